@@ -151,6 +151,16 @@ $(BUILD)/t/crash.t: $(call object,$(wildcard t/crash/*.c t/sim/disk*.c) t/sim/lo
 	$(Q)echo "  link $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# The whole MTA with all stand-ins: bounded as a test, or SEED=n RUNS=n MINUTES=n ONLY=reload,kill TRACE=1.
+ROOF_SIM := $(wildcard t/sim/disk*.c) t/sim/loop.c t/sim/dns.c
+$(BUILD)/t/roof.t: $(call object,$(wildcard t/roof/*.c) $(ROOF_SIM)) $(SUPPORT) \
+        $(call archive,$(call reversed,$(DIRS)))
+	$(Q)echo "  link $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+roof: $(BUILD)/t/roof.t ## Runs the whole MTA in virtual time, judged by a model: SEED=1 RUNS=100 MINUTES=600 ONLY=reload,kill TRACE=1.
+	$(Q)SEED=$(SEED) RUNS=$(RUNS) MINUTES=$(MINUTES) ONLY=$(ONLY) TRACE=$(TRACE) $<
+
 crash: $(BUILD)/t/crash.t $(BUILD)/t/unit/queue/group/give_crash.t ## Cuts the power of simulated disks at random: ROUNDS=500 SEED=1.
 	$(Q)$< $(or $(ROUNDS),500) $(or $(SEED),1)
 	$(Q)$(BUILD)/t/unit/queue/group/give_crash.t $(or $(ROUNDS),30) $(or $(SEED),1)
@@ -401,6 +411,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check simulate-hundred demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check simulate-hundred demo bench crash roof fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -185,6 +185,14 @@ sim_dns_mx(struct dns *dns, const char *name, unsigned preference, const char *h
 }
 
 void
+sim_dns_forget(struct dns *dns, const char *name)
+{
+    struct message_index *known = known_for(dns, name);
+    HASH_DEL(dns->table, known);
+    free(known);
+}
+
+void
 sim_dns_address(struct dns *dns, const char *name, const char *ip)
 {
     struct message_index *known = known_for(dns, name);

@@ -36,6 +36,9 @@ struct sim_signal {
     struct sim_signal *next;
 };
 
+/* What the owner of all descriptors says of one, NULL: only what tests have told. */
+static int (*ask_owner)(int descriptor);
+
 static struct sim_loop *
 sim(struct loop *loop)
 {
@@ -51,10 +54,20 @@ free_watch(void *object)
     free(watch);
 }
 
+static int
+ready_events(const struct loop_watch *watch)
+{
+    int happened = watch->happened;
+
+    if (ask_owner != NULL && watch->events != 0)
+        happened |= ask_owner(watch->descriptor);
+    return happened & watch->events;
+}
+
 static bool
 is_ready(const struct loop_watch *watch)
 {
-    return (watch->happened & watch->events) != 0;
+    return ready_events(watch) != 0;
 }
 
 static bool
@@ -90,7 +103,7 @@ run_happened(struct sim_loop *loop)
      */
     DL_FOREACH(loop->watches, watch)
     {
-        int events = watch->happened & watch->events;
+        int events = ready_events(watch);
 
         watch->happened &= ~events;
         if (events)
@@ -124,19 +137,59 @@ next_ms(const struct sim_loop *loop, int64_t end_ms)
 }
 
 struct loop *
-sim_loop_new(uint64_t seed)
+sim_loop_new_at(uint64_t seed, int64_t now_ms, int64_t step_ms)
 {
     struct sim_loop *loop = memory_new(sizeof(*loop));
 
-    turn_init(&loop->turn, SIM_WALL_START_MS, SIM_MONOTONIC_START_MS);
+    turn_init(&loop->turn, SIM_WALL_START_MS + now_ms + step_ms,
+              SIM_MONOTONIC_START_MS + now_ms);
     loop->random = seed;
+    loop->step_ms = step_ms;
     return &loop->turn;
+}
+
+struct loop *
+sim_loop_new(uint64_t seed)
+{
+    return sim_loop_new_at(seed, 0, 0);
+}
+
+void
+sim_loop_on_ask(int (*ask)(int descriptor))
+{
+    ask_owner = ask;
+}
+
+int64_t
+sim_loop_due_ms(struct loop *loop)
+{
+    int64_t at_ms = next_ms(sim(loop), INT64_MAX);
+
+    return at_ms == INT64_MAX ? at_ms : at_ms - SIM_MONOTONIC_START_MS;
+}
+
+void
+sim_loop_turn_at(struct loop *loop, int64_t now_ms)
+{
+    run_turn(sim(loop), SIM_MONOTONIC_START_MS + now_ms);
+}
+
+bool
+sim_loop_is_stopped(const struct loop *loop)
+{
+    return loop->stopping;
 }
 
 struct loop *
 loop_new(void)
 {
     return sim_loop_new(1);
+}
+
+const char *
+loop_version(void)
+{
+    return "virtual";
 }
 
 void

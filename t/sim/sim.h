@@ -14,6 +14,21 @@ enum { SIM_MONOTONIC_START_MS = 1000000 };
 
 /* The same seed gives the same loop_random(). */
 struct loop *sim_loop_new(uint64_t seed);
+/* --- Many loops in one time, whose owner runs them turn by turn --- */
+
+/* A loop that begins when now_ms have passed since SIM_WALL_START_MS; its wall clock is
+ * step_ms ahead. */
+struct loop *sim_loop_new_at(uint64_t seed, int64_t now_ms, int64_t step_ms);
+/* From now on, for all loops: the events that ask() says a descriptor is ready for happen
+ * in every turn, until it says otherwise. */
+void sim_loop_on_ask(int (*ask)(int descriptor));
+/* When the next turn has something to do, in the same ms; INT64_MAX: never. */
+int64_t sim_loop_due_ms(struct loop *loop);
+/* Runs the turn of that time. */
+void sim_loop_turn_at(struct loop *loop, int64_t now_ms);
+/* Whether loop_stop() was called. */
+bool sim_loop_is_stopped(const struct loop *loop);
+
 /* Runs all turns of the next ms milliseconds: both clocks end exactly there, unless
  * loop_stop() ends it before. */
 void sim_loop_advance(struct loop *loop, int64_t ms);

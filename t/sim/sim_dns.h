@@ -15,6 +15,8 @@ enum { SIM_DNS_DELAY_MS = 20, SIM_DNS_TTL_S = 300 };
 void sim_dns_mx(struct dns *dns, const char *name, unsigned preference,
                 const char *host);
 void sim_dns_address(struct dns *dns, const char *name, const char *ip);
+/* All of its records. */
+void sim_dns_forget(struct dns *dns, const char *name);
 /* text and data are kept, not copied. parameters: 311 is "3 1 1". */
 void sim_dns_text(struct dns *dns, const char *name, const char *text);
 /* For each name that is not in the table; NULL: none. */

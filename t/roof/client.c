@@ -1,0 +1,330 @@
+/* Clients of SMTP. */
+#include "t/roof/client.h"
+
+#include "base/memory.h"
+#include "t/roof/injector.h"
+#include "t/roof/peer.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COMMAND_SIZE = 256, CHUNK = 3000, WAIT_MS = 20 * 60 * 1000 };
+
+enum expected { OF_GREETING, OF_EHLO, OF_MAIL, OF_RCPT, OF_DATA, OF_CHUNK, OF_END, OF_QUIT };
+
+struct client {
+    struct peer peer;
+    unsigned first, count, done; /* messages */
+    bool pipelines, chunks;
+    struct client_step {
+        enum expected what;
+        unsigned rcpt;
+    } steps[MODEL_RCPTS_MAX + 16]; /* whose reply is awaited */
+    unsigned step_first, step_count;
+    bool refused;     /* something of the message */
+    bool any_rcpt;
+    unsigned rcpt_next;
+    size_t end_at;    /* of the output: the end of the message is behind it; 0: not yet */
+    bool quits;
+    struct roof_timer patience;
+};
+
+static struct client_manners manners;
+static unsigned open_count;
+
+void
+client_set_manners(const struct client_manners *m)
+{
+    manners = *m;
+}
+
+unsigned
+clients_open(void)
+{
+    return open_count;
+}
+
+static struct model_message *
+message_of(const struct client *c)
+{
+    return model_at(c->first + c->done);
+}
+
+static void
+expect(struct client *c, enum expected what, unsigned rcpt)
+{
+    assert(c->step_count < MODEL_RCPTS_MAX + 16);
+    unsigned at = (c->step_first + c->step_count++) % (MODEL_RCPTS_MAX + 16);
+    c->steps[at] = (struct client_step){what, rcpt};
+}
+
+static void
+command(struct client *c, enum expected what, unsigned rcpt, const char *line)
+{
+    expect(c, what, rcpt);
+    peer_say(&c->peer, text_from(line));
+}
+
+static void
+say_mail(struct client *c)
+{
+    char sender[MODEL_ADDRESS_MAX], line[COMMAND_SIZE];
+    model_sender_address(message_of(c), sender);
+    snprintf(line, sizeof(line), "MAIL FROM:<%s>\r\n", sender);
+    command(c, OF_MAIL, 0, line);
+}
+
+static void
+say_rcpt(struct client *c, unsigned index)
+{
+    static const char *const notify[] = {"", " NOTIFY=NEVER", " NOTIFY=FAILURE,DELAY"};
+    char address[MODEL_ADDRESS_MAX], line[COMMAND_SIZE];
+    const struct model_message *m = message_of(c);
+    model_rcpt_address(&m->rcpts[index], address);
+    snprintf(line, sizeof(line), "RCPT TO:<%s>%s\r\n", address, notify[m->notify]);
+    command(c, OF_RCPT, index, line);
+}
+
+static void
+say_content(struct client *c)
+{
+    struct text rest = buffer_text(&message_of(c)->content), line;
+    struct buffer all;
+    bool fits = true;
+    buffer_init(&all, 16 << 20);
+    while (rest.length > 0) {
+        text_cut(&rest, '\n', &line);
+        if (text_starts(line, TEXT(".")))
+            fits = buffer_add_byte(&all, '.') && fits;
+        fits = buffer_add(&all, line) && buffer_add_byte(&all, '\n') && fits;
+    }
+    fits = buffer_add(&all, TEXT(".\r\n")) && fits;
+    assert(fits);
+    expect(c, OF_END, 0);
+    /* before it is sent: it may be cut within the call */
+    c->end_at = c->peer.sent + c->peer.out.length + all.length;
+    peer_say(&c->peer, buffer_text(&all));
+    buffer_free(&all);
+}
+
+static void
+say_chunks(struct client *c)
+{
+    struct text rest = buffer_text(&message_of(c)->content);
+    char line[COMMAND_SIZE];
+    while (rest.length > 0 && c->peer.end != NULL) {
+        struct text chunk = text_before(rest, 1 + roof_below(2 * CHUNK));
+        rest = text_after(rest, chunk.length);
+        bool last = rest.length == 0;
+        snprintf(line, sizeof(line), "BDAT %zu%s\r\n", chunk.length, last ? " LAST" : "");
+        expect(c, last ? OF_END : OF_CHUNK, 0);
+        if (last)
+            c->end_at = c->peer.sent + c->peer.out.length + strlen(line) + chunk.length;
+        peer_say(&c->peer, text_from(line));
+        peer_say(&c->peer, chunk);
+    }
+}
+
+static void
+begin_message(struct client *c)
+{
+    if (c->done == c->count) {
+        c->quits = true;
+        command(c, OF_QUIT, 0, "QUIT\r\n");
+        return;
+    }
+    const struct model_message *m = message_of(c);
+    c->refused = c->any_rcpt = false;
+    c->rcpt_next = 0;
+    c->end_at = 0;
+    say_mail(c);
+    if (!c->pipelines)
+        return;
+    while (c->rcpt_next < m->rcpt_count && c->peer.end != NULL)
+        say_rcpt(c, c->rcpt_next++);
+    if (!c->chunks && c->peer.end != NULL)
+        command(c, OF_DATA, 0, "DATA\r\n");
+}
+
+static void
+end_message(struct client *c, bool good, struct text line)
+{
+    struct model_message *m = message_of(c);
+    size_t id = text_find_last(line, ' ');
+    if (good)
+        model_acked(m, id != TEXT_NONE ? text_after(line, id + 1) : TEXT(""));
+    else if (m->state == MODEL_UNSENT)
+        m->state = MODEL_REFUSED;
+    c->done++;
+    begin_message(c);
+}
+
+/* MAIL or all RCPTs were refused. */
+static void
+give_up_message(struct client *c)
+{
+    if (message_of(c)->state == MODEL_UNSENT)
+        message_of(c)->state = MODEL_REFUSED;
+    c->done = c->count; /* the next one would need RSET */
+    begin_message(c);
+}
+
+static void
+after_rcpts(struct client *c)
+{
+    const struct model_message *m = message_of(c);
+    if (c->rcpt_next < m->rcpt_count && !c->pipelines) {
+        say_rcpt(c, c->rcpt_next++);
+        return;
+    }
+    if (!c->any_rcpt) {
+        if (!c->pipelines || c->chunks)
+            give_up_message(c);
+    } else if (c->chunks) {
+        say_chunks(c);
+    } else if (!c->pipelines) {
+        command(c, OF_DATA, 0, "DATA\r\n");
+    }
+}
+
+static void
+take_reply(struct client *c, const struct client_step *step, struct text line)
+{
+    bool good = line.at[0] == '2' || line.at[0] == '3';
+    switch (step->what) {
+    case OF_GREETING:
+        if (!good)
+            peer_close(&c->peer);
+        else
+            command(c, OF_EHLO, 0, "EHLO client.test\r\n");
+        break;
+    case OF_EHLO:
+        begin_message(c);
+        break;
+    case OF_MAIL:
+        c->refused = !good;
+        if (good && !c->pipelines)
+            say_rcpt(c, c->rcpt_next++);
+        else if (!good && !c->pipelines)
+            give_up_message(c);
+        break;
+    case OF_RCPT:
+        message_of(c)->rcpts[step->rcpt].accepted = good;
+        c->any_rcpt = c->any_rcpt || good;
+        if (step->rcpt + 1 == message_of(c)->rcpt_count || !c->pipelines)
+            after_rcpts(c);
+        break;
+    case OF_DATA:
+        if (good)
+            say_content(c);
+        else
+            give_up_message(c);
+        break;
+    case OF_CHUNK:
+        break;
+    case OF_END:
+        end_message(c, good, line);
+        break;
+    case OF_QUIT:
+        peer_close(&c->peer);
+        break;
+    }
+}
+
+static bool
+client_on_line(void *context, struct text line)
+{
+    struct client *c = context;
+    if (line.length < 3 || (line.length > 3 && line.at[3] == '-'))
+        return true;
+    if (c->step_count == 0 || text_starts(line, TEXT("421"))) {
+        peer_close(&c->peer);
+        return true;
+    }
+    struct client_step step = c->steps[c->step_first];
+    c->step_first = (c->step_first + 1) % (MODEL_RCPTS_MAX + 16);
+    c->step_count--;
+    take_reply(c, &step, line);
+    return true;
+}
+
+/* Its message may be in the queue if its end was sent. */
+static void
+client_on_over(void *context)
+{
+    struct client *c = context;
+    roof_timer_stop(&c->patience);
+    for (; c->done < c->count; c->done++) {
+        struct model_message *m = message_of(c);
+        bool ended = c->end_at > 0 && c->peer.sent >= c->end_at;
+        if (m->state == MODEL_UNSENT)
+            m->state = ended ? MODEL_MAYBE : MODEL_REFUSED;
+        if (m->state == MODEL_MAYBE)
+            roof_note("client: m%u ended without a reply", m->number);
+        c->end_at = 0;
+    }
+    open_count--;
+    roof_timer_start(&c->patience, 0, free, c); /* its caller may be at work */
+}
+
+static void
+client_on_impatience(void *context)
+{
+    struct client *c = context;
+    peer_cut(&c->peer, PEER_RESET);
+}
+
+static void
+draw_messages(unsigned first, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct model_message *m = model_at(first + i);
+        unsigned kind = roof_below(100);
+        unsigned rcpts = kind < 60 ? 1 : kind < 90 ? 1 + roof_below(6) : 1 + roof_below(60);
+        size_t size = kind % 10 < 7   ? roof_below(600)
+                      : kind % 10 < 9 ? roof_below(9000)
+                                      : roof_below(300 * 1000);
+        m->is_null = roof_chance(manners.null_sender);
+        m->notify = roof_chance(manners.notify)
+                        ? (enum model_notify)(1 + roof_below(NOTIFY_OF_FAILURE))
+                        : NOTIFY_AS_USUAL;
+        model_draw(m, rcpts, size);
+    }
+}
+
+void
+client_begin(unsigned first, unsigned count)
+{
+    draw_messages(first, count);
+    if (roof_chance(manners.injects)) {
+        for (unsigned i = 0; i < count; i++)
+            injector_run(model_at(first + i));
+        return;
+    }
+    struct client *c = memory_new(sizeof(*c));
+    c->first = first;
+    c->count = count;
+    c->pipelines = roof_chance(manners.pipelining);
+    c->chunks = roof_chance(manners.bdat);
+    c->peer = (struct peer){
+        .line = client_on_line, .over = client_on_over, .context = c};
+    if (roof_chance(manners.slow)) {
+        c->peer.piece = 1 + roof_below(2000);
+        c->peer.pause_ms = roof_between(1, 300);
+    }
+    if (roof_chance(manners.cut)) {
+        c->peer.cut_at =
+            1 + roof_below(100 + 2 * (unsigned)message_of(c)->content.length);
+        c->peer.cut_how = (enum peer_end)roof_below(PEER_ENDS);
+    }
+    struct net_address from = {.family = NET_IPV4, .ip = {10, 1, 0, 1}},
+                       to = {.family = NET_IPV4, .ip = {10, 0, 0, 1}, .port = 25};
+    from.ip[3] = (unsigned char)(1 + roof_below(200));
+    open_count++;
+    expect(c, OF_GREETING, 0);
+    roof_timer_start(&c->patience, WAIT_MS, client_on_impatience, c);
+    peer_connect(&c->peer, &from, &to);
+}

@@ -1,0 +1,22 @@
+/* Clients that hand mail in: by SMTP in every manner, or as sendmail(1) on the same
+ * disk. */
+#ifndef T_ROOF_CLIENT_H
+#define T_ROOF_CLIENT_H
+
+#include "t/roof/model.h"
+
+#include <stdint.h>
+
+/* How clients of this run are; in a thousand. */
+struct client_manners {
+    unsigned pipelining, bdat, slow, cut, injects, null_sender, notify;
+    unsigned messages_max; /* of a session */
+};
+void client_set_manners(const struct client_manners *manners);
+/* One begins with these messages, as soon as now. */
+void client_begin(unsigned first, unsigned count);
+/* That are not over. */
+unsigned clients_open(void);
+/* Those that have not begun, because the host is down, begin when it is up. */
+
+#endif

@@ -1,0 +1,302 @@
+/* Settings at random. */
+#include "t/roof/editor.h"
+
+#include "admin/settings/options.h"
+#include "t/roof/host.h"
+#include "t/roof/roof.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_MAX = 200, TARGETS_MAX = 16, VALUE_MAX = 40, LARGEST = 1000 * 1000 };
+
+/* Bounds within those of the table: beyond them mail would fail, or need more time than
+ * a run has. A key with the bounds 0, 0 is left alone: it waits for a restart, belongs to
+ * parts that are not under the roof yet, or would need a second value. */
+static const struct range {
+    const char *key;
+    int64_t from, to;
+} ranges[] = {
+    {"message_size_limit", 1 << 20, 50 << 20},
+    {"recipient_limit", 10, 1000},
+    {"server_session_limit", 2, 1000},
+    {"client_session_limit", 1, 100},
+    {"smtpd_timeout", 5000, 300000},
+    {"smtpd_data_timeout", 5000, 300000},
+    {"smtpd_min_data_rate", 0, 100},
+    {"smtpd_starttls_timeout", 1000, 20000},
+    {"greet_delay", 0, 2000},
+    {"hopcount_limit", 5, 100},
+    {"smtpd_hard_error_limit", 1, 50},
+    {"smtpd_soft_error_limit", 0, 20},
+    {"smtpd_error_sleep_time", 0, 2000},
+    {"smtpd_junk_command_limit", 5, 100},
+    {"drain_timeout", 0, 20000},
+    {"drain_delay", 0, 5000},
+    {"hand_over_timeout", 0, 0},
+    {"smtp_port", 0, 0},
+    {"mta_sts_port", 0, 0},
+    {"smtp_connect_timeout", 1000, 60000},
+    {"smtp_min_data_rate", 0, 100},
+    {"smtp_mx_address_limit", 1, 10},
+    {"smtp_connection_cache_time_limit", 0, 10000},
+    {"active_limit", 1, 1000},
+    {"active_recipient_limit", 1, 2000},
+    {"delivery_session_limit", 1, 100},
+    {"initial_destination_concurrency", 1, 20},
+    {"default_destination_concurrency_limit", 0, 50},
+    {"default_destination_concurrency_failed_cohort_limit", 0, 3},
+    {"default_destination_recipient_limit", 1, 60},
+    {"default_destination_rate_delay", 0, 1000},
+    {"default_transport_rate_delay", 0, 300},
+    {"default_connection_reuse_count_limit", 0, 20},
+    {"minimal_backoff_time", 2000, 300000},
+    {"maximal_backoff_time", 300000, 4000000},
+    {"maximal_queue_lifetime", 24 * 3600 * 1000, 10 * 24 * 3600 * 1000},
+    {"bounce_queue_lifetime", 0, 0},
+    {"delay_warning_time", 0, 7200000},
+    {"bounce_size_limit", 0, 100000},
+    {"slices", 0, 0},
+    {"slice", 0, 0},
+    {"journal_size", 0, 0},
+    {"journal_message_max", 0, 0},
+    {"history_size", 0, 0},
+    {"history_age", 0, 0},
+    {"metrics_sites", 0, 0},
+    {"events_batch", 0, 0},
+    {"events_linger", 0, 0},
+    {"events_max", 0, 0},
+    {"canary_interval", 0, 0},
+    {"canary_grace", 0, 0},
+    {"server_tls_session_limit", 0, 0},
+    {"auth_failure_limit", 0, 0},
+    {NULL, 0, 0},
+};
+
+static struct {
+    char values[ROWS_MAX][VALUE_MAX]; /* "": the default */
+    const char *const *targets, *const *domains;
+    unsigned domain_count;
+    char options[TARGETS_MAX][80]; /* of routes */
+    int64_t journal_size;
+    char journal_message_max[VALUE_MAX];
+    int64_t longest_backoff_ms, shortest_life_ms, slowest_ms;
+    unsigned most_recipients, most_sessions;
+} editor;
+
+static int64_t
+draw_number(int64_t from, int64_t to)
+{
+    /* small numbers are the ones at which things happen */
+    unsigned kind = roof_below(4);
+    if (kind == 0)
+        return from;
+    if (kind == 1)
+        return roof_between(from, to - from > 4 ? from + 4 : to);
+    if (kind == 2)
+        return roof_between(from, from + (to - from) / 10);
+    return roof_between(from, to);
+}
+
+/* False: it is not to be changed. */
+static bool
+range_of(const struct setting *row, int64_t *from, int64_t *to)
+{
+    if (row->kind != SETTING_NUMBER && row->kind != SETTING_SIZE &&
+        row->kind != SETTING_DURATION)
+        return false;
+    if (strncmp(row->key, "defrag_", 7) == 0)
+        return false;
+    *from = row->min;
+    *to = row->max > 0 && row->max < LARGEST ? row->max : LARGEST;
+    for (const struct range *r = ranges; r->key != NULL; r++)
+        if (strcmp(r->key, row->key) == 0) {
+            *from = r->from;
+            *to = r->to;
+        }
+    return *from != 0 || *to != 0;
+}
+
+static const char *
+number_text(const struct setting *row, int64_t number, char out[VALUE_MAX])
+{
+    snprintf(out, VALUE_MAX, "%" PRId64 "%s", number,
+             row->kind == SETTING_DURATION ? "ms" : "");
+    return out;
+}
+
+static void
+draw_value(size_t index)
+{
+    const struct setting *row = &options_rows[index];
+    int64_t from, to;
+    char *value = editor.values[index];
+    if (range_of(row, &from, &to))
+        number_text(row, draw_number(from, to), value);
+    else if (strcmp(row->key, "default_destination_adaptive") == 0 ||
+             strcmp(row->key, "sender_turns") == 0)
+        snprintf(value, VALUE_MAX, "%s", roof_chance(500) ? "yes" : "no");
+}
+
+static void
+draw_route(unsigned index)
+{
+    char *out = editor.options[index];
+    static const char *const names[] = {"recipients", "concurrency", "initial"};
+    out[0] = '\0';
+    if (roof_chance(500))
+        return;
+    const char *name = names[roof_below(3)];
+    snprintf(out, sizeof(editor.options[0]), "?%s=%" PRId64, name,
+             draw_number(1, name[0] == 'r' ? 60 : 20));
+}
+
+void
+editor_begin(const char *const *targets, const char *const *domains,
+             unsigned domain_count, unsigned permille)
+{
+    editor.targets = targets;
+    editor.domains = domains;
+    editor.domain_count = domain_count;
+    editor.shortest_life_ms = INT64_MAX;
+    for (size_t i = 0; options_rows[i].key != NULL && i < ROWS_MAX; i++)
+        if (roof_chance(permille))
+            draw_value(i);
+    for (unsigned i = 0; i < domain_count; i++)
+        draw_route(i);
+    editor_change_at_start();
+}
+
+void
+editor_change_at_start(void)
+{
+    static const int64_t sizes[] = {0, 1 << 20, 4 << 20, 64 << 20};
+    editor.journal_size = sizes[roof_below(4)];
+    snprintf(editor.journal_message_max, VALUE_MAX, "%u",
+             roof_chance(500) ? 256 * 1024 : 1024 + roof_below(20000));
+}
+
+void
+editor_change(const char *only)
+{
+    unsigned count = 0, wanted = 1 + roof_below(3);
+    for (size_t i = 0; options_rows[i].key != NULL; i++)
+        count++;
+    for (unsigned tries = 0; wanted > 0 && tries < 1000; tries++) {
+        if (editor.domain_count > 0 && (only == NULL || strstr("routes", only)) &&
+            roof_chance(300)) {
+            draw_route(roof_below(editor.domain_count));
+            wanted--;
+            continue;
+        }
+        size_t index = roof_below(count);
+        int64_t from, to;
+        const struct setting *row = &options_rows[index];
+        if (!range_of(row, &from, &to) || (only != NULL && !strstr(row->key, only)))
+            continue;
+        if (roof_chance(200))
+            editor.values[index][0] = '\0';
+        else
+            draw_value(index);
+        wanted--;
+    }
+}
+
+/* The value in force of a setting of the table. */
+static int64_t
+value_of(const char *key, int64_t preset)
+{
+    for (size_t i = 0; options_rows[i].key != NULL; i++)
+        if (strcmp(options_rows[i].key, key) == 0 && editor.values[i][0] != '\0')
+            return strtoll(editor.values[i], NULL, 10);
+    return preset;
+}
+
+static void
+note_bounds(void)
+{
+    int64_t backoff_ms = value_of("maximal_backoff_time", 4000 * 1000),
+            life_ms = value_of("maximal_queue_lifetime", INT64_C(5) * 24 * 3600 * 1000),
+            pace_ms = value_of("default_destination_rate_delay", 0) +
+                      value_of("default_transport_rate_delay", 0);
+    int64_t sessions = value_of("delivery_session_limit", 500);
+    if (backoff_ms > editor.longest_backoff_ms)
+        editor.longest_backoff_ms = backoff_ms;
+    if (life_ms < editor.shortest_life_ms)
+        editor.shortest_life_ms = life_ms;
+    if (pace_ms > editor.slowest_ms)
+        editor.slowest_ms = pace_ms;
+    if ((unsigned)sessions > editor.most_sessions)
+        editor.most_sessions = (unsigned)sessions;
+    editor.most_recipients = 1000;
+}
+
+void
+editor_write(void)
+{
+    struct buffer b;
+    buffer_init(&b, HOST_FILE_MAX);
+    bool fits = buffer_format(&b,
+                              "hostname = mx.roof.test\nlisten = 10.0.0.1:25\n"
+                              "spool = " HOST_SPOOL "\ncontrol = " HOST_CONTROL
+                              "\nsandbox = no\ndns_servers = 10.0.0.53\n"
+                              "relay_from = 10.1.0.0/16\nmta_sts = no\n"
+                              "canary_interval = 0\nhistory_size = 1M\n"
+                              "log_level = info\njournal_size = %" PRId64
+                              "\njournal_message_max = %s\nroutes =\n",
+                              editor.journal_size, editor.journal_message_max);
+    for (unsigned i = 0; i < editor.domain_count; i++)
+        fits = buffer_format(&b, "  %s %s%s\n", editor.domains[i], editor.targets[i],
+                             strcmp(editor.targets[i], "mx") == 0 ? ""
+                                                                  : editor.options[i]) &&
+               fits;
+    fits = buffer_format(&b, "  * mx\n") && fits;
+    for (size_t i = 0; options_rows[i].key != NULL && i < ROWS_MAX; i++)
+        if (editor.values[i][0] != '\0') {
+            fits = buffer_format(&b, "%s = %s\n", options_rows[i].key,
+                                 editor.values[i]) &&
+                   fits;
+            roof_note("editor: %s = %s", options_rows[i].key, editor.values[i]);
+        }
+    for (unsigned i = 0; i < editor.domain_count; i++)
+        if (editor.options[i][0] != '\0')
+            roof_note("editor: %s %s%s", editor.domains[i], editor.targets[i],
+                      editor.options[i]);
+    assert(fits);
+    note_bounds();
+    host_write_settings(buffer_text(&b));
+    buffer_free(&b);
+}
+
+int64_t
+editor_longest_backoff_ms(void)
+{
+    return editor.longest_backoff_ms;
+}
+
+int64_t
+editor_shortest_life_ms(void)
+{
+    return editor.shortest_life_ms;
+}
+
+int64_t
+editor_slowest_ms(unsigned recipients)
+{
+    return editor.slowest_ms * recipients;
+}
+
+unsigned
+editor_most_recipients(void)
+{
+    return editor.most_recipients;
+}
+
+unsigned
+editor_most_sessions(void)
+{
+    return editor.most_sessions;
+}

@@ -1,0 +1,28 @@
+/* The editor of settings: legal values of every setting that a reload may change, from
+ * the table of settings, and the routes of the run. */
+#ifndef T_ROOF_EDITOR_H
+#define T_ROOF_EDITOR_H
+
+#include "base/buffer.h"
+
+#include <stdint.h>
+
+/* Settings as a host begins with them. */
+void editor_begin(const char *const *targets, const char *const *domains,
+                  unsigned domain_count, unsigned permille);
+/* Other values for a few of them; only: of keys with this in their name, or NULL. */
+void editor_change(const char *only);
+/* Values that wait for a start. */
+void editor_change_at_start(void);
+/* Writes the file of the host. */
+void editor_write(void);
+
+/* Over all that were ever in force. */
+int64_t editor_longest_backoff_ms(void);
+int64_t editor_shortest_life_ms(void);
+/* How long n recipients may take by the slowest pace. */
+int64_t editor_slowest_ms(unsigned recipients);
+unsigned editor_most_recipients(void);
+unsigned editor_most_sessions(void);
+
+#endif

@@ -1,0 +1,516 @@
+/* Next hops. */
+#include "t/roof/hop.h"
+
+#include "base/memory.h"
+#include "t/roof/model.h"
+#include "t/roof/peer.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RCPTS_MAX = 1000, DATA_MAX = 16 << 20, REPLY_MAX = 512, IDLE_MS = 5 * 60 * 1000 };
+
+struct hop {
+    const char *name;
+    bool lmtp, pipelining, chunking;
+    struct hop_mood mood;
+    struct network_service *service;
+    struct grey {
+        const struct model_rcpt *rcpt;
+        int64_t since_ms;
+    } *grey;
+    size_t grey_count;
+};
+
+struct visit {
+    struct hop *hop;
+    struct peer peer;
+    struct roof_timer reply_timer, idle;
+    struct buffer reply;  /* that is late */
+    bool waits;           /* for reply_timer: no line is read */
+    bool has_mail, in_data;
+    bool chunk_last, chunk_refused;
+    bool lies; /* a reply came twice: what the client makes of the others is open */
+    struct model_message *back; /* the recipient of a report */
+    struct model_rcpt *rcpts[RCPTS_MAX];
+    unsigned rcpt_count;
+    struct buffer data;
+    /* Stored, and the reply is not confirmed by another command. */
+    struct model_rcpt *unsure[RCPTS_MAX];
+    unsigned unsure_count;
+    struct model_message *unsure_back;
+};
+
+static unsigned open_count, most_count, most_rcpts;
+
+unsigned
+hops_open(void)
+{
+    return open_count;
+}
+
+unsigned
+hops_most(void)
+{
+    return most_count;
+}
+
+unsigned
+hops_take_most_rcpts(void)
+{
+    unsigned most = most_rcpts;
+    most_rcpts = 0;
+    return most;
+}
+
+static void
+forget_transaction(struct visit *v)
+{
+    v->has_mail = v->in_data = false;
+    v->rcpt_count = 0;
+    v->back = NULL;
+    buffer_clear(&v->data);
+}
+
+static void
+confirm(struct visit *v)
+{
+    v->unsure_count = 0;
+    v->unsure_back = NULL;
+}
+
+static void
+release_visit(void *context)
+{
+    struct visit *v = context;
+    buffer_free(&v->data);
+    buffer_free(&v->reply);
+    free(v);
+}
+
+static void
+visit_on_over(void *context)
+{
+    struct visit *v = context;
+    roof_timer_stop(&v->reply_timer);
+    roof_timer_stop(&v->idle);
+    for (unsigned i = 0; i < v->unsure_count; i++)
+        model_unconfirmed(v->unsure[i]);
+    if (v->unsure_back != NULL)
+        model_report_unconfirmed(v->unsure_back);
+    if (v->unsure_count > 0 || v->unsure_back != NULL)
+        roof_note("%s: ended before its reply was confirmed", v->hop->name);
+    open_count--;
+    roof_timer_start(&v->idle, 0, release_visit, v);
+}
+
+static void
+visit_on_late(void *context)
+{
+    struct visit *v = context;
+    v->waits = false;
+    struct text reply = buffer_text(&v->reply);
+    peer_say(&v->peer, reply);
+    buffer_clear(&v->reply);
+    if (v->peer.end != NULL)
+        peer_go_on(&v->peer);
+}
+
+/* All replies go through here: in time, late, twice, in a wrong place, or not at all. */
+static void
+say(struct visit *v, const char *text)
+{
+    const struct hop_mood *m = &v->hop->mood;
+    char line[REPLY_MAX];
+    if (roof_chance(m->cut)) {
+        roof_note("%s: cuts in place of %s", v->hop->name, text);
+        peer_cut(&v->peer, (enum peer_end)roof_below(PEER_ENDS));
+        return;
+    }
+    if (roof_chance(m->close)) {
+        roof_note("%s: 421 in place of %s", v->hop->name, text);
+        peer_say(&v->peer, TEXT("421 4.3.2 closing\r\n"));
+        peer_close(&v->peer);
+        return;
+    }
+    snprintf(line, sizeof(line), "%s\r\n", text);
+    bool twice = !v->hop->chunking && roof_chance(m->twice);
+    v->lies = v->lies || twice;
+    int64_t delay_ms = m->reply_ms;
+    if (roof_chance(m->late))
+        delay_ms += roof_between(1, m->late_ms);
+    bool fits = buffer_add(&v->reply, text_from(line)) &&
+                (!twice || buffer_add(&v->reply, text_from(line)));
+    assert(fits);
+    if (delay_ms == 0) {
+        struct text reply = buffer_text(&v->reply);
+        peer_say(&v->peer, reply);
+        buffer_clear(&v->reply);
+    } else {
+        v->waits = true;
+        roof_timer_start(&v->reply_timer, delay_ms, visit_on_late, v);
+    }
+}
+
+/* 4yz, or for good. */
+static bool
+is_refused(struct visit *v, unsigned permille, bool *good)
+{
+    *good = roof_chance(permille);
+    if (!*good)
+        return false;
+    *good = roof_chance(v->hop->mood.never);
+    return true;
+}
+
+static void
+all_refused(struct visit *v, bool never)
+{
+    for (unsigned i = 0; i < v->rcpt_count; i++) {
+        if (never || v->lies)
+            model_refused(v->rcpts[i]);
+        else
+            model_deferred(v->rcpts[i]);
+    }
+}
+
+static bool
+is_grey(struct hop *h, const struct model_rcpt *r)
+{
+    if (h->mood.grey_ms == 0)
+        return false;
+    for (size_t i = 0; i < h->grey_count; i++)
+        if (h->grey[i].rcpt == r)
+            return roof_now_ms() - h->grey[i].since_ms < h->mood.grey_ms;
+    h->grey = memory_resize(h->grey, (h->grey_count + 1) * sizeof(*h->grey));
+    h->grey[h->grey_count++] = (struct grey){r, roof_now_ms()};
+    return true;
+}
+
+static struct text
+path_of(struct text line)
+{
+    size_t from = text_find(line, '<'), to = text_find(line, '>');
+    if (from == TEXT_NONE || to == TEXT_NONE || to < from)
+        return TEXT("");
+    return text_before(text_after(line, from + 1), to - from - 1);
+}
+
+static void
+on_mail(struct visit *v, struct text line)
+{
+    bool never;
+    (void)line;
+    forget_transaction(v);
+    /* A refusal here would be one of recipients that are not known yet. */
+    if (is_refused(v, v->hop->mood.mail, &never)) {
+        say(v, "451 4.3.0 not now");
+        return;
+    }
+    v->has_mail = true;
+    say(v, "250 2.1.0 ok");
+}
+
+static void
+on_rcpt(struct visit *v, struct text line)
+{
+    struct text path = path_of(line);
+    struct model_rcpt *r = model_find(path);
+    struct model_message *back = r == NULL ? model_find_sender(path) : NULL;
+    bool never;
+    if (!v->has_mail) {
+        say(v, "503 5.5.1 MAIL first");
+        return;
+    }
+    roof_note("%s: RCPT %.*s", v->hop->name, TEXT_ARGS(path));
+    if (r == NULL && back == NULL)
+        roof_break("whole", NULL, "a recipient that nobody has given: %.*s",
+                   TEXT_ARGS(path));
+    if (r != NULL)
+        model_attempted(r);
+    if (r != NULL && is_grey(v->hop, r)) {
+        model_deferred(r);
+        say(v, "450 4.2.0 greylisted");
+        return;
+    }
+    if (is_refused(v, v->hop->mood.rcpt, &never)) {
+        never = never && r != NULL; /* reports are taken in the end */
+        if (never)
+            model_refused(r);
+        else if (r != NULL)
+            model_deferred(r);
+        say(v, never ? "550 5.1.1 nobody" : "450 4.2.0 not now");
+        return;
+    }
+    if (r != NULL && v->rcpt_count < RCPTS_MAX)
+        v->rcpts[v->rcpt_count++] = r;
+    if (back != NULL)
+        v->back = back;
+    if (v->rcpt_count > most_rcpts)
+        most_rcpts = v->rcpt_count;
+    say(v, "250 2.1.5 ok");
+}
+
+static void
+on_data(struct visit *v)
+{
+    bool never;
+    if (v->rcpt_count == 0 && v->back == NULL) {
+        say(v, "503 5.5.1 RCPT first");
+        return;
+    }
+    if (is_refused(v, v->hop->mood.data, &never)) {
+        never = never && v->back == NULL;
+        all_refused(v, never);
+        say(v, never ? "554 5.7.0 never" : "451 4.3.0 not now");
+        forget_transaction(v);
+        return;
+    }
+    v->in_data = true;
+    say(v, "354 go on");
+}
+
+static void
+store(struct visit *v, struct model_rcpt *r)
+{
+    roof_note("%s: stores m%ur%u", v->hop->name, r->message->number, r->index);
+    model_stored(r, buffer_text(&v->data));
+    if (v->lies)
+        model_unconfirmed(r);
+    v->unsure[v->unsure_count++] = r;
+}
+
+static void
+end_lmtp(struct visit *v)
+{
+    struct model_rcpt *all[RCPTS_MAX];
+    unsigned count = v->rcpt_count;
+    memcpy(all, v->rcpts, count * sizeof(*all));
+    for (unsigned i = 0; i < count; i++) {
+        bool never;
+        if (is_refused(v, v->hop->mood.end, &never)) {
+            if (never)
+                model_refused(all[i]);
+            else
+                model_deferred(all[i]);
+            say(v, never ? "552 5.2.2 never" : "450 4.3.0 not now");
+        } else {
+            store(v, all[i]);
+            if (roof_chance(v->hop->mood.cut_end)) {
+                peer_cut(&v->peer, (enum peer_end)roof_below(PEER_ENDS));
+                return;
+            }
+            say(v, "250 2.0.0 stored");
+        }
+        if (v->peer.end == NULL)
+            return;
+    }
+}
+
+static void
+end_smtp(struct visit *v)
+{
+    bool never;
+    if (is_refused(v, v->hop->mood.end, &never)) {
+        never = never && v->back == NULL;
+        all_refused(v, never);
+        say(v, never ? "554 5.6.0 never" : "451 4.3.0 not now");
+        return;
+    }
+    for (unsigned i = 0; i < v->rcpt_count; i++)
+        store(v, v->rcpts[i]);
+    if (v->back != NULL) {
+        roof_note("%s: stores a report to s%u", v->hop->name, v->back->number);
+        model_reported(v->back, buffer_text(&v->data));
+        v->unsure_back = v->back;
+    }
+    if (roof_chance(v->hop->mood.cut_end)) {
+        roof_note("%s: cuts behind the end", v->hop->name);
+        peer_cut(&v->peer, (enum peer_end)roof_below(PEER_ENDS));
+        return;
+    }
+    say(v, "250 2.0.0 stored");
+}
+
+static void
+visit_on_idle(void *context)
+{
+    struct visit *v = context;
+    peer_cut(&v->peer, PEER_FIN);
+}
+
+static void
+end_content(struct visit *v)
+{
+    if (v->hop->lmtp)
+        end_lmtp(v);
+    else
+        end_smtp(v);
+    forget_transaction(v);
+    if (v->peer.end != NULL && roof_chance(v->hop->mood.idle_cut))
+        roof_timer_start(&v->idle, roof_between(0, 3000), visit_on_idle, v);
+}
+
+static void
+on_content(struct visit *v, struct text line)
+{
+    if (text_equal(line, TEXT("."))) {
+        v->in_data = false;
+        end_content(v);
+        return;
+    }
+    if (text_starts(line, TEXT(".")))
+        line = text_after(line, 1);
+    bool fits = buffer_add(&v->data, line) && buffer_add(&v->data, TEXT("\r\n"));
+    assert(fits);
+}
+
+static void
+on_hello(struct visit *v)
+{
+    char text[REPLY_MAX];
+    snprintf(text, sizeof(text), "250-%s\r\n%s%s250 ENHANCEDSTATUSCODES", v->hop->name,
+             v->hop->pipelining ? "250-PIPELINING\r\n" : "",
+             v->hop->chunking ? "250-CHUNKING\r\n" : "");
+    say(v, text);
+}
+
+static void
+end_chunk(struct visit *v)
+{
+    if (v->chunk_refused)
+        say(v, "503 5.5.1 RCPT first");
+    else if (v->chunk_last)
+        end_content(v);
+    else
+        say(v, "250 2.0.0 go on");
+}
+
+static void
+visit_on_raw(void *context, struct text bytes)
+{
+    struct visit *v = context;
+    if (!v->chunk_refused && !buffer_add(&v->data, bytes))
+        abort();
+    if (v->peer.raw_left == 0)
+        end_chunk(v);
+}
+
+static void
+on_bdat(struct visit *v, struct text line)
+{
+    uint64_t size = 0;
+    struct text rest = text_after(line, 5), number;
+    text_cut(&rest, ' ', &number);
+    bool good = text_number(number, DATA_MAX, &size);
+    assert(good);
+    v->chunk_last = text_equal(rest, TEXT("LAST"));
+    v->chunk_refused = v->rcpt_count == 0 && v->back == NULL;
+    v->peer.raw_left = (size_t)size;
+    if (size == 0)
+        end_chunk(v);
+}
+
+static bool
+is_verb(struct text line, const char *verb)
+{
+    return text_starts(line, text_from(verb));
+}
+
+static bool
+visit_on_line(void *context, struct text line)
+{
+    struct visit *v = context;
+    if (v->waits)
+        return false;
+    if (v->in_data) {
+        on_content(v, line);
+        return true;
+    }
+    confirm(v);
+    roof_timer_stop(&v->idle);
+    if (is_verb(line, "EHLO ") || is_verb(line, "LHLO ") || is_verb(line, "HELO "))
+        on_hello(v);
+    else if (is_verb(line, "MAIL "))
+        on_mail(v, line);
+    else if (is_verb(line, "RCPT "))
+        on_rcpt(v, line);
+    else if (is_verb(line, "DATA"))
+        on_data(v);
+    else if (is_verb(line, "BDAT "))
+        on_bdat(v, line);
+    else if (is_verb(line, "RSET"))
+        forget_transaction(v), say(v, "250 2.0.0 ok");
+    else if (is_verb(line, "QUIT")) {
+        peer_say(&v->peer, TEXT("221 2.0.0 bye\r\n"));
+        peer_close(&v->peer);
+    } else
+        say(v, "500 5.5.2 what");
+    return true;
+}
+
+static void
+greet(struct visit *v)
+{
+    char text[REPLY_MAX];
+    if (roof_chance(v->hop->mood.greeting)) {
+        peer_say(&v->peer, TEXT("421 4.3.2 not now\r\n"));
+        peer_close(&v->peer);
+        return;
+    }
+    snprintf(text, sizeof(text), "220 %s ESMTP", v->hop->name);
+    say(v, text);
+}
+
+static void
+hop_on_accept(void *context, struct network_end *end)
+{
+    struct visit *v = memory_new(sizeof(*v));
+    v->hop = context;
+    buffer_init(&v->data, DATA_MAX);
+    buffer_init(&v->reply, 1 << 20);
+    v->peer = (struct peer){.line = visit_on_line,
+                            .raw = visit_on_raw,
+                            .over = visit_on_over,
+                            .context = v};
+    if (++open_count > most_count)
+        most_count = open_count;
+    peer_take(&v->peer, end);
+    greet(v);
+}
+
+struct hop *
+hop_new(const char *name, const char *ip, unsigned port, bool lmtp, bool pipelining,
+        bool chunking)
+{
+    struct net_address at = {0};
+    struct hop *h = memory_new(sizeof(*h));
+    bool good = net_address_parse_ip(text_from(ip), &at);
+    assert(good);
+    at.port = (uint16_t)port;
+    h->name = name;
+    h->lmtp = lmtp;
+    h->pipelining = pipelining || lmtp;
+    h->chunking = chunking;
+    h->service = network_serve(&at, hop_on_accept, h);
+    return h;
+}
+
+void
+hop_set_mood(struct hop *h, const struct hop_mood *mood)
+{
+    h->mood = *mood;
+}
+
+void
+hop_set_weather(struct hop *h, enum hop_weather weather)
+{
+    static const enum network_answer answers[] = {
+        [HOP_UP] = NETWORK_ACCEPTS,
+        [HOP_REFUSES] = NETWORK_REFUSES,
+        [HOP_SILENT] = NETWORK_SILENT,
+    };
+    network_service_set(h->service, answers[weather]);
+}

@@ -1,0 +1,39 @@
+/* Next hops: hosts that take mail by SMTP or LMTP, in every mood. */
+#ifndef T_ROOF_HOP_H
+#define T_ROOF_HOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* In a thousand, each time that it could happen. */
+struct hop_mood {
+    unsigned greeting;        /* 421 or 554 in place of the greeting */
+    unsigned mail, rcpt, data, end; /* 4yz there */
+    unsigned never;           /* such a reply is 5yz */
+    unsigned cut;             /* the connection ends in place of a reply */
+    unsigned cut_end;         /* stored, and ended in place of the reply */
+    unsigned close;           /* 421 in place of a reply */
+    unsigned late;            /* a reply comes after up to late_ms */
+    int64_t late_ms;
+    unsigned twice;           /* a reply comes twice */
+    unsigned idle_cut;        /* ended soon after a transaction */
+    int64_t grey_ms;          /* a recipient is deferred until it was known so long */
+    int64_t reply_ms;         /* each reply takes so long */
+};
+
+struct hop;
+/* At ip:port. It takes reports, too: of the domain MODEL_BACK. */
+struct hop *hop_new(const char *name, const char *ip, unsigned port, bool lmtp,
+                    bool pipelining, bool chunking);
+/* For connections and replies from now on. */
+void hop_set_mood(struct hop *h, const struct hop_mood *mood);
+enum hop_weather { HOP_UP, HOP_REFUSES, HOP_SILENT };
+void hop_set_weather(struct hop *h, enum hop_weather weather);
+/* Connections and transactions that are open, and the most there were. */
+unsigned hops_open(void);
+unsigned hops_most(void);
+/* The largest number of recipients of a transaction since the last call. */
+unsigned hops_take_most_rcpts(void);
+/* Ends all connections that idle, and confirms nothing. */
+
+#endif

@@ -1,0 +1,95 @@
+/* A message handed in through the spool. */
+#include "t/roof/injector.h"
+
+#include "admin/sendmail/submission.h"
+#include "t/roof/host.h"
+#include "t/roof/network.h"
+#include "t/roof/roof.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { INJECTOR_PROCESS = 2 };
+
+static void
+fill_recipients(struct recipients *to, struct model_message *m)
+{
+    char address[MODEL_ADDRESS_MAX];
+    to->envelope = envelope_new();
+    to->hostname = "mx.roof.test";
+    to->notify = m->notify == NOTIFY_NOTHING      ? NOTIFY_NEVER
+                 : m->notify == NOTIFY_OF_FAILURE ? NOTIFY_FAILURE | NOTIFY_DELAY
+                                                  : NOTIFY_DEFAULT;
+    model_sender_address(m, address);
+    to->envelope->sender = envelope_text(to->envelope, text_from(address));
+    bool good = true;
+    for (unsigned i = 0; i < m->rcpt_count && good; i++) {
+        model_rcpt_address(&m->rcpts[i], address);
+        good = recipients_add(to, text_from(address));
+        m->rcpts[i].accepted = true;
+    }
+    assert(good);
+}
+
+/* Its lines end as those of a program do. */
+static bool
+give_content(struct submission *s, const struct model_message *m)
+{
+    struct text rest = text_of(m->content.at, m->content.length), line;
+    while (rest.length > 0) {
+        text_cut(&rest, '\n', &line);
+        if (!submission_add(s, text_before(line, line.length - 1)) ||
+            !submission_add(s, TEXT("\n")))
+            return false;
+    }
+    return true;
+}
+
+static void
+pull_trigger(void)
+{
+    int fifo = sim_disk_fifo_reader(HOST_SPOOL "/lock/trigger");
+    if (host.running && fifo >= 0)
+        sim_loop_ready(host.daemon.loop, fifo, LOOP_READ);
+}
+
+void
+injector_run(struct model_message *m)
+{
+    char error[512] = "", id[ID_LENGTH + 1] = "";
+    struct recipients to = {0};
+    struct queue *queue;
+    struct loop *loop = sim_loop_new_at(roof_random(), roof_now_ms(), host.step_ms);
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    struct queue_settings settings = {.spool = HOST_SPOOL,
+                                      .slices = 1,
+                                      .message_size_limit = 50 << 20};
+    struct submission_settings how = {.hostname = "mx.roof.test",
+                                      .message_size_limit = 50 << 20};
+    network_enter(INJECTOR_PROCESS);
+    sim_disk_set_time(SIM_WALL_START_MS + roof_now_ms() + host.step_ms);
+    loop_turn(loop, 0);
+    m->state = MODEL_MAYBE;
+    int code = queue_open_injector(&queue, log, &settings, error, sizeof(error));
+    if (code == 0) {
+        fill_recipients(&to, m);
+        struct submission *s = submission_new(&how, loop, queue, &to);
+        (void)!give_content(s, m);
+        code = submission_finish(s, id, error, sizeof(error));
+        submission_free(&s);
+        recipients_free(&to);
+        queue_close(&queue);
+    }
+    log_free(&log);
+    loop_free(&loop);
+    network_enter(0);
+    if (code == 0)
+        model_acked(m, text_from(id));
+    else
+        roof_note("injector: m%u: %d %s", m->number, code, error);
+    if (code != 0)
+        m->state = MODEL_REFUSED;
+    pull_trigger();
+}

@@ -1,0 +1,436 @@
+/* What was given and what became of it. */
+#include "t/roof/model.h"
+
+#include "base/memory.h"
+#include "t/roof/roof.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SECOND_TRY_MS = 1000,
+    CONTENT_MAX = 4 << 20,
+    EARLY_MS = 2 * 1000 /* clocks of the queue count whole seconds */
+};
+
+static struct {
+    struct model_message *messages;
+    unsigned count;
+    const char *const *domains;
+    unsigned domain_count;
+    int64_t lifetime_ms;
+} model;
+
+void
+model_begin(unsigned messages)
+{
+    model.count = messages;
+    model.messages = memory_array(messages, sizeof(*model.messages));
+    model.lifetime_ms = INT64_MAX;
+    for (unsigned i = 0; i < messages; i++) {
+        model.messages[i].number = i;
+        buffer_init(&model.messages[i].content, CONTENT_MAX);
+    }
+}
+
+unsigned
+model_count(void)
+{
+    return model.count;
+}
+
+struct model_message *
+model_at(unsigned number)
+{
+    assert(number < model.count);
+    return &model.messages[number];
+}
+
+void
+model_set_domains(const char *const *names, unsigned count)
+{
+    model.domains = names;
+    model.domain_count = count;
+}
+
+const char *
+model_domain(unsigned index)
+{
+    return model.domains[index];
+}
+
+unsigned
+model_domains(void)
+{
+    return model.domain_count;
+}
+
+static void
+draw_line(struct buffer *to, unsigned length)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz .-=0123456789";
+    bool fits = true;
+    for (unsigned i = 0; i < length; i++)
+        fits = buffer_add_byte(to, letters[roof_below(sizeof(letters) - 1)]) && fits;
+    fits = buffer_add(to, TEXT("\r\n")) && fits;
+    assert(fits);
+}
+
+/* Lines of dots, empty ones and long ones are among them. */
+static void
+draw_content(struct model_message *m, size_t size)
+{
+    struct buffer *b = &m->content;
+    bool fits = buffer_format(
+        b,
+        "X-Roof: m%u\r\nFrom: s%u@" MODEL_BACK "\r\nTo: all@roof.test\r\nDate: Sun, 15 Jun "
+        "2025 15:06:40 +0000\r\nMessage-ID: <m%u@roof.test>\r\nSubject: message %u\r\n\r\n",
+        m->number, m->number, m->number, m->number);
+    assert(fits);
+    size_t end = b->length + size;
+    while (b->length < end) {
+        unsigned kind = roof_below(20);
+        if (kind == 0)
+            fits = buffer_add(b, TEXT(".\r\n"));
+        else if (kind == 1)
+            fits = buffer_add(b, TEXT("..\r\n"));
+        else if (kind == 2)
+            fits = buffer_add(b, TEXT("\r\n"));
+        else
+            draw_line(b, kind == 3 ? 900 : roof_below(76));
+        assert(fits);
+    }
+    draw_line(b, 10);
+}
+
+void
+model_draw(struct model_message *m, unsigned rcpts, size_t size)
+{
+    m->rcpts = memory_array(rcpts, sizeof(*m->rcpts));
+    m->rcpt_count = rcpts;
+    for (unsigned i = 0; i < rcpts; i++)
+        m->rcpts[i] = (struct model_rcpt){
+            .message = m, .index = i, .domain = roof_below(model.domain_count)};
+    draw_content(m, size);
+}
+
+void
+model_rcpt_address(const struct model_rcpt *r, char out[MODEL_ADDRESS_MAX])
+{
+    snprintf(out, MODEL_ADDRESS_MAX, "m%ur%u@%s", r->message->number, r->index,
+             model.domains[r->domain]);
+}
+
+void
+model_sender_address(const struct model_message *m, char out[MODEL_ADDRESS_MAX])
+{
+    if (m->is_null)
+        out[0] = '\0';
+    else
+        snprintf(out, MODEL_ADDRESS_MAX, "s%u@" MODEL_BACK, m->number);
+}
+
+static bool
+cut_number(struct text *t, unsigned *number)
+{
+    size_t digits = 0;
+    *number = 0;
+    while (digits < t->length && t->at[digits] >= '0' && t->at[digits] <= '9')
+        *number = *number * 10 + (unsigned)(t->at[digits++] - '0');
+    *t = text_after(*t, digits);
+    return digits > 0;
+}
+
+struct model_rcpt *
+model_find(struct text t)
+{
+    unsigned number, index;
+    if (!text_starts(t, TEXT("m")))
+        return NULL;
+    t = text_after(t, 1);
+    if (!cut_number(&t, &number) || !text_starts(t, TEXT("r")) || number >= model.count)
+        return NULL;
+    t = text_after(t, 1);
+    if (!cut_number(&t, &index) || index >= model.messages[number].rcpt_count)
+        return NULL;
+    return &model.messages[number].rcpts[index];
+}
+
+struct model_message *
+model_find_sender(struct text t)
+{
+    unsigned number;
+    if (!text_starts(t, TEXT("s")))
+        return NULL;
+    t = text_after(t, 1);
+    return cut_number(&t, &number) && number < model.count ? &model.messages[number]
+                                                           : NULL;
+}
+
+static noreturn void
+break_rcpt(const char *law, const struct model_rcpt *r, const char *why)
+{
+    char address[MODEL_ADDRESS_MAX], about[MODEL_ADDRESS_MAX];
+    model_rcpt_address(r, address);
+    snprintf(about, sizeof(about), "%s",
+             r->message->id[0] != '\0' ? r->message->id : address);
+    printf("recipient %s (%s), accepted %d, stored %u (chances %u), failed %u, refused %d, "
+           "removed %d; what the hops saw:\n",
+           address, r->message->id, r->accepted, r->stored, r->chances, r->failed,
+           r->refused, r->may_vanish);
+    *strchr(address, '@') = '\0';
+    roof_print_life(address);
+    roof_break(law, about, "m%ur%u: %s", r->message->number, r->index, why);
+}
+
+void
+model_acked(struct model_message *m, struct text id)
+{
+    if (m->state == MODEL_ACKED)
+        return;
+    m->state = MODEL_ACKED;
+    m->acked_ms = roof_now_ms();
+    text_copy(m->id, sizeof(m->id), id);
+    roof_note("client: m%u acknowledged as %s", m->number, m->id);
+}
+
+/* --- Hops --- */
+
+void
+model_attempted(struct model_rcpt *r)
+{
+    if (r->deferred_ms > 0 && roof_now_ms() - r->deferred_ms < SECOND_TRY_MS)
+        break_rcpt("in time", r, "tried again within a second");
+    r->deferred_ms = 0;
+}
+
+void
+model_deferred(struct model_rcpt *r)
+{
+    r->deferred_ms = roof_now_ms();
+}
+
+void
+model_refused(struct model_rcpt *r)
+{
+    r->refused = true;
+}
+
+/* Before our first field: trace fields alone. */
+static bool
+is_trace(struct text prefix)
+{
+    struct text line;
+    bool first = true;
+    while (prefix.length > 0) {
+        text_cut(&prefix, '\n', &line);
+        bool continues = line.length > 0 && (line.at[0] == ' ' || line.at[0] == '\t');
+        bool known = text_starts(line, TEXT("Received: ")) ||
+                     text_starts(line, TEXT("Return-Path: ")) ||
+                     text_starts(line, TEXT("Delivered-To: "));
+        if (continues ? first : !known)
+            return false;
+        first = false;
+    }
+    return true;
+}
+
+static void
+judge_content(const struct model_rcpt *r, struct text content)
+{
+    struct text want = buffer_text((struct buffer *)&r->message->content);
+    const char *at = memmem(content.at, content.length, "X-Roof: ", 8);
+    if (at == NULL)
+        break_rcpt("whole", r, "what was stored has not our header");
+    size_t before = (size_t)(at - content.at);
+    if (!is_trace(text_before(content, before)))
+        break_rcpt("whole", r, "there are more than trace fields before our header");
+    if (!text_equal(text_after(content, before), want))
+        break_rcpt("whole", r, "what was stored is not what was given");
+}
+
+void
+model_stored(struct model_rcpt *r, struct text content)
+{
+    const struct model_message *m = r->message;
+    judge_content(r, content);
+    if (m->state == MODEL_UNSENT || m->state == MODEL_REFUSED)
+        break_rcpt("whole", r, "stored, but not acknowledged");
+    if (!r->accepted)
+        break_rcpt("whole", r, "stored for a recipient that was not accepted");
+    r->stored++;
+    r->stored_ms = roof_now_ms();
+}
+
+void
+model_unconfirmed(struct model_rcpt *r)
+{
+    r->chances++;
+}
+
+void
+model_report_unconfirmed(struct model_message *m)
+{
+    m->report_chances++;
+}
+
+/* The fields of one recipient are together (RFC 3464 §2.3). */
+void
+model_reported(struct model_message *m, struct text content)
+{
+    struct text line;
+    struct model_rcpt *r = NULL;
+    bool any = false;
+    m->reported_ms = roof_now_ms();
+    while (content.length > 0) {
+        text_cut(&content, '\n', &line);
+        line = text_trim(line);
+        if (text_starts(line, TEXT("Final-Recipient: rfc822; "))) {
+            r = model_find(text_after(line, sizeof("Final-Recipient: rfc822; ") - 1));
+        } else if (r != NULL && text_starts(line, TEXT("Action: failed"))) {
+            r->failed++;
+            any = true;
+            if (r->message != m)
+                break_rcpt("once", r, "reported to another sender");
+            if (m->notify == NOTIFY_NOTHING)
+                break_rcpt("once", r, "reported against NOTIFY=NEVER");
+            roof_note("back: m%ur%u is reported as failed", m->number, r->index);
+        } else if (line.length == 0) {
+            r = NULL;
+        }
+    }
+    if (!any)
+        roof_note("back: a report to s%u of nothing that failed", m->number);
+}
+
+void
+model_host_ended(int64_t window_ms)
+{
+    int64_t since_ms = roof_now_ms() - window_ms;
+    for (unsigned i = 0; i < model.count; i++) {
+        struct model_message *m = &model.messages[i];
+        m->report_chances += m->reported_ms > 0 && m->reported_ms >= since_ms;
+        for (unsigned j = 0; j < m->rcpt_count; j++)
+            m->rcpts[j].chances +=
+                m->rcpts[j].stored > 0 && m->rcpts[j].stored_ms >= since_ms;
+    }
+    model_forget_waits();
+}
+
+void
+model_forget_waits(void)
+{
+    for (unsigned i = 0; i < model.count; i++)
+        for (unsigned j = 0; j < model.messages[i].rcpt_count; j++)
+            model.messages[i].rcpts[j].deferred_ms = 0;
+}
+
+void
+model_set_lifetime(int64_t lifetime_ms)
+{
+    if (lifetime_ms < model.lifetime_ms)
+        model.lifetime_ms = lifetime_ms;
+}
+
+/* --- Judgement --- */
+
+static bool
+may_have_failed(const struct model_rcpt *r)
+{
+    return r->refused ||
+           roof_now_ms() - r->message->acked_ms + EARLY_MS >= model.lifetime_ms;
+}
+
+static bool
+is_reported(const struct model_rcpt *r)
+{
+    return r->message->notify != NOTIFY_NOTHING && !r->message->is_null;
+}
+
+/* Without a fate. */
+static bool
+is_open(const struct model_rcpt *r)
+{
+    return r->accepted && r->message->state == MODEL_ACKED && r->stored == 0 &&
+           r->failed == 0 && !r->may_vanish && !(may_have_failed(r) && !is_reported(r));
+}
+
+bool
+model_is_open(const struct model_message *m)
+{
+    for (unsigned j = 0; j < m->rcpt_count; j++)
+        if (is_open(&m->rcpts[j]))
+            return true;
+    return false;
+}
+
+unsigned
+model_open(void)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < model.count; i++)
+        for (unsigned j = 0; j < model.messages[i].rcpt_count; j++)
+            count += is_open(&model.messages[i].rcpts[j]);
+    return count;
+}
+
+static void
+judge_rcpt(const struct model_rcpt *r)
+{
+    const struct model_message *m = r->message;
+    if (is_open(r))
+        break_rcpt("once", r, "lost: neither stored nor reported");
+    if (r->stored > 1 + r->chances)
+        break_rcpt("once", r, "stored more often than replies were lost");
+    if (r->failed > 0 && !may_have_failed(r))
+        break_rcpt("once", r, "reported as failed, and nobody has refused it");
+    if (r->failed > 0 && r->stored > 0 && r->chances == 0)
+        break_rcpt("once", r, "reported as failed, and stored");
+    if (r->failed > 1 + m->report_chances)
+        break_rcpt("once", r, "reported more often than replies were lost");
+}
+
+void
+model_judge(void)
+{
+    for (unsigned i = 0; i < model.count; i++)
+        for (unsigned j = 0; j < model.messages[i].rcpt_count; j++)
+            judge_rcpt(&model.messages[i].rcpts[j]);
+}
+
+void
+model_print(void)
+{
+    for (unsigned i = 0, shown = 0; i < model.count && shown < 20; i++)
+        for (unsigned j = 0; j < model.messages[i].rcpt_count && shown < 20; j++) {
+            const struct model_rcpt *r = &model.messages[i].rcpts[j];
+            if (!is_open(r))
+                continue;
+            shown++;
+            printf("open: m%ur%u@%s (%s)\n", i, j, model.domains[r->domain],
+                   r->message->id);
+        }
+}
+
+struct model_tally
+model_tally(void)
+{
+    struct model_tally t = {0};
+    for (unsigned i = 0; i < model.count; i++) {
+        const struct model_message *m = &model.messages[i];
+        t.acked += m->state == MODEL_ACKED;
+        t.maybe += m->state == MODEL_MAYBE;
+        t.refused += m->state == MODEL_REFUSED;
+        for (unsigned j = 0; j < m->rcpt_count; j++) {
+            const struct model_rcpt *r = &m->rcpts[j];
+            t.rcpts += r->accepted;
+            t.stored += r->stored;
+            t.twice += r->stored > 1;
+            t.reported += r->failed;
+            t.removed += r->may_vanish;
+        }
+    }
+    return t;
+}

@@ -1,0 +1,96 @@
+/* The model: what was given, what became of it, and the laws (roof "What is judged").
+ *
+ * Actors say what they saw; the model never asks the daemon. Every recipient's address is
+ * one of a kind, so that each event finds its recipient. */
+#ifndef T_ROOF_MODEL_H
+#define T_ROOF_MODEL_H
+
+#include "base/buffer.h"
+#include "base/text.h"
+
+enum { MODEL_RCPTS_MAX = 300, MODEL_ADDRESS_MAX = 64, MODEL_ID_MAX = 32 };
+#define MODEL_BACK "back.test" /* the domain of all senders */
+
+enum model_notify { NOTIFY_AS_USUAL, NOTIFY_NOTHING, NOTIFY_OF_FAILURE };
+
+struct model_rcpt {
+    struct model_message *message;
+    unsigned index, domain;
+    bool accepted;        /* RCPT was answered 250 */
+    unsigned stored;      /* by a hop */
+    unsigned chances;     /* to be stored once more: lost replies, ends of the host */
+    unsigned failed;      /* reports that say so */
+    bool refused;         /* for good, by a hop or the operator */
+    bool may_vanish;      /* the operator has asked for its removal */
+    int64_t stored_ms;
+    int64_t deferred_ms;  /* by a hop's 4yz reply; 0: not, or it may come soon again */
+};
+
+enum model_state {
+    MODEL_UNSENT,
+    MODEL_MAYBE, /* its end was sent, and no reply came */
+    MODEL_ACKED,
+    MODEL_REFUSED
+};
+
+struct model_message {
+    unsigned number;
+    enum model_state state;
+    enum model_notify notify;
+    bool is_null; /* its sender */
+    char id[MODEL_ID_MAX];
+    struct buffer content; /* lines end with CRLF */
+    struct model_rcpt *rcpts;
+    unsigned rcpt_count;
+    int64_t acked_ms;
+    unsigned report_chances;
+    int64_t reported_ms;
+};
+
+void model_begin(unsigned messages);
+unsigned model_count(void);
+struct model_message *model_at(unsigned number);
+
+/* A message with recipients at these domains, and content of this seed. */
+void model_draw(struct model_message *m, unsigned rcpts, size_t size);
+void model_rcpt_address(const struct model_rcpt *r, char out[MODEL_ADDRESS_MAX]);
+void model_sender_address(const struct model_message *m, char out[MODEL_ADDRESS_MAX]);
+/* NULL: none of ours. */
+struct model_rcpt *model_find(struct text address);
+struct model_message *model_find_sender(struct text address);
+void model_set_domains(const char *const *names, unsigned count);
+const char *model_domain(unsigned index);
+unsigned model_domains(void);
+
+/* Said by clients. */
+void model_acked(struct model_message *m, struct text id);
+/* Said by hops. */
+void model_attempted(struct model_rcpt *r);
+void model_deferred(struct model_rcpt *r);
+void model_refused(struct model_rcpt *r);
+void model_stored(struct model_rcpt *r, struct text content);
+/* The reply to what was stored may not have come. */
+void model_unconfirmed(struct model_rcpt *r);
+void model_reported(struct model_message *m, struct text content);
+void model_report_unconfirmed(struct model_message *m);
+/* Said of the host: marks of the last window_ms may be lost. */
+void model_host_ended(int64_t window_ms);
+/* Mail may be tried again immediately. */
+void model_forget_waits(void);
+/* The shortest life that mail had by any settings, and whether reports of it exist. */
+void model_set_lifetime(int64_t lifetime_ms);
+void model_set_recipients_limit(unsigned limit);
+
+/* Open recipients: acknowledged, and without a fate. */
+unsigned model_open(void);
+bool model_is_open(const struct model_message *m);
+/* All laws about fates, when nothing can happen any more. */
+void model_judge(void);
+void model_print(void);
+
+struct model_tally {
+    unsigned acked, maybe, refused, rcpts, stored, twice, reported, removed;
+};
+struct model_tally model_tally(void);
+
+#endif

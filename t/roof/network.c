@@ -1,0 +1,905 @@
+/* The network of a run: sockets of daemons and ends of actors. */
+#include "t/roof/network.h"
+
+#include "base/loop/loop.h"
+#include "base/memory.h"
+#include "t/roof/roof.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+enum { PROCESSES = 64, ADDRESSES = 8, BACKLOG = 4096, BYTES_MAX = 16 << 20 };
+
+enum state { FRESH, CONNECTING, CONNECTED, BROKEN, LISTENING };
+
+struct segment {
+    int64_t at_ms;
+    size_t size;     /* 0: the end of the half */
+    bool reset;
+    struct segment *next, *prev;
+};
+
+struct network_end {
+    int descriptor;
+    unsigned process; /* 0: an actor's */
+    enum state state;
+    int error; /* that a call will return once */
+    struct net_address local, peer_address;
+    struct network_path path;
+    struct network_end *peer; /* NULL: gone or vanished */
+    /* What comes in: bytes that have arrived, then those under way. */
+    struct buffer in;
+    size_t arrived;
+    struct segment *segments;
+    int64_t last_at_ms; /* no segment overtakes another */
+    bool ended;         /* the peer's half, seen at its place */
+    bool shut;          /* our half */
+    bool reset_at_close;
+    bool vanished;      /* the peer hears nothing more */
+    bool wants_space;
+    struct roof_timer timer; /* the next segment, or the connection */
+    /* an actor's */
+    network_happened *on_event;
+    void *context;
+    /* a listener's */
+    struct network_end *waiting; /* accepted by nobody yet, oldest first */
+    size_t waiting_count;
+    struct network_service *service;
+    bool listed;
+    struct network_end *prev, *next;           /* of a listener's waiting ones */
+    struct network_end *all_prev, *all_next;
+};
+
+struct network_service {
+    struct net_address at;
+    enum network_answer answer;
+    network_accepted *on_accept;
+    void *context;
+    struct network_service *next;
+};
+
+static struct {
+    unsigned process;
+    struct net_address addresses[PROCESSES][ADDRESSES];
+    size_t address_count[PROCESSES];
+    struct network_end **ends; /* by descriptor */
+    size_t end_count;
+    struct network_end *all;
+    struct network_service *services;
+    uint64_t calls;
+    unsigned ports;
+    void (*take)(unsigned process, struct text bytes);
+    void (*draw)(const struct net_address *to, struct network_path *out);
+    bool (*is_dead)(void);
+} net;
+
+static bool
+is_dead(void)
+{
+    net.calls++;
+    return net.process != 0 && net.is_dead != NULL && net.is_dead();
+}
+
+static struct network_end *
+end_of(int descriptor)
+{
+    int index = descriptor - NETWORK_FIRST;
+    return index >= 0 && (size_t)index < net.end_count ? net.ends[index] : NULL;
+}
+
+static struct network_end *
+end_new(unsigned process)
+{
+    struct network_end *e = memory_new(sizeof(*e));
+    e->process = process;
+    e->descriptor = -1;
+    buffer_init(&e->in, BYTES_MAX);
+    DL_APPEND2(net.all, e, all_prev, all_next);
+    if (process == 0)
+        return e;
+    /* As the kernel does: the lowest free one. */
+    size_t index = 0;
+    while (index < net.end_count && net.ends[index] != NULL)
+        index++;
+    if (index == net.end_count) {
+        net.ends = memory_resize(net.ends, (index + 1) * sizeof(*net.ends));
+        net.end_count++;
+    }
+    net.ends[index] = e;
+    e->descriptor = NETWORK_FIRST + (int)index;
+    return e;
+}
+
+static void
+drop_segments(struct network_end *e)
+{
+    struct segment *s, *next;
+    DL_FOREACH_SAFE (e->segments, s, next) {
+        DL_DELETE(e->segments, s);
+        free(s);
+    }
+}
+
+/* Nobody has it any more; who was its peer keeps nothing of it. */
+static void
+end_free(struct network_end *e)
+{
+    roof_timer_stop(&e->timer);
+    if (e->peer != NULL && e->peer->peer == e)
+        e->peer->peer = NULL;
+    if (e->descriptor >= 0)
+        net.ends[e->descriptor - NETWORK_FIRST] = NULL;
+    drop_segments(e);
+    buffer_free(&e->in);
+    DL_DELETE2(net.all, e, all_prev, all_next);
+    free(e);
+}
+
+static void
+emit(struct network_end *e, enum network_event event)
+{
+    if (e->on_event != NULL)
+        e->on_event(e->context, event);
+}
+
+static void on_segment(void *context);
+
+static void
+wait_segment(struct network_end *e)
+{
+    if (e->segments != NULL)
+        roof_timer_start(&e->timer, e->segments->at_ms - roof_now_ms(), on_segment, e);
+}
+
+static void
+broken(struct network_end *e)
+{
+    e->state = BROKEN;
+    e->error = ECONNRESET;
+    drop_segments(e);
+    buffer_take(&e->in, e->arrived);
+    e->arrived = 0;
+    buffer_clear(&e->in);
+    emit(e, NETWORK_BROKEN);
+}
+
+static void
+on_segment(void *context)
+{
+    struct network_end *e = context;
+    struct segment *s = e->segments;
+    size_t size = s->size;
+    bool reset = s->reset;
+    DL_DELETE(e->segments, s);
+    free(s);
+    wait_segment(e);
+    if (reset) {
+        broken(e);
+    } else if (size > 0) {
+        e->arrived += size;
+        emit(e, NETWORK_INPUT);
+    } else {
+        e->ended = true;
+        emit(e, NETWORK_ENDED);
+    }
+}
+
+/* On its way to e. */
+static void
+send_segment(struct network_end *e, struct text bytes, bool reset)
+{
+    const struct network_path *path = &e->path;
+    struct segment *s = memory_new(sizeof(*s));
+    int64_t at_ms = roof_now_ms() + path->latency_ms;
+    if (path->bytes_a_ms > 0) /* bytes wait for those before them */
+        at_ms = (at_ms > e->last_at_ms ? at_ms : e->last_at_ms) +
+                (int64_t)bytes.length / path->bytes_a_ms;
+    if (at_ms < e->last_at_ms)
+        at_ms = e->last_at_ms;
+    e->last_at_ms = at_ms;
+    *s = (struct segment){.at_ms = at_ms, .size = bytes.length, .reset = reset};
+    bool fits = buffer_add(&e->in, bytes);
+    assert(fits);
+    bool first = e->segments == NULL;
+    DL_APPEND(e->segments, s);
+    if (first && e->state != CONNECTING) /* on_connected() */
+        wait_segment(e);
+}
+
+/* --- Connections --- */
+
+static bool
+addresses_match(const struct net_address *at, const struct net_address *to)
+{
+    if (at->family != to->family)
+        return false;
+    if (at->family == NET_UNIX)
+        return strcmp(at->path, to->path) == 0;
+    return net_address_equal(at, to) ||
+           (at->port == to->port && net_address_is_wildcard(at));
+}
+
+static struct network_end *
+listener_at(const struct net_address *to)
+{
+    struct network_end *e;
+    DL_FOREACH2 (net.all, e, all_next)
+        if (e->state == LISTENING && addresses_match(&e->local, to))
+            return e;
+    return NULL;
+}
+
+static struct network_service *
+service_at(const struct net_address *to)
+{
+    struct network_service *s;
+    LL_FOREACH (net.services, s)
+        if (addresses_match(&s->at, to))
+            return s;
+    return NULL;
+}
+
+static void
+draw_path(struct network_end *e)
+{
+    if (e->peer_address.family == NET_UNIX)
+        e->path = (struct network_path){.window = 200 * 1024};
+    else if (net.draw != NULL)
+        net.draw(&e->peer_address, &e->path);
+    else
+        e->path = (struct network_path){.latency_ms = 1, .window = 64 * 1024};
+    if (e->path.window == 0)
+        e->path.window = 64 * 1024;
+}
+
+static void
+join(struct network_end *client, struct network_end *server)
+{
+    server->state = CONNECTED;
+    server->path = client->path;
+    server->local = client->peer_address;
+    server->peer_address = client->local;
+    server->peer = client;
+    client->peer = server;
+}
+
+/* The answer to a connection is back at the client. */
+static void
+on_connected(void *context)
+{
+    struct network_end *e = context;
+    if (e->state != CONNECTING)
+        return;
+    if (e->error != 0) {
+        e->state = BROKEN;
+        emit(e, NETWORK_REFUSED);
+        return;
+    }
+    e->state = CONNECTED;
+    wait_segment(e);
+    emit(e, NETWORK_CONNECTED);
+}
+
+/* The question has come to the server. */
+static void
+on_asked(void *context)
+{
+    struct network_end *e = context, *l = listener_at(&e->peer_address);
+    struct network_service *s = l == NULL ? service_at(&e->peer_address) : NULL;
+    if (s != NULL && s->answer == NETWORK_SILENT)
+        return;
+    if ((s == NULL || s->answer == NETWORK_REFUSES) &&
+        (l == NULL || l->waiting_count >= BACKLOG)) {
+        e->error = ECONNREFUSED;
+        roof_timer_start(&e->timer, e->path.latency_ms, on_connected, e);
+        return;
+    }
+    roof_timer_start(&e->timer, e->path.latency_ms, on_connected, e);
+    struct network_end *server = end_new(l != NULL ? l->process : 0);
+    join(e, server);
+    if (l != NULL) {
+        server->listed = true;
+        server->context = l;
+        DL_APPEND(l->waiting, server);
+        l->waiting_count++;
+    } else {
+        s->on_accept(s->context, server);
+    }
+}
+
+static void
+begin_connecting(struct network_end *e, const struct net_address *to)
+{
+    e->peer_address = *to;
+    e->state = CONNECTING;
+    e->error = 0;
+    draw_path(e);
+    roof_timer_start(&e->timer, e->path.latency_ms, on_asked, e);
+}
+
+/* --- Both sides --- */
+
+static size_t
+space_for(const struct network_end *e)
+{
+    const struct network_end *to = e->peer;
+    if (to == NULL)
+        return SIZE_MAX; /* sent into the void, or answered by a reset */
+    size_t held = to->in.length;
+    return held < e->path.window ? e->path.window - held : 0;
+}
+
+static ssize_t
+write_end(struct network_end *e, struct text bytes)
+{
+    if (e->state == BROKEN) {
+        int error = e->error != 0 ? e->error : EPIPE;
+        e->error = 0;
+        return -error;
+    }
+    if (e->state == CONNECTING)
+        return -EAGAIN;
+    if (e->state != CONNECTED)
+        return -ENOTCONN;
+    if (e->shut)
+        return -EPIPE;
+    size_t space = space_for(e);
+    if (space == 0)
+        return -EAGAIN;
+    if (bytes.length > space)
+        bytes.length = space;
+    if (e->path.choppy && bytes.length > 1)
+        bytes.length = 1 + roof_below((unsigned)bytes.length);
+    if (e->peer != NULL)
+        send_segment(e->peer, bytes, false);
+    else if (!e->vanished) { /* to nobody: a reset comes back */
+        send_segment(e, TEXT(""), true);
+    }
+    return (ssize_t)bytes.length;
+}
+
+static void
+taken(struct network_end *e, size_t size)
+{
+    bool was_full = e->in.length >= e->path.window;
+    buffer_take(&e->in, size);
+    e->arrived -= size;
+    struct network_end *from = e->peer;
+    if (from != NULL && was_full && from->wants_space) {
+        from->wants_space = false;
+        emit(from, NETWORK_SPACE);
+    }
+}
+
+/* Whoever closes with unread input resets, as TCP does. */
+static void
+close_end(struct network_end *e, bool reset)
+{
+    struct network_end *peer = e->peer;
+    if (peer != NULL && !e->vanished && e->state != BROKEN) {
+        bool rude = reset || e->reset_at_close || e->in.length > 0;
+        if (rude)
+            send_segment(peer, TEXT(""), true);
+        else if (!e->shut)
+            send_segment(peer, TEXT(""), false);
+    }
+    if (peer != NULL)
+        peer->peer = NULL;
+    if (peer != NULL && e->vanished)
+        peer->vanished = true;
+    e->peer = NULL;
+    end_free(e);
+}
+
+static void
+forget_waiting(struct network_end *listener)
+{
+    struct network_end *e, *next;
+    DL_FOREACH_SAFE (listener->waiting, e, next) {
+        DL_DELETE(listener->waiting, e);
+        e->listed = false;
+        close_end(e, true);
+    }
+}
+
+/* --- Sockets of daemons --- */
+
+int
+socket_open(enum net_family family)
+{
+    if (is_dead())
+        return -EMFILE;
+    struct network_end *e = end_new(net.process);
+    e->local.family = family;
+    return e->descriptor;
+}
+
+int
+socket_bind_source(int socket, const struct net_address *from)
+{
+    if (!socket_can_bind(from))
+        return -EADDRNOTAVAIL;
+    end_of(socket)->local = *from;
+    return 0;
+}
+
+static void
+name_client(struct network_end *e, const struct net_address *to)
+{
+    if (to->family == NET_UNIX) {
+        e->local = (struct net_address){.family = NET_UNIX};
+        return;
+    }
+    if (net_address_is_wildcard(&e->local) || e->local.family == NET_NONE ||
+        e->local.ip[0] == 0)
+        for (size_t i = net.address_count[e->process]; i > 0; i--)
+            if (net.addresses[e->process][i - 1].family == to->family)
+                e->local = net.addresses[e->process][i - 1];
+    e->local.port = (uint16_t)(20000 + net.ports++ % 40000);
+}
+
+int
+socket_connect(int socket, const struct net_address *to)
+{
+    if (is_dead())
+        return -ENETDOWN;
+    struct network_end *e = end_of(socket);
+    name_client(e, to);
+    if (to->family == NET_UNIX) {
+        struct network_end *l = listener_at(to);
+        if (l == NULL)
+            return -ENOENT;
+    }
+    begin_connecting(e, to);
+    return -EINPROGRESS;
+}
+
+int
+socket_result(int socket)
+{
+    struct network_end *e = end_of(socket);
+    int error = e->error;
+    net.calls++;
+    e->error = 0;
+    return -error;
+}
+
+ssize_t
+socket_receive(int socket, char *to, size_t size)
+{
+    struct network_end *e = end_of(socket);
+    if (is_dead())
+        return -EAGAIN;
+    if (e->state == BROKEN && e->error != 0) {
+        int error = e->error;
+        e->error = 0;
+        return -error;
+    }
+    if (e->state == BROKEN)
+        return 0;
+    if (e->arrived == 0)
+        return e->ended ? 0 : -EAGAIN;
+    size_t got = size < e->arrived ? size : e->arrived;
+    if (e->path.choppy && got > 1)
+        got = 1 + roof_below((unsigned)got);
+    memcpy(to, e->in.at, got);
+    taken(e, got);
+    return (ssize_t)got;
+}
+
+ssize_t
+socket_send(int socket, struct text bytes)
+{
+    if (is_dead())
+        return -EAGAIN;
+    return write_end(end_of(socket), bytes);
+}
+
+int
+socket_shut(int socket)
+{
+    struct network_end *e = end_of(socket);
+    if (is_dead())
+        return 0;
+    if (e->state != CONNECTED)
+        return -ENOTCONN;
+    if (!e->shut && e->peer != NULL)
+        send_segment(e->peer, TEXT(""), false);
+    e->shut = true;
+    return 0;
+}
+
+void
+socket_close(int descriptor)
+{
+    struct network_end *e = end_of(descriptor);
+    if (e == NULL || is_dead())
+        return;
+    if (e->state == LISTENING)
+        forget_waiting(e);
+    close_end(e, false);
+}
+
+void
+socket_reset_at_close(int socket)
+{
+    end_of(socket)->reset_at_close = true;
+}
+
+bool
+socket_is_gone(int socket)
+{
+    const struct network_end *e = end_of(socket);
+    net.calls++;
+    return e->state == BROKEN || (e->ended && e->shut) ||
+           (e->state == CONNECTED && e->peer == NULL && !e->vanished && e->segments == NULL &&
+            e->ended);
+}
+
+bool
+socket_local(int socket, struct net_address *out)
+{
+    *out = end_of(socket)->local;
+    return true;
+}
+
+bool
+socket_peer(int socket, struct net_address *out)
+{
+    *out = end_of(socket)->peer_address;
+    return true;
+}
+
+bool
+socket_credentials(int socket, struct net_credentials *out)
+{
+    (void)socket;
+    *out = (struct net_credentials){.pid = 1};
+    return true;
+}
+
+int
+socket_listen(const struct net_address *address, unsigned unix_mode, bool is_shared)
+{
+    (void)unix_mode;
+    if (is_dead())
+        return -EMFILE;
+    if (!is_shared && listener_at(address) != NULL)
+        return -EADDRINUSE;
+    struct network_end *e = end_new(net.process);
+    e->local = *address;
+    e->state = LISTENING;
+    return e->descriptor;
+}
+
+void
+socket_set_inherited(int socket)
+{
+    (void)socket;
+}
+
+int
+socket_accept(int socket, struct net_address *peer)
+{
+    struct network_end *l = end_of(socket), *e = l->waiting;
+    if (is_dead() || e == NULL)
+        return -EAGAIN;
+    DL_DELETE(l->waiting, e);
+    l->waiting_count--;
+    e->listed = false;
+    *peer = e->peer_address;
+    return e->descriptor;
+}
+
+int
+socket_backlog(void)
+{
+    return BACKLOG;
+}
+
+bool
+socket_is_dual(int socket)
+{
+    (void)socket;
+    return false;
+}
+
+int
+socket_adopt_listening(int descriptor)
+{
+    (void)descriptor;
+    return -EBADF;
+}
+
+bool
+socket_can_bind(const struct net_address *address)
+{
+    struct net_address a = *address;
+    net.calls++;
+    for (size_t i = 0; i < net.address_count[net.process]; i++) {
+        a.port = net.addresses[net.process][i].port;
+        if (net_address_equal(&a, &net.addresses[net.process][i]))
+            return true;
+    }
+    return false;
+}
+
+bool
+socket_source(const struct net_address *to, struct net_address *source)
+{
+    if (net.address_count[net.process] == 0)
+        return false;
+    *source = socket_can_bind(to) ? *to : net.addresses[net.process][0];
+    return true;
+}
+
+int
+socket_datagram_open(void)
+{
+    return -EAFNOSUPPORT;
+}
+
+int
+socket_datagram_connect(int socket, struct text path)
+{
+    (void)socket;
+    (void)path;
+    return -ENOENT;
+}
+
+enum socket_kind
+socket_kind(int descriptor)
+{
+    return end_of(descriptor) != NULL ? SOCKET_SOCKET : SOCKET_FILE;
+}
+
+bool
+socket_is_file(int descriptor, uint64_t device, uint64_t inode)
+{
+    (void)descriptor;
+    (void)device;
+    (void)inode;
+    return false;
+}
+
+int
+socket_open_again(int descriptor)
+{
+    (void)descriptor;
+    return -EBADF;
+}
+
+ssize_t
+socket_read(int descriptor, char *to, size_t size)
+{
+    (void)descriptor;
+    (void)to;
+    (void)size;
+    return -EBADF;
+}
+
+ssize_t
+socket_write(int descriptor, struct text bytes)
+{
+    (void)descriptor;
+    if (!is_dead() && net.take != NULL)
+        net.take(net.process, bytes);
+    return (ssize_t)bytes.length;
+}
+
+bool
+socket_wait_read(int descriptor, int timeout_ms)
+{
+    (void)timeout_ms;
+    return (network_ask(descriptor) & LOOP_READ) != 0;
+}
+
+bool
+socket_wait_write(int descriptor, int timeout_ms)
+{
+    (void)timeout_ms;
+    return descriptor < NETWORK_FIRST || (network_ask(descriptor) & LOOP_WRITE) != 0;
+}
+
+void
+socket_ignore_broken_pipes(void)
+{
+}
+
+/* --- The driver --- */
+
+int
+network_ask(int descriptor)
+{
+    const struct network_end *e = end_of(descriptor);
+    if (e == NULL)
+        return 0;
+    switch (e->state) {
+    case LISTENING:
+        return e->waiting != NULL ? LOOP_READ : 0;
+    case BROKEN:
+        return LOOP_READ | LOOP_WRITE;
+    case CONNECTED:
+        return (e->arrived > 0 || e->ended ? LOOP_READ : 0) |
+               (space_for(e) > 0 ? LOOP_WRITE : 0);
+    case FRESH:
+    case CONNECTING:
+        break;
+    }
+    return 0;
+}
+
+void
+network_enter(unsigned process)
+{
+    net.process = process;
+}
+
+void
+network_add_address(unsigned process, const char *ip)
+{
+    struct net_address a = {0};
+    bool good = net_address_parse_ip(text_from(ip), &a);
+    assert(good && process < PROCESSES && net.address_count[process] < ADDRESSES);
+    net.addresses[process][net.address_count[process]++] = a;
+}
+
+void
+network_end_process(unsigned process, bool with_word)
+{
+    unsigned before = net.process;
+    net.process = 0;
+    for (size_t i = 0; i < net.end_count; i++) {
+        struct network_end *e = net.ends[i];
+        if (e == NULL || e->process != process || e->listed)
+            continue;
+        if (e->state == LISTENING)
+            forget_waiting(e);
+        e->vanished = !with_word;
+        close_end(e, false);
+    }
+    net.process = before;
+}
+
+size_t
+network_open(unsigned process)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < net.end_count; i++)
+        count += net.ends[i] != NULL && net.ends[i]->process == process;
+    return count;
+}
+
+uint64_t
+network_calls(void)
+{
+    return net.calls;
+}
+
+void
+network_on_output(void (*take)(unsigned process, struct text bytes))
+{
+    net.take = take;
+}
+
+void
+network_on_path(void (*draw)(const struct net_address *to, struct network_path *out))
+{
+    net.draw = draw;
+}
+
+void
+network_on_dead(bool (*dead)(void))
+{
+    net.is_dead = dead;
+}
+
+/* --- Actors --- */
+
+struct network_end *
+network_connect(const struct net_address *from, const struct net_address *to,
+                network_happened *on_event, void *context)
+{
+    struct network_end *e = end_new(0);
+    e->local = *from;
+    e->local.port = (uint16_t)(20000 + net.ports++ % 40000);
+    e->on_event = on_event;
+    e->context = context;
+    begin_connecting(e, to);
+    return e;
+}
+
+struct network_service *
+network_serve(const struct net_address *at, network_accepted *on_accept, void *context)
+{
+    struct network_service *s = memory_new(sizeof(*s));
+    s->at = *at;
+    s->on_accept = on_accept;
+    s->context = context;
+    LL_APPEND(net.services, s);
+    return s;
+}
+
+void
+network_service_set(struct network_service *s, enum network_answer answer)
+{
+    s->answer = answer;
+}
+
+void
+network_attach(struct network_end *e, network_happened *on_event, void *context)
+{
+    e->on_event = on_event;
+    e->context = context;
+}
+
+struct text
+network_read(struct network_end *e)
+{
+    return text_of(e->in.at, e->arrived);
+}
+
+void
+network_consume(struct network_end *e, size_t size)
+{
+    if (size > 0)
+        taken(e, size);
+}
+
+size_t
+network_write(struct network_end *e, struct text bytes)
+{
+    size_t total = 0;
+    while (bytes.length > 0) {
+        ssize_t some = write_end(e, bytes);
+        if (some <= 0)
+            break;
+        total += (size_t)some;
+        bytes = text_after(bytes, (size_t)some);
+    }
+    e->wants_space = bytes.length > 0;
+    return total;
+}
+
+void
+network_shut(struct network_end *e)
+{
+    if (e->state == CONNECTED && !e->shut && e->peer != NULL)
+        send_segment(e->peer, TEXT(""), false);
+    e->shut = true;
+}
+
+static void
+close_actor(struct network_end **end, bool reset, bool vanish)
+{
+    struct network_end *e = *end;
+    *end = NULL;
+    if (e == NULL)
+        return;
+    e->on_event = NULL;
+    e->vanished = e->vanished || vanish;
+    if (e->state == CONNECTING)
+        e->vanished = true;
+    close_end(e, reset);
+}
+
+void
+network_close(struct network_end **end)
+{
+    close_actor(end, false, false);
+}
+
+void
+network_reset(struct network_end **end)
+{
+    close_actor(end, true, false);
+}
+
+void
+network_vanish(struct network_end **end)
+{
+    close_actor(end, false, true);
+}

@@ -1,0 +1,165 @@
+/* Commands of the operator. */
+#include "t/roof/operator.h"
+
+#include "base/memory.h"
+#include "t/roof/host.h"
+#include "t/roof/model.h"
+#include "t/roof/peer.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_SIZE = 512, PATIENCE_MS = 60 * 1000, SETTLED_MS = 30 * 1000 };
+
+enum wish { WISH_RETRY, WISH_HOLD, WISH_RELEASE, WISH_REMOVE, WISH_BOUNCE, WISH_QUESTION };
+
+struct question {
+    struct peer peer;
+    struct roof_timer timer;
+    enum wish wish;
+    struct model_message *message;
+    char line[LINE_SIZE];
+    bool compares;
+    struct buffer answer;
+};
+
+static unsigned commands;
+
+unsigned
+operator_commands(void)
+{
+    return commands;
+}
+
+static bool
+is_listed(const json_t *list, const char *id)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach (list, i, item) {
+        const char *name = json_string_value(json_object_get(item, "id"));
+        if (name != NULL && strcmp(name, id) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Every message that the model knows to be open is in the list. */
+static void
+compare(const json_t *list)
+{
+    for (unsigned i = 0; i < model_count(); i++) {
+        const struct model_message *m = model_at(i);
+        if (m->state == MODEL_ACKED && roof_now_ms() - m->acked_ms > SETTLED_MS &&
+            model_is_open(m) && !is_listed(list, m->id))
+            roof_break("truth", m->id, "m%u is open, and the list does not have it", i);
+    }
+}
+
+static bool
+question_on_line(void *context, struct text line)
+{
+    struct question *q = context;
+    json_t *answer = json_loadb(line.at, line.length, 0, NULL);
+    roof_note("operator: %s -> %.*s", q->line, (int)(line.length < 200 ? line.length : 200),
+              line.at);
+    if (answer == NULL)
+        roof_break("truth", NULL, "an answer that is not JSON: %.*s", TEXT_ARGS(line));
+    const json_t *list = json_object_get(answer, "messages");
+    if (q->compares && json_is_array(list) && !json_is_true(json_object_get(answer, "more")))
+        compare(list);
+    json_decref(answer);
+    peer_close(&q->peer);
+    return true;
+}
+
+static void
+question_on_over(void *context)
+{
+    struct question *q = context;
+    roof_timer_start(&q->timer, 0, free, q);
+}
+
+static void
+question_on_connected(void *context)
+{
+    struct question *q = context;
+    peer_say(&q->peer, text_from(q->line));
+    peer_say(&q->peer, TEXT("\n"));
+}
+
+static void
+question_on_impatience(void *context)
+{
+    struct question *q = context;
+    peer_cut(&q->peer, PEER_FIN);
+}
+
+static struct question *
+ask(const char *line)
+{
+    struct question *q = memory_new(sizeof(*q));
+    struct net_address from = {.family = NET_UNIX}, to = {.family = NET_UNIX};
+    text_copy(to.path, sizeof(to.path), text_from(HOST_CONTROL));
+    snprintf(q->line, sizeof(q->line), "%s", line);
+    q->peer = (struct peer){.connected = question_on_connected,
+                            .line = question_on_line,
+                            .over = question_on_over,
+                            .context = q};
+    roof_timer_start(&q->timer, PATIENCE_MS, question_on_impatience, q);
+    commands++;
+    peer_connect(&q->peer, &from, &to);
+    return q;
+}
+
+void
+operator_act(void)
+{
+    static const char *const words[] = {"retry", "hold", "release", "rm", "bounce"};
+    static const char *const questions[] = {
+        "{\"command\":\"status\"}", "{\"command\":\"sites\"}",
+        "{\"command\":\"health\"}", "{\"command\":\"list\"}"};
+    char line[LINE_SIZE];
+    struct model_message *m = model_at(roof_below(model_count()));
+    if (!host.running)
+        return;
+    if (m->state != MODEL_ACKED || roof_chance(300)) {
+        ask(questions[roof_below(4)]);
+        return;
+    }
+    unsigned kind = roof_below(20);
+    enum wish wish = kind < 9    ? WISH_RETRY
+                     : kind < 13 ? WISH_HOLD
+                     : kind < 17 ? WISH_RELEASE
+                     : kind < 18 ? WISH_REMOVE
+                                 : WISH_BOUNCE;
+    if (kind == 19) {
+        snprintf(line, sizeof(line), "{\"command\":\"why\",\"id\":\"%s\"}", m->id);
+        ask(line);
+        return;
+    }
+    /* From now on, and whether or not it is done: the answer may be lost. */
+    for (unsigned i = 0; i < m->rcpt_count; i++) {
+        m->rcpts[i].deferred_ms = 0;
+        m->rcpts[i].refused = m->rcpts[i].refused || wish == WISH_BOUNCE;
+        m->rcpts[i].may_vanish = m->rcpts[i].may_vanish || wish == WISH_REMOVE;
+    }
+    snprintf(line, sizeof(line), "{\"command\":\"%s\",\"ids\":[\"%s\"]}", words[wish],
+             m->id);
+    ask(line);
+}
+
+void
+operator_release_all(void)
+{
+    ask("{\"command\":\"release\",\"all\":true}");
+}
+
+void
+operator_compare(void)
+{
+    if (host.running)
+        ask("{\"command\":\"list\",\"limit\":5000}")->compares = true;
+}

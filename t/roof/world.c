@@ -1,0 +1,514 @@
+/* The course of a run: mail and trouble, then good weather, then judgement. */
+#include "t/roof/world.h"
+
+#include "queue/queue_operator.h"
+#include "t/roof/client.h"
+#include "t/roof/editor.h"
+#include "t/roof/hop.h"
+#include "t/roof/host.h"
+#include "t/roof/model.h"
+#include "t/roof/network.h"
+#include "t/roof/operator.h"
+#include "t/roof/roof.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+#include "t/sim/sim_dns.h"
+
+#include <jansson.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const feature_names[FEATURES] = {
+    "reload", "kill",   "cut",   "stop", "mood", "weather",
+    "operator", "inject", "clock", "disk", "path", "mx",
+};
+
+enum {
+    HOPS = 8,
+    DOMAINS = 6,
+    LATE_MARKS_MS = 4000,  /* marks, their sync, and the reply on its way */
+    LAST_WORK_MS = 60000,  /* after the longest backoff */
+    RESTARTED_MS = 20000
+};
+
+/* The domains that mail is for, and the last one, to which reports go. */
+static const char *const domains[DOMAINS + 1] = {
+    "d0.test", "d1.test", "d2.test", "d3.test", "d4.test", "d5.test", MODEL_BACK,
+};
+static const char *const targets[DOMAINS + 1] = {
+    "smtp://10.0.1.0:25", "smtp://10.0.1.1:25", "lmtp://10.0.1.2:24",
+    "mx",                 "mx",                 "lmtp://10.0.1.2:24",
+    "smtp://10.0.1.7:25",
+};
+
+static struct {
+    bool with[FEATURES];
+    unsigned messages, begun, domain_count;
+    bool is_good;        /* the weather, for good */
+    bool disk_was_bad;
+    int64_t span_ms;     /* of mail and trouble */
+    struct hop *hops[HOPS];
+    struct roof_timer mail, trouble[FEATURES], start, compare;
+    struct network_path path;
+    struct dns *dns;
+} w;
+
+/* --- What there is --- */
+
+static void
+fill_dns(struct dns *dns)
+{
+    w.dns = dns;
+    sim_dns_mx(dns, "d3.test", 10, "mx3a.test");
+    sim_dns_mx(dns, "d3.test", 20, "mx3b.test");
+    sim_dns_mx(dns, "d4.test", 10, "mx4.test");
+    sim_dns_address(dns, "mx3a.test", "10.0.1.3");
+    sim_dns_address(dns, "mx3b.test", "10.0.1.4");
+    sim_dns_address(dns, "mx4.test", "10.0.1.5");
+    sim_dns_address(dns, "mx4.test", "10.0.1.6");
+}
+
+static void
+draw_path(const struct net_address *to, struct network_path *out)
+{
+    (void)to;
+    *out = (struct network_path){.latency_ms = 1 + roof_below(20), .window = 64 * 1024};
+    if (!w.with[WITH_PATHS] || w.is_good)
+        return;
+    static const size_t windows[] = {1, 7, 100, 1500, 64 * 1024};
+    if (roof_chance(300))
+        *out = (struct network_path){.latency_ms = roof_between(0, 400),
+                                     .bytes_a_ms = roof_chance(300) ? 50 : 0,
+                                     .window = windows[roof_below(5)],
+                                     .choppy = roof_chance(500)};
+    /* a window of one octet and a long way would need years */
+    if (out->window < 1000)
+        out->latency_ms = roof_below(3);
+}
+
+static struct hop_mood
+draw_mood(bool reports)
+{
+    struct hop_mood m = {.reply_ms = roof_chance(300) ? roof_between(0, 200) : 0};
+    unsigned how_bad = 1 + roof_below(200);
+    if (!w.with[WITH_MOODS] || w.is_good)
+        return m;
+    unsigned *const rates[] = {&m.greeting, &m.mail,    &m.rcpt,     &m.data, &m.end,
+                               &m.cut,      &m.cut_end, &m.idle_cut, &m.late, &m.close};
+    for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
+        if (roof_chance(400))
+            *rates[i] = roof_below(how_bad);
+    m.never = reports ? 0 : roof_below(300);
+    m.late_ms = roof_chance(200) ? 20 * MINUTE_MS : 5 * SECOND_MS;
+    m.grey_ms = !reports && roof_chance(200) ? roof_between(1, 10) * MINUTE_MS : 0;
+    return m;
+}
+
+static void
+make_hops(void)
+{
+    static const struct {
+        const char *name, *ip;
+        unsigned port;
+        bool lmtp, pipelining, chunking;
+    } rows[HOPS] = {
+        {"hop0", "10.0.1.0", 25, false, true, true},
+        {"hop1", "10.0.1.1", 25, false, false, false},
+        {"hop2", "10.0.1.2", 24, true, true, false},
+        {"hop3", "10.0.1.3", 25, false, true, false},
+        {"hop4", "10.0.1.4", 25, false, true, true},
+        {"hop5", "10.0.1.5", 25, false, true, false},
+        {"hop6", "10.0.1.6", 25, false, true, false},
+        {"back", "10.0.1.7", 25, false, true, false},
+    };
+    for (unsigned i = 0; i < HOPS; i++) {
+        w.hops[i] = hop_new(rows[i].name, rows[i].ip, rows[i].port, rows[i].lmtp,
+                            rows[i].pipelining, rows[i].chunking);
+        struct hop_mood m = draw_mood(i == HOPS - 1);
+        hop_set_mood(w.hops[i], &m);
+    }
+}
+
+/* --- Trouble --- */
+
+static void on_start(void *context);
+
+static void
+start_again(int64_t delay_ms)
+{
+    roof_timer_start(&w.start, delay_ms, on_start, NULL);
+}
+
+static void
+on_start(void *context)
+{
+    (void)context;
+    if (!host.running && !host_start())
+        start_again(SECOND_MS);
+}
+
+static void
+host_stopped(void)
+{
+    model_forget_waits();
+    start_again(w.is_good ? SECOND_MS : roof_between(0, RESTARTED_MS));
+}
+
+static void
+end_host(bool power_cut)
+{
+    if (!host.running)
+        return;
+    /* marks that a bad disk has refused are made later */
+    model_host_ended(w.disk_was_bad ? INT64_MAX / 2 : LATE_MARKS_MS);
+    host_kill(power_cut);
+    host_stopped();
+}
+
+static void
+act(enum feature feature)
+{
+    static const int64_t steps[] = {-3600 * 1000, -1000, 1000, 60 * 1000, 3600 * 1000};
+    switch (feature) {
+    case WITH_RELOADS:
+        editor_change(NULL);
+        editor_write();
+        host_reload();
+        break;
+    case WITH_KILLS:
+        if (host.running && roof_chance(500)) /* in the middle of a turn */
+            sim_disk_die_at(sim_disk_calls() + 1 + roof_below(30));
+        else
+            end_host(false);
+        break;
+    case WITH_CUTS:
+        end_host(true);
+        break;
+    case WITH_STOPS:
+        if (roof_chance(500)) {
+            editor_change_at_start();
+            editor_write();
+        }
+        host_terminate();
+        break;
+    case WITH_MOODS: {
+        unsigned i = roof_below(HOPS);
+        struct hop_mood m = draw_mood(i == HOPS - 1);
+        hop_set_mood(w.hops[i], &m);
+        break;
+    }
+    case WITH_WEATHER:
+        hop_set_weather(w.hops[roof_below(HOPS)], (enum hop_weather)roof_below(3));
+        break;
+    case WITH_OPERATOR:
+        operator_act();
+        break;
+    case WITH_CLOCKS: {
+        int64_t step_ms = steps[roof_below(5)];
+        roof_note("clock: %+" PRId64 " ms", step_ms);
+        host.step_ms += step_ms;
+        if (host.running)
+            sim_loop_step_wall(host.daemon.loop, step_ms);
+        break;
+    }
+    case WITH_DISKS:
+        w.disk_was_bad = true;
+        roof_note("disk: trouble");
+        if (roof_chance(700))
+            sim_disk_fail_at(sim_disk_calls() + 1 + roof_below(100),
+                             roof_chance(500) ? EIO : ENOSPC);
+        else if (roof_chance(500))
+            sim_disk_set_space(0, 0);
+        else
+            sim_disk_set_space(INT64_C(1) << 40, 1 << 30);
+        break;
+    case WITH_MX:
+        if (w.dns != NULL && host.running) {
+            sim_dns_status(w.dns, "d3.test",
+                           roof_chance(300) ? DNS_TRY_AGAIN : DNS_FOUND);
+            sim_dns_forget(w.dns, "d4.test");
+            sim_dns_mx(w.dns, "d4.test", 10, roof_chance(500) ? "mx4.test" : "mx3b.test");
+        }
+        break;
+    case WITH_INJECTORS:
+    case WITH_PATHS:
+    case FEATURES:
+        break;
+    }
+}
+
+static const struct {
+    int64_t from_ms, to_ms; /* between two of them */
+} paces[FEATURES] = {
+    [WITH_RELOADS] = {SECOND_MS, 3 * MINUTE_MS},
+    [WITH_KILLS] = {SECOND_MS, 20 * MINUTE_MS},
+    [WITH_CUTS] = {SECOND_MS, 30 * MINUTE_MS},
+    [WITH_STOPS] = {10 * SECOND_MS, 20 * MINUTE_MS},
+    [WITH_MOODS] = {SECOND_MS, 5 * MINUTE_MS},
+    [WITH_WEATHER] = {SECOND_MS, 3 * MINUTE_MS},
+    [WITH_OPERATOR] = {100, 30 * SECOND_MS},
+    [WITH_CLOCKS] = {10 * SECOND_MS, 20 * MINUTE_MS},
+    [WITH_DISKS] = {SECOND_MS, 5 * MINUTE_MS},
+    [WITH_MX] = {SECOND_MS, 5 * MINUTE_MS},
+};
+
+struct again {
+    enum feature feature;
+};
+static struct again agains[FEATURES];
+
+static void
+on_trouble(void *context)
+{
+    const struct again *a = context;
+    if (w.is_good)
+        return;
+    act(a->feature);
+    roof_timer_start(&w.trouble[a->feature],
+                     roof_between(paces[a->feature].from_ms, paces[a->feature].to_ms),
+                     on_trouble, context);
+}
+
+static void
+begin_trouble(void)
+{
+    for (enum feature i = 0; i < FEATURES; i++) {
+        agains[i].feature = i;
+        if (w.with[i] && paces[i].to_ms > 0)
+            roof_timer_start(&w.trouble[i],
+                             roof_between(paces[i].from_ms, paces[i].to_ms), on_trouble,
+                             &agains[i]);
+    }
+}
+
+static void
+on_mail(void *context)
+{
+    unsigned count = 1 + (roof_chance(300) ? roof_below(5) : 0);
+    (void)context;
+    if (count > w.messages - w.begun)
+        count = w.messages - w.begun;
+    client_begin(w.begun, count);
+    w.begun += count;
+    int64_t mean_ms = w.span_ms / w.messages + 1;
+    if (w.begun < w.messages) /* in bursts */
+        roof_timer_start(&w.mail, roof_chance(600) ? roof_between(0, 50)
+                                                   : roof_between(0, 4 * mean_ms),
+                         on_mail, NULL);
+}
+
+static void
+on_compare(void *context)
+{
+    (void)context;
+    operator_compare();
+    roof_timer_start(&w.compare, roof_between(MINUTE_MS, 10 * MINUTE_MS), on_compare, NULL);
+}
+
+/* --- The course --- */
+
+static void
+run_until(int64_t end_ms, bool (*is_done)(void))
+{
+    while (is_done == NULL || !is_done()) {
+        if (roof_run_due())
+            continue;
+        int64_t host_ms = host_due_ms(), due_ms = roof_due_ms();
+        if (host_ms <= roof_now_ms()) {
+            host_turn();
+            continue;
+        }
+        int64_t next_ms = host_ms < due_ms ? host_ms : due_ms;
+        if (next_ms > end_ms) {
+            roof_set_now(end_ms);
+            return;
+        }
+        roof_set_now(next_ms);
+    }
+}
+
+static bool
+is_empty(void)
+{
+    if (!host.running || clients_open() > 0)
+        return false;
+    struct sched_counts c = sched_count(manager_sched(host.daemon.manager));
+    return c.incoming + c.active + c.deferred == 0 && model_open() == 0;
+}
+
+/* The host runs, and clients have ended. */
+static bool
+is_quiet(void)
+{
+    return host.running && clients_open() == 0;
+}
+
+static bool
+is_fed(void)
+{
+    return w.begun == w.messages;
+}
+
+static bool
+has_ended(void)
+{
+    return !host.running;
+}
+
+static void
+draw_features(const char *only)
+{
+    unsigned permille = 100 + roof_below(600);
+    for (enum feature i = 0; i < FEATURES; i++) {
+        bool drawn = roof_chance(permille);
+        w.with[i] = only != NULL ? strstr(only, feature_names[i]) != NULL : drawn;
+    }
+}
+
+static void
+draw_world(const struct wishes *wishes)
+{
+    static const unsigned most[] = {10, 40, 40, 150, 150, 400};
+    static const int64_t spans_ms[] = {MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 5 * HOUR_MS};
+    draw_features(wishes->only);
+    w.messages = 5 + roof_below(most[roof_below(6)]);
+    w.domain_count = 1 + roof_below(DOMAINS);
+    w.span_ms = roof_between(MINUTE_MS, spans_ms[roof_below(4)]);
+    struct client_manners manners = {.pipelining = roof_below(1001),
+                                     .bdat = roof_below(500),
+                                     .slow = roof_below(300),
+                                     .cut = roof_chance(500) ? roof_below(300) : 0,
+                                     .injects = w.with[WITH_INJECTORS] ? 500 : 0,
+                                     .null_sender = roof_below(100),
+                                     .notify = roof_below(400)};
+    client_set_manners(&manners);
+    model_begin(w.messages);
+    model_set_domains(domains, w.domain_count);
+    editor_begin(targets, domains, DOMAINS + 1, roof_chance(500) ? roof_below(300) : 0);
+    for (enum feature i = 0; i < FEATURES; i++)
+        if (w.with[i])
+            roof_note("with: %s", feature_names[i]);
+    roof_note("messages: %u, domains: %u, span: %" PRId64 " s", w.messages,
+              w.domain_count, w.span_ms / 1000);
+}
+
+static void
+begin(const struct wishes *wishes)
+{
+    roof_begin(wishes->seed, wishes->traced);
+    json_object_seed(1);
+    sim_disk_reset();
+    sim_disk_set_space(INT64_C(1) << 40, 1 << 30);
+    network_on_path(draw_path);
+    network_add_address(HOST_PROCESS, "10.0.0.1");
+    host.seed = wishes->seed;
+    host.fill_dns = fill_dns;
+    host.stopped = host_stopped;
+    draw_world(wishes);
+    make_hops();
+    sim_disk_set_syncing(DISK_SYNC_AIO, roof_chance(500) ? 0 : roof_between(1, 60));
+    editor_write();
+    if (!host_start())
+        roof_break("start", NULL, "the host does not start");
+}
+
+/* From now on nothing stands in the way of mail. */
+static void
+become_good(void)
+{
+    roof_note("the weather is good");
+    w.is_good = true;
+    for (unsigned i = 0; i < HOPS; i++) {
+        struct hop_mood m = draw_mood(true);
+        hop_set_mood(w.hops[i], &m);
+        hop_set_weather(w.hops[i], HOP_UP);
+    }
+    sim_disk_die_at(0);
+    sim_disk_fail_at(0, 0);
+    sim_disk_set_space(INT64_C(1) << 40, 1 << 30);
+    if (w.dns != NULL && host.running)
+        sim_dns_status(w.dns, "d3.test", DNS_FOUND);
+}
+
+static unsigned
+open_recipients(void)
+{
+    return model_tally().rcpts;
+}
+
+static void
+judge_drain(int64_t limit_ms)
+{
+    if (is_empty())
+        return;
+    struct sched_counts c = {0};
+    if (host.running)
+        c = sched_count(manager_sched(host.daemon.manager));
+    model_print();
+    roof_break("in time", NULL,
+               "after %" PRId64 " s of good weather %zu messages wait (%zu incoming, %zu "
+               "active, %zu deferred), and %u recipients are open; the host %s",
+               limit_ms / 1000, c.incoming + c.active + c.deferred, c.incoming, c.active,
+               c.deferred, model_open(), host.running ? "runs" : "does not run");
+}
+
+static void
+judge_spool(void)
+{
+    static const char *const places[] = {"mess", "info", "todo",   "intd", "local",
+                                         "remote", "bounce", "hold", "corrupt"};
+    char path[64];
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        snprintf(path, sizeof(path), HOST_SPOOL "/%s", places[i]);
+        size_t count = sim_disk_count(path);
+        if (count > 0)
+            roof_break("clean", NULL, "%zu files are left in %s", count, path);
+    }
+    if (sim_disk_count(HOST_SPOOL "/corrupt") > 0)
+        roof_break("once", NULL, "mail is in quarantine");
+}
+
+struct tally
+world_run(const struct wishes *wishes)
+{
+    begin(wishes);
+    roof_timer_start(&w.mail, 0, on_mail, NULL);
+    roof_timer_start(&w.compare, MINUTE_MS, on_compare, NULL);
+    begin_trouble();
+    run_until(INT64_MAX, is_fed);
+    run_until(roof_now_ms() + roof_between(0, 10 * MINUTE_MS), NULL);
+    become_good();
+    /* clients have ended, the host runs, and nothing is held */
+    run_until(roof_now_ms() + 30 * MINUTE_MS, is_quiet);
+    model_set_lifetime(editor_shortest_life_ms());
+    operator_release_all();
+    int64_t limit_ms = editor_longest_backoff_ms() + LAST_WORK_MS +
+                       editor_slowest_ms(open_recipients());
+    run_until(roof_now_ms() + limit_ms, is_empty);
+    judge_drain(limit_ms);
+    run_until(roof_now_ms() + 2 * MINUTE_MS, NULL);
+    judge_drain(limit_ms);
+    model_judge();
+    judge_spool();
+    host_terminate();
+    run_until(roof_now_ms() + HOUR_MS, has_ended);
+    if (host.running)
+        roof_break("in time", NULL, "the host does not end");
+    struct model_tally t = model_tally();
+    return (struct tally){.hash = roof_hash(),
+                          .turns = host.turns,
+                          .virtual_ms = roof_now_ms(),
+                          .messages = t.acked,
+                          .recipients = t.rcpts,
+                          .stored = t.stored,
+                          .reported = t.reported,
+                          .twice = t.twice,
+                          .kills = host.kills,
+                          .cuts = host.cuts,
+                          .reloads = host.reloads,
+                          .starts = host.starts,
+                          .commands = operator_commands()};
+}

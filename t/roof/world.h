@@ -1,0 +1,44 @@
+/* A run: what a seed draws, and the virtual days of it. */
+#ifndef T_ROOF_WORLD_H
+#define T_ROOF_WORLD_H
+
+#include "base/buffer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The actors and faults of a run, by name: ONLY=reload,kill. */
+enum feature {
+    WITH_RELOADS,
+    WITH_KILLS,
+    WITH_CUTS,     /* of the power */
+    WITH_STOPS,    /* SIGTERM, and a start */
+    WITH_MOODS,    /* hops refuse, cut, wait, lie */
+    WITH_WEATHER,  /* hops are away */
+    WITH_OPERATOR,
+    WITH_INJECTORS,
+    WITH_CLOCKS,   /* the wall clock is set */
+    WITH_DISKS,    /* calls of the disk fail; it is full */
+    WITH_PATHS,    /* slow, narrow and choppy connections */
+    WITH_MX,       /* records change */
+    FEATURES
+};
+extern const char *const feature_names[FEATURES];
+
+struct wishes {
+    uint64_t seed;
+    const char *only; /* NULL: what the seed draws */
+    bool traced;
+};
+
+struct tally {
+    uint64_t hash, turns;
+    int64_t virtual_ms;
+    unsigned messages, recipients, stored, reported, twice;
+    unsigned kills, cuts, reloads, starts, commands;
+};
+
+/* One run. A broken law ends the process. */
+struct tally world_run(const struct wishes *wishes);
+
+#endif
