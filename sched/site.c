@@ -447,15 +447,16 @@ sessions_worth(const struct sites *set, const struct site *site, int64_t now_ms)
 
 /* Sessions without mail are served first: those that greet, are idle, or are between two
  * works; not those whose proof is another than the demand of the waiting mail. A probe
- * needs no mail in memory; backlogged mail is enough. By Postfix's rules there is a probe
- * only when mail is due. */
+ * needs no mail in memory; backlogged mail is enough, until the site has greeted: that
+ * mail is then loaded when it has a place. By Postfix's rules there is a probe only when
+ * mail is due. */
 static bool
 wants_session(const struct sites *set, struct site *site, int64_t now_ms)
 {
     size_t without = (size_t)(site->sessions - site->carrying);
     size_t served = lanes_matched(&site->lanes), lacks = lanes_lack(&site->lanes);
-    if (site->lanes.works == 0 && site->window.probing && site_has_backlog(site) &&
-        (site_is_adaptive(site) || site->is_due))
+    if (site->lanes.works == 0 && site->window.probing && !site->has_greeted &&
+        site_has_backlog(site) && (site_is_adaptive(site) || site->is_due))
         lacks = without == 0;
     /* A session needs a destination, whose servers it looks up. */
     if (lacks == 0 || site->destinations == 0)

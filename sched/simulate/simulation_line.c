@@ -563,7 +563,7 @@ wake_seat(struct simulation *s, struct seat *seat)
             woke = true;
         } else if (sched_session_is_spent(l->session)) {
             simulation_cancel(s, &l->event);
-            line_end(s, l, NULL);
+            line_end(s, l, &outcome_no_trouble);
             woke = true;
         }
     return woke;
