@@ -70,10 +70,7 @@ settle_conflict(struct recover *r, struct id id, unsigned dirs)
         (void)spool_remove(s, SPOOL_INTD, id);
         return dirs & ~(unsigned)(QUEUED | INTD);
     }
-    (void)spool_remove(s, SPOOL_INFO, id);
-    (void)spool_remove(s, SPOOL_LOCAL, id);
-    (void)spool_remove(s, SPOOL_REMOTE, id);
-    (void)spool_remove(s, SPOOL_BOUNCE, id);
+    spool_remove_preprocessed(s, id, false);
     return dirs & ~(unsigned)(INFO | SCRAP);
 }
 
@@ -167,12 +164,7 @@ settle_journaled(struct recover *r, struct journaled_message *m, unsigned *dirs)
         (void)journaled_end(r->journaled, m, RECORD_MOVED);
         return false;
     }
-    (void)spool_remove(s, SPOOL_INFO, m->id);
-    (void)spool_remove(s, SPOOL_LOCAL, m->id);
-    (void)spool_remove(s, SPOOL_REMOTE, m->id);
-    (void)spool_remove(s, SPOOL_BOUNCE, m->id);
-    if (!m->large)
-        (void)spool_remove(s, SPOOL_MESS, m->id);
+    spool_remove_preprocessed(s, m->id, !m->large);
     *dirs &= ~(unsigned)(INFO | SCRAP);
     return true;
 }

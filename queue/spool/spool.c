@@ -445,32 +445,16 @@ spool_put(struct writing *w, enum spool_dir dir, struct text bytes)
         w->files[w->count++] = w->result;
 }
 
-/* Without content the file must not exist either: an older attempt may have left
- * one. */
-static void
-put_nothing(struct writing *w, enum spool_dir dir)
-{
-    if (w->result >= 0)
-        w->result = spool_remove(w->spool, dir, w->envelope->id);
-}
-
-static void
-put_channel(struct writing *w, enum channel channel, const struct buffer *form)
-{
-    if (form->length == 0)
-        put_nothing(w, channel_dir(channel));
-    else
-        spool_put(w, channel_dir(channel), buffer_text(form));
-}
-
 static void
 put_channels(struct writing *w, struct mark_place *places)
 {
     buffer_clear(&w->form);
     buffer_clear(&w->other);
     envelope_write_channels(w->envelope, places, &w->form, &w->other);
-    put_channel(w, CHANNEL_LOCAL, &w->form);
-    put_channel(w, CHANNEL_REMOTE, &w->other);
+    if (w->form.length > 0)
+        spool_put(w, SPOOL_LOCAL, buffer_text(&w->form));
+    if (w->other.length > 0)
+        spool_put(w, SPOOL_REMOTE, buffer_text(&w->other));
 }
 
 /* Failures are written again as a whole: those that a file had before are in the
@@ -479,27 +463,48 @@ static void
 put_failures(struct writing *w)
 {
     const struct envelope *e = w->envelope;
-    if (e->delivery.failure_count == 0) {
-        put_nothing(w, SPOOL_BOUNCE);
+    if (e->delivery.failure_count == 0)
         return;
-    }
     buffer_clear(&w->form);
     for (unsigned i = 0; i < e->delivery.failure_count; i++)
         envelope_write_failure(e, &e->delivery.failures[i], &w->form);
     spool_put(w, SPOOL_BOUNCE, buffer_text(&w->form));
 }
 
+static const enum spool_dir scrap[] = {SPOOL_INFO, SPOOL_LOCAL, SPOOL_REMOTE,
+                                       SPOOL_BOUNCE};
+
 /* Before S5, todo or the journal is authoritative and the rest is scrap (doc/design.md
  * "Crash rules"). */
 void
 spool_remove_preprocessed(struct spool *s, struct id id, bool with_content)
 {
-    (void)spool_remove(s, SPOOL_INFO, id);
-    (void)spool_remove(s, SPOOL_LOCAL, id);
-    (void)spool_remove(s, SPOOL_REMOTE, id);
-    (void)spool_remove(s, SPOOL_BOUNCE, id);
+    for (size_t i = 0; i < sizeof(scrap) / sizeof(scrap[0]); i++)
+        (void)spool_remove(s, scrap[i], id);
+    s->has_scrap = true;
     if (with_content)
         (void)spool_remove(s, SPOOL_MESS, id);
+}
+
+/* An older attempt may have left files. Each of them could come back beside the new ones
+ * and fit: marks, or texts, of another moment. So they are gone durably before. */
+static int
+clear_scrap(struct spool *s, struct id id)
+{
+    char path[SPOOL_PATH_MAX];
+    unsigned mask = 0;
+    for (size_t i = 0; i < sizeof(scrap) / sizeof(scrap[0]); i++) {
+        spool_path(scrap[i], id, path);
+        int result = disk_unlink(s->disk, path);
+        mask |= SPOOL_BIT(scrap[i]);
+        if (result < 0 && result != -ENOENT)
+            return spool_trouble(s, result, &id, "remove a file");
+        if (result == 0)
+            s->has_scrap = s->unsynced[scrap[i]] = true;
+    }
+    int result = s->has_scrap ? spool_sync_dirs(s, mask) : 0;
+    s->has_scrap = s->has_scrap && result < 0;
+    return result;
 }
 
 /* mess/ID comes first, because no other file of a message may exist without its
@@ -514,6 +519,7 @@ spool_write_preprocessed(struct spool *s, const struct envelope *e,
     assert(!e->storage.preprocessed);
     buffer_init(&w.form, SPOOL_FILE_MAX);
     buffer_init(&w.other, SPOOL_FILE_MAX);
+    w.result = clear_scrap(s, e->id);
     if (content != NULL)
         spool_put(&w, SPOOL_MESS, *content);
     put_failures(&w);

@@ -66,6 +66,8 @@ struct spool {
      * they have ended, nothing that they cover is durable: spool_needs_sync(). */
     bool unsynced[SPOOL_DIRS];
     unsigned syncing[SPOOL_DIRS];
+    bool
+        has_scrap; /* files of an S5 were removed that did not count, and may come back */
     uint64_t syncs, quarantined;
     uint64_t bytes_read; /* of contents that were checked */
     bool marker_failed;  /* see marker.h */

@@ -217,6 +217,28 @@ test_steps(void)
     spool_close(&s);
 }
 
+/* Files of an older attempt are gone durably before others of the same name are written: one
+ * of them could come back beside these. */
+static void
+test_scrap(void)
+{
+    struct spool s;
+    sim_disk_reset();
+    open_spool(&s);
+    struct envelope *e = queued(&s, 1);
+    e->recipients[0].is_local = true;
+    is_number(materialise(&s, e), 0, "the first attempt");
+    is_number(spool_sync_preprocessed(&s, e->id), 0, "durable");
+    is_number(spool_sync_dirs(&s, ~0u), 0, "names, too");
+    is_number(materialise(&s, e), 0, "another attempt");
+    sim_disk_power_cut();
+    is_number(sim_disk_count("/spool/info") + sim_disk_count("/spool/local") +
+                  sim_disk_count("/spool/remote"),
+              0, "nothing of the first is back");
+    envelope_free(&e);
+    spool_close(&s);
+}
+
 /* Where nothing can be nothing is removed: each question costs a system call. */
 static void
 test_places(void)
@@ -346,6 +368,7 @@ main(void)
     test_remedies();
     test_trouble();
     test_steps();
+    test_scrap();
     test_places();
     test_read_errors();
     test_quarantine();
