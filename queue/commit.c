@@ -294,7 +294,7 @@ start_large(struct commit *c)
 /* The client hears 451 and sends the message again. A record that may be on disk
  * already gets an END, so that it is not delivered as well. */
 static void
-refuse_batch(struct commit *c, int error)
+refuse_batch(struct commit *c, int error, uint64_t again)
 {
     struct commits *all = c->commits;
     struct journaled_message *m = journaled_find(all->journaled, c->draft->id);
@@ -303,13 +303,13 @@ refuse_batch(struct commit *c, int error)
     /* The record may be on disk. The file may go only when an END after it is
      * durable. */
     if (m->large || m->held)
-        removal_add(all->removal, m->id, c->batch + 1);
+        removal_add(all->removal, m->id, again);
     journaled_drop(all->journaled, m);
 }
 
 /* The owner is called later, in stage ANSWER: here the journal is still at work. */
 void
-commits_settled(struct commits *all, uint64_t batch, int error)
+commits_settled(struct commits *all, uint64_t batch, int error, uint64_t again)
 {
     struct commit *c, *next;
     DL_FOREACH_SAFE (all->appended, c, next) {
@@ -319,7 +319,7 @@ commits_settled(struct commits *all, uint64_t batch, int error)
             break;
         DL_DELETE(all->appended, c);
         if (error < 0)
-            refuse_batch(c, error);
+            refuse_batch(c, error, again);
         set_done(c);
     }
 }

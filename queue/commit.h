@@ -54,8 +54,8 @@ bool commits_are_under_way(const struct commits *c);
 /* True when all have been answered but those that wait for space; for tests. */
 bool commits_are_quiet(const struct commits *c);
 
-/* The events of journal.h: settled, space. */
-void commits_settled(struct commits *c, uint64_t batch, int error);
+/* The events of journal.h: settled (again: after an error, journal_again()), space. */
+void commits_settled(struct commits *c, uint64_t batch, int error, uint64_t again);
 void commits_resume(struct commits *c);
 
 #endif

@@ -93,13 +93,13 @@ static void
 on_settled(void *context, uint64_t batch, int error)
 {
     struct queue *q = context;
-    if (error == 0) {
+    uint64_t again = error < 0 ? journal_again(q->journaled.journal) : 0;
+    if (error == 0)
         q->durable_batch = batch;
-        queue_barriers_stir(q);
-    }
+    queue_barriers_settled(q, again);
     journaled_settled(&q->journaled, batch, error);
-    commits_settled(&q->commits, batch, error);
-    removal_settled(&q->removal, batch, error);
+    commits_settled(&q->commits, batch, error, again);
+    removal_settled(&q->removal, batch, error, again);
 }
 
 /* Segments are recycled oldest first, so every message up to this sequence must leave

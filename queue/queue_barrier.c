@@ -76,6 +76,19 @@ queue_barriers_stir(struct queue *q)
         loop_post(q->loop, &q->barrier_check, check_barriers, q);
 }
 
+/* The ends of a failed batch are in later ones. */
+void
+queue_barriers_settled(struct queue *q, uint64_t again)
+{
+    struct queue_barrier *b;
+    DL_FOREACH (q->barriers, b)
+        if (b->moved && b->batch < again)
+            b->batch = again;
+    if (q->last_end < again)
+        q->last_end = again;
+    queue_barriers_stir(q);
+}
+
 void
 queue_barrier(struct queue *q, struct queue_barrier *b, void (*done)(void *context),
               void *context)

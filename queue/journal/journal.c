@@ -546,6 +546,12 @@ journal_end(struct journal *j, struct id id, const struct journal_place *place,
     return b->number;
 }
 
+uint64_t
+journal_again(const struct journal *j)
+{
+    return j->again;
+}
+
 bool
 journal_is_quiet(const struct journal *j)
 {

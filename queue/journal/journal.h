@@ -146,9 +146,12 @@ void journal_leave(struct journal *journal, const struct journal_place *place,
  * payload: at most a segment less two blocks. */
 void journal_mark(struct journal *journal, struct id id, struct text payload);
 /* Adds END or MOVED; place: of the ACCEPT, or NULL for a message of the spool. Returns
- * the batch (if that fails, the record is in the next one). */
+ * the batch; if that fails: journal_again(). */
 uint64_t journal_end(struct journal *journal, struct id id,
                      const struct journal_place *place, enum record_type type);
+/* After a failed batch, when `settled` is called: the batch with the last of the ends that
+ * were gathered again, those of refused messages included. All are durable with it. */
+uint64_t journal_again(const struct journal *journal);
 /* Writes lazy records at the end of this turn. */
 void journal_hurry(struct journal *journal);
 

@@ -7,8 +7,8 @@
 
 enum { PAUSE_MS = 10 * 1000 }; /* after two failures in a row */
 
-/* Gathers the records of failed batches again, in two sweeps: ends first, so that they
- * are in the next batch (journal_end() promises it), then marks. A message gets an end,
+/* Gathers the records of failed batches again, in two sweeps: ends first, so that
+ * marks do not delay them (journal_again() says in which batches they are), then marks. A message gets an end,
  * because its client gets a refusal. Each failed record is in memory still, and nothing
  * of it may count as written: a part of the batch can be on disk. A copy is forgotten:
  * the message is where it was. */
@@ -33,20 +33,19 @@ save_records(struct journal *j, const struct journal_batch *b, bool ends)
     }
 }
 
-/* Ends of a failed batch are in the last batch now. A segment waits for the batch that
+/* Ends of failed batches are in batches up to `again` now. A segment waits for the batch that
  * has the ends of its messages. That batch failed; the one with the copies counts
  * now. */
 static void
 move_ends(struct journal *j, uint64_t first)
 {
     struct ring_segment *s;
-    uint64_t last = j->number;
     DL_FOREACH (j->ring.closed, s)
         if (s->last_batch >= first)
-            s->last_batch = last;
+            s->last_batch = j->again;
     s = j->ring.current;
     if (s != NULL && s->last_batch >= first)
-        s->last_batch = last;
+        s->last_batch = j->again;
 }
 
 /* After all records are saved, because an owner may add others from its callback. */
@@ -100,6 +99,7 @@ journal_fail(struct journal *j, int error)
         }
     DL_FOREACH (j->failed, b)
         save_records(j, b, true);
+    j->again = j->number;
     move_ends(j, first);
     DL_FOREACH (j->failed, b)
         save_records(j, b, false);

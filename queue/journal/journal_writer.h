@@ -30,6 +30,7 @@ struct journal {
     unsigned urgent, lazy; /* records gathered */
     bool hurry, paused;
     unsigned failures; /* in a row */
+    uint64_t again;    /* the last batch with ends of those that failed last */
     size_t refused;    /* bytes of a message that waits for space; 0: none */
     bool full_logged;
     uint64_t asked;                      /* reported as crowded up to this sequence */

@@ -256,13 +256,13 @@ removal_hurry(struct removal *n)
 }
 
 void
-removal_settled(struct removal *n, uint64_t batch, int error)
+removal_settled(struct removal *n, uint64_t batch, int error, uint64_t again)
 {
     struct ending *e, *next;
     bool some = false;
     DL_FOREACH_SAFE (n->list, e, next) {
-        if (error < 0 && e->batch == batch)
-            e->batch++; /* the END is written again in the next batch */
+        if (error < 0 && e->batch <= batch)
+            e->batch = again;
         if (e->batch > batch)
             break;
         DL_DELETE(n->list, e);

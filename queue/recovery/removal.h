@@ -54,8 +54,8 @@ size_t removal_count(const struct removal *n);
 bool removal_are_removed(const struct removal *n, uint64_t batch);
 /* From now on files that are due are removed immediately. */
 void removal_hurry(struct removal *n);
-/* The event of journal.h. */
-void removal_settled(struct removal *n, uint64_t batch, int error);
+/* The event of journal.h; again: after an error, journal_again(). */
+void removal_settled(struct removal *n, uint64_t batch, int error, uint64_t again);
 void removal_stop(struct removal *n);
 
 #endif

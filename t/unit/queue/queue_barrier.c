@@ -335,6 +335,77 @@ test_hold(bool durable)
     kit_close(&kit);
 }
 
+enum { ENDED = 1200 }; /* a batch takes 510 */
+
+static void
+start_with_many(void)
+{
+    static const char *const one[] = {"a@x", NULL};
+    struct kit injector;
+    sim_disk_reset();
+    if (kit_open_injector(&injector, "/spool") != 0)
+        abort();
+    for (unsigned i = 0; i < ENDED; i++) {
+        struct envelope *e =
+            queue_kit_accept(&injector, kit_envelope("s@x", one), TEXT("x"));
+        envelope_free(&e);
+    }
+    kit_close(&injector);
+    sim_disk_set_syncing(DISK_SYNC_AIO, 50);
+    start(true);
+    sim_loop_advance(kit.loop, 10000);
+}
+
+/* Fails that call, and cuts the power when files go, or when all is over. True: the call
+ * was that of the batches in memory. */
+static bool
+many_ends_fail(uint64_t call, bool until_over)
+{
+    struct queue_barrier barrier = {0};
+    bool over = false;
+    start_with_many();
+    for (unsigned i = 0; i < ENDED; i++) {
+        (void)queue_remove(kit.queue, kit.found[i].id);
+        if (i == ENDED / 3)
+            sim_loop_advance(kit.loop, 1);
+    }
+    queue_barrier(kit.queue, &barrier, set_over, &over);
+    sim_disk_count_anew();
+    sim_disk_fail_at(call, ENOSPC);
+    sim_loop_advance(kit.loop, 55);
+    bool failed = sim_disk_count("/spool/todo") == ENDED;
+    sim_disk_fail_at(0, 0);
+    unsigned ms = 0;
+    while ((until_over ? !over : sim_disk_count("/spool/todo") == ENDED) && ms++ < 5000)
+        sim_loop_advance(kit.loop, 1);
+    sim_loop_advance(kit.loop, 20);
+    size_t gone = until_over ? ENDED : ENDED - sim_disk_count("/spool/todo");
+    sim_disk_die_at(sim_disk_calls() + 1);
+    kit_close(&kit);
+    sim_disk_restart();
+    sim_disk_power_cut();
+    sim_disk_set_syncing(DISK_SYNC_AIO, 0);
+    start(true);
+    sim_loop_advance(kit.loop, 10000);
+    ok_named(kit.found_count + gone <= ENDED, until_over
+                                                  ? "over means that none comes back"
+                                                  : "no file went without its END");
+    kit_close(&kit);
+    return failed;
+}
+
+/* More ENDs than one batch takes are in batches that fail: each file waits for the batch
+ * that has its END, and so does the operator. */
+static void
+test_many_ends_fail(void)
+{
+    unsigned failed = 0;
+    for (uint64_t call = 1; call <= 12; call++)
+        failed +=
+            many_ends_fail(call, call % 2 == 0) + many_ends_fail(call, call % 2 != 0);
+    ok_named(failed > 1, "the batches have failed");
+}
+
 int
 main(void)
 {
@@ -350,5 +421,6 @@ main(void)
     test_cancel(true);
     test_cancel(false);
     sim_disk_reset();
+    test_many_ends_fail();
     return done();
 }

@@ -81,7 +81,7 @@ test_turns(void)
     bench_begin(&b);
     is_number(removal_count(&b.removal), 2 * MANY, "all are known");
     ok_named(removal_are_removed(&b.removal, 2), "none is due");
-    removal_settled(&b.removal, 1, 0);
+    removal_settled(&b.removal, 1, 0, 0);
     size_t left = files();
     ok_named(left < 2 * MANY && left > MANY, "some go at once, not all");
     ok(!removal_are_removed(&b.removal, 1) && !b.first_is_removed);
@@ -95,7 +95,7 @@ test_turns(void)
     ok(removal_are_removed(&b.removal, 1) && b.first_is_removed && b.calls > 1);
     is_number(removal_count(&b.removal), MANY, "the others wait");
     ok(!removal_have(&b.removal, (struct id){.time_ms = 1, .hash = MANY - 1}));
-    removal_settled(&b.removal, 2, -5);
+    removal_settled(&b.removal, 2, -5, 4);
     is_number(files(), MANY, "a batch that failed is written anew");
     bench_end(&b);
     is_number(files(), MANY, "what is not durable stays");
@@ -106,10 +106,10 @@ test_hurry(void)
 {
     struct bench b;
     bench_begin(&b);
-    removal_settled(&b.removal, 1, 0);
+    removal_settled(&b.removal, 1, 0, 0);
     removal_hurry(&b.removal);
     is_number(files(), MANY, "at the end there are no more turns");
-    removal_settled(&b.removal, 2, 0);
+    removal_settled(&b.removal, 2, 0, 0);
     is_number(files(), 0, "also for the last ones");
     bench_end(&b);
 }
