@@ -7,11 +7,11 @@
 
 enum { PAUSE_MS = 10 * 1000 }; /* after two failures in a row */
 
-/* Gathers the records of failed batches again, in two sweeps: ends first, so that
- * marks do not delay them (journal_again() says in which batches they are), then marks. A message gets an end,
- * because its client gets a refusal. Each failed record is in memory still, and nothing
- * of it may count as written: a part of the batch can be on disk. A copy is forgotten:
- * the message is where it was. */
+/* Gathers the records of failed batches again, in two sweeps: ends first, so that marks do
+ * not delay them (journal_again() says up to which batch they are), then marks. A message
+ * gets an end, because its client gets a refusal. Each failed record is in memory still,
+ * and nothing of it may count as written: a part of the batch can be on disk. A copy is
+ * forgotten: the message is where it was. */
 static void
 save_records(struct journal *j, const struct journal_batch *b, bool ends)
 {
