@@ -12,8 +12,9 @@
 #include <string.h>
 
 enum {
-    LATER_MS = 60 * 1000,        /* until a refused notification is tried again */
-    NOTIFICATIONS_MAX = 32,      /* being committed at the same time during a stop */
+    LATER_MS = 60 * 1000,   /* until a refused notification is tried again */
+    FULL_MS = 10 * 1000,    /* the same on a full disk, as often as its marks are */
+    NOTIFICATIONS_MAX = 32, /* being committed at the same time during a stop */
     CONCLUDE_MAX_MS = 10 * 1000, /* a disk that hangs must not delay a stop longer */
     CONCLUDE_TURN_MS = 100,
     FAILS_PER_TURN = 1000 /* recipients of a message that is to bounce */
@@ -405,7 +406,9 @@ has_open(const struct active *a)
 static void
 notification_later(struct active *a)
 {
+    struct outcome refusal;
     struct manager *m = a->manager;
+    bool full = !queue_admits(m->queue, 0, &refusal) && refusal.code == 452;
     int64_t now = loop_now_ms(m->loop);
     switch (a->pending) {
     case PENDING_REMOVE:
@@ -417,7 +420,8 @@ notification_later(struct active *a)
     case PENDING_NONE:
     case PENDING_RETRY:
     case PENDING_BOUNCE:
-        sched_add(m->sched, now, a->id, now + LATER_MS, a->envelope->delivery.attempts);
+        sched_add(m->sched, now, a->id, now + (full ? FULL_MS : LATER_MS),
+                  a->envelope->delivery.attempts);
         manager_stir(m);
         break;
     }

@@ -195,6 +195,28 @@ test_refused(void)
     manager_world_end(&w);
 }
 
+/* Soon after a full disk has space again the message ends. */
+static void
+test_space_again(void)
+{
+    struct world w;
+    begin(&w, "* smtp://sink.test", 0);
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "bad@b.test");
+    world_stop(&w);
+    w.stalled = false;
+    w.settings.queue.bytes_reserve = 1024 * 1024;
+    sim_disk_set_space(4096, 4096);
+    manager_world_start(&w);
+    sim_loop_advance(w.loop, 30 * 1000);
+    ok(bounces(&w) == 0 && world_logged(&w, "cannot write the notification now: "));
+    sim_disk_set_space((int64_t)1 << 40, 1 << 20);
+    sim_loop_advance(w.loop, 25 * 1000);
+    is_number(bounces(&w), 1, "told within seconds");
+    ok(files(&w, "mess") == 0);
+    manager_world_end(&w);
+}
+
 /* The operator bounces the rest: one more, of the rest alone. */
 static void
 test_operator(void)
@@ -460,6 +482,7 @@ main(void)
     test_who_is_told();
     test_with_delay();
     test_refused();
+    test_space_again();
     test_operator();
     test_operator_before_hold();
     test_refused_before_hold();
