@@ -296,6 +296,11 @@ bool sched_retry(struct sched *s, int64_t now_ms, struct id id);
 bool sched_retry_at(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms);
 /* All mail is due now and no site is dead. */
 void sched_retry_all(struct sched *s, int64_t now_ms);
+/* Forgets what the site of that key (as struct sched_site has it, case does not matter)
+ * has taught, under all transports: rate, ceiling, latency, window, death, suspended
+ * demands, the account's limit there. False: there is no such site. */
+bool sched_forget_limits(struct sched *s, int64_t now_ms, const char *key)
+    __attribute__((warn_unused_result));
 /* Forgets a message that is not active (removed or held by the operator). False: active
  * or unknown. */
 bool sched_forget(struct sched *s, struct id id);
@@ -377,6 +382,7 @@ struct sched_site {
     int64_t crowded_since_ms; /* alive, and has had a backlog since then; 0: has none */
     int64_t latency_ms;
     unsigned rate;         /* learnt, messages in 1000 s; 0 = none */
+    int64_t rate_since_ms; /* the first refusal since there was none */
     unsigned failures;     /* sessions that never greeted since the last that did */
     bool probing;          /* perhaps alive again: one session tries */
     int64_t dead_until_ms; /* 0 = alive */
@@ -418,6 +424,7 @@ struct sched_glance {
     size_t waiting, backlogged;
     int sessions, busy;
     bool fails, is_crowded; /* dead_since_ms, crowded_since_ms are not 0 */
+    bool is_slowed;         /* rate is not 0 */
     bool is_shared;         /* with other hosts of the group */
 };
 void sched_glance(const struct sched *s,

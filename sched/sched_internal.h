@@ -95,6 +95,8 @@ void sched_backlog_clean(struct sched *s, struct site *site);
 /* The last verdict of a work: a provider's limit of our account is used up, or is not. */
 void sched_quota_settled(struct sched *s, struct site *site,
                          const struct outcome *outcome);
+/* The pause of a provider that has said so is over. */
+void sched_quota_end(struct sched *s, struct transport *transport);
 /* Settings have changed. */
 void sched_quota_forget(struct sched *s);
 /* It is now_ms: mail becomes no older by a step forward of the clock. Before

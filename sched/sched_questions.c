@@ -286,6 +286,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         .crowded_since_ms = site->is_crowded ? site->crowded_since_ms : 0,
         .latency_ms = latency_short_ms(&site->latency),
         .rate = bucket_learnt_rate(&site->learnt, s->now_ms),
+        .rate_since_ms = site->learnt.begun_ms,
         .failures = site->failures,
         .probing = !site->dead && site->window.probing,
         .dead_until_ms = site->dead && !site->lacks_token ? site->dead_until_ms : 0,
@@ -392,15 +393,17 @@ sched_questions_glance(void *context, struct site *site)
 {
     struct site_glance *g = context;
     sched_backlog_check(g->s, site, &g->checked_most);
-    struct sched_glance glance = {.site = site,
-                                  .key = site->key,
-                                  .waiting = site->lanes.recipients,
-                                  .backlogged = site_backlog_count(site),
-                                  .sessions = site->sessions,
-                                  .busy = site->carrying,
-                                  .fails = site->dead_since_ms != 0,
-                                  .is_crowded = site->is_crowded,
-                                  .is_shared = site->lease != NULL};
+    struct sched_glance glance = {
+        .site = site,
+        .key = site->key,
+        .waiting = site->lanes.recipients,
+        .backlogged = site_backlog_count(site),
+        .sessions = site->sessions,
+        .busy = site->carrying,
+        .fails = site->dead_since_ms != 0,
+        .is_crowded = site->is_crowded,
+        .is_slowed = bucket_learnt_rate(&site->learnt, g->s->now_ms) > 0,
+        .is_shared = site->lease != NULL};
     g->each(g->context, &glance);
 }
 

@@ -26,8 +26,8 @@ suspend(struct sched *s, struct transport *transport, const struct outcome *outc
         sched_site_settle(s, site, &later);
 }
 
-static void
-quota_end(struct sched *s, struct transport *transport)
+void
+sched_quota_end(struct sched *s, struct transport *transport)
 {
     if (transport->quota_until_ms == 0)
         return;
@@ -44,7 +44,7 @@ sched_quota_settled(struct sched *s, struct site *site, const struct outcome *ou
     if (!target_has_user(&transport->target))
         return;
     if (outcome->verdict == VERDICT_DELIVERED) {
-        quota_end(s, transport);
+        sched_quota_end(s, transport);
     } else if (outcome->verdict == VERDICT_DEFERRED && outcome->code != 0 &&
                refusal_classify(outcome) == REFUSAL_QUOTA) {
         transport_quota_used_up(transport, s->now_ms, reply_class_asked_ms(outcome));
@@ -58,7 +58,7 @@ sched_quota_forget(struct sched *s)
 {
     struct transport *transport, *next;
     HASH_ITER (hh, s->destinations.sites.transports.by_target, transport, next)
-        quota_end(s, transport);
+        sched_quota_end(s, transport);
 }
 
 void

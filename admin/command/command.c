@@ -567,6 +567,9 @@ command_queue(int count, char **arguments, const struct options *options)
         return command_usage();
     if (!changes && v.verb->run == run_shape)
         return command_shape(&v, count - 1, arguments + 1, options);
+    if (changes && verb == MANAGER_RETRY && count > 2 &&
+        strcmp(arguments[1], "--forget-limits") == 0)
+        return queue_command_forget_limits(count - 2, arguments + 2, options);
     if (!filter_parse(&v.filter, count - 1, arguments + 1))
         return EX_USAGE;
     if (v.filter.cluster &&

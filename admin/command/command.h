@@ -25,6 +25,7 @@ void command_queue_ids(const struct options *options, struct text begin, size_t 
     "       petrel queue cat ID...\n"                                                  \
     "       petrel queue hold|release|retry|rm|bounce [--json] ID... | FILTER | "      \
     "--all\n"                                                                          \
+    "       petrel queue retry --forget-limits SITE...\n"                              \
     "       petrel queue shape [--by recipient|sender|site] [--json] [FILTER]\n"       \
     "       petrel queue adopt SLICE\n"                                                \
     "       petrel queue hold|release|retry --cluster [--json] ID... | FILTER | "      \

@@ -249,6 +249,48 @@ queue_command_messages(enum manager_verb verb, const struct filter *filter,
     return code;
 }
 
+static int
+forget_one(struct control_client *daemon, const char *site)
+{
+    json_t *request = json_pack("{s:s,s:s}", "command", "forget-limits", "site", site);
+    if (request == NULL) /* not UTF-8: no site */
+        return complaint_say("petrel queue", EX_DATAERR, "no such site", site);
+    json_t *answer = control_client_question(daemon, request);
+    const char *error = json_string_value(json_object_get(answer, "error"));
+    bool known = json_is_true(json_object_get(answer, "known"));
+    int code = 0;
+    if (answer == NULL || error != NULL)
+        code =
+            complaint_say("petrel queue", EX_UNAVAILABLE,
+                          error != NULL ? error : control_client_trouble(daemon), "");
+    else if (known)
+        printf("%s: its learnt limits are forgotten\n", site);
+    else
+        code = complaint_say("petrel queue", EX_DATAERR,
+                             "no such site ('petrel status --sites' lists them)", site);
+    json_decref(answer);
+    return code;
+}
+
+int
+queue_command_forget_limits(int count, char **sites, const struct options *options)
+{
+    char error[ERROR_MAX] = "";
+    int worst = 0;
+    struct loop *loop = loop_new();
+    struct control_client *daemon =
+        control_client_new(loop, options->control, error, sizeof(error));
+    if (daemon == NULL)
+        worst = control_client_refused("petrel queue", error);
+    for (int i = 0; daemon != NULL && i < count; i++) {
+        int code = forget_one(daemon, sites[i]);
+        worst = worst != 0 ? worst : code;
+    }
+    control_client_free(&daemon);
+    loop_free(&loop);
+    return fflush(stdout) != 0 && worst == 0 ? EX_IOERR : worst;
+}
+
 int
 queue_command_flush(const struct filter *filter, bool verbose,
                     const struct options *options)

@@ -10,6 +10,10 @@
  * that of the first complaint. */
 int queue_command_messages(enum manager_verb verb, const struct filter *filter,
                            const struct options *options);
+/* Forgets what these sites have taught (sched_forget_limits()), by the daemon: there is
+ * nothing to forget without one. EX_DATAERR: there is no such site. */
+int queue_command_forget_limits(int count, char **sites, const struct options *options);
+
 /* sendmail -q: mail that matches is due now; for all of the queue a daemon must run.
  * Silent unless verbose, but for complaints. A sysexits code. */
 int queue_command_flush(const struct filter *filter, bool verbose,

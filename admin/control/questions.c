@@ -242,20 +242,31 @@ answer_quota_reset(struct questions *q, const json_t *request)
     return quota_list_reset(q->manager, request);
 }
 
+static json_t *
+answer_forget_limits(struct questions *q, const json_t *request)
+{
+    const char *site = json_string_value(json_object_get(request, "site"));
+    if (site == NULL)
+        return questions_refuse("site is missing");
+    return json_pack("{s:b,s:b}", "ok", true, "known",
+                     manager_forget_limits(q->manager, site));
+}
+
 static const struct question {
     const char *name;
     json_t *(*answer)(struct questions *q, const json_t *request);
 } questions_rows[] = {
-    {"status",      answer_status     },
-    {"sites",       answer_sites      },
-    {"fragments",   answer_fragments  },
-    {"states",      answer_states     },
-    {"state",       answer_state      },
-    {"why",         answer_why        },
-    {"tokens",      answer_tokens     },
-    {"findings",    answer_findings   },
-    {"quotas",      answer_quotas     },
-    {"quota-reset", answer_quota_reset},
+    {"status",        answer_status       },
+    {"sites",         answer_sites        },
+    {"fragments",     answer_fragments    },
+    {"states",        answer_states       },
+    {"state",         answer_state        },
+    {"why",           answer_why          },
+    {"tokens",        answer_tokens       },
+    {"findings",      answer_findings     },
+    {"quotas",        answer_quotas       },
+    {"quota-reset",   answer_quota_reset  },
+    {"forget-limits", answer_forget_limits},
 };
 
 json_t *

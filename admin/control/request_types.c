@@ -43,6 +43,7 @@ static const struct request_member {
     {"site",           "name",     REQUEST_STRING },
     {"fragments",      "from",     REQUEST_INTEGER},
     {"quota-reset",    "who",      REQUEST_STRING },
+    {"forget-limits",  "site",     REQUEST_STRING },
     {"log-level",      "level",    REQUEST_STRING },
     {"log-level",      "for_ms",   REQUEST_INTEGER},
     {"log-level",      "by",       REQUEST_STRING },

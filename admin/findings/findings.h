@@ -28,6 +28,7 @@ enum {
     FINDINGS_TEXT_MAX = 1024,
     FINDINGS_DEAD_MS = 15 * 60 * 1000,
     FINDINGS_CLOGGED_MS = 5 * 60 * 1000, /* as Postfix's qmgr_clog_warn_time */
+    FINDINGS_SLOW_MS = 10 * 60 * 1000,   /* for all that waits, at a learnt rate */
     FINDINGS_SILENT = 5,                 /* sites */
     FINDINGS_STUCK_MS = 15 * 60 * 1000,  /* of events */
     FINDINGS_OLD_MS = 60 * 60 * 1000,
@@ -44,6 +45,7 @@ enum finding_severity { FINDING_HINT, FINDING_WARNING, FINDING_ERROR };
 struct finding_sites {
     size_t dead;         /* they have not worked for FINDINGS_DEAD_MS */
     size_t clogged;      /* mail has waited on disk for FINDINGS_CLOGGED_MS */
+    size_t slow;         /* mail needs FINDINGS_SLOW_MS at the learnt rate */
     size_t silent;       /* found by MX, and nobody answers there */
     bool direct_greeted; /* a site found by MX has greeted since startup */
     uint16_t smtp_port;
@@ -52,7 +54,7 @@ struct finding_sites {
         char name[FINDINGS_SUBJECT_MAX], why[FINDINGS_SUBJECT_MAX];
         int64_t since_ms; /* duration */
         size_t mail;
-    } worst_dead, worst_clogged;
+    } worst_dead, worst_clogged, worst_slow;
 };
 
 /* The facts that the checks judge. Strings are borrowed until the look ends; "" or

@@ -144,6 +144,16 @@ check_site_clogs(const struct finding_facts *f, char *text)
 }
 
 static bool
+check_site_slow(const struct finding_facts *f, char *text)
+{
+    const struct finding_site *worst = &f->sites.worst_slow;
+    char age[FINDINGS_AGE_MAX];
+    return f->sites.slow > 0 &&
+           finding_say(text, "%s has asked us to slow down for %s: %s", worst->name,
+                       findings_age(worst->since_ms, age), worst->why);
+}
+
+static bool
 check_mail_old(const struct finding_facts *f, char *text)
 {
     char age[FINDINGS_AGE_MAX];
@@ -446,6 +456,9 @@ static const struct finding_row finding_rows[] = {
      "See `petrel status`; `petrel queue retry` tries it now."                        },
     {"site_clogs",           FINDING_WARNING, check_site_clogs,
      "See the bound of the site in `petrel status`: its limits, its rate, its speed." },
+    {"site_slow",            FINDING_WARNING, check_site_slow,
+     "The rate doubles in each minute without a refusal; `petrel queue retry "
+     "--forget-limits SITE` ends it now."                                             },
     {"mail_old",             FINDING_WARNING, check_mail_old,
      "See `petrel queue why` with its id."                                            },
     {"expires_soon",         FINDING_WARNING, check_expires_soon,

@@ -325,37 +325,62 @@ http_on_level(const struct http_routes *routes, struct http_exchange *x)
     json_decref(request);
 }
 
+/* {"site": NAME} */
+static void
+http_on_forget_limits(const struct http_routes *routes, struct http_exchange *x)
+{
+    struct text body = buffer_text(&x->request->body);
+    json_t *sent = json_loadb(body.length > 0 ? body.at : "", body.length,
+                              JSON_REJECT_DUPLICATES, NULL);
+    const char *site = json_string_value(json_object_get(sent, "site"));
+    if (site == NULL || json_object_size(sent) != 1) {
+        http_answer_error(x, 400, "an object with the name of a site is needed");
+    } else {
+        json_t *request =
+            json_pack("{s:s,s:s}", "command", "forget-limits", "site", site);
+        json_t *answer = questions_answer(routes->questions, request);
+        if (json_is_true(json_object_get(answer, "known")))
+            http_answer_json(x, 200, json_incref(answer));
+        else
+            http_answer_error(x, 404, "no such site");
+        json_decref(answer);
+        json_decref(request);
+    }
+    json_decref(sent);
+}
+
 /* --- The table --------------------------------------------------------------------- */
 
 static const struct http_route http_route_rows[] = {
-    {"/",                    HTTP_GET,  HTTP_MAY_NOTHING, http_on_page      },
-    {"/page.css",            HTTP_GET,  HTTP_MAY_NOTHING, http_on_page      },
-    {"/page.js",             HTTP_GET,  HTTP_MAY_NOTHING, http_on_page      },
-    {"/icon.svg",            HTTP_GET,  HTTP_MAY_NOTHING, http_on_page      },
-    {"/livez",               HTTP_GET,  HTTP_MAY_NOTHING, http_on_live      },
-    {"/healthz",             HTTP_GET,  HTTP_MAY_NOTHING, http_on_live      },
-    {"/readyz",              HTTP_GET,  HTTP_MAY_NOTHING, http_on_ready     },
-    {"/metrics",             HTTP_GET,  HTTP_MAY_NOTHING, http_on_metrics   },
-    {"/api/status",          HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
-    {"/status.json",         HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
-    {"/api/site",            HTTP_GET,  HTTP_MAY_READ,    http_on_site      },
-    {"/api/sites",           HTTP_GET,  HTTP_MAY_READ,    http_on_sites     },
-    {"/api/fragments",       HTTP_GET,  HTTP_MAY_READ,    http_on_fragments },
-    {"/api/findings",        HTTP_GET,  HTTP_MAY_READ,    http_on_findings  },
-    {"/api/series",          HTTP_GET,  HTTP_MAY_READ,    http_on_series    },
-    {"/api/log-level",       HTTP_POST, HTTP_MAY_OPERATE, http_on_level     },
-    {"/api/test",            HTTP_POST, HTTP_MAY_OPERATE, http_test         },
-    {"/events",              HTTP_GET,  HTTP_MAY_READ,    http_events       },
-    {"/api/trace",           HTTP_GET,  HTTP_MAY_READ,    http_trace        },
-    {"/api/queue",           HTTP_GET,  HTTP_MAY_READ,    http_queue_list   },
-    {"/api/queue/hold",      HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },
-    {"/api/queue/release",   HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },
-    {"/api/queue/retry",     HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },
-    {"/api/queue/bounce",    HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },
-    {"/api/queue/rm",        HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },
-    {"/api/queue/*",         HTTP_GET,  HTTP_MAY_READ,    http_queue_show   },
-    {"/api/queue/*/why",     HTTP_GET,  HTTP_MAY_READ,    http_queue_why    },
-    {"/api/queue/*/message", HTTP_GET,  HTTP_MAY_OPERATE, http_queue_message},
+    {"/",                       HTTP_GET,  HTTP_MAY_NOTHING, http_on_page         },
+    {"/page.css",               HTTP_GET,  HTTP_MAY_NOTHING, http_on_page         },
+    {"/page.js",                HTTP_GET,  HTTP_MAY_NOTHING, http_on_page         },
+    {"/icon.svg",               HTTP_GET,  HTTP_MAY_NOTHING, http_on_page         },
+    {"/livez",                  HTTP_GET,  HTTP_MAY_NOTHING, http_on_live         },
+    {"/healthz",                HTTP_GET,  HTTP_MAY_NOTHING, http_on_live         },
+    {"/readyz",                 HTTP_GET,  HTTP_MAY_NOTHING, http_on_ready        },
+    {"/metrics",                HTTP_GET,  HTTP_MAY_NOTHING, http_on_metrics      },
+    {"/api/status",             HTTP_GET,  HTTP_MAY_READ,    http_on_status       },
+    {"/status.json",            HTTP_GET,  HTTP_MAY_READ,    http_on_status       },
+    {"/api/site",               HTTP_GET,  HTTP_MAY_READ,    http_on_site         },
+    {"/api/site/forget-limits", HTTP_POST, HTTP_MAY_OPERATE, http_on_forget_limits},
+    {"/api/sites",              HTTP_GET,  HTTP_MAY_READ,    http_on_sites        },
+    {"/api/fragments",          HTTP_GET,  HTTP_MAY_READ,    http_on_fragments    },
+    {"/api/findings",           HTTP_GET,  HTTP_MAY_READ,    http_on_findings     },
+    {"/api/series",             HTTP_GET,  HTTP_MAY_READ,    http_on_series       },
+    {"/api/log-level",          HTTP_POST, HTTP_MAY_OPERATE, http_on_level        },
+    {"/api/test",               HTTP_POST, HTTP_MAY_OPERATE, http_test            },
+    {"/events",                 HTTP_GET,  HTTP_MAY_READ,    http_events          },
+    {"/api/trace",              HTTP_GET,  HTTP_MAY_READ,    http_trace           },
+    {"/api/queue",              HTTP_GET,  HTTP_MAY_READ,    http_queue_list      },
+    {"/api/queue/hold",         HTTP_POST, HTTP_MAY_OPERATE, http_queue_act       },
+    {"/api/queue/release",      HTTP_POST, HTTP_MAY_OPERATE, http_queue_act       },
+    {"/api/queue/retry",        HTTP_POST, HTTP_MAY_OPERATE, http_queue_act       },
+    {"/api/queue/bounce",       HTTP_POST, HTTP_MAY_OPERATE, http_queue_act       },
+    {"/api/queue/rm",           HTTP_POST, HTTP_MAY_OPERATE, http_queue_act       },
+    {"/api/queue/*",            HTTP_GET,  HTTP_MAY_READ,    http_queue_show      },
+    {"/api/queue/*/why",        HTTP_GET,  HTTP_MAY_READ,    http_queue_why       },
+    {"/api/queue/*/message",    HTTP_GET,  HTTP_MAY_OPERATE, http_queue_message   },
 };
 
 static unsigned

@@ -47,6 +47,23 @@ findings_mail_see_dead(struct findings_mail_walk *w, const struct sched_site *si
                         sizeof(worst->why) - 1));
 }
 
+/* Each waiting message counts as one transaction. */
+static void
+findings_mail_see_slow(struct findings_mail_walk *w, const struct sched_site *site)
+{
+    int64_t mail = (int64_t)(site->waiting + site->backlogged);
+    if (site->rate == 0 || mail * 1000000 / site->rate < FINDINGS_SLOW_MS)
+        return;
+    w->sites->slow++;
+    struct finding_site *worst = findings_mail_keep(&w->sites->worst_slow, site,
+                                                    w->now_ms - site->rate_since_ms);
+    if (worst != NULL)
+        snprintf(worst->why, sizeof(worst->why),
+                 "%u messages in an hour; %zu recipients and %zu messages on disk wait",
+                 (unsigned)((uint64_t)site->rate * 3600 / 1000), site->waiting,
+                 site->backlogged);
+}
+
 static void
 findings_mail_see(void *context, const struct sched_site *site)
 {
@@ -54,6 +71,7 @@ findings_mail_see(void *context, const struct sched_site *site)
     if (site->waiting + site->backlogged == 0)
         return;
     findings_mail_see_dead(w, site);
+    findings_mail_see_slow(w, site);
     int64_t since_ms = w->now_ms - site->crowded_since_ms;
     if (site->crowded_since_ms == 0 || since_ms < FINDINGS_CLOGGED_MS)
         return;
@@ -74,7 +92,7 @@ static void
 findings_mail_glance(void *context, const struct sched_glance *site)
 {
     struct findings_mail_walk *w = context;
-    if (site->fails || site->is_crowded)
+    if (site->fails || site->is_crowded || site->is_slowed)
         sched_look(w->sched, site->site, findings_mail_see, w);
 }
 

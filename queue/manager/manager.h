@@ -359,6 +359,9 @@ void manager_set_token(struct manager *manager, const struct sched_login *login,
                        enum sched_token token, const char *why);
 /* Makes all waiting mail due now. */
 void manager_retry_all(struct manager *manager);
+/* sched_forget_limits() */
+bool manager_forget_limits(struct manager *manager, const char *site)
+    __attribute__((warn_unused_result));
 /* Whether the id is in our slices. */
 bool manager_handles(const struct manager *manager, struct id id);
 bool manager_is_offline(const struct manager *manager);

@@ -478,6 +478,18 @@ manager_retry_all(struct manager *m)
     manager_stir(m);
 }
 
+bool
+manager_forget_limits(struct manager *m, const char *site)
+{
+    bool known = sched_forget_limits(m->sched, loop_now_ms(m->loop), site);
+    if (known) {
+        log_say(m->log, LOG_LEVEL_INFO, "queue", NULL,
+                "the operator forgets the learnt limits of %s", site);
+        manager_stir(m);
+    }
+    return known;
+}
+
 const struct envelope *
 manager_active(struct manager *m, struct id id)
 {

@@ -395,7 +395,7 @@ held(struct learnt_rate *l, int64_t now_ms)
 }
 
 static bool
-is_over(const struct learnt_rate *l, int64_t now_ms)
+learnt_is_over(const struct learnt_rate *l, int64_t now_ms)
 {
     return l->phase == LEARNT_NONE || now_ms - l->refused_at_ms >= LEARNT_CLEAN_MS;
 }
@@ -403,7 +403,7 @@ is_over(const struct learnt_rate *l, int64_t now_ms)
 static void
 bucket_advance(struct learnt_rate *l, int64_t now_ms)
 {
-    if (l->phase != LEARNT_NONE && is_over(l, now_ms))
+    if (l->phase != LEARNT_NONE && learnt_is_over(l, now_ms))
         bucket_learnt_init(l);
     if (l->phase == LEARNT_NONE || now_ms < l->next_at_ms)
         return;
@@ -507,7 +507,7 @@ bucket_learnt_ready_ms(struct learnt_rate *l, int64_t now_ms)
 uint32_t
 bucket_learnt_rate(const struct learnt_rate *l, int64_t now_ms)
 {
-    return is_over(l, now_ms) ? 0 : l->rate;
+    return learnt_is_over(l, now_ms) ? 0 : l->rate;
 }
 
 uint32_t

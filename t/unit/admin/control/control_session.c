@@ -143,7 +143,7 @@ test_going(void)
 static void
 test_sibling(void)
 {
-    static const char *const refused[] = {"rm", "bounce", "adopt", "test", "follow", "http", "page", "drain", "log-level", "reload", "unlock", "quota-reset", "cluster-forget", "cat", "tokens", "nonsense", ""};
+    static const char *const refused[] = {"rm", "bounce", "adopt", "test", "follow", "http", "page", "drain", "log-level", "reload", "unlock", "quota-reset", "forget-limits", "cluster-forget", "cat", "tokens", "nonsense", ""};
     static const char *const answered[] = {"status", "{\"command\":\"sites\",\"from\":0}"};
     struct wire wire;
     char line[200];

@@ -31,6 +31,7 @@ static const struct {
     {"sites fragments",                   "from",     INTEGER},
     {"site",                              "name",     STRING },
     {"quota-reset",                       "who",      STRING },
+    {"forget-limits",                     "site",     STRING },
     {"log-level",                         "level",    STRING },
     {"log-level",                         "for_ms",   INTEGER},
     {"log-level",                         "by",       STRING },

@@ -138,6 +138,13 @@ site_clogs(void)
 }
 
 static void
+site_slow(void)
+{
+    now.sites.slow = 2;
+    set_site(&now.sites.worst_slow, "mx:b.example", "60 messages in an hour", 20 * MINUTE);
+}
+
+static void
 mail_old(void)
 {
     now.behind_ms = now.oldest_ms = 61 * MINUTE;
@@ -199,6 +206,7 @@ static const struct {
     {"site_dead", site_dead, "mx:a.example has not worked for 16 minutes, and mail waits: connect to a: refused"},
     {"site_dead", sites_dead, "7 sites have not worked for 15 minutes, and mail waits; most for mx:a.example (5 hours): connect"},
     {"site_clogs", site_clogs, "mail for mx:b.example has waited on disk for 2 days: bound: window"},
+    {"site_slow", site_slow, "mx:b.example has asked us to slow down for 20 minutes: 60 messages in an hour"},
     {"mail_old", mail_old, "mail has waited for 61 minutes: 01JD3ZK5Q8-9F3K2C7A, not yet tried"},
     {"expires_soon", expires_soon, "waited for 4 days, and is returned in 24 hours"},
     {"held_long", held_long, "came 7 days ago"},
