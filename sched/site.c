@@ -28,7 +28,8 @@ enum {
     /* Failures in a row of a site that has greeted. With fewer, one broken front end
      * among several would kill it whenever no other session is open. */
     FORGIVEN = 5,
-    IDLERS_TRIED = 32 /* idle sessions looked at to end one */
+    SLOW_MAX_MS = 600000, /* slower than at its best for that time: its speed */
+    IDLERS_TRIED = 32     /* idle sessions looked at to end one */
 };
 
 static bool
@@ -514,10 +515,26 @@ site_take(struct site *site, int64_t now_ms)
         site_lease_take(site, now_ms);
 }
 
+/* A site that stays slow with a session or two is not slow because of us: it would take
+ * hours until the average says so. */
+static void
+judge_slowness(struct site *site, int64_t now_ms)
+{
+    if (latency_judge(&site->latency) == LATENCY_FINE || site->window.size > 2) {
+        site->slow_since_ms = 0;
+    } else if (site->slow_since_ms == 0) {
+        site->slow_since_ms = now_ms;
+    } else if (now_ms - site->slow_since_ms >= SLOW_MAX_MS) {
+        latency_accept(&site->latency);
+        site->slow_since_ms = 0;
+    }
+}
+
 /* When the site becomes slower with it, the window stops growing or shrinks. */
 static bool
-is_slowed(struct site *site)
+is_slowed(struct site *site, int64_t now_ms)
 {
+    judge_slowness(site, now_ms);
     if (!site_is_adaptive(site) || site->window.size <= 1)
         return false;
     switch (latency_judge(&site->latency)) {
@@ -559,7 +576,7 @@ site_served(struct sites *set, struct site *site, int64_t now_ms,
         if (took_ms > 0)
             latency_note(&site->latency, took_ms);
         bucket_learnt_accepted(&site->learnt, now_ms);
-        if (is_slowed(site))
+        if (is_slowed(site, now_ms))
             site->window.cohorts = 0;
         else
             window_good(&site->window, t, busy);
@@ -741,6 +758,7 @@ site_shift(void *context, struct site *site)
     site->pause_until_ms += delta;
     site->open_after_ms += delta;
     site->crowded_since_ms += delta;
+    site->slow_since_ms += site->slow_since_ms ? delta : 0;
     lanes_shift(&site->lanes, delta);
     ceiling_shift(&site->ceiling, delta);
     bucket_shift(&site->bucket, delta);

@@ -70,8 +70,9 @@ struct site {
     int released; /* sessions that end, to make space for another lane */
     int sessions; /* opened and not ended; among them: */
     int greeted, idle, carrying;
-    unsigned failures; /* sessions that never greeted since the last that did */
-    unsigned slow;     /* slow transactions in this cohort */
+    unsigned failures;     /* sessions that never greeted since the last that did */
+    unsigned slow;         /* slow transactions in this cohort */
+    int64_t slow_since_ms; /* 0: it is not */
     struct site *stalled_prev, *stalled_next;
     bool is_stalled;                  /* mail waits, and idle sessions could carry it */
     bool dead, is_ready, has_greeted; /* has_greeted: since its last death */

@@ -35,6 +35,12 @@ latency_note(struct latency *l, int64_t milliseconds)
         l->long_us += (l->short_us - l->long_us) / LONG_SHARE;
 }
 
+void
+latency_accept(struct latency *l)
+{
+    l->long_us = l->short_us;
+}
+
 enum latency_advice
 latency_judge(const struct latency *l)
 {

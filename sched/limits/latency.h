@@ -27,6 +27,9 @@ struct latency { /* zeroed = nothing measured */
 /* Adds one duration. Negative counts as 0, more than an hour as an hour. */
 void latency_note(struct latency *l, int64_t milliseconds);
 
+/* The present duration counts as the best from now on. */
+void latency_accept(struct latency *l);
+
 /* FINE if nothing was measured. The caller must not shrink a window of 1. */
 enum latency_advice latency_judge(const struct latency *l);
 

@@ -333,6 +333,27 @@ test_latency(void)
     finish(&p);
 }
 
+/* A host that has become slow for good: its sessions come back after ten minutes, though
+ * its best time is that of long ago. */
+static void
+test_slow_for_good(void)
+{
+    struct place p;
+    int64_t now = NOW, until = NOW + 11 * 60000;
+    start(&p);
+    for (int i = 0; i < 100; i++)
+        (void)!site_served(&p.set.sites, p.site, now, FEEDBACK_GOOD, 20, 50);
+    for (; p.site->window.size > 2; now += 3000, until = now + 11 * 60000)
+        (void)!site_served(&p.set.sites, p.site, now, FEEDBACK_GOOD, 20, 3000);
+    for (; now < until - 3 * 60000; now += 3000)
+        (void)!site_served(&p.set.sites, p.site, now, FEEDBACK_GOOD, 20, 3000);
+    ok_named(p.site->window.size <= 2, "two at most for some minutes");
+    for (; now < until; now += 3000)
+        (void)!site_served(&p.set.sites, p.site, now, FEEDBACK_GOOD, 20, 3000);
+    is_number(p.site->window.size, 20, "then as many as before");
+    finish(&p);
+}
+
 static void
 test_death(void)
 {
@@ -464,7 +485,8 @@ test_backlog_repeated(void)
                 site_backlog_repeat(p.site, FLOW_OLD, one);
         }
     is_number((long long)site_backlog_count(p.site), IDS, "each counts once");
-    ok_named(id_queue_memory(&p.site->backlog[FLOW_OLD].ids) <= 24 * 4 * IDS, "in bounded space");
+    ok_named(id_queue_memory(&p.site->backlog[FLOW_OLD].ids) <= 24 * 4 * IDS,
+             "in bounded space");
     static bool seen[IDS];
     for (uint64_t i = 1; site_backlog_take(p.site, FLOW_OLD, &id);) {
         if (seen[id.hash])
@@ -499,7 +521,8 @@ test_clock(void)
     sites_shift(&p.set.sites, back);
     is_number(sites_job_s(&p.set.sites, NOW + back), job_s, "jobs do not see it");
     is_number(p.site->open_after_ms, NOW + back + 1000, "the pause moves along");
-    is_number(p.site->transport->pause_until_ms, NOW + back + 1000, "the transport's, too");
+    is_number(p.site->transport->pause_until_ms, NOW + back + 1000,
+              "the transport's, too");
     is_number(site_ready_ms(p.site, NOW + back), NOW + back + 60000, "and the rate");
     is_number(waiting->opened_ms, NOW + back, "and who waits for a greeting");
     close_session(waiting);
@@ -608,6 +631,7 @@ main(void)
     test_congested();
     test_pause();
     test_latency();
+    test_slow_for_good();
     test_death();
     test_probe_times();
     test_backlog();
