@@ -108,6 +108,10 @@ test_queue_paths(struct world *w)
         {"POST", "/api/test", HTTP_MAY_NOTHING, "401"},
         {"POST", "/api/test", HTTP_MAY_READ, "403"},
         {"POST", "/api/test", HTTP_MAY_OPERATE, "400"},
+        {"POST", "/api/site/forget-limits", HTTP_MAY_NOTHING, "401"},
+        {"POST", "/api/site/forget-limits", HTTP_MAY_READ, "403"},
+        {"POST", "/api/site/forget-limits", HTTP_MAY_OPERATE, "400"},
+        {"GET", "/api/site/forget-limits", HTTP_MAY_OPERATE, "Allow: POST\r\n405"},
         {"GET", "/api/test", HTTP_MAY_OPERATE, "Allow: POST\r\n405"},
         {"DELETE", "/api/queue/rm", HTTP_MAY_OPERATE, "Allow: POST\r\n405"},
     };
