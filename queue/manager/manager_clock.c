@@ -39,6 +39,14 @@ manager_clock_due_ms(const struct manager *m, int64_t due_ms)
     return due_ms - now_ms > m->wait_max_ms ? now_ms : due_ms;
 }
 
+int64_t
+manager_clock_birth_ms(const struct manager *m, int64_t birth_ms)
+{
+    int64_t now_ms = loop_now_ms(m->loop);
+    birth_ms = age_clock_birth_ms(&m->age, birth_ms);
+    return birth_ms < now_ms ? birth_ms : now_ms;
+}
+
 static void
 manager_clock_stepped(void *context, int64_t by_ms)
 {

@@ -96,8 +96,8 @@ test_thousand(void)
     s.w.settings.queue.journal_size = 4 * 1024 * 1024;
     stage_restart(&s);
     for (unsigned n = PARTS; n >= 1; n--) {
-        snprintf(body, sizeof(body), "%sline %u\r\n", n == 1 ? "Subject: s\r\n\r\n" : "",
-                 n);
+        snprintf(body, sizeof(body), "%sline %u\r\n",
+                 n == 1 ? "Subject: s\r\n\r\n" : "", n);
         stage_put(&s, "a@x", "b@y", "i", n, PARTS, body);
         if (n % 50 == 1)
             world_turns(&s.w);
@@ -316,7 +316,8 @@ test_submitter(void)
     /* Parts from another of our hosts say so themselves. */
     char mark[SET_MARK_SIZE] = "";
     for (int letter = 0; letter < 2; letter++) {
-        snprintf(mark, sizeof(mark), "%064d;0;1750000000%s", 7 + letter, letter ? "o" : "");
+        snprintf(mark, sizeof(mark), "%064d;0;1750000000%s", 7 + letter,
+                 letter ? "o" : "");
         s.mark = mark;
         submit_parts(&s, letter ? "o6" : "o5", none);
         ok_named(s.delivered[0].ours == (letter == 1), "by the letter of a peer");

@@ -85,9 +85,28 @@ test_bounds(void)
     stage_end(&s);
 }
 
+/* It came by a clock that was ten days ahead: it waits no longer for that. */
+static void
+test_clock_ahead(void)
+{
+    struct stage s;
+    stage_begin(&s, "* smtp://h?defragment=yes&notices=2h");
+    stage_part(&s, "i", 2, 3, "two\r\n");
+    stage_stop(&s);
+    sim_loop_step_wall(s.w.loop, -INT64_C(864000000));
+    loop_turn(s.w.loop, 0);
+    manager_world_start(&s.w);
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2);
+    is_number(s.count, 0, "it waits");
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2 + 2000);
+    is_number(s.count, 1, "its time, and goes on");
+    stage_end(&s);
+}
+
 int
 main(void)
 {
+    test_clock_ahead();
     test_sets();
     test_bounds();
     return done();
