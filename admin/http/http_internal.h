@@ -38,6 +38,7 @@ struct http_visit {
     uint64_t taken; /* of them by the client, when the timer was started */
     bool waits;     /* the client had not taken all then */
     bool ready;     /* in the server's list */
+    bool is_spare;  /* all places are in use: health alone, and the operator */
     bool is_last, ended, mutes, chunked, continues;
 };
 
@@ -57,6 +58,7 @@ struct http_server {
     struct http_visit *visits, *ready;
     struct loop_task task;
     int64_t second_ms; /* monotonic: when these were counted from */
+    size_t spare;      /* connections with is_spare */
     unsigned handshakes, turned;
     struct http_server_counts counts;
 };

@@ -209,6 +209,13 @@ http_serve(struct http_visit *v)
     x->secure = v->place->tls || text_starts_nocase(origin, TEXT("https://"));
     if (!http_judge(v))
         return;
+    if (v->is_spare && v->place != &v->server->adopted) {
+        v->is_last = true;
+        if (x->path != HTTP_PATH_HEALTH) {
+            http_answer_error(x, 503, "too many connections");
+            return;
+        }
+    }
     if (!http_identify(v)) {
         http_deny(v, "token");
         return;

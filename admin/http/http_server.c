@@ -50,6 +50,7 @@ http_visit_end(struct http_visit *v, bool abort)
         DL_DELETE2(s->ready, v, ready_prev, ready_next);
     DL_DELETE(s->visits, v);
     s->counts.connections--;
+    s->spare -= v->is_spare;
     loop_release(s->loop, http_visit_release, v);
 }
 
@@ -421,22 +422,59 @@ http_is_remote(const struct net_address *a)
     return a->family != NET_UNIX && !net_address_is_loopback(a);
 }
 
-/* NULL, or why not. */
+static bool
+http_visit_is_of(const struct http_visit *v, const struct net_address *peer)
+{
+    struct net_address other = *net_peer(v->connection);
+    other.port = peer->port;
+    return net_address_equal(&other, peer);
+}
+
+/* The oldest connection that uses its place for nothing. peer: of this client, or NULL.
+ * Those of the operator, who came by the control socket, make room for each other. */
+static struct http_visit *
+http_server_idlest(const struct http_server *s, const struct net_address *peer,
+                   bool adopted, bool spare)
+{
+    struct http_visit *v;
+    DL_FOREACH (s->visits, v)
+        if (v->stage <= VISIT_BODY && !v->ready && (spare || !v->is_spare) &&
+            (adopted || v->place != &s->adopted) &&
+            (peer == NULL || http_visit_is_of(v, peer)))
+            return v;
+    return NULL;
+}
+
+static bool
+http_server_is_full(const struct http_server *s)
+{
+    return s->counts.connections - s->spare >= HTTP_CONNECTIONS_MAX;
+}
+
+/* Ends a connection without a request where there are too many: who holds places does
+ * not keep others out. NULL, or why there is no room. */
 static const char *
-http_server_full(const struct http_server *s, const struct net_address *peer)
+http_server_make_room(struct http_server *s, const struct net_address *peer,
+                      bool adopted)
 {
     size_t same = 0;
-    const struct http_visit *v;
-    if (s->counts.connections >= HTTP_CONNECTIONS_MAX)
-        return "too many connections";
-    DL_FOREACH (s->visits, v) {
-        struct net_address other = *net_peer(v->connection);
-        other.port = peer->port;
-        same += net_address_equal(&other, peer);
+    struct http_visit *v;
+    DL_FOREACH (s->visits, v)
+        same += http_visit_is_of(v, peer);
+    if (http_is_remote(peer) && same >= HTTP_CLIENT_CONNECTIONS_MAX) {
+        if ((v = http_server_idlest(s, peer, adopted, true)) == NULL)
+            return "too many connections of this client";
+        http_visit_end(v, true);
     }
-    return http_is_remote(peer) && same >= HTTP_CLIENT_CONNECTIONS_MAX
-               ? "too many connections of this client"
-               : NULL;
+    if (http_server_is_full(s) &&
+        (v = http_server_idlest(s, NULL, adopted, false)) != NULL)
+        http_visit_end(v, true);
+    if (!http_server_is_full(s) || s->spare < HTTP_SPARE_MAX)
+        return NULL;
+    if ((v = http_server_idlest(s, NULL, adopted, true)) == NULL)
+        return "too many connections";
+    http_visit_end(v, true);
+    return NULL;
 }
 
 static bool
@@ -503,6 +541,8 @@ http_visit_new(struct http_server *s, const struct http_place *place,
     v->server = s;
     v->connection = c;
     v->place = place;
+    v->is_spare = http_server_is_full(s);
+    s->spare += v->is_spare;
     DL_APPEND(s->visits, v);
     s->counts.connections++;
     http_visit_expect(v);
@@ -516,11 +556,11 @@ http_server_on_accept(void *context, struct net_connection *c)
     struct http_door *door = context;
     struct http_server *s = door->server;
     struct tls_server *tls = door->place.tls ? s->tls(s->tls_context) : NULL;
-    const char *why = http_server_full(s, net_peer(c));
     if ((door->place.tls && tls == NULL) || !http_may_connect(&door->place, c)) {
         net_abort(&c);
         return;
     }
+    const char *why = http_server_make_room(s, net_peer(c), false);
     if (why != NULL) {
         bool hears = http_is_within(s, &s->turned, HTTP_TURNED_A_SECOND);
         net_attach(c, http_ignore, NULL);
@@ -638,7 +678,7 @@ http_server_free(struct http_server **server)
 const char *
 http_server_adopt(struct http_server *s, struct net_connection *c)
 {
-    const char *why = http_server_full(s, net_peer(c));
+    const char *why = http_server_make_room(s, net_peer(c), true);
     if (why != NULL)
         return why;
     struct http_visit *v = http_visit_new(s, &s->adopted, c);

@@ -18,7 +18,8 @@ struct loop;
 struct http_server;
 
 enum {
-    HTTP_CONNECTIONS_MAX = 32,
+    HTTP_CONNECTIONS_MAX = 32, /* then the oldest one without a request ends */
+    HTTP_SPARE_MAX = 8, /* beyond, for health and for connections that are adopted */
     HTTP_CLIENT_CONNECTIONS_MAX = 8, /* of one address beyond loopback */
     HTTP_CONNECTION_REQUESTS_MAX = 100,
     HTTP_REQUEST_BODY_MAX = 32 * 1024,

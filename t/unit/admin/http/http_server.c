@@ -531,6 +531,23 @@ adopts(void *context, struct net_connection *c)
         net_abort(&c);
 }
 
+static void
+test_turned_away(struct world *w)
+{
+    for (int i = 0; i < HTTP_TURNED_A_SECOND; i++) {
+        int more_fd = dial(w);
+        ok(see(w, more_fd, "503 Service Unavailable"));
+        close(more_fd);
+    }
+    int flood = dial(w);
+    ok_named(see(w, flood, NULL) && got_size == 0, "a flood hears nothing");
+    close(flood);
+    clock_pass(1000);
+    flood = dial(w);
+    ok_named(see(w, flood, "503 Service Unavailable"), "a second later one hears it again");
+    close(flood);
+}
+
 /* Connections that came another way: a key is needed, and the limits are the same. */
 static void
 test_adopted(void)
@@ -552,15 +569,22 @@ test_adopted(void)
     ok_named(see(&w, fd, "/api/x||2|"), "all with one");
     put(fd, "GET /api/x HTTP/1.1\r\nHost: evil.example\r\n\r\n");
     ok_named(see(&w, fd, "421 "), "by the same rules");
-    int fds[HTTP_CONNECTIONS_MAX];
-    for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
+    close(fd);
+    turns(&w, 20);
+    int fds[HTTP_CONNECTIONS_MAX + HTTP_SPARE_MAX];
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
         fds[i] = dial(&w);
-        loop_turn(w.loop, 1);
+        put(fds[i], "GET /events HTTP/1.1\r\n" TOKEN "\r\n");
+        ok(see(&w, fds[i], "chunked\r\n"));
     }
+    is_string(a.why, NULL, "the operator has the spare places, too");
+    fd = dial(&w);
     turns(&w, 20);
     ok_named(a.why != NULL && strcmp(a.why, "too many connections") == 0, "so many");
-    is_number(http_server_counts(w.server)->connections, HTTP_CONNECTIONS_MAX, "and no more");
-    for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++)
+    is_number(http_server_counts(w.server)->connections, HTTP_CONNECTIONS_MAX + HTTP_SPARE_MAX, "and no more");
+    w.port = http_server_address(w.server, 0)->port;
+    test_turned_away(&w);
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         close(fds[i]);
     close(fd);
     net_listener_free(&listener);
@@ -616,35 +640,56 @@ test_half_open(void)
     end(&w);
 }
 
+/* Connections without a request keep nobody out: the oldest ones go. */
+static void
+test_idle_crowd(void)
+{
+    struct world w;
+    enum { CROWD = 3 * HTTP_CONNECTIONS_MAX };
+    int fds[CROWD];
+    begin(&w, "127.0.0.1:0");
+    for (int i = 0; i < CROWD; i++) {
+        fds[i] = dial(&w);
+        if (i % 2 == 1)
+            put(fds[i], "GET /livez HTTP/1.1\r\nHo");
+        turns(&w, 5);
+    }
+    ok_named(http_server_counts(w.server)->connections <= HTTP_CONNECTIONS_MAX, "no more than the limit");
+    ok_named(see(&w, fds[0], NULL), "the oldest is closed");
+    ok_named(!see(&w, fds[CROWD - 1], NULL), "the newest is not");
+    int probe = dial(&w);
+    put(probe, "GET /livez HTTP/1.1\r\n" HOST "\r\n");
+    ok_named(see(&w, probe, "200 OK"), "a probe is answered");
+    close(probe);
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
+    end(&w);
+}
+
+/* Where all places have a request, health is answered all the same, and nothing else. */
 static void
 test_too_many(void)
 {
     struct world w;
     int fds[HTTP_CONNECTIONS_MAX];
     begin(&w, "127.0.0.1:0");
-    for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++)
+    for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
         fds[i] = dial(&w);
-    for (int i = 0; i < 50; i++)
-        loop_turn(w.loop, 1);
-    is_number(http_server_counts(w.server)->connections, HTTP_CONNECTIONS_MAX, "all");
-    for (int i = 0; i < HTTP_TURNED_A_SECOND; i++) {
-        int more_fd = dial(&w);
-        ok(see(&w, more_fd, "503 Service Unavailable"));
-        close(more_fd);
+        put(fds[i], "GET /events HTTP/1.1\r\n" TOKEN "\r\n");
+        ok(see(&w, fds[i], "chunked\r\n"));
     }
-    int flood = dial(&w);
-    ok_named(see(&w, flood, NULL) && got_size == 0, "a flood hears nothing");
-    close(flood);
-    clock_pass(1000);
-    flood = dial(&w);
-    ok_named(see(&w, flood, "503 Service Unavailable"), "a second later one hears it again");
-    close(flood);
-    close(fds[0]);
-    for (int i = 0; i < 50; i++)
-        loop_turn(w.loop, 1);
-    fds[0] = dial(&w);
-    put(fds[0], "GET /livez HTTP/1.1\r\n" HOST "\r\n");
-    ok_named(see(&w, fds[0], "200 OK"), "where one goes, one may come");
+    is_number(http_server_counts(w.server)->connections, HTTP_CONNECTIONS_MAX, "all");
+    for (int i = 0; i < 2 * HTTP_SPARE_MAX; i++) {
+        int probe = dial(&w), other = dial(&w), idle = dial(&w);
+        put(probe, "GET /livez HTTP/1.1\r\n" HOST "\r\n");
+        put(other, "GET /api/x HTTP/1.1\r\n" TOKEN "\r\n");
+        ok_named(see(&w, probe, "200 OK"), "a probe is answered");
+        ok(see(&w, other, "503 Service Unavailable"));
+        ok(strstr(got, "Connection: close") != NULL);
+        close(probe), close(other);
+        (void)idle; /* and stays */
+    }
+    ok(http_server_counts(w.server)->connections <= HTTP_CONNECTIONS_MAX + HTTP_SPARE_MAX);
     for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++)
         close(fds[i]);
     end(&w);
@@ -790,6 +835,7 @@ main(void)
     test_adopted();
     test_times();
     test_half_open();
+    test_idle_crowd();
     test_too_many();
     test_denied();
     test_session();
