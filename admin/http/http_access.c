@@ -5,20 +5,20 @@ enum { FORBIDDEN = 403, UNSUPPORTED = 415, MISDIRECTED = 421 };
 
 static const char name_separators[] = ", \t\r\n";
 
-/* "name", "name:port", "[::1]:port": without the port. False: malformed. */
+/* "name", "name:port", "[::1]:port": without the port; *port stays if there is none.
+ * False: malformed. */
 static bool
-http_host_part(struct text value, struct text *host)
+http_host_part(struct text value, struct text *host, uint64_t *port)
 {
     bool six = value.length > 0 && value.at[0] == '[';
     size_t end = six ? text_find(value, ']') : text_find(value, ':');
-    uint64_t port;
     if (six && end == TEXT_NONE)
         return false;
     *host = text_before(value, end == TEXT_NONE ? value.length : six ? end + 1 : end);
     value = text_after(value, host->length);
     return host->length > 0 &&
            (value.length == 0 ||
-            (value.at[0] == ':' && text_number(text_after(value, 1), 65535, &port)));
+            (value.at[0] == ':' && text_number(text_after(value, 1), 65535, port)));
 }
 
 static bool
@@ -43,12 +43,21 @@ http_host_is_clean(struct text host)
     return true;
 }
 
-/* Names below these cannot be registered by anybody. */
+/* These lead to the host itself, or into a cluster, for every resolver. */
+static bool
+http_host_is_fixed(struct text host)
+{
+    return text_equal_nocase(host, TEXT("localhost")) ||
+           (host.length > 10 && text_ends_nocase(host, TEXT(".localhost"))) ||
+           (host.length > 4 && text_ends_nocase(host, TEXT(".svc")));
+}
+
+/* Names below these cannot be registered by anybody. But a neighbour in the network can
+ * answer for them, by multicast or by a router that takes names of hosts. */
 static bool
 http_host_is_private(struct text host)
 {
-    static const char *const ends[] = {".localhost", ".local",     ".internal",
-                                       ".lan",       ".home.arpa", ".svc"};
+    static const char *const ends[] = {".local", ".internal", ".lan", ".home.arpa"};
     if (text_find(host, '.') == TEXT_NONE)
         return true;
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -83,15 +92,18 @@ unsigned
 http_access_host(const struct http_reader *request, const struct http_names *names,
                  const char **why)
 {
+    uint64_t port = 0;
     struct text host, value = http_reader_field(request, TEXT("Host"));
     *why = "this host name is not ours: add it to http_names";
-    if (value.at == NULL || !http_host_part(value, &host))
+    if (value.at == NULL || !http_host_part(value, &host, &port))
         return MISDIRECTED;
     if (http_allows_any(names->more) || http_host_is_literal(host))
         return 0;
-    return http_host_is_clean(host) && (http_host_is_private(host) ||
-                                        text_equal_nocase(host, names->hostname) ||
-                                        http_host_is_listed(host, names->more))
+    return http_host_is_clean(host) &&
+                   (http_host_is_fixed(host) ||
+                    (!names->no_key && http_host_is_private(host)) ||
+                    text_equal_nocase(host, names->hostname) ||
+                    http_host_is_listed(host, names->more))
                ? 0
                : MISDIRECTED;
 }
@@ -102,15 +114,15 @@ http_origin_is_ours(const struct http_reader *request, const struct http_names *
                     struct text origin)
 {
     struct text host, own;
-    if (text_starts_nocase(origin, TEXT("https://")))
-        origin = text_after(origin, 8);
-    else if (text_starts_nocase(origin, TEXT("http://")))
-        origin = text_after(origin, 7);
-    else
+    bool secure = text_starts_nocase(origin, TEXT("https://"));
+    uint64_t port = secure ? 443 : 80, own_port = port;
+    if (!secure && !text_starts_nocase(origin, TEXT("http://")))
         return false;
-    return http_host_part(origin, &host) &&
-           ((http_host_part(http_reader_field(request, TEXT("Host")), &own) &&
-             text_equal_nocase(host, own)) ||
+    origin = text_after(origin, secure ? 8 : 7);
+    return http_host_part(origin, &host, &port) &&
+           ((http_host_part(http_reader_field(request, TEXT("Host")), &own,
+                            &own_port) &&
+             text_equal_nocase(host, own) && port == own_port) ||
             (http_host_is_clean(host) && http_host_is_listed(host, names->more)));
 }
 

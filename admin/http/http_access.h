@@ -14,6 +14,8 @@
 struct http_names {
     struct text hostname;
     struct text more; /* the list of `http_names` */
+    bool no_key;      /* what is asked for needs none: names that a neighbour may claim
+                         (one label, .local, .lan ...) must be listed */
 };
 
 enum http_area {

@@ -69,7 +69,7 @@ http_judge(struct http_visit *v)
 {
     struct http_exchange *x = &v->exchange;
     struct http_names names = {text_from(v->server->hostname),
-                               text_from(v->server->names)};
+                               text_from(v->server->names), false};
     const char *why = "";
     unsigned status = http_access_host(&v->reader, &names, &why);
     if (status == 0 && !http_is_known_method(v->reader.method)) {
@@ -81,6 +81,10 @@ http_judge(struct http_visit *v)
         status = http_target_read(v->reader.target, &x->target, &why);
     if (status == 0)
         x->path = http_path_kind(x->target.path);
+    names.no_key = v->place->access > HTTP_MAY_NOTHING && x->path != HTTP_PATH_HEALTH &&
+                   x->path != HTTP_PATH_METRICS;
+    if (status == 0 && names.no_key)
+        status = http_access_host(&v->reader, &names, &why);
     if (status == 0)
         status = http_access_origin(&v->reader, &names, x->target.path, &why);
     if (status == 0 && !http_is_offered(v->place, x->target.path)) {

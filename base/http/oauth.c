@@ -471,24 +471,34 @@ oauth_find_secret(struct text reason, bool decodes, struct text secret,
             memset(marks + places[i], true, places[i + known] - places[i]);
 }
 
-void
-oauth_hide(char reason[OAUTH_REASON_MAX], struct text secret)
+/* Runs of spaces become one: a secret may have them, and they are no word to hide. */
+static void
+oauth_hide_words(char reason[OAUTH_REASON_MAX], struct text secret)
 {
     char out[OAUTH_REASON_MAX];
     bool marks[OAUTH_REASON_MAX] = {false};
     struct text rest = text_from(reason), word;
     size_t length = 0;
-    if (secret.length == 0)
-        return;
     oauth_find_secret(rest, false, secret, marks);
     oauth_find_secret(rest, true, secret, marks);
-    while (text_cut(&rest, ' ', &word) && length < sizeof(out)) {
-        if (word.length > 0 && memchr(marks + (word.at - reason), 1, word.length))
+    out[0] = '\0';
+    while (text_word(&rest, " ", &word) && length < sizeof(out)) {
+        if (memchr(marks + (word.at - reason), 1, word.length))
             word = TEXT("(hidden)");
-        length += (size_t)snprintf(out + length, sizeof(out) - length, "%.*s%s",
-                                   TEXT_ARGS(word), rest.at != NULL ? " " : "");
+        length += (size_t)snprintf(out + length, sizeof(out) - length, "%s%.*s",
+                                   length > 0 ? " " : "", TEXT_ARGS(word));
     }
     text_copy(reason, OAUTH_REASON_MAX, text_from(out));
+}
+
+/* Once more: words that came together may be of the secret. */
+void
+oauth_hide(char reason[OAUTH_REASON_MAX], struct text secret)
+{
+    if (secret.length == 0)
+        return;
+    oauth_hide_words(reason, secret);
+    oauth_hide_words(reason, secret);
 }
 
 static const char *

@@ -88,7 +88,19 @@ test_hosts(void)
     const char *why = "";
     is_number(judge("GET / HTTP/1.0\r\n\r\n", &names, HTTP_AREA_OPEN, &why), 421,
               "no Host in HTTP/1.0");
-    struct http_names any = {{"h", 1}, {"*", 1}};
+    static const struct { const char *host; unsigned status; } open[] = {
+        {"127.0.0.1:8025", 0}, {"localhost", 0}, {"a.localhost:80", 0}, {"H.Example.ORG", 0},
+        {"mail.example.net", 0}, {"petrel.mail.svc", 0}, {"evil", 421}, {"evil.local:6080", 421}, {"evil.lan", 421},
+        {"evil.internal", 421}, {"evil.home.arpa", 421}, {".localhost", 421}, {".svc", 421}};
+    for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
+        char request[300];
+        const char *why = "";
+        struct http_names no_key = names;
+        no_key.no_key = true;
+        snprintf(request, sizeof(request), "GET /livez HTTP/1.1\r\nHost: %s\r\n\r\n", open[i].host);
+        is_number(judge(request, &no_key, HTTP_AREA_OPEN, &why), open[i].status, open[i].host);
+    }
+    struct http_names any = {{"h", 1}, {"*", 1}, false};
     is_number(judge("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", &any, HTTP_AREA_OPEN,
                     &why),
               0, "any name, if told so");
@@ -135,7 +147,10 @@ static const struct {
      GET OURS "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n\r\n",
      HTTP_AREA_DATA, 403},
     {"our origin", GET OURS "Origin: http://box.lan:8025\r\n\r\n", HTTP_AREA_DATA, 0},
-    {"another port is ours", GET OURS "Origin: https://BOX.lan\r\n\r\n", HTTP_AREA_DATA, 0},
+    {"another port is another server", GET OURS "Origin: http://BOX.lan:3000\r\n\r\n", HTTP_AREA_DATA, 403},
+    {"another scheme has another port", GET OURS "Origin: https://BOX.lan\r\n\r\n", HTTP_AREA_DATA, 403},
+    {"the port of the scheme", "GET /api/status HTTP/1.1\r\nHost: box.lan\r\n" OURS "Origin: https://BOX.lan\r\n\r\n", HTTP_AREA_DATA, 0},
+    {"the same, written", "GET /api/status HTTP/1.1\r\nHost: box.lan:80\r\n" OURS "Origin: http://box.lan\r\n\r\n", HTTP_AREA_DATA, 0},
     {"a proxy's name", GET OURS "Origin: https://mail.example.net\r\n\r\n", HTTP_AREA_DATA,
      0},
     {"another origin", GET OURS "Origin: https://evil.example\r\n\r\n", HTTP_AREA_DATA,
@@ -179,7 +194,19 @@ test_rules(void)
 static void
 test_any_name(void)
 {
-    struct http_names any = {{"h", 1}, {"*", 1}};
+    static const struct { const char *host; unsigned status; } open[] = {
+        {"127.0.0.1:8025", 0}, {"localhost", 0}, {"a.localhost:80", 0}, {"H.Example.ORG", 0},
+        {"mail.example.net", 0}, {"petrel.mail.svc", 0}, {"evil", 421}, {"evil.local:6080", 421}, {"evil.lan", 421},
+        {"evil.internal", 421}, {"evil.home.arpa", 421}, {".localhost", 421}, {".svc", 421}};
+    for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
+        char request[300];
+        const char *why = "";
+        struct http_names no_key = names;
+        no_key.no_key = true;
+        snprintf(request, sizeof(request), "GET /livez HTTP/1.1\r\nHost: %s\r\n\r\n", open[i].host);
+        is_number(judge(request, &no_key, HTTP_AREA_OPEN, &why), open[i].status, open[i].host);
+    }
+    struct http_names any = {{"h", 1}, {"*", 1}, false};
     const char *why = "";
     is_number(judge(GET OURS "Origin: https://evil.example\r\n\r\n", &any, HTTP_AREA_DATA,
                     &why),
