@@ -66,11 +66,7 @@ is_deeply $listed[-1], { ok => JSON::PP::true, end => JSON::PP::true, next => un
 
 # Hostile or clumsy: many, silent, with half a request. Others are still answered.
 my @many = map { my $s = dial(); syswrite $s, qq({"command":"http"}\n) . ($_ % 2 ? 'GET /livez HT' : '') if $s; $s // () } 1 .. 40;
-my %said;
-ok Petrel::wait_for(sub {
-    for (@many) { $said{$_} .= take($_, qr/\n/) if !$said{$_} && IO::Select->new($_)->can_read(0) }
-    return grep { /too many connections/ } values %said;
-}), 'so many are too many';
+ok Petrel::wait_for(sub { scalar grep { IO::Select->new($_)->can_read(0) && !sysread($_, my $said, 4096) } @many }), 'the oldest make room';
 is +($petrel->run('status'))[0], 0, 'petrel status is answered';
 like $petrel->send_mail('a@a.test', 'b@b.test', "Subject: x\r\n\r\nx\r\n"), qr/^250 /, 'and mail';
 @many = ();
