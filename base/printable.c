@@ -1,12 +1,34 @@
 /* Which characters may reach a terminal. */
 #include "base/printable.h"
 
+#include <stddef.h>
+
 bool
 printable_is_harmful(uint32_t code)
 {
-    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
-           code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
-           (code >= 0x2066 && code <= 0x2069);
+    /* Format characters; joiners (U+200C, U+200D) and variation selectors are parts of
+     * words and signs that people write. */
+    static const struct {
+        uint32_t from, to;
+    } ranges[] = {
+        {0,       0x1f   },
+        {0x7f,    0x9f   },
+        {0xad,    0xad   }, /* soft hyphen */
+        {0x61c,   0x61c  },
+        {0x180e,  0x180e },
+        {0x200b,  0x200b },
+        {0x200e,  0x200f },
+        {0x2028,  0x202e },
+        {0x2060,  0x206f },
+        {0xfeff,  0xfeff },
+        {0xfff9,  0xfffb },
+        {0x1d173, 0x1d17a},
+        {0xe0000, 0xe0fff}, /* tags: a hidden text */
+    };
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+        if (code >= ranges[i].from && code <= ranges[i].to)
+            return true;
+    return false;
 }
 
 void

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A character that can do harm on a terminal: it moves the cursor, ends the line or
- * reverses the text. */
+/* A character that can do harm on a terminal: it moves the cursor, ends the line,
+ * reverses the text or is not seen. */
 bool printable_is_harmful(uint32_t code);
 /* Each byte that is not printable ASCII becomes "?": for text that may be cut in the middle
  * of a character. */

@@ -185,8 +185,7 @@ given_take_outcome(struct outcome *o)
         o->remote[0] = '\0';
 }
 
-/* What is due in years would wait as long, and nobody would hear of it; a notification of
- * a delay in the future would never be sent. */
+/* A message that is due in years would wait as long, and nobody would hear of it. */
 static void
 given_take_state(struct envelope *e, int64_t now_ms)
 {

@@ -212,7 +212,7 @@ test_given(void)
     envelope_free(&e);
 }
 
-/* What no host of ours writes is not taken: it forges no line, no time, no trust. */
+/* State that no host of ours writes is not taken: it forges no line, no time, no trust. */
 static void
 test_given_forged(void)
 {
