@@ -113,8 +113,7 @@ route(void *context, struct http_exchange *x)
 static struct http_server_settings
 settings_of(struct world *w, const struct http_places *places)
 {
-    return (struct http_server_settings){.places = places,
-                                         .names = {TEXT("h.test"), TEXT("other.test")},
+    return (struct http_server_settings){.places = places, .names = {TEXT("h.test"), TEXT("other.test")},
                                          .token = TEXT("operate-operate-"),
                                          .read_token = TEXT("read-read-read-r"),
                                          .events = w->events,
@@ -160,9 +159,7 @@ end(struct world *w)
 static int
 dial(const struct world *w)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons(w->port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(w->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
         abort();
@@ -226,72 +223,44 @@ static const struct {
     {"GET", "GET /livez HTTP/1.1\r\n" HOST "\r\n", "200", "/livez||0|\n", false},
     {"a query", "GET /readyz?a=b HTTP/1.1\r\n" HOST "\r\n", "200", "/readyz|a=b|0|\n", false},
     {"HTTP/1.0", "GET /livez HTTP/1.0\r\n" HOST "\r\n", "200", "/livez||0|\n", true},
-    {"close", "GET /livez HTTP/1.1\r\nConnection: x, Close\r\n" HOST "\r\n", "200", "/livez",
-     true},
+    {"close", "GET /livez HTTP/1.1\r\nConnection: x, Close\r\n" HOST "\r\n", "200", "/livez", true},
     {"a token", "GET /api/x HTTP/1.1\r\n" TOKEN "\r\n", "200", "/api/x||2|\n", false},
-    {"to read",
-     "GET /api/x HTTP/1.1\r\n" HOST "Authorization: Bearer read-read-read-r\r\n\r\n", "200",
-     "/api/x||1|\n", false},
+    {"to read", "GET /api/x HTTP/1.1\r\n" HOST "Authorization: Bearer read-read-read-r\r\n\r\n", "200", "/api/x||1|\n", false},
     {"no token", "GET /api/x HTTP/1.1\r\n" OURS "\r\n", "200", "/api/x||0|\n", false},
-    {"an unknown cookie", "GET /api/x HTTP/1.1\r\nCookie: petrel=x\r\n" OURS "\r\n", "200",
-     "/api/x||0|\n", false},
-    {"POST", "POST /api/x HTTP/1.1\r\n" TOKEN JSON "Content-Length: 2\r\n\r\n{}", "200",
-     "/api/x||2|{}\n", false},
+    {"an unknown cookie", "GET /api/x HTTP/1.1\r\nCookie: petrel=x\r\n" OURS "\r\n", "200", "/api/x||0|\n", false},
+    {"POST", "POST /api/x HTTP/1.1\r\n" TOKEN JSON "Content-Length: 2\r\n\r\n{}", "200", "/api/x||2|{}\n", false},
     {"DELETE", "DELETE /api/x HTTP/1.1\r\n" TOKEN JSON "\r\n", "200", "/api/x||2|\n", false},
-    {"100-continue",
-     "POST /api/x HTTP/1.1\r\nExpect: 100-Continue\r\n" TOKEN JSON
-     "Content-Length: 2\r\n\r\n{}",
-     "200", "/api/x||2|{}\n", false},
-    {"another expectation", "GET /livez HTTP/1.1\r\nExpect: tea\r\n" HOST "\r\n", "417",
-     "an expectation that is not known", true},
+    {"100-continue", "POST /api/x HTTP/1.1\r\nExpect: 100-Continue\r\n" TOKEN JSON "Content-Length: 2\r\n\r\n{}", "200", "/api/x||2|{}\n", false},
+    {"another expectation", "GET /livez HTTP/1.1\r\nExpect: tea\r\n" HOST "\r\n", "417", "an expectation that is not known", true},
     {"PUT", "PUT /livez HTTP/1.1\r\n" HOST "\r\n", "405", "a method that is not known", false},
-    {"OPTIONS",
-     "OPTIONS /api/status HTTP/1.1\r\nOrigin: http://evil.test\r\n"
-     "Access-Control-Request-Method: POST\r\n" HOST "\r\n",
+    {"OPTIONS", "OPTIONS /api/status HTTP/1.1\r\nOrigin: http://evil.test\r\n" "Access-Control-Request-Method: POST\r\n" HOST "\r\n",
      "405", "a method that is not known", false},
-    {"another host", "GET /livez HTTP/1.1\r\nHost: evil.test\r\n\r\n", "421", "http_names",
-     false},
-    {"another host and OPTIONS", "OPTIONS / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "421",
-     "http_names", false},
-    {"metrics of another host", "GET /metrics HTTP/1.1\r\nHost: evil.test\r\n\r\n", "421",
-     "http_names", false},
-    {"a name of http_names", "GET /livez HTTP/1.1\r\nHost: Other.test\r\n\r\n", "200",
-     "/livez", false},
-    {"another site", "GET /metrics HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\n" HOST "\r\n",
-     "403", "another site", false},
-    {"another origin", "GET /metrics HTTP/1.1\r\nOrigin: http://evil.test\r\n" HOST "\r\n",
-     "403", "another origin", false},
-    {"no field of ours", "GET /api/status HTTP/1.1\r\n" HOST "\r\n", "403", "X-Petrel",
-     false},
-    {"nor for a path that is not there", "GET /nothing HTTP/1.1\r\n" HOST "\r\n", "403",
-     "X-Petrel", false},
-    {"a form", "POST /api/x HTTP/1.1\r\n" OURS "Content-Length: 2\r\n\r\na=", "415",
-     "application/json", false},
+    {"another host", "GET /livez HTTP/1.1\r\nHost: evil.test\r\n\r\n", "421", "http_names", false},
+    {"another host and OPTIONS", "OPTIONS / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "421", "http_names", false},
+    {"metrics of another host", "GET /metrics HTTP/1.1\r\nHost: evil.test\r\n\r\n", "421", "http_names", false},
+    {"a name of http_names", "GET /livez HTTP/1.1\r\nHost: Other.test\r\n\r\n", "200", "/livez", false},
+    {"another site", "GET /metrics HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\n" HOST "\r\n", "403", "another site", false},
+    {"another origin", "GET /metrics HTTP/1.1\r\nOrigin: http://evil.test\r\n" HOST "\r\n", "403", "another origin", false},
+    {"no field of ours", "GET /api/status HTTP/1.1\r\n" HOST "\r\n", "403", "X-Petrel", false},
+    {"nor for a path that is not there", "GET /nothing HTTP/1.1\r\n" HOST "\r\n", "403", "X-Petrel", false},
+    {"a form", "POST /api/x HTTP/1.1\r\n" OURS "Content-Length: 2\r\n\r\na=", "415", "application/json", false},
     {"a bad escape", "GET /%zz HTTP/1.1\r\n" OURS "\r\n", "400", "bad escape", false},
     {"NUL", "GET /%00 HTTP/1.1\r\n" OURS "\r\n", "400", "escape that is not allowed", false},
-    {"a slash in an escape", "GET /api%2Fstatus HTTP/1.1\r\n" OURS "\r\n", "400",
-     "escape that is not allowed", false},
+    {"a slash in an escape", "GET /api%2Fstatus HTTP/1.1\r\n" OURS "\r\n", "400", "escape that is not allowed", false},
     {"dots", "GET /a/../b HTTP/1.1\r\n" OURS "\r\n", "400", "a segment of dots", false},
     {"a URL", "GET http://localhost/ HTTP/1.1\r\n" OURS "\r\n", "400", "not a path", false},
     {"an authority", "CONNECT a:25 HTTP/1.1\r\n" OURS "\r\n", "405", "a method", false},
     {"a bare LF", "GET / HTTP/1.1\nHost: a\n\n", "400", "a bare LF", true},
     {"folding", "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", "400", "folded", true},
-    {"a space before the colon", "GET / HTTP/1.1\r\nHost : a\r\n\r\n", "400", "malformed",
-     true},
+    {"a space before the colon", "GET / HTTP/1.1\r\nHost : a\r\n\r\n", "400", "malformed", true},
     {"no Host", "GET / HTTP/1.1\r\n\r\n", "400", "no Host", true},
     {"two Hosts", "GET / HTTP/1.1\r\n" HOST HOST "\r\n", "400", "two Hosts", true},
-    {"two lengths",
-     "POST /api/x HTTP/1.1\r\n" OURS "Content-Length: 1\r\nContent-Length: 1\r\n\r\n1",
-     "400", "two Content-Lengths", true},
-    {"a coding", "POST /api/x HTTP/1.1\r\n" OURS "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-     "501", "transfer coding", true},
+    {"two lengths", "POST /api/x HTTP/1.1\r\n" OURS "Content-Length: 1\r\nContent-Length: 1\r\n\r\n1", "400", "two Content-Lengths", true},
+    {"a coding", "POST /api/x HTTP/1.1\r\n" OURS "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "501", "transfer coding", true},
     {"no length", "POST /api/x HTTP/1.1\r\n" OURS JSON "\r\n", "411", "Content-Length", true},
-    {"a large body", "POST /api/x HTTP/1.1\r\n" OURS "Content-Length: 32769\r\n\r\n", "413",
-     "too large", true},
+    {"a large body", "POST /api/x HTTP/1.1\r\n" OURS "Content-Length: 32769\r\n\r\n", "413", "too large", true},
     {"HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "505", "not HTTP/1.1", true},
-    {"a wrong key",
-     "POST /api/session HTTP/1.1\r\n" OURS JSON "Content-Length: 11\r\n\r\n{\"key\":\"k\"}",
-     NULL, NULL, false},
+    {"a wrong key", "POST /api/session HTTP/1.1\r\n" OURS JSON "Content-Length: 11\r\n\r\n{\"key\":\"k\"}", NULL, NULL, false},
 };
 
 static void
@@ -304,15 +273,12 @@ test_table(void)
         put(fd, table[i].request);
         char status[40];
         snprintf(status, sizeof(status), "HTTP/1.1 %s ", table[i].status);
-        if (!ok_named(see(&w, fd, table[i].body) && strstr(got, status) != NULL,
-                      table[i].name))
+        if (!ok_named(see(&w, fd, table[i].body) && strstr(got, status) != NULL, table[i].name))
             printf("# %s\n", got);
-        ok_named(strstr(got, "nosniff\r\n") != NULL && strstr(got, "no-store") != NULL &&
-                     strstr(got, "default-src 'none'") != NULL &&
+        ok_named(strstr(got, "nosniff\r\n") != NULL && strstr(got, "no-store") != NULL && strstr(got, "default-src 'none'") != NULL &&
                      strcasestr(got, "access-control") == NULL,
                  "  with the fields of every answer");
-        ok_named((strstr(got, "Connection: close") != NULL) == table[i].closes,
-                 "  which says whether it closes");
+        ok_named((strstr(got, "Connection: close") != NULL) == table[i].closes, "  which says whether it closes");
         if (table[i].closes)
             ok_named(see(&w, fd, NULL), "  and does");
         close(fd);
@@ -327,8 +293,7 @@ test_continue(void)
     struct world w;
     begin(&w, "127.0.0.1:0");
     int fd = dial(&w);
-    put(fd, "POST /api/x HTTP/1.1\r\nExpect: 100-continue\r\n" TOKEN JSON
-            "Content-Length: 2\r\n\r\n");
+    put(fd, "POST /api/x HTTP/1.1\r\nExpect: 100-continue\r\n" TOKEN JSON "Content-Length: 2\r\n\r\n");
     ok(see(&w, fd, "100 Continue\r\n\r\n"));
     is_string(got, "HTTP/1.1 100 Continue\r\n\r\n", "it may send the body");
     put(fd, "{}");
@@ -556,8 +521,7 @@ test_adopted(void)
     char error[200];
     struct net_address at;
     begin(&w, "127.0.0.1:0?access=operate, 127.0.0.1:0?page=no");
-    ok(http_server_place(w.server, 0) != NULL && http_server_place(w.server, 1)->no_page &&
-       http_server_place(w.server, 2) == NULL);
+    ok(http_server_place(w.server, 0) != NULL && http_server_place(w.server, 1)->no_page && http_server_place(w.server, 2) == NULL);
     struct adopting a = {.world = &w};
     ok(net_address_parse(TEXT("127.0.0.1:0"), 0, &at));
     struct net_listener *listener = net_listen(w.net, &at, 0, adopts, &a, error, sizeof(error));
@@ -584,8 +548,7 @@ test_adopted(void)
     is_number(http_server_counts(w.server)->connections, HTTP_CONNECTIONS_MAX + HTTP_SPARE_MAX, "and no more");
     w.port = http_server_address(w.server, 0)->port;
     test_turned_away(&w);
-    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-        close(fds[i]);
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) close(fds[i]);
     close(fd);
     net_listener_free(&listener);
     end(&w);
@@ -661,8 +624,7 @@ test_idle_crowd(void)
     put(probe, "GET /livez HTTP/1.1\r\n" HOST "\r\n");
     ok_named(see(&w, probe, "200 OK"), "a probe is answered");
     close(probe);
-    for (int i = 0; i < CROWD; i++)
-        close(fds[i]);
+    for (int i = 0; i < CROWD; i++) close(fds[i]);
     end(&w);
 }
 
@@ -690,8 +652,7 @@ test_too_many(void)
         (void)idle; /* and stays */
     }
     ok(http_server_counts(w.server)->connections <= HTTP_CONNECTIONS_MAX + HTTP_SPARE_MAX);
-    for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++)
-        close(fds[i]);
+    for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++) close(fds[i]);
     end(&w);
 }
 
@@ -702,8 +663,7 @@ test_denied(void)
     begin(&w, "127.0.0.1:0");
     int token = dial(&w), key = dial(&w);
     put(token, "GET /livez HTTP/1.1\r\n" HOST "Authorization: Bearer operate-canary\r\n\r\n");
-    put(key, "POST /api/session HTTP/1.1\r\n" OURS JSON
-             "Content-Length: 16\r\n\r\n{\"key\":\"canary\"}");
+    put(key, "POST /api/session HTTP/1.1\r\n" OURS JSON "Content-Length: 16\r\n\r\n{\"key\":\"canary\"}");
     for (int i = 0; i < 100; i++)
         loop_turn(w.loop, 1);
     got_size = 0;
@@ -727,8 +687,7 @@ test_session(void)
     begin(&w, "127.0.0.1:0");
     http_keys_make(http_server_keys(w.server), HTTP_MAY_OPERATE, key);
     int fd = dial(&w);
-    snprintf(request, sizeof(request),
-             "POST /api/session HTTP/1.1\r\n" OURS JSON
+    snprintf(request, sizeof(request), "POST /api/session HTTP/1.1\r\n" OURS JSON
              "Origin: https://localhost\r\nContent-Length: 32\r\n\r\n{\"key\":\"%s\"}",
              key);
     put(fd, request);
@@ -737,24 +696,20 @@ test_session(void)
     ok(set != NULL && strstr(set, "; HttpOnly; SameSite=Strict; Path=/; Secure\r\n"));
     if (set != NULL)
         snprintf(cookie, sizeof(cookie), "petrel=%.22s", set + 19);
-    snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\n" OURS "Cookie: %s\r\n\r\n",
-             cookie);
+    snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\n" OURS "Cookie: %s\r\n\r\n", cookie);
     put(fd, request);
     ok(see(&w, fd, "/api/x||2|"));
-    snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\n" HOST "Cookie: %s\r\n\r\n",
-             cookie);
+    snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\n" HOST "Cookie: %s\r\n\r\n", cookie);
     put(fd, request);
     ok_named(see(&w, fd, "403 Forbidden"), "a cookie alone does nothing");
     put(fd, "GET /api/session HTTP/1.1\r\n" OURS "\r\n");
     ok(see(&w, fd, "405 ") && strstr(got, "Allow: POST, DELETE\r\n"));
     see(&w, fd, "}\n");
-    snprintf(request, sizeof(request),
-             "DELETE /api/session HTTP/1.1\r\n" OURS JSON "Cookie: %s\r\n\r\n", cookie);
+    snprintf(request, sizeof(request), "DELETE /api/session HTTP/1.1\r\n" OURS JSON "Cookie: %s\r\n\r\n", cookie);
     put(fd, request);
     ok(see(&w, fd, "Max-Age=0"));
     see(&w, fd, "}\n");
-    snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\n" OURS "Cookie: %s\r\n\r\n",
-             cookie);
+    snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\n" OURS "Cookie: %s\r\n\r\n", cookie);
     put(fd, request);
     ok_named(see(&w, fd, "/api/x||0|"), "it is over");
     close(fd);
