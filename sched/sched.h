@@ -326,6 +326,10 @@ enum sched_again {
 };
 enum sched_again sched_enter_again(struct sched *s, int64_t now_ms, struct id id)
     __attribute__((warn_unused_result));
+/* The lifetime of active mail may be over: recipients that no session has, and whose
+ * lifetime is over, are settled, and fail. When to ask again; INT64_MAX: never. */
+int64_t sched_overdue(struct sched *s, int64_t now_ms, struct id id)
+    __attribute__((warn_unused_result));
 /* The number of transactions that wait with the message at its most crowded site, of
  * the sites of its first four domains. 0: it does not wait for its turn: it has left,
  * waits for its next attempt, or its sites are dead or wait for a rate. Unless it is in

@@ -63,6 +63,8 @@ void sched_entry_settle(struct sched *s, struct entry *e,
                         const struct outcome *outcome);
 /* Its entries, which are in no queue, leave their destinations; then it is freed. */
 void sched_message_leave(struct sched *s, struct sched_message *m);
+/* Whether entries of the message may be in no queue, or its attempt is ending. */
+bool sched_is_moving(const struct sched *s, const struct sched_message *m);
 /* Settles all that waits at the site, or in one lane of it (for the destination `only`, if
  * that is not NULL). */
 void sched_site_settle(struct sched *s, struct site *site,

@@ -17,8 +17,8 @@ withdraw_count(const struct sched_message *m, enum slot_state state)
 
 /* Entries are in no queue: of a message with very many destinations, or before their
  * verdict. Or all have one, and the end of the attempt is on its way. */
-static bool
-withdraw_is_moving(const struct sched *s, const struct sched_message *m)
+bool
+sched_is_moving(const struct sched *s, const struct sched_message *m)
 {
     for (const struct sched_part *part = s->entering; part; part = part->next)
         if (part->message == m)
@@ -111,7 +111,7 @@ sched_enter_again(struct sched *s, int64_t now_ms, struct id id)
     struct sched_message *m = again_message(s, id, &k);
     if (!m)
         return SCHED_AGAIN_NEVER;
-    if (withdraw_is_moving(s, m))
+    if (sched_is_moving(s, m))
         return SCHED_AGAIN_LATER;
     if (withdraw_count(m, SLOT_WAITING) < m->count) {
         again_settle(s, m);
@@ -129,7 +129,7 @@ sched_withdraw(struct sched *s, int64_t now_ms, struct id id)
     if (!k || k->place != MESSAGE_INDEX_ACTIVE)
         return sched_forget(s, id);
     struct sched_message *m = k->message;
-    if (withdraw_is_moving(s, m) || withdraw_count(m, SLOT_TAKEN) > 0)
+    if (sched_is_moving(s, m) || withdraw_count(m, SLOT_TAKEN) > 0)
         return false;
     withdraw_entries(s, m);
     sched_room_leave(s, k);

@@ -432,6 +432,7 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
         return code;
     }
     m->reasons = deferral_reasons_new(REASONS_MAX);
+    heap_init(&m->overdue, heap_due_before);
     m->sched = sched_new(&settings->sched);
     sched_quota_clock(m->sched, loop_now_ms(loop), manager_steady_ms, m);
     m->quotas = quotas_new();
@@ -464,6 +465,7 @@ manager_free(struct manager **manager)
     loop_at_end_remove(m->loop, LOOP_STAGE_ANSWER, manager_pump, m);
     loop_timer_stop(m->loop, &m->wake);
     manager_sweep_stop(m);
+    manager_overdue_stop(m);
     if (!m->settings.offline) {
         loop_timer_stop(m->loop, &m->trial);
         loop_timer_stop(m->loop, &m->site_cache);
@@ -478,6 +480,7 @@ manager_free(struct manager **manager)
     queue_close(&m->queue);
     HASH_ITER (hh, m->actives, a, next)
         manager_active_drop(a);
+    heap_free(&m->overdue);
     deferral_reasons_free(&m->reasons);
     sched_free(&m->sched);
     quotas_free(&m->quotas);

@@ -98,6 +98,7 @@ active_free(struct active *a, unsigned recipients)
     for (unsigned i = 0; a->deliveries && i < recipients; i++)
         attempt_withdrawn(a, i);
     begin_forget(a);
+    manager_overdue_forget(a);
     submission_quota_settle(a, false);
     loop_unpost(m->loop, &a->fail);
     dsn_drop(&a->notification);

@@ -319,6 +319,21 @@ add_some(struct active *a, unsigned most)
     return b->added == b->count;
 }
 
+/* The shortest among those of the recipients that are to be delivered. */
+static int64_t
+begin_lifetime_ms(const struct active *a)
+{
+    const struct beginning *b = &a->beginning;
+    bool null_sender = a->envelope->sender.length == 0;
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < b->count; i++) {
+        int64_t ms =
+            transport_params_lifetime_ms(&b->open[i].target->transport, null_sender);
+        least = ms < least ? ms : least;
+    }
+    return least;
+}
+
 /* From here on the message is the scheduler's until SCHED_WAIT or SCHED_FINISH. */
 static void
 hand_over(struct active *a)
@@ -334,14 +349,17 @@ hand_over(struct active *a)
         .size = (uint64_t)e->content_size};
     struct sched_loading *loading = a->beginning.loading;
     unsigned done_before = a->beginning.done_before;
+    int64_t lifetime_ms = begin_lifetime_ms(a);
     a->beginning.loading = NULL;
     begin_forget(a);
     a->scheduled = true;
     if (sched_loaded_all(m->sched, loop_now_ms(m->loop), a->id, &mail, &loading) ==
-        NULL)
+        NULL) {
         begin_put_back(a, done_before);
-    else
-        submission_quota_settle(a, true);
+        return;
+    }
+    submission_quota_settle(a, true);
+    manager_overdue_watch(a, lifetime_ms);
 }
 
 /* Continues as far as this turn allows. True: the attempt has begun, or will not

@@ -74,6 +74,7 @@ struct active {
     struct dsn *notification; /* the notification or warning while it is composed; or
                             * NULL */
     enum pending_command pending;
+    struct heap_due overdue; /* in manager.overdue: the first end of a lifetime */
     UT_hash_handle hh;
 };
 
@@ -142,6 +143,8 @@ struct manager {
     } refusals_logged[64];
     struct refusers *refusers; /* NULL: nobody has refused us */
     struct loop_task stir;
+    struct heap overdue; /* of messages that the scheduler has */
+    struct loop_timer overdue_timer;
     struct loop_timer sweep;
     int64_t swept_ms; /* monotonic: when the last sweep ended; 0: none has */
 };
@@ -167,6 +170,11 @@ void manager_turn(struct manager *m);
  * (manager_sweep.c). */
 void manager_sweep(struct manager *m);
 void manager_sweep_stop(struct manager *m);
+/* The scheduler has the message, the least lifetime of its recipients is that; it is
+ * freed (manager_overdue.c). */
+void manager_overdue_watch(struct active *a, int64_t lifetime_ms);
+void manager_overdue_forget(struct active *a);
+void manager_overdue_stop(struct manager *m);
 
 /* Whether a message with that number of recipients may stay in memory until SCHED_LOAD, which
  * then comes soon. Else it waits on disk. */

@@ -166,4 +166,11 @@ like $said, qr/421 4\.7\.0 too many connections/, 'with the words of the host';
 ok $petrel->wait_empty, 'nothing waits for ever';
 cmp_ok connections('ehlo_421') - $before, '<', 40, 'and the host was not flooded';
 is $petrel->stop, 0, 'stops';
+
+# Mail that waits for its turn in memory expires in time, too.
+$petrel = Petrel->new(routes => "here.test smtp://127.0.0.1:$back->{port}\n* smtp://127.0.0.1:$good->{port}?destination_rate=1/h", maximal_queue_lifetime => '6s', minimal_backoff_time => '2s', maximal_backoff_time => '3s')->start;
+send_one("turn$_\@slow.test") for 1 .. 3;
+ok Petrel::wait_for(sub { 2 == Petrel::count($petrel->log, qr/to=<turn\d\@slow\.test>.*status=expired \(it has waited for its turn at .*rate\)/) }), 'mail behind a rate expires when its lifetime is over' or diag $petrel->log;
+ok $petrel->wait_empty, 'and leaves the queue';
+is $petrel->stop, 0, 'stops';
 done_testing;
