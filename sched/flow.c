@@ -207,10 +207,13 @@ flow_queue_first(const struct flow_queue *q)
 }
 
 /* Puts first the job that the flow serves now, by sched/limits/job.h. Jobs are made only
- * when a message needs several transactions: ordinary mail never pays for them. */
+ * when a message needs several transactions: ordinary mail never pays for them. Without
+ * them an entry may still bear the account of another flow that it has left. */
 static struct entry *
 flow_choose(struct flow *f, const struct transport_params *t, uint32_t job_s)
 {
+    if (!f->jobs)
+        return f->waiting;
     struct job *first = &f->waiting->job, *job = jobs_choose(f->jobs, t, first, job_s);
     struct entry *e = memory_container(job, struct entry, job);
     if (job != first) {

@@ -476,6 +476,31 @@ test_take_begun(void)
     finish();
 }
 
+/* Its domain moves to other servers when most of it has been sent: there it needs one
+ * transaction, and no jobs. */
+static void
+test_moves_begun(void)
+{
+    struct flow_queue there;
+    struct entry *moved = NULL;
+    start();
+    flow_queue_init(&there);
+    post.target.transport.recipient_limit = 1;
+    append((struct client_transaction){.sender = 4, .recipients = 20});
+    for (unsigned i = 0; i < 19; i++)
+        serve();
+    flow_queue_take(&post.flows, &post.q, NULL, &moved);
+    struct entry *e = moved;
+    DL_DELETE(moved, e);
+    flow_queue_append(&post.flows, &there, e);
+    is_number(there.works, 1, "one transaction is left");
+    ok(flow_queue_cut(&post.flows, &there, 0, &post.target.transport, 0, &cut_first,
+                      &cut_count) == e);
+    ok_named(cut_first == 19 && cut_count == 1, "and is served");
+    flow_queue_free(&there);
+    finish();
+}
+
 /* Counts, order within senders and destinations, and nothing served twice, at random.
  */
 static void
@@ -605,6 +630,7 @@ main(void)
     test_take();
     test_take_order();
     test_take_begun();
+    test_moves_begun();
     test_random();
     test_sender();
     test_ages();
