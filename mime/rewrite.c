@@ -296,12 +296,13 @@ survey_header(struct survey *s, const struct rewrite *r, struct text header)
     }
 }
 
-/* The last line of a message may lack its end (RFC 3030 §4.2). */
+/* The last line of a message may lack its end (RFC 3030 §4.2), or half of it: a CR there
+ * is the line end's and no octet of the field. */
 static bool
 end_line(struct buffer *out)
 {
-    bool open = out->length > 0 && out->at[out->length - 1] != '\n';
-    return !open || buffer_add(out, TEXT("\r\n"));
+    char last = out->length > 0 ? out->at[out->length - 1] : '\n';
+    return last == '\n' || buffer_add(out, last == '\r' ? TEXT("\n") : TEXT("\r\n"));
 }
 
 /* Replies must not go to an address that is everybody's. */

@@ -58,18 +58,22 @@ kind_of(struct text name)
         const char *name;
         enum kind kind;
     } rows[] = {
-        {"Bcc",          GONE   },
-        {"Resent-Bcc",   GONE   },
-        {"Return-Path",  GONE   },
-        {"X-Petrel-Tag", GONE   },
-        {"From",         ORIGIN },
-        {"Sender",       ORIGIN },
-        {"Errors-To",    ORIGIN },
-        {"Resent-From",  ORIGIN },
-        {"Reply-To",     REPLIES},
-        {"To",           TARGET },
-        {"Cc",           TARGET },
-        {"Resent-To",    TARGET },
+        {"Bcc",                         GONE   },
+        {"Resent-Bcc",                  GONE   },
+        {"Return-Path",                 GONE   },
+        {"X-Petrel-Tag",                GONE   },
+        {"From",                        ORIGIN },
+        {"Sender",                      ORIGIN },
+        {"Errors-To",                   ORIGIN },
+        {"Resent-From",                 ORIGIN },
+        {"Resent-Sender",               ORIGIN },
+        {"Return-Receipt-To",           ORIGIN },
+        {"Disposition-Notification-To", ORIGIN },
+        {"Reply-To",                    REPLIES},
+        {"To",                          TARGET },
+        {"Cc",                          TARGET },
+        {"Resent-To",                   TARGET },
+        {"Resent-Cc",                   TARGET },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (text_equal_nocase(name, text_from(rows[i].name)))

@@ -61,6 +61,7 @@ test_from(void)
     becomes("", "Subject: x\r\n", "From: MAILER-DAEMON@h.test\r\nSubject: x\r\n");
     becomes("s@x.test", "", "From: s@x.test\r\n");
     becomes("s@x.test", "Received: by h", "Received: by h\r\nFrom: s@x.test\r\n");
+    becomes("s@x.test", "Received: by h\r", "Received: by h\r\nFrom: s@x.test\r\n");
     becomes("s@x.test", "FROM: a@b\r\n", "FROM: a@b\r\n");
     becomes("s@x.test", "Subject: From: y\r\nFrom:\r\n", "Subject: From: y\r\nFrom:\r\n");
 }

@@ -4,7 +4,8 @@
 #include "t/support/tap.h"
 
 static const struct http_names names = {{"h.example.org", 13},
-                                        {"mail.example.net, Relay.Example.com", 35}};
+                                        {"mail.example.net, Relay.Example.com", 35},
+                                        false};
 
 static unsigned
 judge(const char *request, const struct http_names *ours, enum http_area area,
@@ -94,7 +95,6 @@ test_hosts(void)
         {"evil.internal", 421}, {"evil.home.arpa", 421}, {".localhost", 421}, {".svc", 421}};
     for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
         char request[300];
-        const char *why = "";
         struct http_names no_key = names;
         no_key.no_key = true;
         snprintf(request, sizeof(request), "GET /livez HTTP/1.1\r\nHost: %s\r\n\r\n", open[i].host);
