@@ -246,7 +246,8 @@ configuration_http(const struct configuration *c)
 {
     return (struct http_server_settings){
         .places = &c->http,
-        .names = {text_from(c->options.hostname), text_from(c->options.http_names)},
+        .names = {.hostname = text_from(c->options.hostname),
+                  .more = text_from(c->options.http_names)},
         .token = text_from(c->options.http_token),
         .read_token = text_from(c->options.http_read_token)
     };

@@ -5,6 +5,7 @@
 #include "base/log/log.h"
 #include "base/log/log_internal.h"
 #include "base/loop/loop.h"
+#include "queue/event/event.h"
 #include "t/support/folder.h"
 #include "t/support/must.h"
 
@@ -22,6 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct world {
     struct loop *loop;
     struct log *log;
+    struct event_hub *events;
     struct net *net;
     struct manager *manager;
     struct route_table *routes;
