@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 enum {
     CONTENT_BUFFER = 64 * 1024,    /* on the way to a file */
@@ -60,6 +61,7 @@ draft_free(struct queue_draft *d)
     draft_forget_content(d);
     buffer_free(&d->reports);
     free(d->refusal);
+    DL_DELETE(d->drafts->list, d);
     free(d);
 }
 
@@ -73,6 +75,14 @@ draft_erase(struct queue_draft *d)
     int result = disk_unlink(s->disk, d->path);
     if (result < 0 && result != -ENOENT)
         (void)spool_trouble(s, result, d->named ? &d->id : NULL, "remove a draft");
+}
+
+/* An injector may run as the daemon's user. With a journal, content without
+ * a record may be that of a damaged one. */
+static unsigned
+mode_of(const struct drafts *a, bool in_files)
+{
+    return !a->synchronous && in_files ? SPOOL_DAEMON_MODE : SPOOL_OWN_MODE;
 }
 
 /* S1: the draft has outgrown its buffer and becomes a file without a final name. */
@@ -89,7 +99,7 @@ make_pid_file(struct queue_draft *d)
         snprintf(d->path, sizeof(d->path), "%s/%s%s%" PRId64 ".%016" PRIx64 ".%" PRIu64,
                  spool_dir_name(SPOOL_PID), part, part[0] ? "." : "",
                  loop_now_ms(a->loop) / 1000, loop_random(a->loop), a->counter++);
-        file = spool_create(a->spool, d->path);
+        file = spool_create(a->spool, d->path, mode_of(a, a->memory_max == 0));
     }
     if (file < 0) {
         d->path[0] = '\0';
@@ -149,6 +159,7 @@ draft_begin(struct drafts *a, int64_t size_expected, bool own, struct outcome *r
     d->drafts = a;
     d->file = -1;
     d->own = own;
+    DL_APPEND(a->list, d);
     buffer_init(&d->content,
                 a->memory_max > CONTENT_BUFFER ? a->memory_max : CONTENT_BUFFER);
     /* A client may never send the size that it announced. */
@@ -266,7 +277,8 @@ draft_take_name(struct queue_draft *d, struct id id)
     if (d->refused)
         return 0;
     if (d->file < 0) {
-        int file = spool_create(s, path);
+        /* Content in memory becomes a file only without a record. */
+        int file = spool_create(s, path, mode_of(d->drafts, true));
         if (file < 0)
             return file;
         d->file = file;
@@ -344,6 +356,16 @@ draft_want_file(struct queue_draft *d)
     else
         flush_content(d);
     draft_forget_content(d);
+}
+
+bool
+drafts_have(const struct drafts *a, struct id id)
+{
+    const struct queue_draft *d;
+    DL_FOREACH (a->list, d)
+        if (d->named && id_compare(d->id, id) == 0)
+            return true;
+    return false;
 }
 
 void

@@ -23,6 +23,7 @@ struct drafts {
     size_t in_memory; /* bytes of all drafts */
     struct space space;
     int64_t named_ms; /* the time in the last name */
+    struct queue_draft *list;
 };
 
 struct queue_draft {
@@ -40,11 +41,14 @@ struct queue_draft {
     struct buffer reports;
     bool refused;
     struct outcome *refusal; /* NULL: not refused */
+    struct queue_draft *prev, *next;
 };
 
 /* The caller sets the members from spool to synchronous before. */
 void drafts_start(struct drafts *a);
 void drafts_stop(struct drafts *a);
+/* A message that is being written or stored: a scan must not judge its files. */
+bool drafts_have(const struct drafts *a, struct id id);
 /* Fills in the spool's path, space and reserve, and the reason when mail is refused. */
 void drafts_health(struct drafts *a, struct queue_health *health);
 

@@ -54,6 +54,14 @@ queue_is_moving(void *context, struct id id)
     return journaled_find(&q->journaled, id) == NULL && marks_are_moving(&q->marks, id);
 }
 
+/* A listing is older than what this process has begun since. */
+static bool
+queue_is_at_work(void *context, struct id id)
+{
+    const struct queue *q = context;
+    return drafts_have(&q->drafts, id) || removal_have(&q->removal, id);
+}
+
 void
 queue_end(struct queue *q, struct id id, unsigned dirs)
 {
@@ -274,6 +282,7 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                                   .withheld = &q->share.withheld,
                                   .found = queue_on_found,
                                   .is_moving = queue_is_moving,
+                                  .is_at_work = queue_is_at_work,
                                   .context = q,
                                   .damaged = on_damaged,
                                   .damaged_context = q};

@@ -43,21 +43,39 @@ is_old_in(struct spool *s, enum spool_dir dir, struct id id, int64_t now_ms)
     return result == -ENOENT || (result == 0 && is_old(&info, now_ms));
 }
 
+/* We hold the lock on its slice. */
+static bool
+is_of_dead_daemon(struct spool *s, struct id id)
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    spool_path(SPOOL_MESS, id, path);
+    return s->adopts && disk_inspect(s->disk, path, &info) == 0 &&
+           info.owner == s->user && info.mode == SPOOL_DAEMON_MODE;
+}
+
+/* A failure is logged, and the next hour tries again. */
+static void
+remove_leftover(struct spool *s, struct id id, const char *name, const char *what)
+{
+    if (spool_remove(s, SPOOL_INTD, id) == 0 && spool_remove(s, SPOOL_MESS, id) == 0)
+        log_say(s->log, LOG_LEVEL_WARNING, "queue", name,
+                "unfinished in mess/ %s: removed", what);
+}
+
 void
 clean_leftover(struct spool *s, struct id id, int64_t now_ms)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    if (!is_old_in(s, SPOOL_MESS, id, now_ms) ||
-        !is_old_in(s, SPOOL_INTD, id, now_ms)) {
+    if (is_of_dead_daemon(s, id))
+        remove_leftover(s, id, name, "of a daemon that died");
+    else if (is_old_in(s, SPOOL_MESS, id, now_ms) &&
+             is_old_in(s, SPOOL_INTD, id, now_ms))
+        remove_leftover(s, id, name, "for 36 hours");
+    else
         log_say(s->log, LOG_LEVEL_INFO, "queue", name,
                 "unfinished in mess/: left for its injector");
-        return;
-    }
-    /* A failure is logged, and the next hour tries again. */
-    if (spool_remove(s, SPOOL_INTD, id) == 0 && spool_remove(s, SPOOL_MESS, id) == 0)
-        log_say(s->log, LOG_LEVEL_WARNING, "queue", name,
-                "unfinished in mess/ for 36 hours: removed");
 }
 
 /* --- pid/ ------------------------------------------------------------------------ */

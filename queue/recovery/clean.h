@@ -51,8 +51,9 @@ struct clean {
 void clean_start(struct clean *c);
 void clean_stop(struct clean *c);
 
-/* A message in S2 or S3, known to have neither todo nor info: removes old files, with a
- * log line; leaves others. */
+/* A message in S2 or S3 of a slice that we have locked, known to have neither todo nor info,
+ * and not at work in this process: removes files of a daemon, which is dead, and old ones,
+ * with a log line; leaves others. */
 void clean_leftover(struct spool *s, struct id id, int64_t now_ms);
 
 #endif

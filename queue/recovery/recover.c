@@ -79,6 +79,8 @@ static void
 remove_rest(struct recover *r, struct id id, unsigned dirs)
 {
     char name[ID_LENGTH + 1];
+    if (r->is_at_work != NULL && r->is_at_work(r->context, id))
+        return;
     if ((dirs & MESS) != 0 && (dirs & (SCRAP | HOLD)) == 0) {
         clean_leftover(r->spool, id, loop_now_ms(r->loop));
         return;
@@ -219,7 +221,8 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
  *   mess, todo                S4: due now
  *   mess, todo, info...       crashed between S4 and S5
  *   mess, info                S5: due when info says; an intd may be left from S4
- *   mess, intd or nothing     S2, S3: an injector at work, or one that died
+ *   mess, intd or nothing     S2, S3: a daemon that died; an injector at work, or one
+ *                             that died
  *   at work in crashes        quarantined, once it is clear which of these it is
  *   else                      left by a removal that crashed: only we make these files,
  *                             and they outlive todo and info in no other way */

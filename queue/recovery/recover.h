@@ -34,6 +34,8 @@ struct recover {
     /* A message of todo/ whose files are being made, and may be removed again
      * (preprocess.h). NULL: there is none. */
     bool (*is_moving)(void *context, struct id id);
+    /* Files without todo or info that this process makes or removes. NULL: none. */
+    bool (*is_at_work)(void *context, struct id id);
 
     struct recover_row *rows; /* to be examined: asked for by this process */
     size_t count, capacity, next;

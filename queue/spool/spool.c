@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OWN_MODE = 0600, READ_PIECE = 16 * 1024 };
+enum { READ_PIECE = 16 * 1024 };
 
 /* Other users may put names into the first four but not list them: `petrel sendmail`
  * does so (like qmail's maildrop, without a special bit). They must pass through
@@ -234,10 +234,10 @@ spool_close(struct spool *s)
 
 /* The daemon must be able to read mail that another user injects. */
 int
-spool_create(struct spool *s, const char *path)
+spool_create(struct spool *s, const char *path, unsigned mode)
 {
     return s->foreign ? disk_create_for(s->disk, path, s->reader)
-                      : disk_create(s->disk, path, OWN_MODE);
+                      : disk_create(s->disk, path, mode);
 }
 
 /* Never over an existing file, which may be another user's link. `replace` removes it
@@ -248,11 +248,11 @@ spool_write_new(struct spool *s, enum spool_dir dir, struct id id, struct text b
 {
     char path[SPOOL_PATH_MAX];
     spool_path(dir, id, path);
-    int file = spool_create(s, path);
+    int file = spool_create(s, path, SPOOL_OWN_MODE);
     if (file == -EEXIST && replace) {
         file = spool_remove(s, dir, id);
         if (file == 0)
-            file = spool_create(s, path);
+            file = spool_create(s, path, SPOOL_OWN_MODE);
     }
     if (file < 0)
         return spool_trouble(s, file, &id, "make a file");
@@ -374,7 +374,7 @@ spool_write_path(struct disk *disk, const char *path, struct text text)
     char draft[256];
     snprintf(draft, sizeof(draft), "%.240s.new", path);
     disk_unlink(disk, draft);
-    int file = disk_create(disk, draft, OWN_MODE);
+    int file = disk_create(disk, draft, SPOOL_OWN_MODE);
     if (file < 0)
         return file;
     int result = disk_write(disk, file, text);
@@ -711,7 +711,7 @@ write_note(struct spool *s, struct id id, const char *reason, int64_t now_ms)
     buffer_init(&note, 1024);
     bool fits = buffer_format(&note, "%" PRId64 " %.500s\n", now_ms / 1000, reason);
     assert(fits);
-    int file = disk_create(s->disk, path, OWN_MODE);
+    int file = disk_create(s->disk, path, SPOOL_OWN_MODE);
     if (file == -EEXIST)
         file = disk_open_file(s->disk, path, true);
     int result = file;
@@ -759,11 +759,11 @@ spool_put_corrupt(struct spool *s, struct id id, enum spool_dir dir, struct text
 {
     char path[SPOOL_PATH_MAX];
     corrupt_path(id, spool_dir_name(dir), path);
-    int file = disk_create(s->disk, path, OWN_MODE), result = file;
+    int file = disk_create(s->disk, path, SPOOL_OWN_MODE), result = file;
     if (file == -EEXIST) { /* left by an attempt that a crash cut off */
         result = disk_unlink(s->disk, path);
         if (result == 0)
-            result = file = disk_create(s->disk, path, OWN_MODE);
+            result = file = disk_create(s->disk, path, SPOOL_OWN_MODE);
     }
     if (file >= 0) {
         result = disk_write(s->disk, file, bytes);

@@ -43,6 +43,12 @@ enum spool_dir {
 };
 #define SPOOL_BIT(dir) (1u << (unsigned)(dir))
 
+/* A content of this mode is a daemon's, and its envelope is a file: without one it was left
+ * by a daemon that died, and no client has a 250 for it. Everything else is SPOOL_OWN_MODE:
+ * what injectors write, who may be at work, and content whose envelope is, or was, in the
+ * journal. */
+enum { SPOOL_OWN_MODE = 0600, SPOOL_DAEMON_MODE = 0400 };
+
 enum {
     SPOOL_PATH_MAX = 96,
     /* above every form of an envelope */
@@ -105,8 +111,9 @@ struct outcome spool_refusal(int error);
 
 /* --- Single files ---------------------------------------------------------------- */
 
-/* A new file that only we, and the daemon, may read; -EEXIST. Unlogged. */
-int spool_create(struct spool *s, const char *path);
+/* A new file that only we, and the daemon, may read; -EEXIST. Unlogged. mode: one of the
+ * two above; of another user's injector it says nothing. */
+int spool_create(struct spool *s, const char *path, unsigned mode);
 /* The same with this content; open, not synced. replace: an existing file is removed
  * first; else -EEXIST. On failure nothing is left behind. */
 int spool_write_new(struct spool *s, enum spool_dir dir, struct id id,

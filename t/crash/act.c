@@ -268,6 +268,7 @@ inject(struct work *w, unsigned messages, unsigned recipients, size_t size,
        bool is_alias)
 {
     struct daemon injector;
+    w->shadow.injected = true;
     if (daemon_open_injector(&injector, &w->setup, act_chance(w, 1u << 30)) != 0) {
         daemon_close(&injector);
         if (act_had_trouble(w))

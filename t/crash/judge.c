@@ -433,6 +433,23 @@ close_all(struct trial *t)
         daemon_close(&t->daemons[i]);
 }
 
+/* All mail was taken. What is left had no 250, and its daemon is dead; large content of a
+ * journal waits for 36 hours, for its record may be damaged. */
+static void
+check_leftovers(struct trial *t)
+{
+    static const char *const dirs[] = {"pid", "mess", "intd", "todo"};
+    char path[40];
+    if (t->setup->journal_size > 0 || t->shadow->injected || t->finding->wrong > 0)
+        return;
+    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", crash_spool, dirs[i]);
+        size_t left = sim_disk_count(path);
+        expect(t, left == 0, "T6: %zu files of a dead daemon are left in %s/", left,
+               dirs[i]);
+    }
+}
+
 static void
 first_life(struct trial *t)
 {
@@ -442,6 +459,7 @@ first_life(struct trial *t)
             take_found(t, &t->daemons[i]);
         take_held(t);
         check_all_there(t);
+        check_leftovers(t);
     }
     if (t->finding->wrong == 0) {
         accept_fresh(t, &t->daemons[t->comeback->slices - 1]);

@@ -38,6 +38,7 @@ struct shadow {
     bool strict;
     /* The disk has refused something: what was refused may come back. */
     bool troubled;
+    bool injected; /* an injector was at work: its files stay for 36 hours */
 };
 
 void shadow_init(struct shadow *s, bool strict);

@@ -76,6 +76,7 @@ info_of(const struct inode *inode)
                               .size = (int64_t)inode->seen.size,
                               .changed_ms = inode->changed_ms,
                               .owner = inode->owner,
+                              .mode = inode->mode,
                               .links = inode->links,
                               .inode = (uint64_t)(uintptr_t)inode};
 }

@@ -139,7 +139,7 @@ test_accept(const char *home)
     char path[200];
     queue_home_path_of(home, "mess", e->id, path);
     stat(path, &status);
-    is_number(status.st_mode & 07777, 0600, "nobody else reads it");
+    is_number(status.st_mode & 07777, 0400, "nobody else reads it, nobody writes it");
 
     struct envelope *loaded = queue_load(k.queue, e->id);
     ok(loaded != NULL && loaded->count == 4 && !loaded->storage.preprocessed &&

@@ -11,9 +11,9 @@
 
 #define HOUR_MS (3600 * INT64_C(1000))
 
-static const enum spool_dir dirs[] = {SPOOL_TODO, SPOOL_INTD,   SPOOL_INFO,
-                                  SPOOL_LOCAL,  SPOOL_REMOTE, SPOOL_BOUNCE,
-                                  SPOOL_HOLD,   SPOOL_DEFRAG, SPOOL_MESS};
+static const enum spool_dir dirs[] = {SPOOL_TODO,  SPOOL_INTD,   SPOOL_INFO,
+                                      SPOOL_LOCAL, SPOOL_REMOTE, SPOOL_BOUNCE,
+                                      SPOOL_HOLD,  SPOOL_DEFRAG, SPOOL_MESS};
 enum { SPOOL_COUNT = sizeof(dirs) / sizeof(dirs[0]) };
 
 static const char *const one[] = {"a@x", NULL};
@@ -187,7 +187,8 @@ test_orphans(bool at_start, int64_t journal_size)
     is_number(count_lines("quarantined in corrupt/"), wanted[0], "quarantined");
     is_number(count_lines("unfinished in mess/ for 36 hours: removed"), wanted[1],
               "unfinished");
-    is_number(count_lines("removing files left by a finished message"), wanted[2], "left");
+    is_number(count_lines("removing files left by a finished message"), wanted[2],
+              "left");
     for (unsigned mask = 1; mask < 1u << SPOOL_COUNT; mask++) {
         char name[ID_LENGTH + 1];
         id_format(old_id(&kit, 0, mask), name);
@@ -211,11 +212,13 @@ test_young_orphans(void)
     plant_aged(SPOOL_REMOTE, mixed, 100 * HOUR_MS);
     plant_aged(SPOOL_BOUNCE, mixed, HOUR_MS);
     advance(34 * HOUR_MS);
-    is_number(files(), SPOOL_COUNT + 1, "young: all stay, and the youngest file counts");
+    is_number(files(), SPOOL_COUNT + 1,
+              "young: all stay, and the youngest file counts");
     is_number(kit.lines.length, 0, "not a word");
     advance(3 * HOUR_MS);
     is_number(files(), 0, "old: all go");
-    is_number(count_lines("queue: "), SPOOL_COUNT - 1, "one line each, none for a mark");
+    is_number(count_lines("queue: "), SPOOL_COUNT - 1,
+              "one line each, none for a mark");
     kit_close(&kit);
 }
 
@@ -298,7 +301,8 @@ test_age_of_suspects(void)
     int64_t from_ms = loop_now_ms(kit.loop), look_ms = from_ms + HOUR_MS + PAUSES * 10;
     for (int i = -SIDE; i <= SIDE; i++) {
         sim_disk_set_time(look_ms - CLEAN_AGE_MS + i);
-        plant(i % 2 != 0 ? SPOOL_REMOTE : SPOOL_MESS, (struct id){5, (uint64_t)(i + 50)});
+        plant(i % 2 != 0 ? SPOOL_REMOTE : SPOOL_MESS,
+              (struct id){5, (uint64_t)(i + 50)});
     }
     advance(HOUR_MS + 1000);
     is_number(a.first_ms, look_ms, "looked at when the test believes");
@@ -446,10 +450,8 @@ test_strange_names(void)
     advance(HOUR_MS + HOUR_MS / 2);
     is_number(count_lines("pid/: 1 files that are not messages: ignored"), 1,
               "a directory among drafts");
-    is_number(count_lines("info/: 2 files that are not messages: ignored"), 1,
-              "told");
-    is_number(count_lines("mess/: 1 files that are not messages: ignored"), 1,
-              "told");
+    is_number(count_lines("info/: 2 files that are not messages: ignored"), 1, "told");
+    is_number(count_lines("mess/: 1 files that are not messages: ignored"), 1, "told");
     is_number(files(), 3, "and left alone");
     kit_close(&kit);
 }
@@ -705,9 +707,180 @@ test_injector_at_work(void)
     kit_close(&kit);
 }
 
+/* --- A daemon that died -------------------------------------------------------------- */
+
+static struct text
+content_of(size_t size)
+{
+    static char bytes[100 * 1024];
+    memset(bytes, 'x', sizeof(bytes));
+    return text_of(bytes, size);
+}
+
+/* Kills the process at its n-th call of the disk while it stores a message, and starts the
+ * daemon. False: it had no such call. */
+static bool
+die_storing(bool injector, size_t size, uint64_t n)
+{
+    struct kit k;
+    begin(0);
+    if (injector) {
+        kit_close(&kit);
+        if (kit_open_injector(&k, "/spool") != 0)
+            abort();
+    }
+    struct kit *storing = injector ? &k : &kit;
+    struct envelope *e = kit_envelope("s@x", one);
+    sim_disk_count_anew();
+    sim_disk_die_at(n);
+    if (!kit_commit(storing, e, content_of(size)))
+        envelope_free(&e);
+    if (!injector)
+        kit_turns(storing, 3);
+    bool died = sim_disk_is_dead();
+    kit_close(storing);
+    sim_disk_restart();
+    if (!slices_start(&kit, 1, 0, 0))
+        abort();
+    sim_loop_advance(kit.loop, 1000);
+    return died;
+}
+
+/* Files without a 250 go with the next start; what may have one is a message. */
+static void
+test_killed(size_t size)
+{
+    unsigned wrong = 0, gone = 0;
+    uint64_t n = 1;
+    for (bool died = true; died; n++) {
+        died = die_storing(false, size, n);
+        size_t todo = sim_disk_count("/spool/todo"),
+               mess = sim_disk_count("/spool/mess");
+        bool good = todo == kit.found_count && mess == todo &&
+                    sim_disk_count("/spool/intd") == todo &&
+                    sim_disk_count("/spool/pid") == 0;
+        wrong += !good || todo > 1 || (!died && todo != 1);
+        gone += count_lines("unfinished in mess/ of a daemon that died: removed");
+        if (!good)
+            printf("# call %d: todo %zu, mess %zu, found %zu\n", (int)n, todo, mess,
+                   kit.found_count);
+        kit_close(&kit);
+    }
+    is_number(wrong, 0, "killed at any call: nothing is left but the message");
+    ok(n > 5 && gone > 2);
+}
+
+/* One of the daemon's user may still be at work. */
+static void
+test_killed_injector(void)
+{
+    unsigned kept = 0, wrong = 0;
+    uint64_t n = 1;
+    for (bool died = true; died; n++) {
+        died = die_storing(true, 100, n);
+        size_t todo = sim_disk_count("/spool/todo");
+        kept += todo == 0 && sim_disk_count("/spool/mess") == 1;
+        wrong += count_lines("removed") > 0;
+        kit_close(&kit);
+    }
+    ok(kept > 2);
+    is_number(wrong, 0, "files of an injector stay");
+}
+
+/* The listing sees what this process writes meanwhile. */
+static void
+test_draft_while_listed(void)
+{
+    struct outcome refusal;
+    sim_disk_reset();
+    struct queue_settings settings = {.spool = "/spool", .slices = 1};
+    if (kit_open_with(&kit, &settings) != 0)
+        abort();
+    struct queue_draft *draft = queue_begin(kit.queue, 5, &refusal);
+    struct envelope *e = kit_envelope("s@x", one);
+    (void)!queue_write(draft, TEXT("hello"));
+    queue_name(draft, e);
+    sim_loop_advance(kit.loop, 1000);
+    is_number(sim_disk_count("/spool/mess"), 1, "a draft with a name stays");
+    queue_commit(&draft, &e, kit_stored, &kit);
+    sim_loop_advance(kit.loop, 1000);
+    ok(!kit.refused && kit.stored != NULL &&
+       kit_content_is(&kit, kit.stored, TEXT("hello")));
+    kit_close(&kit);
+}
+
+/* So does that of another daemon, which lives; when it has died its next one removes it. */
+static void
+test_draft_of_other_slice(void)
+{
+    struct outcome refusal;
+    static struct kit other;
+    sim_disk_reset();
+    if (!slices_start(&other, 2, 1, 0))
+        abort();
+    struct queue_draft *draft = queue_begin(other.queue, 5, &refusal);
+    struct envelope *e = kit_envelope("s@x", one);
+    (void)!queue_write(draft, TEXT("hello"));
+    queue_name(draft, e);
+    if (!slices_start(&kit, 2, 0, 0))
+        abort();
+    sim_loop_advance(kit.loop, 1000);
+    is_number(sim_disk_count("/spool/mess"), 1, "a draft of another slice stays");
+    kit_close(&kit);
+    envelope_free(&e);
+    sim_disk_count_anew();
+    sim_disk_die_at(1);
+    queue_discard(&draft);
+    kit_close(&other);
+    sim_disk_restart();
+    is_number(sim_disk_count("/spool/mess"), 1, "it dies");
+    if (!slices_start(&kit, 4, 1, 0))
+        abort();
+    sim_loop_advance(kit.loop, 1000);
+    is_number(sim_disk_count("/spool/mess"), 1, "and no daemon of its id runs");
+    kit_close(&kit);
+    if (!slices_start(&kit, 1, 0, 4 * SEGMENT))
+        abort();
+    sim_loop_advance(kit.loop, 1000);
+    is_number(sim_disk_count("/spool/mess"), 0, "until one does, of other settings");
+    kit_close(&kit);
+}
+
+/* A large content of the journal may belong to a record that was damaged. */
+static void
+test_large_of_journal(void)
+{
+    struct outcome refusal;
+    begin(4 * SEGMENT);
+    struct queue_draft *draft = queue_begin(kit.queue, 0, &refusal);
+    struct envelope *e = kit_envelope("s@x", one);
+    (void)!queue_write(draft, content_of(20000));
+    queue_name(draft, e);
+    envelope_free(&e);
+    sim_disk_count_anew();
+    sim_disk_die_at(1);
+    queue_discard(&draft);
+    kit_close(&kit);
+    sim_disk_restart();
+    if (!slices_start(&kit, 1, 0, 4 * SEGMENT))
+        abort();
+    sim_disk_set_time(loop_now_ms(kit.loop));
+    sim_loop_advance(kit.loop, 1000);
+    is_number(sim_disk_count("/spool/mess"), 1, "large content of the journal stays");
+    advance(38 * HOUR_MS);
+    is_number(sim_disk_count("/spool/mess"), 0, "for 36 hours");
+    kit_close(&kit);
+}
+
 int
 main(void)
 {
+    test_killed(100);
+    test_killed(80 * 1024);
+    test_killed_injector();
+    test_draft_while_listed();
+    test_draft_of_other_slice();
+    test_large_of_journal();
     test_injectors();
     test_ctime();
     for (int i = 0; i < 4; i++)

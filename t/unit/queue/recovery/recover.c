@@ -486,6 +486,8 @@ test_large_scan(void)
     struct id id = make_message(false, &todo);
     take_away("todo", id);
     take_away("intd", id);
+    take_away("mess", id); /* the daemon's, else */
+    put_in("mess", id, TEXT("content\r\n"));
     put_strange("todo");
     start_at(0);
     is_number(kit.found_count, 0, "no message yet");
