@@ -206,9 +206,9 @@ message_settle(struct sched_message *m, unsigned slot, struct reason *reason)
     m->unsettled--;
 }
 
-bool
-message_is_expired(const struct sched_message *m, const struct transport_params *t,
-                   int64_t now_ms)
+static bool
+is_expired(const struct sched_message *m, const struct transport_params *t,
+           int64_t now_ms)
 {
     return message_age_ms(m, now_ms) >= transport_params_lifetime_ms(t, m->null_sender);
 }
@@ -247,7 +247,7 @@ message_expire(struct sched_message *m, int64_t now_ms, unsigned *index,
         if (slot->state != SLOT_DEFERRED)
             continue;
         struct destination *d = message_destination(m, m->looked);
-        if (!message_is_expired(m, destination_transport(d), now_ms))
+        if (!is_expired(m, destination_transport(d), now_ms))
             continue;
         reason_read(slot->reason, outcome);
         outcome->verdict = VERDICT_FAILED;

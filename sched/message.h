@@ -77,9 +77,6 @@ struct destination *message_destination(struct sched_message *m, unsigned slot);
 /* A verdict for a slot. reason NULL: done. Takes the share of reason. */
 void message_settle(struct sched_message *m, unsigned slot, struct reason *reason);
 
-/* Whether the lifetime of its mail for the transport is over. */
-bool message_is_expired(const struct sched_message *m, const struct transport_params *t,
-                        int64_t now_ms);
 /* When all slots are settled: marks the next deferred one whose lifetime is over as
  * done. False: there is no more. */
 bool message_expire(struct sched_message *m, int64_t now_ms, unsigned *index,

@@ -326,8 +326,9 @@ enum sched_again {
 };
 enum sched_again sched_enter_again(struct sched *s, int64_t now_ms, struct id id)
     __attribute__((warn_unused_result));
-/* The lifetime of active mail may be over: recipients that no session has, and whose
- * lifetime is over, are settled, and fail. When to ask again; INT64_MAX: never. */
+/* The lifetime of active mail may be over: recipients that no session has or will have
+ * soon, and whose lifetime is over (0 is none), are settled, and fail. When to ask again:
+ * now_ms, after the actions that there are; INT64_MAX: never. */
 int64_t sched_overdue(struct sched *s, int64_t now_ms, struct id id)
     __attribute__((warn_unused_result));
 /* The number of transactions that wait with the message at its most crowded site, of

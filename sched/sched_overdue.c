@@ -2,46 +2,73 @@
  * behind a rate, a full window, or other mail. No attempt would end its wait in time. */
 #include "sched/sched_internal.h"
 
-/* The bound of the entry's site: the mail waits for nothing else. */
-static struct outcome
-overdue_reason(const struct sched *s, const struct entry *e)
+enum { OVERDUE_AGAIN_MS = 10 * 1000 }; /* a session for it begins */
+
+struct overdue {
+    struct sched *s;
+    struct sched_message *message;
+    int64_t next_ms;  /* when to ask again */
+    unsigned settled; /* entries */
+};
+
+static void
+overdue_note(struct overdue *o, int64_t ms)
 {
-    struct site *site = e->destination->site;
+    o->next_ms = ms < o->next_ms ? ms : o->next_ms;
+}
+
+/* When the lifetime of the entry is over; INT64_MAX: with its first attempt. */
+static int64_t
+overdue_ms(const struct overdue *o, const struct entry *e)
+{
+    const struct sched_message *m = o->message;
+    int64_t lifetime_ms = transport_params_lifetime_ms(
+        destination_transport(e->destination), m->null_sender);
+    return lifetime_ms > 0 ? m->birth_ms + lifetime_ms : INT64_MAX;
+}
+
+/* With the bound of its site as the reason: the mail waits for nothing else. Without a
+ * bound it is being served. */
+static void
+overdue_settle(struct overdue *o, struct entry *e)
+{
+    struct sched *s = o->s;
+    struct destination *d = e->destination;
     int64_t until_ms;
-    return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.4.7",
-                        "it has waited for its turn at %s in vain: %s", site->key,
-                        sched_bound_word(site_bound(site, s->now_ms, &until_ms)));
+    enum sched_bound bound = sched_bound_now(s, d->site, &until_ms);
+    if (bound == SCHED_BOUND_NONE) {
+        overdue_note(o, s->now_ms + OVERDUE_AGAIN_MS);
+        return;
+    }
+    struct outcome why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.4.7",
+                                      "it has waited for its turn at %s in vain: %s",
+                                      d->site->key, sched_bound_word(bound));
+    lane_drop(&s->destinations.sites.flows, d->lane, e);
+    sched_entry_settle(s, e, &why);
+    destination_update(&s->destinations, d, s->now_ms);
+    o->settled++;
 }
 
-static int64_t
-overdue_ms(const struct sched_message *m, const struct destination *d)
+/* The attempt of recipients that a session has goes on. A part of a message with very
+ * many destinations is settled at a time. */
+static void
+overdue_entries(struct overdue *o)
 {
-    return m->birth_ms +
-           transport_params_lifetime_ms(destination_transport(d), m->null_sender);
-}
-
-/* The attempt of recipients that a session has goes on. */
-static int64_t
-overdue_settle(struct sched *s, struct sched_message *m)
-{
-    struct entry *entries = message_entries(m);
-    int64_t next_ms = INT64_MAX;
-    for (unsigned i = 0; i < m->entry_count; i++) {
+    struct entry *entries = message_entries(o->message);
+    for (unsigned i = 0; i < o->message->entry_count; i++) {
         struct entry *e = &entries[i];
-        struct destination *d = e->destination;
+        int64_t ms = overdue_ms(o, e);
         if (e->given == e->count)
             continue;
-        if (!message_is_expired(m, destination_transport(d), s->now_ms)) {
-            int64_t ms = overdue_ms(m, d);
-            next_ms = ms < next_ms ? ms : next_ms;
-            continue;
+        if (o->settled == SCHED_ENTRIES_PER_TURN) {
+            overdue_note(o, o->s->now_ms);
+            return;
         }
-        struct outcome why = overdue_reason(s, e);
-        lane_drop(&s->destinations.sites.flows, d->lane, e);
-        sched_entry_settle(s, e, &why);
-        destination_update(&s->destinations, d, s->now_ms);
+        if (ms <= o->s->now_ms)
+            overdue_settle(o, e);
+        else
+            overdue_note(o, ms);
     }
-    return next_ms;
 }
 
 int64_t
@@ -51,5 +78,9 @@ sched_overdue(struct sched *s, int64_t now_ms, struct id id)
     struct message_index *k = message_index_find(&s->known, id);
     if (!k || k->place != MESSAGE_INDEX_ACTIVE)
         return INT64_MAX;
-    return sched_is_moving(s, k->message) ? now_ms : overdue_settle(s, k->message);
+    struct overdue o = {.s = s, .message = k->message, .next_ms = INT64_MAX};
+    if (sched_is_moving(s, k->message))
+        return now_ms;
+    overdue_entries(&o);
+    return o.next_ms;
 }

@@ -217,10 +217,9 @@ sched_bound_word(enum sched_bound bound)
     return "unknown";
 }
 
-/* The bound that mail waits for there, if any waits. The limit of all sessions is not
- * the site's own, so site_bound() does not know it. */
-static enum sched_bound
-bound_now(const struct sched *s, struct site *site, int64_t *until_ms)
+/* The limit of all sessions is not the site's own, so site_bound() does not know it. */
+enum sched_bound
+sched_bound_now(const struct sched *s, struct site *site, int64_t *until_ms)
 {
     enum sched_bound bound = site_bound(site, s->now_ms, until_ms);
     if (bound == SCHED_BOUND_NONE && site->lanes.works > 0 &&
@@ -293,7 +292,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         .dead_since_ms = site->dead_since_ms,
     };
     view_members(site, &view);
-    view.bound = bound_now(s, site, &view.bound_until_ms);
+    view.bound = sched_bound_now(s, site, &view.bound_until_ms);
     view_quota(site->transport, s->now_ms, &view);
     if (site->lease)
         site_lease_view(site, s->now_ms, &view);

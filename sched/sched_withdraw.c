@@ -54,6 +54,9 @@ sched_seek_astray(const struct sched *s, struct id id, unsigned *slot, unsigned 
     struct message_index *k;
     struct sched_message *m = again_message(s, id, &k);
     unsigned end = m ? m->count : 0;
+    /* It may have come back with fewer recipients. */
+    if (*slot > end)
+        *slot = end;
     if (most < end - *slot)
         end = *slot + most;
     for (; *slot < end; ++*slot) {

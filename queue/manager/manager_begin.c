@@ -319,7 +319,8 @@ add_some(struct active *a, unsigned most)
     return b->added == b->count;
 }
 
-/* The shortest among those of the recipients that are to be delivered. */
+/* The shortest among those of the recipients that are to be delivered. One of 0 ends with
+ * the first attempt, whenever that is; INT64_MAX: all do. */
 static int64_t
 begin_lifetime_ms(const struct active *a)
 {
@@ -329,7 +330,7 @@ begin_lifetime_ms(const struct active *a)
     for (size_t i = 0; i < b->count; i++) {
         int64_t ms =
             transport_params_lifetime_ms(&b->open[i].target->transport, null_sender);
-        least = ms < least ? ms : least;
+        least = ms > 0 && ms < least ? ms : least;
     }
     return least;
 }

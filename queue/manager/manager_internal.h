@@ -170,8 +170,8 @@ void manager_turn(struct manager *m);
  * (manager_sweep.c). */
 void manager_sweep(struct manager *m);
 void manager_sweep_stop(struct manager *m);
-/* The scheduler has the message, the least lifetime of its recipients is that; it is
- * freed (manager_overdue.c). */
+/* The scheduler has the message, the least lifetime of its recipients is that, or
+ * INT64_MAX; it is freed (manager_overdue.c). */
 void manager_overdue_watch(struct active *a, int64_t lifetime_ms);
 void manager_overdue_forget(struct active *a);
 void manager_overdue_stop(struct manager *m);

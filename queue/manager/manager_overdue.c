@@ -5,7 +5,6 @@
 #include "base/memory.h"
 
 enum {
-    OVERDUE_SOON_MS = 10 * 1000,      /* mail that is on its way between two states */
     OVERDUE_LATE_MS = 10 * 60 * 1000, /* a reload may have made the lifetime shorter */
     OVERDUE_GRACE_PART = 10, /* of the lifetime: mail that comes late has an attempt */
     OVERDUE_PER_TURN = 100
@@ -54,8 +53,9 @@ overdue_go(void *context)
         heap_remove(&m->overdue, first);
         int64_t next_ms = sched_overdue(m->sched, now_ms, a->id);
         if (next_ms < INT64_MAX)
-            overdue_add(a, overdue_between(next_ms, now_ms + OVERDUE_SOON_MS,
-                                           now_ms + OVERDUE_LATE_MS));
+            overdue_add(a, overdue_between(next_ms, now_ms, now_ms + OVERDUE_LATE_MS));
+        if (next_ms <= now_ms) /* the pump settles what there is first */
+            break;
     }
     overdue_plan(m);
     manager_stir(m);
@@ -69,6 +69,8 @@ manager_overdue_watch(struct active *a, int64_t lifetime_ms)
     if (grace_ms > OVERDUE_LATE_MS)
         grace_ms = OVERDUE_LATE_MS;
     manager_overdue_forget(a);
+    if (lifetime_ms == INT64_MAX)
+        return;
     m->overdue_timer.fire = overdue_go;
     overdue_add(a, overdue_between(a->envelope->birth_ms + lifetime_ms,
                                    now_ms + grace_ms, now_ms + OVERDUE_LATE_MS));

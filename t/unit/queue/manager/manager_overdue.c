@@ -1,0 +1,76 @@
+/* link: t/sim/loop.c */
+/* Mail whose lifetime ends while it waits in memory for its turn. */
+#include "t/support/manager_world.h"
+
+static const char waited[] = "status=expired (it has waited for its turn at ";
+
+/* A session that is being opened is an attempt, however long that takes. */
+static void
+test_attempted(void)
+{
+    static const struct {
+        const char *routes, *name;
+    } cases[] = {
+        {"* smtp://a.test?lifetime=0",               "0 ends with the first attempt"      },
+        {"* smtp://a.test?lifetime=0&concurrency=1",
+         "also where it is the only session"                                              },
+        {"* smtp://a.test?lifetime=20s",             "no lifetime ends before the attempt"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct world w;
+        manager_world_begin(&w, cases[i].routes);
+        w.stalled = true;
+        world_deliver(&w, "ann@a.test", "good@x.test");
+        sim_loop_advance(w.loop, 60000);
+        ok_named(!world_logged(&w, "status=expired"), "it is being served");
+        world_unstall(&w);
+        world_turns(&w);
+        is_number(w.attempts, 1, cases[i].name);
+        ok(world_is_empty(&w));
+        manager_world_end(&w);
+    }
+}
+
+static void
+test_rate(void)
+{
+    struct world w;
+    manager_world_begin(&w, "* smtp://a.test?lifetime=0&rate=1/h");
+    world_deliver(&w, "ann@a.test", "good@x.test");
+    world_deliver(&w, "ann@a.test", "good@x.test");
+    sim_loop_advance(w.loop, 3000000);
+    is_number(w.attempts, 1, "the rate permits one");
+    sim_loop_advance(w.loop, 700000);
+    is_number(w.attempts, 2, "the other one has its first attempt, too");
+    ok(world_is_empty(&w));
+    manager_world_end(&w);
+}
+
+/* All that is overdue ends at once, not one message a moment. */
+static void
+test_many(void)
+{
+    enum { MANY = 400, MINUTE_MS = 60000 };
+    struct world w;
+    manager_world_begin(&w, "* smtp://a.test?lifetime=60m&rate=1/d");
+    for (int i = 0; i < MANY; i++)
+        world_send(&w, "ann@a.test", "good@x.test");
+    world_turns(&w);
+    is_number(w.attempts, 1, "the rate permits one");
+    sim_loop_advance(w.loop, 59 * MINUTE_MS);
+    ok_named(!world_logged(&w, waited), "none is too early");
+    sim_loop_advance(w.loop, MINUTE_MS + 2000);
+    ok_named(world_logged(&w, waited), "the log says what it waited for");
+    is_number(sched_count(manager_sched(w.manager)).active, MANY - 1,
+              "its reports wait there now");
+    manager_world_end(&w);
+}
+
+int
+main(void)
+{
+    test_attempted();
+    test_rate();
+    test_many();
+    return done();
+}
