@@ -44,14 +44,15 @@ limits_forget(void *context, struct site *site)
     site_begin_anew(search->s, site);
 }
 
-/* States from before a restart: their key ends with that of the site. */
+/* States from before a restart: behind the transport is the key of the site, which may
+ * have spaces. */
 static void
 forget_states(struct limits_search *search)
 {
     struct site_state_set *states = &search->s->destinations.sites.states;
     struct site_state *r, *next;
     HASH_ITER (hh, states->by_key, r, next) {
-        const char *key = strrchr(r->key, ' ');
+        const char *key = strchr(r->key, ' ');
         if (!key || strcasecmp(key + 1, search->key) != 0)
             continue;
         search->count++;

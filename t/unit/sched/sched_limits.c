@@ -88,11 +88,28 @@ test_state(void)
     }
 }
 
+/* The key of a site by MX has spaces. */
+static void
+test_state_by_mx(void)
+{
+    struct world w;
+    struct site_state r = {.key = "smtp: mx:10 m.example,20 n.example"};
+    begin(&w);
+    r.at_ms = w.now;
+    sched_recall(w.s, &r);
+    ok_named(!sched_forget_limits(w.s, w.now, "n.example"),
+             "a part of its name is none");
+    ok_named(sched_forget_limits(w.s, w.now, "mx:10 m.example,20 N.example"),
+             "by its whole name");
+    sched_world_end(&w);
+}
+
 int
 main(void)
 {
     test_rate();
     test_dead();
     test_state();
+    test_state_by_mx();
     return done();
 }
