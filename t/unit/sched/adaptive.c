@@ -678,35 +678,6 @@ test_probe(void)
     sched_world_end(&w);
 }
 
-/* A host that is back, and whose mail on disk finds no place in memory, is not asked
- * again and again. */
-static void
-test_probe_without_room(void)
-{
-    struct world w;
-    start(&w, 2, 0);
-    add_many(&w, "back.example", 2);
-    world_run(&w);
-    while (world_channel(&w, "back.example", 0))
-        channel_refuse(&w, world_channel(&w, "back.example", 0));
-    int64_t until_ms = world_site(&w, "smtp:back.example").site.dead_until_ms;
-    add_many(&w, "busy.example", 2);
-    world_run(&w);
-    is_number(w.active, 2, "memory is full of other mail");
-    world_pass(&w, until_ms - w.now);
-    struct channel *c = world_channel(&w, "back.example", 0);
-    ok_named(c && !channel_take(&w, c) && !channel_take(&w, c), "the probe greets");
-    unsigned opens = w.opens;
-    channel_end(&w, c, NULL);
-    world_pass(&w, 60000);
-    is_number(w.opens, opens, "it ends without mail: once is enough");
-    channel_drain(&w, world_channel(&w, "busy.example", 0));
-    while ((c = world_channel(&w, "", 0)))
-        channel_drain(&w, c);
-    is_number(w.finishes, 4, "the mail goes when it has a place");
-    sched_world_end(&w);
-}
-
 /* Mail that leaves or comes by itself while it is backlogged leaves nothing behind. */
 static void
 test_backlogged_leaves(void)
@@ -810,7 +781,6 @@ main(void)
     test_bounds_of_greetings();
     test_congested_in_line();
     test_probe();
-    test_probe_without_room();
     test_backlogged_leaves();
     test_drain();
     test_clock_back();

@@ -6,8 +6,8 @@
 static struct outcome
 ended(enum verdict verdict, enum blame blame)
 {
-    return outcome_make(verdict, blame, 0, verdict == VERDICT_FAILED ? "5.1.2" : "4.4.2",
-                        "it has ended");
+    return outcome_make(verdict, blame, 0,
+                        verdict == VERDICT_FAILED ? "5.1.2" : "4.4.2", "it has ended");
 }
 
 static const struct form {
@@ -45,9 +45,11 @@ test_ungreeted(const struct form *f)
     }
     ok_named(w.opens <= 61, "at most one session a second");
     if (is_ours)
-        is_number(w.mails[0].deferrals + w.mails[0].finals, 0, "no attempt of the mail");
+        is_number(w.mails[0].deferrals + w.mails[0].finals, 0,
+                  "no attempt of the mail");
     else
-        ok_named(w.mails[0].deferrals + w.mails[0].finals > 0, "an attempt of the mail");
+        ok_named(w.mails[0].deferrals + w.mails[0].finals > 0,
+                 "an attempt of the mail");
     sched_world_end(&w);
 }
 
@@ -112,7 +114,41 @@ test_kept(void)
     channel_end(&w, c, &outcome_no_trouble);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
-    ok_named(world_channel(&w, "a.example", 0) != NULL, "mail has a session immediately");
+    ok_named(world_channel(&w, "a.example", 0) != NULL,
+             "mail has a session immediately");
+    sched_world_end(&w);
+}
+
+/* A host that is back, and whose mail on disk finds no place in memory, is not asked
+ * again and again. */
+static void
+test_probe_without_room(void)
+{
+    struct world w;
+    sched_world_start(&w, 2, 100);
+    w.target.transport.adaptive = true;
+    w.may_be_early = true;
+    for (int i = 0; i < 2; i++)
+        world_add(&w, "back.example", 0, 0);
+    world_run(&w);
+    while (world_channel(&w, "back.example", 0))
+        channel_refuse(&w, world_channel(&w, "back.example", 0));
+    int64_t until_ms = world_site(&w, "smtp:back.example").site.dead_until_ms;
+    for (int i = 0; i < 2; i++)
+        world_add(&w, "busy.example", 0, 0);
+    world_run(&w);
+    is_number(w.active, 2, "memory is full of other mail");
+    world_pass(&w, until_ms - w.now);
+    struct channel *c = world_channel(&w, "back.example", 0);
+    ok_named(c && !channel_take(&w, c) && !channel_take(&w, c), "the probe greets");
+    unsigned opens = w.opens;
+    channel_end(&w, c, NULL);
+    world_pass(&w, 60000);
+    is_number(w.opens, opens, "it ends without mail: once is enough");
+    channel_drain(&w, world_channel(&w, "busy.example", 0));
+    while ((c = world_channel(&w, "", 0)))
+        channel_drain(&w, c);
+    is_number(w.finishes, 4, "the mail goes when it has a place");
     sched_world_end(&w);
 }
 
@@ -124,5 +160,6 @@ main(void)
     test_unheard();
     test_gone();
     test_kept();
+    test_probe_without_room();
     return done();
 }

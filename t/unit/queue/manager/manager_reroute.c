@@ -3,10 +3,13 @@
  * one: whatever holds it back there, and whatever has become of its route. */
 #include "t/support/manager_world.h"
 
+#include <limits.h>
+
 static char last_host[TARGET_HOST_MAX];
 
 static void
-open_noted(void *context, struct sched_session *session, const struct target *target, const char *domain)
+open_noted(void *context, struct sched_session *session, const struct target *target,
+           const char *domain)
 {
     snprintf(last_host, sizeof(last_host), "%s", target->host);
     fake_open(context, session, target, domain);
@@ -65,12 +68,13 @@ test_kinds(void)
         const char *from, *to, *host;
         unsigned attempts;
     } cases[] = {
-        {"* smtp://a.test?rate=1/d",  "* smtp://b.test",                                           "b.test", 3},
-        {"* smtp://a.test?rate=1/d",  "* smtp://a.test?tls=none",                                  "a.test", 3},
-        {"* smtp://a.test?quota=1/d", "* smtp://b.test",                                           "b.test", 3},
-        {"* smtp://a.test?rate=1/d",  "* discard",                                                 "a.test", 1},
-        {"* smtp://a.test?rate=1/d",  "x.test smtp://a.test, y.test smtp://a.test?recipients=2",   "a.test", 3},
-        {"* smtp://a.test?rate=1/d",  "* smtp://a.test?rate=1/s,burst=9",                          "a.test", 3},
+        {"* smtp://a.test?rate=1/d",  "* smtp://b.test",                  "b.test", 3},
+        {"* smtp://a.test?rate=1/d",  "* smtp://a.test?tls=none",         "a.test", 3},
+        {"* smtp://a.test?quota=1/d", "* smtp://b.test",                  "b.test", 3},
+        {"* smtp://a.test?rate=1/d",  "* discard",                        "a.test", 1},
+        {"* smtp://a.test?rate=1/d",
+         "x.test smtp://a.test, y.test smtp://a.test?recipients=2",       "a.test", 3},
+        {"* smtp://a.test?rate=1/d",  "* smtp://a.test?rate=1/s,burst=9", "a.test", 3},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct world w;
@@ -157,7 +161,8 @@ test_hold(void)
     begin_bound(&w, "* smtp://a.test?rate=1/d");
     reload(&w, "y.test error:5.1.1 gone, * smtp://a.test");
     world_turns(&w);
-    ok_named(world_logged(&w, "status=bounced") && world_is_empty(&w), "refused by a new route");
+    ok_named(world_logged(&w, "status=bounced") && world_is_empty(&w),
+             "refused by a new route");
     manager_world_end(&w);
 }
 
@@ -195,7 +200,8 @@ test_many(void)
     for (int i = 0; i < MANY; i++)
         world_send(&w, "ann@a.test", "good@x.test");
     world_turns(&w);
-    is_number(sched_count(manager_sched(w.manager)).active, MANY - 1, "all wait in memory");
+    is_number(sched_count(manager_sched(w.manager)).active, MANY - 1,
+              "all wait in memory");
     w.stalled = true;
     reload(&w, "* smtp://b.test");
     loop_turn(w.loop, 0);
@@ -203,6 +209,27 @@ test_many(void)
     w.stalled = false;
     world_unstall(&w);
     is_done(&w, MANY, "all");
+    manager_world_end(&w);
+}
+
+static bool
+is_any_astray(void *context, unsigned index, const struct target *target)
+{
+    (void)context, (void)index, (void)target;
+    return true;
+}
+
+/* A message that has been seen in part, and has come back with fewer recipients. */
+static void
+test_fewer(void)
+{
+    struct world w;
+    unsigned slot = 100000;
+    begin_bound(&w, "* smtp://a.test?rate=1/d");
+    ok_named(!sched_seek_astray(manager_sched(w.manager), w.id, &slot, 9, is_any_astray,
+                                NULL),
+             "there is no such place");
+    ok_named(slot == UINT_MAX, "so all have been seen");
     manager_world_end(&w);
 }
 
@@ -215,5 +242,6 @@ main(void)
     test_in_session();
     test_hold();
     test_many();
+    test_fewer();
     return done();
 }
