@@ -135,14 +135,14 @@ given_trust(struct text t)
     return is_known ? t : TEXT("ext");
 }
 
-/* "SECONDS WORDS\n": the content of hold/ID. */
+/* "SECONDS WORDS", perhaps with the end of its line: the content of hold/ID. */
 static struct text
 given_hold(struct text t)
 {
-    bool good =
-        t.length == 0 ||
-        (t.at[t.length - 1] == '\n' &&
-         given_line(text_before(t, t.length - 1), ENVELOPE_HOLD_MAX).length > 0);
+    struct text line = t;
+    if (t.length > 0 && t.at[t.length - 1] == '\n')
+        line = text_before(t, t.length - 1);
+    bool good = t.length == 0 || given_line(line, ENVELOPE_HOLD_MAX).length > 0;
     return good ? t : TEXT("0 held by another host\n");
 }
 
