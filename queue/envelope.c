@@ -123,6 +123,33 @@ envelope_way(struct envelope *e, struct text origin, struct text sender)
     return e->ways = made;
 }
 
+static bool
+take_recipient(struct envelope *e, const struct recipient *from)
+{
+    if (!envelope_add(e, from->address, from->notify, from->original))
+        return false;
+    struct recipient *r = &e->recipients[e->count - 1];
+    if (from->way != NULL)
+        r->way = envelope_way(e, from->way->origin, from->way->sender);
+    r->expanded = from->expanded;
+    r->refused = from->refused;
+    r->is_local = from->is_local;
+    r->done = from->done;
+    e->delivery.done += from->done;
+    return from->way == NULL || r->way != NULL;
+}
+
+bool
+envelope_take_recipients(struct envelope *e, const struct envelope *from)
+{
+    e->count = e->delivery.done = 0;
+    for (unsigned i = 0; i < from->count; i++)
+        if (!take_recipient(e, &from->recipients[i]))
+            return false;
+    e->storage.given = from->storage.given;
+    return true;
+}
+
 struct text
 envelope_sender_of(const struct envelope *e, const struct recipient *r)
 {

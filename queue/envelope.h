@@ -140,6 +140,7 @@ struct storage_state {
     unsigned injector;          /* then: the user, owner of todo/ID */
     bool preprocessed;          /* S5: info/ exists, todo/ does not */
     unsigned failures_recorded; /* S5 as read: bounce/ID has at least this many */
+    bool fixed; /* S4 as read: files, or results, of these recipients are under way */
     unsigned given; /* recipients before aliases were looked up; 0: they were not */
 };
 
@@ -192,6 +193,10 @@ void envelope_free(struct envelope **e);
 /* Copies the texts. False: the limit of recipients or bytes is reached. */
 bool envelope_add(struct envelope *e, struct text address, unsigned notify,
                   struct text original) __attribute__((warn_unused_result));
+/* The recipients of another envelope of the message, with their results, instead of its
+ * own, which must not be S5. False: the limit of bytes is reached. */
+bool envelope_take_recipients(struct envelope *e, const struct envelope *from)
+    __attribute__((warn_unused_result));
 /* A way with these texts, copied: one that the envelope has, or a new one. NULL: the
  * limit of bytes is reached. */
 const struct recipient_way *envelope_way(struct envelope *e, struct text origin,

@@ -296,8 +296,8 @@ fill_move(struct marks *m, struct pending *p)
     m->preprocessor.moves[m->preprocessor.count++] = move;
 }
 
-/* The files count from this moment on: the envelope in use learns where its marks are. One
- * with other recipients asks the files before it writes. */
+/* The files count from this moment on: the envelope in use learns where its marks are. It
+ * has their recipients (take_list()), unless files were changed from outside. */
 static void
 marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
 {
@@ -692,17 +692,30 @@ marks_write(struct marks *m, struct id id)
         write_soon(m);
 }
 
+/* todo/ has the aliases. Their members, as they were looked up, are those of the results and
+ * of the files that will be made: by now the table may say something else. */
+static bool
+take_list(const struct pending *p, struct envelope *e)
+{
+    if (p->envelope == NULL || !e->storage.in_todo || e->storage.preprocessed)
+        return true;
+    e->storage.fixed = true;
+    return envelope_take_recipients(e, p->envelope);
+}
+
 /* The envelope was read from the disk, which refused these results. Without them a
  * recipient that is done would get the message twice. Files that are being made do not
  * count yet, though they can be read: the move may fail. */
-void
+bool
 marks_overlay(struct marks *m, struct envelope *e)
 {
     struct pending *p = marks_find(m, e->id);
     if (p == NULL)
-        return;
+        return true;
     if (p->moving)
         e->storage.preprocessed = false;
+    if (!take_list(p, e))
+        return false;
     if (has_warning(p))
         e->delivery.warned_s = p->envelope->delivery.warned_s;
     e->delivery.released =
@@ -722,6 +735,7 @@ marks_overlay(struct marks *m, struct envelope *e)
         }
     }
     envelope_read_failures(buffer_text(&p->texts), e);
+    return true;
 }
 
 uint64_t

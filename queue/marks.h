@@ -68,8 +68,10 @@ void marks_move(struct marks *m, struct id id);
 
 /* Before id is read from disk: writes its pending marks. */
 void marks_write(struct marks *m, struct id id);
-/* Afterwards: applies marks that could not be written to the envelope just read. */
-void marks_overlay(struct marks *m, struct envelope *e);
+/* Afterwards: applies marks that could not be written to the envelope just read. False: it
+ * cannot have them. */
+bool marks_overlay(struct marks *m, struct envelope *e)
+    __attribute__((warn_unused_result));
 /* No more marks of id will be written. True: it is being moved, as marks_retire(). */
 bool marks_forget(struct marks *m, struct id id);
 /* True: its files are being made. */

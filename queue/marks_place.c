@@ -13,6 +13,16 @@ marks_are_outdated(const struct marks *m, const struct envelope *e)
            !id_set_has(m->seen, e->id) && !spool_has(m->spool, SPOOL_TODO, e->id);
 }
 
+/* Else the files were changed from outside. */
+static bool
+has_same_recipients(const struct envelope *a, const struct envelope *b)
+{
+    bool same = a->count == b->count;
+    for (unsigned i = 0; i < a->count && same; i++)
+        same = text_equal(a->recipients[i].address, b->recipients[i].address);
+    return same;
+}
+
 /* An envelope from before S5 lacks the places where the D marks are written. */
 int
 marks_bring_up_to_date(struct marks *m, struct envelope *e)
@@ -22,7 +32,7 @@ marks_bring_up_to_date(struct marks *m, struct envelope *e)
     enum load_result result = load_preprocessed(m->spool, e->id, &found, reason);
     if (result != LOAD_DONE)
         return result == LOAD_LATER ? -EAGAIN : -ENOENT;
-    bool same = found->count == e->count; /* else the files were changed from outside */
+    bool same = has_same_recipients(e, found);
     for (unsigned i = 0; i < e->count && same; i++)
         e->recipients[i].mark = found->recipients[i].mark;
     e->storage.preprocessed = same;

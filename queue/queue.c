@@ -439,6 +439,16 @@ read_later(struct queue *q, struct id id, const char *reason)
 }
 
 static struct envelope *
+with_marks(struct queue *q, struct envelope *e)
+{
+    struct id id = e->id;
+    if (marks_overlay(&q->marks, e))
+        return e;
+    envelope_free(&e);
+    return read_later(q, id, "its results are too long");
+}
+
+static struct envelope *
 queue_load_journaled(struct queue *q, struct journaled_message *m)
 {
     struct id id = m->id;
@@ -456,7 +466,7 @@ queue_load_journaled(struct queue *q, struct journaled_message *m)
         bool may_be = m->held || m->recovered || !is_daemon(q);
         e->delivery.held = may_be && spool_has(&q->spool, SPOOL_HOLD, id);
         e->fragment.awaits_parts = m->awaits_parts;
-        marks_overlay(&q->marks, e);
+        e = with_marks(q, e);
     }
     return e;
 }
@@ -526,8 +536,7 @@ queue_load_stored(struct queue *q, struct id id, bool whole)
     switch (whole ? load_whole(q, id, &e, reason)
                   : load_envelope(&q->spool, id, &e, reason)) {
     case LOAD_DONE:
-        marks_overlay(&q->marks, e);
-        return e;
+        return with_marks(q, e);
     case LOAD_GONE:
         id_set_remove(&q->seen, id);
         break;

@@ -97,7 +97,8 @@ manager_expand(struct manager *m, struct envelope *e)
     struct expansion_rules rules = manager_expansion(m);
     struct alias_header header = {.queue = m->queue, .envelope = e};
     if (expansion_is_idle(&rules) || !e->storage.in_todo || e->storage.preprocessed ||
-        e->delivery.done > 0 || e->moved.given > 0) /* its giver has done so */
+        e->storage.fixed || e->delivery.done > 0 ||
+        e->moved.given > 0) /* its giver has done so */
         return;
     if (e->storage.given == 0)
         e->storage.given = e->count;
