@@ -13,7 +13,9 @@
 #include "queue/spool/marker.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <uthash.h>
 #include <utlist.h>
 
@@ -630,6 +632,37 @@ marks_forget(struct marks *m, struct id id)
         return false;
     }
     p->ended = true;
+    return true;
+}
+
+static void
+note_lost(const struct pending *p, char *reason, size_t size)
+{
+    size_t length = strlen(reason);
+    for (unsigned i = 0; i < p->count && length < size; i++)
+        length += (size_t)snprintf(
+            reason + length, size - length, "%s%u",
+            i == 0 ? "; done, but these files do not say so: recipients " : ", ",
+            p->marks[i].recipient);
+}
+
+bool
+marks_yield(struct marks *m, struct id id, char *reason, size_t reason_size)
+{
+    struct pending *p = marks_find(m, id);
+    struct journaled_message *journaled = journaled_find(m->journaled, id);
+    assert(p == NULL || !p->moving);
+    if (p != NULL && journaled != NULL)
+        marks_to_journal(m, p, journaled);
+    else if (p != NULL && p->count > 0)
+        marks_write(m, id);
+    p = marks_find(m, id);
+    if (p != NULL && p->count > 0 && marks_have_place(m, p->envelope))
+        return false;
+    if (p != NULL && p->count > 0)
+        note_lost(p, reason, reason_size);
+    if (p != NULL)
+        pending_free(m, p);
     return true;
 }
 

@@ -74,6 +74,12 @@ bool marks_overlay(struct marks *m, struct envelope *e)
     __attribute__((warn_unused_result));
 /* No more marks of id will be written. True: it is being moved, as marks_retire(). */
 bool marks_forget(struct marks *m, struct id id);
+/* Before id is quarantined: its marks go where the rest of it is. False: they cannot now;
+ * ask again later. Marks that the files can never take, for they are gone or damaged, are
+ * forgotten, and added to reason in words: release of what an operator has repaired would
+ * deliver again. */
+bool marks_yield(struct marks *m, struct id id, char *reason, size_t reason_size)
+    __attribute__((warn_unused_result));
 /* True: its files are being made. */
 bool marks_are_moving(const struct marks *m, struct id id);
 /* True: retired or forgotten during its move, so no longer a message. */

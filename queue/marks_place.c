@@ -39,3 +39,27 @@ marks_bring_up_to_date(struct marks *m, struct envelope *e)
     envelope_free(&found);
     return same ? 0 : -ENOENT;
 }
+
+static bool
+is_missing(struct spool *s, enum spool_dir dir, struct id id)
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    spool_path(dir, id, path);
+    return disk_inspect(s->disk, path, &info) == -ENOENT;
+}
+
+/* In S4 they are still to be made. */
+bool
+marks_have_place(struct marks *m, struct envelope *e)
+{
+    bool has[2] = {false, false};
+    if (!e->storage.preprocessed && !marks_are_outdated(m, e))
+        return true;
+    if (!e->storage.preprocessed && marks_bring_up_to_date(m, e) == -ENOENT)
+        return false;
+    for (unsigned i = 0; i < e->count && e->storage.preprocessed; i++)
+        has[e->recipients[i].mark.channel == CHANNEL_LOCAL] = true;
+    return !(has[0] && is_missing(m->spool, SPOOL_REMOTE, e->id)) &&
+           !(has[1] && is_missing(m->spool, SPOOL_LOCAL, e->id));
+}

@@ -9,5 +9,7 @@ bool marks_are_outdated(const struct marks *m, const struct envelope *e);
 /* An outdated envelope lacks the places at which its marks are written: reads them. 0 or
  * -errno. */
 int marks_bring_up_to_date(struct marks *m, struct envelope *e);
+/* Whether files can take marks of e, now or later. */
+bool marks_have_place(struct marks *m, struct envelope *e);
 
 #endif

@@ -5,6 +5,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
+
+enum { QUARANTINE_REASON_MAX = 480 }; /* fits a note */
 
 int
 queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool durable)
@@ -29,14 +32,17 @@ quarantine(struct queue *q, struct id id, const char *reason)
         recover_report_later(&q->recover, id);
         return;
     }
-    (void)marks_forget(&q->marks, id);
+    char why[QUARANTINE_REASON_MAX];
+    snprintf(why, sizeof(why), "%s", reason);
+    /* Without its marks a release would deliver again. */
+    bool yields = marks_yield(&q->marks, id, why, sizeof(why));
     struct journaled_message *m = journaled_find(&q->journaled, id);
-    if (m != NULL && journaled_quarantine(&q->journaled, m, reason) < 0) {
+    if (!yields || (m != NULL && journaled_quarantine(&q->journaled, m, why) < 0)) {
         recover_report_later(&q->recover, id);
         return;
     }
     if (m == NULL)
-        spool_quarantine(&q->spool, id, reason, loop_now_ms(q->loop));
+        spool_quarantine(&q->spool, id, why, loop_now_ms(q->loop));
     else
         (void)journaled_end(&q->journaled, m, RECORD_MOVED);
     /* A message that could not be moved must not be found again by every scan. */

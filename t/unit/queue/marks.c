@@ -482,6 +482,79 @@ test_at_once(void)
     kit_close(&injector);
 }
 
+/* --- Quarantine -------------------------------------------------------------------- */
+
+enum home { IN_TODO, IN_FILES, IN_JOURNAL };
+
+/* A message with two results, of which the disk has refused the second. */
+static struct id
+start_refused(enum home home)
+{
+    struct queue_settings settings = {.spool = "/spool",
+                                      .slices = 1,
+                                      .journal_size =
+                                          home == IN_JOURNAL ? 4 * 65536 : 0,
+                                      .journal_segment = 65536,
+                                      .journal_message_max = 8192};
+    sim_disk_reset();
+    if (kit_open_with(&kit, &settings) != 0)
+        abort();
+    struct envelope *e = queue_kit_accept(&kit, kit_envelope("s@x", four), TEXT("x"));
+    struct id id = e->id;
+    settle(e, 0);
+    if (home == IN_FILES)
+        sim_loop_advance(kit.loop, 200);
+    fail(e, 1);
+    refuse_next(ENOSPC);
+    queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 1000, 1);
+    loop_turn(kit.loop, 0);
+    return id;
+}
+
+/* The operator releases what was quarantined: nobody gets it again. */
+static void
+test_quarantined(enum home home)
+{
+    char note[QUEUE_NOTE_MAX];
+    struct id id = start_refused(home);
+    refuse_next(ENOSPC);
+    queue_quarantine(kit.queue, id, "for a test");
+    for (unsigned i = 0; i < 3 && queue_note(kit.queue, id, QUEUE_CORRUPT, note) != 0;
+         i++) {
+        sim_disk_fail_at(0, 0);
+        sim_loop_advance(kit.loop, 61 * 1000);
+        queue_quarantine(kit.queue, id, "for a test");
+    }
+    ok(strstr(note, "for a test") != NULL && strstr(note, "recipients") == NULL);
+    is_number(queue_release(kit.queue, id), 0, "released");
+    struct envelope *e = queue_load(kit.queue, id);
+    ok(e != NULL && e->delivery.done == 2 && e->recipients[0].done &&
+       e->recipients[1].done);
+    ok(e != NULL && e->delivery.failure_count == 1);
+    envelope_free(&e);
+    kit_close(&kit);
+}
+
+/* Nothing is there to be marked: the note tells the operator. */
+static void
+test_quarantined_without_place(void)
+{
+    char note[QUEUE_NOTE_MAX];
+    struct id id = start_refused(IN_FILES);
+    struct disk *disk;
+    char path[SPOOL_PATH_MAX];
+    refuse_next(0);
+    spool_path(SPOOL_REMOTE, id, path);
+    if (disk_open(&disk, "/spool", false) != 0 || disk_unlink(disk, path) != 0)
+        abort();
+    disk_close(&disk);
+    queue_quarantine(kit.queue, id, "for a test");
+    is_number(queue_note(kit.queue, id, QUEUE_CORRUPT, note), 0, "quarantined at once");
+    ok(strstr(note, "do not say so: recipients 1") != NULL);
+    sim_loop_advance(kit.loop, 30 * 1000);
+    kit_close(&kit);
+}
+
 /* --- Aliases ----------------------------------------------------------------------- */
 
 /* The lookup of an alias: its members instead of it. */
@@ -566,6 +639,9 @@ test_aliases(void)
 int
 main(void)
 {
+    for (enum home home = IN_TODO; home <= IN_JOURNAL; home++)
+        test_quarantined(home);
+    test_quarantined_without_place();
     test_aliases();
     test_delay();
     test_shared_syncs();
