@@ -125,22 +125,56 @@ close_done(struct event_spool *s)
 }
 
 static void
-done_written(void *context, int result)
+done_over(struct event_spool *s, int result)
 {
-    struct event_spool *s = context;
-    struct event_cursor *c = &s->cursor;
-    char from[EVENT_PATH_MAX], to[EVENT_PATH_MAX];
-    done_path(s, true, from);
-    done_path(s, false, to);
-    c->writing = false;
-    if (result == 0 && c->is_new)
-        result = disk_rename(s->settings.disk, from, to);
+    char path[EVENT_PATH_MAX];
+    done_path(s, false, path);
+    s->cursor.writing = false;
     if (result != 0)
         close_done(s);
     /* Also after a failure: a full disk would never get space again. */
     remove_taken(s);
-    note_done(s, to, result);
+    note_done(s, path, result);
     event_spool_tell_more(s);
+}
+
+static void
+name_written(void *context, int result)
+{
+    struct event_spool *s = context;
+    disk_close_file(s->settings.disk, s->cursor.directory);
+    done_over(s, result);
+}
+
+/* Else a power cut would bring back the `done` of an older process, and with it all events
+ * since: what is written in place has no name then. */
+static int
+sync_name(struct event_spool *s)
+{
+    struct event_cursor *c = &s->cursor;
+    c->directory = disk_open_directory(s->settings.disk, s->directory);
+    if (c->directory < 0)
+        return c->directory;
+    c->sync = (struct disk_sync){.done = name_written, .context = s};
+    int result = disk_sync_begin(s->settings.disk, c->directory, false, &c->sync);
+    if (result != DISK_SYNCING)
+        disk_close_file(s->settings.disk, c->directory);
+    return result;
+}
+
+static void
+done_written(void *context, int result)
+{
+    struct event_spool *s = context;
+    char from[EVENT_PATH_MAX], to[EVENT_PATH_MAX];
+    done_path(s, true, from);
+    done_path(s, false, to);
+    if (result == 0 && s->cursor.is_new)
+        result = disk_rename(s->settings.disk, from, to);
+    if (result == 0 && s->cursor.is_new)
+        result = sync_name(s);
+    if (result != DISK_SYNCING)
+        done_over(s, result);
 }
 
 /* The first time a new file, which takes the name of the old one when it is durable; then
@@ -222,7 +256,7 @@ event_cursor_close(struct event_spool *s)
 {
     if (s->cursor.owed && !s->cursor.writing)
         write_done(s);
-    if (s->cursor.writing)
+    while (s->cursor.writing) /* the file, then its name */
         disk_sync_wait(s->settings.disk);
     close_done(s);
     loop_timer_stop(s->settings.loop, &s->cursor.owing);

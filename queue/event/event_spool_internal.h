@@ -39,8 +39,9 @@ struct event_cursor {
     unsigned unread; /* times in a row that a file could not be read */
     int64_t said_ms; /* that `done` cannot be written; 0: it can */
     struct loop_timer again;
-    int file;    /* `done`; -1: it is made anew */
-    bool is_new; /* file has not its name yet */
+    int file;      /* `done`; -1: it is made anew */
+    bool is_new;   /* file has not its name yet */
+    int directory; /* while that becomes durable */
     struct disk_sync sync;
 };
 

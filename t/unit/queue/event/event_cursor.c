@@ -27,7 +27,8 @@ batch_is(struct kept *k, struct event_batch *batch, const char *first)
 {
     for (int i = 0; i < 10 && !event_spool_batch(k->spool, BATCH, batch); i++)
         kept_turn(k);
-    return batch->lines.length > 0 && memmem(batch->lines.at, batch->lines.length, first, strlen(first)) != NULL;
+    return batch->lines.length > 0 &&
+           memmem(batch->lines.at, batch->lines.length, first, strlen(first)) != NULL;
 }
 
 /* The end of a batch waits for the next one, which comes soon or not. */
@@ -45,7 +46,9 @@ test_owed(void)
     ok_named(size > 0 && size < 512, "`done` has its extent, in one sector");
     event_spool_taken(k.spool);
     kept_turn(&k);
-    ok_named(text_find_last(done_text(), '0') != TEXT_NONE && event_spool_offer(k.spool, BATCH) == EVENT_OFFER_NONE, "taken");
+    ok_named(text_find_last(done_text(), '0') != TEXT_NONE &&
+                 event_spool_offer(k.spool, BATCH) == EVENT_OFFER_NONE,
+             "taken");
     char before[100];
     snprintf(before, sizeof(before), "%.*s", (int)size, done_text().at);
     sim_loop_advance(k.loop, OWED_MS / 2);
@@ -53,7 +56,8 @@ test_owed(void)
     tell_some(&k, BATCH + 1, BATCH);
     uint64_t calls = sim_disk_calls();
     ok_named(batch_is(&k, &batch, "\"r11@a.example\""), "another comes");
-    ok_named(done_text().length == size && strncmp(done_text().at, before, size) != 0, "one write for both, in place");
+    ok_named(done_text().length == size && strncmp(done_text().at, before, size) != 0,
+             "one write for both, in place");
     ok_named(sim_disk_calls() - calls <= 9, "one write, and the batch read twice");
     sim_loop_advance(k.loop, 2 * OWED_MS);
     is_number((long)sim_disk_count("/spool/events"), 2, "no other file is made");
@@ -63,7 +67,8 @@ test_owed(void)
     kept_leave(&k, true);
     kept_begin(&k, 1 << 26);
     unsigned repeated = 0;
-    is_number(kept_take_all(&k, 21, BATCH, &repeated), 21, "a moment later it is durable");
+    is_number(kept_take_all(&k, 21, BATCH, &repeated), 21,
+              "a moment later it is durable");
     is_number(repeated, 0, "nothing comes again");
     kept_leave(&k, false);
 
@@ -77,8 +82,9 @@ test_owed(void)
         kept_leave(&k, killed);
         kept_begin(&k, 1 << 26);
         repeated = 0;
-        is_number(kept_take_all(&k, killed ? 1 : BATCH + 1, BATCH, &repeated), BATCH + 1,
-                  killed ? "killed then: all of it again" : "stopped then: nothing again");
+        is_number(
+            kept_take_all(&k, killed ? 1 : BATCH + 1, BATCH, &repeated), BATCH + 1,
+            killed ? "killed then: all of it again" : "stopped then: nothing again");
         is_number(repeated, 0, "once");
         kept_leave(&k, false);
     }
@@ -107,10 +113,12 @@ test_ahead(void)
     is_number((long)count, 1000, "every event is there");
     ok_named(sizes <= 14, "the file grew a few times");
     ok_named(last <= 2 * lines.length, "to less than twice its lines");
-    is_number(event_spool_figures(k.spool).pending_bytes, (int64_t)lines.length, "zeros do not wait for anybody");
+    is_number(event_spool_figures(k.spool).pending_bytes, (int64_t)lines.length,
+              "zeros do not wait for anybody");
     kept_leave(&k, true);
     kept_begin(&k, 1 << 26);
-    is_number(event_spool_figures(k.spool).pending_bytes, (int64_t)lines.length, "nor after a crash");
+    is_number(event_spool_figures(k.spool).pending_bytes, (int64_t)lines.length,
+              "nor after a crash");
     unsigned repeated = 0;
     is_number(kept_take_all(&k, 1, 100, &repeated), 1001, "all come, in order");
     kept_leave(&k, false);
@@ -134,7 +142,8 @@ test_unreadable_end(void)
             continue;
         sim_disk_fail_at(0, 0);
         int64_t pending = (int64_t)event_spool_figures(k.spool).pending_bytes;
-        ok_named(pending >= bytes || pending == 0 /* not even its name */, "all of it waits");
+        ok_named(pending >= bytes || pending == 0 /* not even its name */,
+                 "all of it waits");
         event_spool_close(&k.spool);
     }
     is_number(event_spool_open(&k.spool, &k.settings), 0, "open");
@@ -144,9 +153,58 @@ test_unreadable_end(void)
     kept_leave(&k, false);
 }
 
+static void
+sync_names(void)
+{
+    struct disk *disk;
+    if (disk_open(&disk, "/spool", false) != 0 ||
+        disk_sync_directory(disk, "events") != 0)
+        abort();
+    disk_close(&disk);
+}
+
+/* The name of a new `done` is durable as soon as a batch behind the first is. */
+static void
+test_name(void)
+{
+    struct kept k;
+    struct event_batch batch = {0};
+    unsigned repeated = 0;
+    buffer_init(&batch.lines, EVENT_BATCH_BYTES);
+    for (int before = 0; before < 2; before++) {
+        sim_disk_reset();
+        kept_begin(&k, 1 << 26);
+        tell_some(&k, 1, BATCH);
+        if (before) { /* there is a `done` of an older process, durably */
+            is_number(kept_take_all(&k, 1, BATCH, &repeated), BATCH + 1, "taken");
+            kept_leave(&k, false);
+            sync_names();
+            kept_begin(&k, 1 << 26);
+        }
+        tell_some(&k, BATCH + 1, 4 * BATCH);
+        for (unsigned n = before; n < 4; n++) {
+            char first[40];
+            snprintf(first, sizeof(first), "\"r%u@a.example\"", n * BATCH + 1);
+            ok_named(batch_is(&k, &batch, first), first);
+            event_spool_taken(k.spool);
+        }
+        sim_loop_advance(k.loop, 2 * OWED_MS);
+        kept_leave(&k, true);
+        sim_disk_power_cut();
+        kept_begin(&k, 1 << 26);
+        repeated = 0;
+        is_number(kept_take_all(&k, 4 * BATCH + 1, BATCH, &repeated), 5 * BATCH + 1,
+                  "the rest comes");
+        is_number(repeated, 0, "and nothing again");
+        kept_leave(&k, false);
+    }
+    buffer_free(&batch.lines);
+}
+
 int
 main(void)
 {
+    test_name();
     test_owed();
     test_ahead();
     test_unreadable_end();
