@@ -41,7 +41,7 @@ marks_bring_up_to_date(struct marks *m, struct envelope *e)
 }
 
 static bool
-is_missing(struct spool *s, enum spool_dir dir, struct id id)
+marks_file_is_missing(struct spool *s, enum spool_dir dir, struct id id)
 {
     char path[SPOOL_PATH_MAX];
     struct disk_info info;
@@ -60,6 +60,6 @@ marks_have_place(struct marks *m, struct envelope *e)
         return false;
     for (unsigned i = 0; i < e->count && e->storage.preprocessed; i++)
         has[e->recipients[i].mark.channel == CHANNEL_LOCAL] = true;
-    return !(has[0] && is_missing(m->spool, SPOOL_REMOTE, e->id)) &&
-           !(has[1] && is_missing(m->spool, SPOOL_LOCAL, e->id));
+    return !(has[0] && marks_file_is_missing(m->spool, SPOOL_REMOTE, e->id)) &&
+           !(has[1] && marks_file_is_missing(m->spool, SPOOL_LOCAL, e->id));
 }

@@ -149,7 +149,7 @@ name_written(void *context, int result)
 /* Else a power cut would bring back the `done` of an older process, and with it all events
  * since: what is written in place has no name then. */
 static int
-sync_name(struct event_spool *s)
+done_sync_name(struct event_spool *s)
 {
     struct event_cursor *c = &s->cursor;
     c->directory = disk_open_directory(s->settings.disk, s->directory);
@@ -172,7 +172,7 @@ done_written(void *context, int result)
     if (result == 0 && s->cursor.is_new)
         result = disk_rename(s->settings.disk, from, to);
     if (result == 0 && s->cursor.is_new)
-        result = sync_name(s);
+        result = done_sync_name(s);
     if (result != DISK_SYNCING)
         done_over(s, result);
 }
