@@ -1,6 +1,8 @@
 /* Counts the messages that are apart from the queue. */
 #include "queue/queue_apart.h"
 
+#include "queue/spool/spool_corrupt.h"
+
 #include <string.h>
 
 enum {

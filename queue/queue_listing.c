@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "queue/spool/marker.h"
+#include "queue/spool/spool_corrupt.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "queue/queue_operator.h"
 
 #include "queue/queue_internal.h"
+#include "queue/spool/spool_corrupt.h"
 
 #include <assert.h>
 #include <errno.h>

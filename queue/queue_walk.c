@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "queue/queue_internal.h"
 #include "queue/queue_listing.h"
+#include "queue/spool/spool_corrupt.h"
 
 #include <errno.h>
 #include <stdlib.h>

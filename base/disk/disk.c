@@ -417,6 +417,12 @@ disk_unlink(struct disk *disk, const char *path)
 }
 
 int
+disk_remove_directory(struct disk *disk, const char *path)
+{
+    return disk_answer(unlinkat(disk->directory, path, AT_REMOVEDIR));
+}
+
+int
 disk_inspect(struct disk *disk, const char *path, struct disk_info *info)
 {
     struct stat status;

@@ -126,7 +126,8 @@ int disk_open_directory(struct disk *disk, const char *path);
 /* -EEXIST if the name is taken. */
 int disk_link(struct disk *disk, const char *from, const char *to);
 int disk_rename(struct disk *disk, const char *from, const char *to);
-int disk_unlink(struct disk *disk, const char *path);
+int disk_unlink(struct disk *disk, const char *path); /* -EISDIR: it is a directory */
+int disk_remove_directory(struct disk *disk, const char *path); /* an empty one */
 int disk_inspect(struct disk *disk, const char *path, struct disk_info *info);
 /* For a path in the working directory; links are followed. */
 int disk_look(const char *path, struct disk_info *info);

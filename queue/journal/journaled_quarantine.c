@@ -2,6 +2,7 @@
 #include "queue/journal/journaled_internal.h"
 
 #include "base/memory.h"
+#include "queue/spool/spool_corrupt.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -15,12 +15,15 @@
 
 enum {
     PER_TURN = 500,           /* messages, so that service goes on, */
-    BYTES_PER_TURN = 1 << 20, /* and of their contents */
+    BYTES_PER_TURN = 1 << 20, /* and of their contents, */
+    SYNCS_PER_TURN = 8,       /* and syncs, each of which may take 10 ms */
     NAMES_PER_TURN = 5000,    /* beyond it the other directories wait */
     SCAN_MS = 25 * 60 * 1000, /* qmail's interval */
     AGAIN_MS = 60 * 1000,
-    MOVED_MS = 1000, /* a record of the journal is durable long before that */
-    PAUSE_MS = 100,  /* between scans, however often the trigger is pulled */
+    MOVED_MS = 1000,  /* a record of the journal is durable long before that */
+    PAUSE_MS = 100,   /* between scans, however often the trigger is pulled, */
+    IDLE_PER_MS = 20, /* and 1 ms for each 20 names that a scan found in vain, */
+    PAUSE_MAX_MS = 10 * 1000, /* up to this */
     TRIGGER_DRAIN = 4096
 };
 
@@ -213,8 +216,24 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
     return (row->dirs & MESS) == 0 || (row->dirs & (QUEUED | INFO)) == 0;
 }
 
+/* True: there is no message in todo/, and nothing else to do. What cannot be removed is
+ * not looked at again. */
+static bool
+is_junk_gone(struct recover *r, struct id id, unsigned *dirs)
+{
+    enum junk_fate fate = junk_remove_queued(r->spool, id);
+    if (fate == JUNK_NONE)
+        return false;
+    if (fate == JUNK_STUCK)
+        id_set_add(r->seen, id);
+    *dirs &= ~(unsigned)QUEUED;
+    /* The hourly sweep removes the content when it is old. */
+    return (*dirs & ~(unsigned)(MESS | INTD)) == 0;
+}
+
 /* The state that the files of id show:
  *   in a foreign journal      not our business before that is adopted
+ *   todo that is no message   removed (junk.h)
  *   in the journal            journaled; with S5 files: it was moving there
  *   END in the journal        ended, and its files were about to go
  *   todo or info, no mess     damage: mess is made first and removed last
@@ -245,6 +264,8 @@ recover_examine(struct recover *r, const struct recover_row *row, bool marked)
     }
     bool moved = journaled_find(r->journaled, id) != NULL;
     if (recover_journaled(r, row, &dirs))
+        return;
+    if ((dirs & QUEUED) != 0 && is_junk_gone(r, id, &dirs))
         return;
     if ((dirs & MESS) == 0 && (dirs & (QUEUED | INFO)) != 0) {
         r->damaged(r->damaged_context, id, "the content is missing");
@@ -305,8 +326,9 @@ recover_note_name(void *context, const char *name)
     r->seen_now++;
     if (!id_parse(text_from(name), &id))
         r->strange++;
-    else if (slices_have(l->slices, id) &&
-             (r->names_origin == START || !id_set_has(r->seen, id)))
+    else if (r->names_origin != START && id_set_has(r->seen, id))
+        r->idle++;
+    else if (slices_have(l->slices, id))
         id_list_note(&r->names, id, SPOOL_BIT(r->dir));
     return true;
 }
@@ -319,7 +341,7 @@ list_piece(struct recover *r, const struct slices *slices)
     struct listing l = {.recover = r, .slices = slices};
     int result = 0;
     if (r->listing == NULL) {
-        r->strange = 0;
+        r->strange = r->idle = 0;
         result = disk_listing_open(s->disk, spool_dir_name(r->dir), &r->listing);
     }
     if (result == 0)
@@ -330,7 +352,10 @@ list_piece(struct recover *r, const struct slices *slices)
     id_list_sort(&r->names);
     if (result < 0)
         return spool_trouble(s, result, NULL, "list a directory");
-    spool_log_strange(s, r->dir, r->strange);
+    if (r->dir == SPOOL_TODO)
+        junk_note_strange(s, r->strange);
+    else
+        spool_log_strange(s, r->dir, r->strange);
     return 0;
 }
 
@@ -519,6 +544,15 @@ make_list(struct recover *r)
 }
 
 static void
+tell_junk(void *context)
+{
+    struct recover *r = context;
+    int64_t wait_ms = junk_tell(r->spool, loop_now_ms(r->loop));
+    if (wait_ms > 0)
+        loop_timer_start(r->loop, &r->tell, wait_ms, tell_junk, r);
+}
+
+static void
 recover_work(void *context)
 {
     struct recover *r = context;
@@ -527,8 +561,10 @@ recover_work(void *context)
         take_later(r);
     bool good = make_list(r);
     uint64_t bytes_max = r->spool->bytes_read + BYTES_PER_TURN;
-    for (unsigned i = 0;
-         i < PER_TURN && r->spool->bytes_read < bytes_max && next_row(r, &row); i++)
+    uint64_t syncs_max = r->spool->syncs + SYNCS_PER_TURN;
+    for (unsigned i = 0; i < PER_TURN && r->spool->bytes_read < bytes_max &&
+                         r->spool->syncs < syncs_max && next_row(r, &row);
+         i++)
         recover_one(r, &row);
     due_times_drop(&r->due, r->spool);
     r->names_asked = r->names_next;
@@ -540,6 +576,8 @@ recover_work(void *context)
     bool more = good && !*r->blocked && (r->rescan || !r->listed || r->listing != NULL);
     if (has_rows(r) || more)
         loop_post(r->loop, &r->task, recover_work, r);
+    else if (!heap_has(&r->tell.node))
+        tell_junk(r);
 }
 
 void
@@ -594,6 +632,14 @@ recover_on_pause_over(void *context)
     watch_triggers(r, LOOP_READ);
 }
 
+/* Names that stay in todo/ must not be listed ten times a second. */
+static int64_t
+pause_after(const struct recover *r)
+{
+    int64_t wait_ms = PAUSE_MS + (int64_t)((r->idle + r->strange) / IDLE_PER_MS);
+    return wait_ms < PAUSE_MAX_MS ? wait_ms : PAUSE_MAX_MS;
+}
+
 /* The trigger is emptied before the scan, like qmail's re-open. A byte that comes later
  * means another scan; its link was there before it. */
 static void
@@ -605,7 +651,7 @@ on_trigger(void *context, int events)
     (void)events;
     (void)!disk_read(r->spool->disk, t->fifo, 0, bytes, sizeof(bytes));
     watch_triggers(r, 0);
-    loop_timer_start(r->loop, &r->pause, PAUSE_MS, recover_on_pause_over, r);
+    loop_timer_start(r->loop, &r->pause, pause_after(r), recover_on_pause_over, r);
     scan_soon(r);
 }
 
@@ -676,6 +722,7 @@ recover_stop(struct recover *r)
     loop_timer_stop(r->loop, &r->scan);
     loop_timer_stop(r->loop, &r->pause);
     loop_timer_stop(r->loop, &r->again);
+    loop_timer_stop(r->loop, &r->tell);
     loop_unpost(r->loop, &r->task);
     drop_names(r);
     free(r->rows);

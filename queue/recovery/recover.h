@@ -47,13 +47,14 @@ struct recover {
     bool names_marked;            /* those with markers, before all others */
     struct disk_listing *listing; /* of dir, which is large; NULL: dir is the next */
     size_t strange;               /* names in it that are no ids */
-    struct slices wanted;         /* listed, or to be listed */
-    bool listed;                  /* the whole spool, once for each slice */
-    enum spool_dir dir;           /* being listed; 0: from the first on */
-    size_t seen_now;              /* names in this turn */
-    bool rescan;                  /* list todo/ next */
+    size_t idle;          /* names of the last scan of todo/ that were no news */
+    struct slices wanted; /* listed, or to be listed */
+    bool listed;          /* the whole spool, once for each slice */
+    enum spool_dir dir;   /* being listed; 0: from the first on */
+    size_t seen_now;      /* names in this turn */
+    bool rescan;          /* list todo/ next */
     struct loop_task task;
-    struct loop_timer scan, pause, again;
+    struct loop_timer scan, pause, again, tell;
     struct id *later; /* the disk did not answer for these */
     size_t later_count;
     struct recover_trigger *triggers;

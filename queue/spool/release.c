@@ -2,6 +2,7 @@
 #include "queue/spool/release.h"
 
 #include "queue/spool/load.h"
+#include "queue/spool/spool_corrupt.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,16 +14,6 @@ static const enum spool_dir returning[] = {SPOOL_TODO,  SPOOL_INFO,   SPOOL_INTD
                                            SPOOL_LOCAL, SPOOL_REMOTE, SPOOL_BOUNCE,
                                            SPOOL_HOLD,  SPOOL_MESS};
 enum { RETURNING = sizeof(returning) / sizeof(returning[0]) };
-
-static void
-quarantined_path(struct id id, const char *suffix, char out[SPOOL_PATH_MAX])
-{
-    char name[ID_LENGTH + 1];
-    id_format(id, name);
-    int length = snprintf(out, SPOOL_PATH_MAX, "%s/%s.%s",
-                          spool_dir_name(SPOOL_CORRUPT), name, suffix);
-    assert(length > 0 && length < SPOOL_PATH_MAX);
-}
 
 /* Durable before the operator is notified: a crash must not hold it again. */
 int
@@ -45,7 +36,7 @@ quarantined_dirs(struct spool *s, struct id id, unsigned *found)
     for (size_t i = 0; i < RETURNING; i++) {
         char path[SPOOL_PATH_MAX];
         struct disk_info info;
-        quarantined_path(id, spool_dir_name(returning[i]), path);
+        spool_corrupt_path(id, spool_dir_name(returning[i]), path);
         int result = disk_inspect(s->disk, path, &info);
         if (result == 0)
             *found |= SPOOL_BIT(returning[i]);
@@ -60,7 +51,7 @@ release_move(struct spool *s, struct id id, enum spool_dir dir, bool back)
 {
     char home[SPOOL_PATH_MAX], quarantined[SPOOL_PATH_MAX];
     spool_path(dir, id, home);
-    quarantined_path(id, spool_dir_name(dir), quarantined);
+    spool_corrupt_path(id, spool_dir_name(dir), quarantined);
     int result = back ? disk_rename(s->disk, quarantined, home)
                       : disk_rename(s->disk, home, quarantined);
     if (result < 0)
@@ -131,7 +122,7 @@ static void
 drop_note(struct spool *s, struct id id)
 {
     char path[SPOOL_PATH_MAX];
-    quarantined_path(id, "note", path);
+    spool_corrupt_path(id, "note", path);
     int result = disk_unlink(s->disk, path);
     if (result < 0 && result != -ENOENT)
         (void)spool_trouble(s, result, &id, "remove a note");
@@ -188,7 +179,7 @@ release_note(struct spool *s, enum spool_dir dir, struct id id,
     if (dir == SPOOL_HOLD)
         spool_path(dir, id, path);
     else
-        quarantined_path(id, "note", path);
+        spool_corrupt_path(id, "note", path);
     int result = read_note(s, path, note);
     if (result == -ENOENT && dir == SPOOL_CORRUPT)
         return quarantined_dirs(s, id, &dirs);

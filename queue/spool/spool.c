@@ -38,10 +38,9 @@ static const struct {
 const char spool_lock[] = "lock/daemon";
 
 /* The files of a message, in the order of their removal. */
-static const enum spool_dir leaving[] = {SPOOL_TODO,  SPOOL_INFO,   SPOOL_INTD,
-                                         SPOOL_LOCAL, SPOOL_REMOTE, SPOOL_BOUNCE,
-                                         SPOOL_HOLD,  SPOOL_MESS};
-enum { LEAVING = sizeof(leaving) / sizeof(leaving[0]) };
+const enum spool_dir spool_leaving[SPOOL_LEAVING] = {
+    SPOOL_TODO,   SPOOL_INFO,   SPOOL_INTD, SPOOL_LOCAL,
+    SPOOL_REMOTE, SPOOL_BOUNCE, SPOOL_HOLD, SPOOL_MESS};
 
 const char *
 spool_dir_name(enum spool_dir dir)
@@ -79,22 +78,6 @@ spool_pull_trigger(struct spool *s, struct id id)
         spool_trigger_path(slices, id_slice(id, slices), path);
         (void)!disk_pull_fifo(s->disk, path);
     }
-}
-
-static void
-corrupt_path(struct id id, const char *suffix, char out[SPOOL_PATH_MAX])
-{
-    spool_path(SPOOL_CORRUPT, id, out);
-    size_t length = strlen(out);
-    snprintf(out + length, SPOOL_PATH_MAX - length, ".%s", suffix);
-}
-
-bool
-spool_corrupt_id(const char *name, struct id *id)
-{
-    struct text t = text_from(name);
-    return t.length > ID_LENGTH && t.at[ID_LENGTH] == '.' &&
-           id_parse(text_before(t, ID_LENGTH), id);
 }
 
 /* EIO and EROFS end acceptance until a restart. A failed sync cannot be repeated: the
@@ -312,6 +295,8 @@ spool_remove(struct spool *s, enum spool_dir dir, struct id id)
     int result = disk_unlink(s->disk, path);
     if (result == -ENOENT)
         return 0;
+    if (result == -EISDIR) /* another user's: counted, not logged for each */
+        return junk_remove(s, path) == JUNK_STUCK ? result : 0;
     if (result < 0)
         return spool_trouble(s, result, &id, "remove a file");
     s->unsynced[dir] = true;
@@ -335,11 +320,11 @@ spool_dirs_of(struct spool *s, struct id id, unsigned *found)
     char path[SPOOL_PATH_MAX];
     struct disk_info info;
     *found = 0;
-    for (size_t i = 0; i < LEAVING; i++) {
-        spool_path(leaving[i], id, path);
+    for (size_t i = 0; i < SPOOL_LEAVING; i++) {
+        spool_path(spool_leaving[i], id, path);
         int result = disk_inspect(s->disk, path, &info);
         if (result == 0)
-            *found |= SPOOL_BIT(leaving[i]);
+            *found |= SPOOL_BIT(spool_leaving[i]);
         else if (result != -ENOENT)
             return spool_trouble(s, result, &id, "look for a file");
     }
@@ -680,13 +665,13 @@ int
 spool_remove_in(struct spool *s, struct id id, unsigned places)
 {
     int result = 0;
-    for (size_t i = 0; i < LEAVING && result == 0; i++) {
-        if ((places & SPOOL_BIT(leaving[i])) == 0)
+    for (size_t i = 0; i < SPOOL_LEAVING && result == 0; i++) {
+        if ((places & SPOOL_BIT(spool_leaving[i])) == 0)
             continue;
-        result = spool_remove(s, leaving[i], id);
+        result = spool_remove(s, spool_leaving[i], id);
         /* Scrap may remain; but while todo or info exists the message must stay
          * whole. */
-        if (leaving[i] != SPOOL_TODO && leaving[i] != SPOOL_INFO)
+        if (spool_leaving[i] != SPOOL_TODO && spool_leaving[i] != SPOOL_INFO)
             result = 0;
     }
     if (result == 0 && (places & SPOOL_BIT(SPOOL_DEFRAG)) != 0)
@@ -700,100 +685,4 @@ int
 spool_remove_all(struct spool *s, struct id id)
 {
     return spool_remove_in(s, id, SPOOL_ANYWHERE);
-}
-
-static void
-write_note(struct spool *s, struct id id, const char *reason, int64_t now_ms)
-{
-    char path[SPOOL_PATH_MAX];
-    struct buffer note;
-    corrupt_path(id, "note", path);
-    buffer_init(&note, 1024);
-    bool fits = buffer_format(&note, "%" PRId64 " %.500s\n", now_ms / 1000, reason);
-    assert(fits);
-    int file = disk_create(s->disk, path, SPOOL_OWN_MODE);
-    if (file == -EEXIST)
-        file = disk_open_file(s->disk, path, true);
-    int result = file;
-    if (file >= 0) {
-        result = disk_write(s->disk, file, buffer_text(&note));
-        if (result == 0)
-            result = disk_sync(s->disk, file);
-        disk_close_file(s->disk, file);
-    }
-    if (result < 0)
-        (void)spool_trouble(s, result, &id, "write a note");
-    buffer_free(&note);
-}
-
-/* mess/ID moves first, todo/ID and info/ID last: a crash in between leaves a message
- * without content, which the next startup quarantines again. */
-void
-spool_quarantine(struct spool *s, struct id id, const char *reason, int64_t now_ms)
-{
-    char from[SPOOL_PATH_MAX], to[SPOOL_PATH_MAX], name[ID_LENGTH + 1];
-    id_format(id, name);
-    log_say(s->log, LOG_LEVEL_ERROR, "queue", name, "quarantined in corrupt/: %s",
-            reason);
-    write_note(s, id, reason, now_ms);
-    marker_drop(s, MARKER_AWAITING, id);
-    marker_drop(s, MARKER_RELEASED, id);
-    for (size_t i = LEAVING; i-- > 0;) {
-        spool_path(leaving[i], id, from);
-        corrupt_path(id, spool_dir_name(leaving[i]), to);
-        int result = disk_rename(s->disk, from, to);
-        if (result == 0)
-            s->unsynced[leaving[i]] = true;
-        else if (result != -ENOENT)
-            (void)spool_trouble(s, result, &id, "move a file to corrupt/");
-    }
-    int result = disk_sync_directory(s->disk, spool_dir_name(SPOOL_CORRUPT));
-    s->syncs++;
-    if (result < 0)
-        (void)spool_trouble(s, result, &id, "sync corrupt/");
-    s->quarantined++;
-}
-
-int
-spool_put_corrupt(struct spool *s, struct id id, enum spool_dir dir, struct text bytes)
-{
-    char path[SPOOL_PATH_MAX];
-    corrupt_path(id, spool_dir_name(dir), path);
-    int file = disk_create(s->disk, path, SPOOL_OWN_MODE), result = file;
-    if (file == -EEXIST) { /* left by an attempt that a crash cut off */
-        result = disk_unlink(s->disk, path);
-        if (result == 0)
-            result = file = disk_create(s->disk, path, SPOOL_OWN_MODE);
-    }
-    if (file >= 0) {
-        result = disk_write(s->disk, file, bytes);
-        if (result == 0)
-            result = disk_sync(s->disk, file);
-        s->syncs++;
-        disk_close_file(s->disk, file);
-    }
-    return result < 0 ? spool_trouble(s, result, &id, "keep a damaged message") : 0;
-}
-
-static bool
-erase_path(struct spool *s, struct id id, const char *path)
-{
-    int result = disk_unlink(s->disk, path);
-    if (result < 0 && result != -ENOENT)
-        (void)spool_trouble(s, result, &id, "remove a file");
-    return result == 0;
-}
-
-bool
-spool_erase_corrupt(struct spool *s, struct id id)
-{
-    char path[SPOOL_PATH_MAX];
-    bool found = false;
-    for (size_t i = 0; i < LEAVING; i++) {
-        corrupt_path(id, spool_dir_name(leaving[i]), path);
-        found |= erase_path(s, id, path);
-    }
-    corrupt_path(id, "note", path);
-    found |= erase_path(s, id, path);
-    return found;
 }

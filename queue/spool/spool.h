@@ -23,6 +23,7 @@
 #include "base/log/log.h"
 #include "queue/envelope.h"
 #include "queue/spool/guard.h"
+#include "queue/spool/junk.h"
 
 /* In the order in which startup lists them: mess last, so that a message that an
  * injector makes meanwhile is never seen without its mess. */
@@ -42,6 +43,9 @@ enum spool_dir {
     SPOOL_DIRS
 };
 #define SPOOL_BIT(dir) (1u << (unsigned)(dir))
+/* The directories of a message's files, in the order of their removal. */
+enum { SPOOL_LEAVING = 8 };
+extern const enum spool_dir spool_leaving[SPOOL_LEAVING];
 
 /* A content of this mode is a daemon's, and its envelope is a file: without one it was left
  * by a daemon that died, and no client has a 250 for it. Everything else is SPOOL_OWN_MODE:
@@ -79,6 +83,7 @@ struct spool {
     bool marker_failed;  /* see marker.h */
     char trouble[160];   /* why no mail is accepted; "" = healthy */
     struct guard guard;  /* the daemon: opened by queue.c */
+    struct junk junk;    /* of other users */
 };
 
 /* Opens the directory and makes missing ones; error names path and remedy. An injector
@@ -174,16 +179,5 @@ int spool_remove_in(struct spool *s, struct id id, unsigned places);
 /* Where the message may have files. In S5 that is known; a name that is not there costs as
  * much as a question. */
 unsigned spool_places_of(const struct envelope *e);
-/* Note and mess first, todo and info last: a crash in between leaves a message without
- * content, which is quarantined again. */
-void spool_quarantine(struct spool *s, struct id id, const char *reason,
-                      int64_t now_ms);
-/* corrupt/ID.DIRECTORY with this content, durable but for its name. 0 or -errno. */
-int spool_put_corrupt(struct spool *s, struct id id, enum spool_dir dir,
-                      struct text bytes);
-/* Removes the message's files from corrupt/. False: there were none. */
-bool spool_erase_corrupt(struct spool *s, struct id id);
-/* The id of a name in corrupt/: the part before the dot. */
-bool spool_corrupt_id(const char *name, struct id *id);
 
 #endif

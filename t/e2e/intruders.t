@@ -128,7 +128,7 @@ SKIP: {
         my $spool = "$home/spool";
         Petrel::spit("$home/secret", "top secret\n");
         chmod 0600, "$home/secret";
-        my $counter = 0;
+        my ($counter, $since) = (0, time);
         # As nobody; the sub gets a name that no message has.
         my $as_nobody = sub {
             my $what = shift;
@@ -156,22 +156,39 @@ SKIP: {
             'rubbish' => sub { $touch->(shift, join '', map { chr int rand 256 } 1 .. 5000) },
             'a socket' => sub { IO::Socket::UNIX->new(Local => shift, Listen => 1) or die },
         );
-        my @ids;
+        # What can never be a message goes; other damaged mail is kept.
+        my $is_junk = sub { shift =~ /^a (?:link|directory|FIFO|socket)/ };
+        my (@ids, @junk);
         for my $name (sort keys %odd) {
             my $make = $odd{$name};
-            push @ids, [$as_nobody->(sub { my $id = shift; $touch->("$spool/mess/$id", 'x'); $make->("$spool/todo/$id") }), "todo is $name"];
+            my $todo = $is_junk->($name) ? \@junk : \@ids;
+            push @$todo, [$as_nobody->(sub { my $id = shift; $touch->("$spool/mess/$id", 'x'); $make->("$spool/todo/$id") }), "todo is $name"];
             push @ids, [$as_nobody->(sub { my $id = shift; $make->("$spool/mess/$id"); $touch->("$spool/todo/$id", 'x') }), "mess is $name"];
-            push @ids, [$as_nobody->(sub { my $id = shift; $make->("$spool/todo/$id") }), "todo alone is $name"];
+            push @$todo, [$as_nobody->(sub { my $id = shift; $make->("$spool/todo/$id") }), "todo alone is $name"];
             $as_nobody->(sub { my $id = shift; $make->("$spool/$_/$id") for 'pid', 'intd' });
             $as_nobody->(sub { $make->("$spool/$_/odd\n\e[31m" . ++$counter) for 'pid', 'intd', 'todo', 'mess' });
         }
         for my $case (@ids) { ok $petrel->wait_log(qr/\Q$case->[0]\E: error: quarantined/), "local door of $who, $case->[1]: quarantined" }
+        for my $case (@junk) { ok Petrel::wait_for(sub { !lstat "$spool/todo/$case->[0]" }), "local door of $who, $case->[1]: removed" }
+        unlike $petrel->log, qr/$junk[0][0]|$junk[-1][0]/, "local door of $who: without a line for each";
         is Petrel::slurp("$home/secret"), "top secret\n", "local door of $who: the secret is still there";
         is +(stat "$home/secret")[3], 1, "local door of $who: with one name";
         my $lines = () = $petrel->log =~ /quarantined in corrupt/g;
         for (1 .. 5) { $as_nobody->(sub { }); sleep 0.15 }
         is scalar(() = $petrel->log =~ /quarantined in corrupt/g), $lines, "local door of $who: none is quarantined twice";
         is scalar(() = $petrel->log =~ /[^\n\x20-\x7e]/g), 0, "local door of $who: no control byte reaches the log";
+
+        # Thousands of empty files, a full directory, names that are none, and a trigger that is never left alone.
+        my $full = $as_nobody->(sub { my $id = shift; mkdir "$spool/todo/$id"; $touch->("$spool/todo/$id/x", 'x') });
+        my $flood = sub { my $from = shift; return sub { $touch->(sprintf("$spool/todo/01JD3ZK5R8-%08d", $_), ''), $touch->("$spool/todo/odd-$from$_", '') for $from .. $from + 499 } };
+        my $corrupt = () = glob "$spool/corrupt/*";
+        $as_nobody->($flood->(500 * $_)) for 1 .. 6;
+        ok Petrel::wait_for(sub { !(() = glob "$spool/todo/01JD3ZK5R8-*") }), "local door of $who: empty files are removed";
+        $as_nobody->(sub { }) for 1 .. 20;
+        is scalar(() = glob "$spool/corrupt/*"), $corrupt, "local door of $who: and leave nothing";
+        ok lstat "$spool/todo/$full", "local door of $who: a full directory stays";
+        unlike $petrel->log, qr/$full/, "local door of $who: and has no line";
+        cmp_ok scalar(() = $petrel->log =~ m{in todo/}g), '<=', 4 * (2 + (time - $since) / 60), "local door of $who: all are told once a minute";
 
         # The right way in still works, and what was taken cannot be changed any more.
         my $id = $as_nobody->(sub {

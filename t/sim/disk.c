@@ -45,21 +45,6 @@ full_path(const struct disk *disk, const char *path, char out[PATH_LIMIT])
         out[--length] = '\0';
 }
 
-/* 0 when something can be made there. */
-static int
-check_parent(const char *path)
-{
-    char parent[PATH_LIMIT];
-    const char *slash = strrchr(path, '/');
-    size_t length = slash != NULL ? (size_t)(slash - path) : 0;
-    if (length == 0)
-        return 0;
-    memcpy(parent, path, length);
-    parent[length] = '\0';
-    struct inode *inode = world_inode(parent);
-    return inode == NULL ? -ENOENT : inode->kind == DISK_DIRECTORY ? 0 : -ENOTDIR;
-}
-
 /* Nothing but when all went well. */
 static int
 changed(int result)
@@ -120,7 +105,7 @@ handle_of(int file)
 static int
 make_directory(const char *path, unsigned mode)
 {
-    int result = check_parent(path);
+    int result = world_check_parent(path);
     struct inode *inode = world_inode(path);
     if (inode != NULL)
         return inode->kind == DISK_DIRECTORY ? -EEXIST : -ENOTDIR;
@@ -224,7 +209,7 @@ disk_make_fifo(struct disk *disk, const char *path, unsigned mode)
     if (result == 0 && inode != NULL)
         return inode->kind == DISK_OTHER ? 0 : -EEXIST;
     if (result == 0)
-        result = check_parent(full);
+        result = world_check_parent(full);
     if (result < 0)
         return result;
     struct entry *e = world_entry(full);
@@ -358,7 +343,7 @@ disk_create(struct disk *disk, const char *path, unsigned mode)
     int result = world_gate();
     full_path(disk, path, full);
     if (result == 0)
-        result = check_parent(full);
+        result = world_check_parent(full);
     if (result == 0 && world_inode(full) != NULL)
         result = -EEXIST;
     if (result < 0)
@@ -602,7 +587,7 @@ disk_link(struct disk *disk, const char *from, const char *to)
     full_path(disk, to, target);
     struct inode *inode = world_inode(source);
     if (result == 0)
-        result = check_parent(target);
+        result = world_check_parent(target);
     if (result == 0 && inode == NULL)
         result = -ENOENT;
     if (result == 0 && world_inode(target) != NULL)
@@ -633,7 +618,7 @@ disk_rename(struct disk *disk, const char *from, const char *to)
     full_path(disk, to, target);
     struct inode *inode = world_inode(source);
     if (result == 0)
-        result = check_parent(target);
+        result = world_check_parent(target);
     if (result == 0 && inode == NULL)
         result = -ENOENT;
     if (result < 0)
@@ -650,8 +635,8 @@ disk_rename(struct disk *disk, const char *from, const char *to)
     return changed(0);
 }
 
-int
-disk_unlink(struct disk *disk, const char *path)
+static int
+remove_name(struct disk *disk, const char *path, bool directory)
 {
     char full[PATH_LIMIT];
     int result = world_gate();
@@ -659,13 +644,27 @@ disk_unlink(struct disk *disk, const char *path)
     struct inode *inode = world_inode(full);
     if (result == 0 && inode == NULL)
         result = -ENOENT;
-    if (result == 0 && inode->kind == DISK_DIRECTORY)
-        result = -EISDIR;
+    if (result == 0 && (inode->kind == DISK_DIRECTORY) != directory)
+        result = directory ? -ENOTDIR : -EISDIR;
+    if (result == 0 && directory && world_has_names_in(full))
+        result = -ENOTEMPTY;
     if (result < 0)
         return result;
     world_see(world_entry(full), NULL, world_group());
     inode->changed_ms = world()->now_ms;
     return changed(0);
+}
+
+int
+disk_unlink(struct disk *disk, const char *path)
+{
+    return remove_name(disk, path, false);
+}
+
+int
+disk_remove_directory(struct disk *disk, const char *path)
+{
+    return remove_name(disk, path, true);
 }
 
 int
@@ -706,7 +705,7 @@ disk_lock(struct disk *disk, const char *path, unsigned first, unsigned count)
     assert(count > 0);
     full_path(disk, path, full);
     if (result == 0)
-        result = check_parent(full);
+        result = world_check_parent(full);
     if (result < 0)
         return result;
     struct entry *e = world_entry(full);
@@ -732,7 +731,7 @@ disk_map(struct disk *disk, const char *path, size_t size)
     int result = world_gate();
     full_path(disk, path, full);
     if (result == 0)
-        result = check_parent(full);
+        result = world_check_parent(full);
     if (result < 0)
         return NULL;
     struct entry *e = world_entry(full);

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -371,6 +372,26 @@ bool
 world_is_in(const struct entry *e, const char *directory, size_t length)
 {
     return e->parent_length == length && memcmp(e->path, directory, length) == 0;
+}
+
+bool
+world_has_names_in(const char *directory)
+{
+    struct entry *e = current->entries;
+    while (e != NULL && (e->seen == NULL || !world_is_in(e, directory, strlen(directory))))
+        e = e->hh.next;
+    return e != NULL;
+}
+
+int
+world_check_parent(const char *path)
+{
+    char parent[PATH_LIMIT];
+    snprintf(parent, sizeof(parent), "%s", path);
+    parent[strrchr(path, '/') != NULL ? strrchr(path, '/') - path : 0] = '\0';
+    struct inode *in = world_inode(parent);
+    bool good = parent[0] == '\0' || (in != NULL && in->kind == DISK_DIRECTORY);
+    return good ? 0 : in == NULL ? -ENOENT : -ENOTDIR;
 }
 
 uint64_t

@@ -95,6 +95,9 @@ uint64_t world_group(void);
 void world_see(struct entry *e, struct inode *inode, uint64_t group);
 struct inode *world_inode_new(enum disk_kind kind, unsigned mode);
 struct inode *world_inode_copy(struct world *into, const struct inode *inode);
+bool world_has_names_in(const char *directory);
+/* 0 when something can be made there. */
+int world_check_parent(const char *path);
 bool world_is_in(const struct entry *e, const char *directory, size_t length);
 
 void world_write(struct inode *inode, size_t offset, struct text t);

@@ -52,7 +52,8 @@ test_quarantine_in_vain(bool with_content)
         is_number(queue_has_daemon(injector.queue), true, "the trigger is pulled");
     }
     wait_ms(&k, 150);
-    is_number(count_logged(&k, "quarantined in corrupt/"), 1, "quarantined once");
+    is_number(count_logged(&k, "cannot be quarantined"), 1, "what cannot be moved is told once");
+    is_number(count_logged(&k, "quarantined in corrupt/"), 0, "and not said to be moved");
     is_number(k.found_count, with_content, "and not found again");
     if (rmdir(other) != 0)
         abort();

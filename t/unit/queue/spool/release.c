@@ -6,6 +6,7 @@
 #include "base/crc.h"
 #include "base/log/log_internal.h"
 #include "queue/spool/load.h"
+#include "queue/spool/spool_corrupt.h"
 #include "t/sim/sim_disk.h"
 #include "t/support/tap.h"
 
