@@ -39,8 +39,9 @@ check_places(struct text t)
     for (size_t i = 0; good && i < places.count; i++) {
         const struct http_place *p = &places.list[i];
         must(p->mode <= 0777 && p->uid_count <= HTTP_UIDS_MAX);
+        /* A passed socket's address is known, and judged, when it is opened. */
         must(p->access == HTTP_MAY_NOTHING || p->address.family == NET_UNIX ||
-             net_address_is_loopback(&p->address));
+             p->address.family == NET_PASSED || net_address_is_loopback(&p->address));
     }
     (void)!http_names_check(t, &errors);
     buffer_free(&errors);
