@@ -167,9 +167,12 @@ static void
 close_sets(struct defragmenter *c)
 {
     struct set_closed closed;
-    while (sets_next_closed(c->sets, &closed))
+    while (sets_next_closed(c->sets, &closed)) {
+        closed_file_note(&c->closed, &closed, loop_now_ms(c->loop));
         if (c->claims)
             claims_close(c->claims, closed.key, closed.memory_ms);
+    }
+    closed_file_flush(&c->closed, c->sets);
 }
 
 /* In the order of their numbers, 1 ms apart: the manager then loads them in that
@@ -343,6 +346,8 @@ channel_new(struct loop *loop, struct event_hub *events, struct manager *manager
     make_examine_setup(c);
     c->sets = sets_new(&settings->limits);
     c->started_ms = loop_now_ms(loop);
+    c->retention = manager_retention_mark(manager);
+    closed_file_start(&c->closed, manager, c->log, c->sets, c->started_ms);
     fragment_redirect_init(c);
     if (settings->registry) {
         struct claims_setup setup = {.loop = loop,
@@ -367,10 +372,10 @@ channel_new(struct loop *loop, struct event_hub *events, struct manager *manager
     return c;
 }
 
-/* Offers every waiting fragment again, which then passes. No route asks for reassembly
- * any more. */
+/* Offers every waiting fragment again. It passes if no route asks for reassembly any more;
+ * otherwise its time may be another one. */
 static void
-let_all_go(struct defragmenter *c)
+channel_offer_all(struct defragmenter *c)
 {
     struct held *h, *next;
     HASH_ITER (hh, c->held, h, next)
@@ -386,8 +391,10 @@ channel_reload(struct defragmenter *c, const struct channel_settings *settings)
     c->settings = *settings;
     c->examine.parts_max = settings->limits.parts;
     sets_limit(c->sets, &settings->limits);
-    if (!manager_defragments(c->manager))
-        let_all_go(c);
+    uint64_t retention = manager_retention_mark(c->manager);
+    if (retention != c->retention || !manager_defragments(c->manager))
+        channel_offer_all(c);
+    c->retention = retention;
 }
 
 void
@@ -413,6 +420,7 @@ channel_free(struct defragmenter **channel)
     completion_stop(c);
     HASH_ITER (hh, c->held, h, next)
         channel_forget(c, h);
+    closed_file_end(&c->closed);
     sets_free(&c->sets);
     claims_free(&c->claims);
     heap_free(&c->redirects);

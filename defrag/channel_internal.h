@@ -28,6 +28,7 @@
 #include "queue/event/event.h"
 #include "base/loop/loop.h"
 #include "defrag/channel.h"
+#include "defrag/closed_file.h"
 #include "defrag/reassembly/examine.h"
 #include "defrag/registry/claims.h"
 #include "defrag/reassembly/reassembled.h"
@@ -104,6 +105,7 @@ struct defragmenter {
     struct examine_setup examine;
     struct manager_defragment plug;
     struct sets *sets;
+    struct closed_file closed;
     struct claims *claims; /* NULL: no other hosts */
     struct heap redirects; /* SENT, by timer */
     char mark[SET_MARK_SIZE];
@@ -124,6 +126,7 @@ struct defragmenter {
     struct loop_timer wake, again;
     int64_t started_ms, release_ms; /* release_ms: of the next release, monotonic */
     uint64_t adoptions;             /* queue_adoptions() that have been handled */
+    uint64_t retention;             /* manager_retention_mark() of the routes */
     bool has_adopted; /* offers may be reassembled messages with parts left */
     struct manager_fragments figures; /* since startup */
 };
@@ -189,6 +192,9 @@ bool fragment_redirect_starts(struct defragmenter *c, struct held *h, int64_t un
 /* The answer to an offer of a fragment that is SENT. */
 enum manager_offered fragment_redirect_goes_on(struct defragmenter *c, struct held *h,
                                                struct manager_offer *o);
+/* h is SENT: it goes on as it is then, at the latest. */
+void fragment_redirect_shorten(struct defragmenter *c, struct held *h,
+                               int64_t until_ms);
 /* Undoes SENT, if it is. */
 void fragment_redirect_ends(struct defragmenter *c, struct held *h);
 /* manager_defragment's. */

@@ -431,6 +431,24 @@ channel_offer_let_go(struct defragmenter *c, struct held *h, struct manager_offe
     return MANAGER_AWAIT_ALL;
 }
 
+/* After a reload its route may let it wait for a shorter time than when it came. A longer
+ * time is for those that come. The moment of an overdue set counts here, too. */
+static void
+channel_offer_shorten(struct defragmenter *c, struct held *h,
+                      const struct manager_offer *o)
+{
+    int64_t until = o->envelope->birth_ms + o->retention_ms;
+    int64_t soonest = loop_now_ms(c->loop) + CHANNEL_OVERDUE_MS;
+    until = until > soonest ? until : soonest;
+    if (h->examining && until < h->examining->until_ms)
+        h->examining->until_ms = until;
+    if (h->state == HELD_SENT)
+        fragment_redirect_shorten(c, h, until);
+    else
+        sets_shorten(c->sets, h->id, until);
+    channel_stir(c);
+}
+
 static enum manager_offered
 offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
 {
@@ -444,6 +462,8 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
         return channel_offer_tell(c, h, o);
     if (h->state == HELD_LEAVING)
         return channel_offer_leave(c, h, o);
+    if (o->count > 0)
+        channel_offer_shorten(c, h, o);
     if (h->state == HELD_SENT)
         return fragment_redirect_goes_on(c, h, o);
     if (o->count == 0 || o->envelope->delivery.released)

@@ -83,6 +83,17 @@ fragment_redirect_starts(struct defragmenter *c, struct held *h, int64_t until_m
     return host != NULL;
 }
 
+void
+fragment_redirect_shorten(struct defragmenter *c, struct held *h, int64_t until_ms)
+{
+    assert(h->state == HELD_SENT);
+    if (until_ms >= h->timer.due_ms)
+        return;
+    heap_remove(&c->redirects, &h->timer.node);
+    h->timer.due_ms = until_ms;
+    heap_add(&c->redirects, &h->timer.node);
+}
+
 /* --- Underway --------------------------------------------------------------------- */
 
 enum manager_offered

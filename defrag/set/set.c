@@ -96,6 +96,7 @@ set_note_closed(struct sets *s, const struct set *set, int64_t memory_ms)
     struct closure *closure = memory_new(sizeof(*closure));
     memcpy(closure->view.key, set->key, SET_KEY_SIZE);
     closure->view.memory_ms = memory_ms;
+    closure->view.reason = set->reason;
     /* Their order does not matter, and LL_APPEND would walk the list. */
     LL_PREPEND(s->closures, closure);
 }
@@ -112,9 +113,24 @@ remembers_too_much(const struct sets *s)
 
 /* A closed set is remembered for a while; beyond the limit the oldest are forgotten. */
 static void
-set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
+set_remember(struct sets *s, struct set *set, int64_t ended_ms)
 {
+    set->timer.due_ms = ended_ms + set->memory_ms;
+    heap_add(&s->timers, &set->timer.node);
+    DL_APPEND(s->closed, set);
+    s->closed_count++;
+    set->closed_bytes = set_compact(set);
+    s->closed_bytes += set->closed_bytes;
+    while (remembers_too_much(s))
+        set_free(s, s->closed);
+}
+
+static void
+set_close(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms)
+{
+    enum set_state state = reason == SET_REASSEMBLED ? SET_DONE : SET_GIVEN_UP;
     assert(set->state == SET_OPEN && set->parts == NULL && set->reassemblies == 0);
+    set->reason = reason;
     DL_DELETE(s->open, set);
     s->open_count--;
     /* Quotas count open sets: a closed one takes no place of its sender. */
@@ -127,14 +143,7 @@ set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
     if (state == SET_GIVEN_UP)
         set_forget_numbers(set);
     set_note_closed(s, set, set->memory_ms);
-    set->timer.due_ms = now_ms + set->memory_ms;
-    heap_add(&s->timers, &set->timer.node);
-    DL_APPEND(s->closed, set);
-    s->closed_count++;
-    set->closed_bytes = set_compact(set);
-    s->closed_bytes += set->closed_bytes;
-    while (remembers_too_much(s))
-        set_free(s, s->closed);
+    set_remember(s, set, now_ms);
 }
 
 static int
@@ -148,13 +157,13 @@ by_number(const struct part *a, const struct part *b)
 static void
 set_give_up(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms)
 {
-    enum set_state state = set->parts == NULL ? SET_DONE : SET_GIVEN_UP;
+    enum set_reason why = set->parts == NULL ? SET_REASSEMBLED : reason;
     assert(set->state == SET_OPEN && set->reassemblies == 0);
     /* cppcheck-suppress nullPointer */
     DL_SORT2(set->parts, by_number, set_prev, set_next);
     while (set->parts != NULL)
         set_release(s, set->parts, reason);
-    set_close(s, set, state, now_ms);
+    set_close(s, set, why, now_ms);
 }
 
 /* Now, or when its reassemblies under way have ended. */
@@ -269,7 +278,8 @@ pass(struct set_answer *answer, enum set_reason reason)
 }
 
 /* Adds to a closed set. A fragment of other content, or for a recipient not served, is
- * not a repetition: it passes, since no second set could become complete. */
+ * not a repetition: it passes, since no second set could become complete. A set of an
+ * earlier run has no digests: nothing repeats it. */
 static void
 come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
 {
@@ -279,7 +289,7 @@ come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
         set_note_served(set, f, answer) == f->count)
         answer->verdict = SET_ABSORBS;
     else
-        pass(answer, set->state == SET_DONE ? SET_REASSEMBLED : SET_TIMEOUT);
+        pass(answer, set->reason);
 }
 
 /* A set ends with the earliest time of its fragments. These do not always come in the
@@ -295,6 +305,15 @@ set_hurry(struct sets *s, struct set *set, int64_t until_ms)
     set->timer.due_ms = until_ms;
     if (runs)
         heap_add(&s->timers, &set->timer.node);
+}
+
+void
+sets_shorten(struct sets *s, struct id id, int64_t until_ms)
+{
+    struct part *p;
+    HASH_FIND(hh, s->by_id, &id, sizeof(id), p);
+    if (p != NULL)
+        set_hurry(s, p->set, until_ms);
 }
 
 static void
@@ -375,6 +394,43 @@ sets_next_closed(struct sets *s, struct set_closed *closed)
     return found;
 }
 
+void
+sets_recall(struct sets *s, const struct set_closed *closed, int64_t ended_ms)
+{
+    struct set *set;
+    HASH_FIND(hh, s->by_key, closed->key, SET_KEY_SIZE, set);
+    if (set != NULL && set->state != SET_OPEN)
+        set_free(s, set);
+    else if (set != NULL)
+        return;
+    set = memory_new(sizeof(*set));
+    memcpy(set->key, closed->key, SET_KEY_SIZE);
+    set->reason = closed->reason;
+    set->state = closed->reason == SET_REASSEMBLED ? SET_DONE : SET_GIVEN_UP;
+    set->memory_ms = closed->memory_ms;
+    HASH_ADD(hh, s->by_key, key, SET_KEY_SIZE, set);
+    set_remember(s, set, ended_ms);
+}
+
+void
+sets_each_closed(const struct sets *s, size_t most,
+                 void (*each)(void *context, const struct set_closed *closed,
+                              int64_t ended_ms),
+                 void *context)
+{
+    struct set *set;
+    size_t skipped = s->closed_count > most ? s->closed_count - most : 0;
+    DL_FOREACH (s->closed, set) {
+        if (skipped > 0) {
+            skipped--;
+            continue;
+        }
+        struct set_closed closed = {.memory_ms = set->memory_ms, .reason = set->reason};
+        memcpy(closed.key, set->key, SET_KEY_SIZE);
+        each(context, &closed, set->timer.due_ms - set->memory_ms);
+    }
+}
+
 const struct set_reassembly *
 sets_next_reassembly(struct sets *s)
 {
@@ -393,7 +449,7 @@ set_settle(struct sets *s, struct set *set, int64_t now_ms)
     if (set->reassemblies > 0)
         return;
     if (set->parts == NULL)
-        set_close(s, set, SET_DONE, now_ms);
+        set_close(s, set, SET_REASSEMBLED, now_ms);
     else if (set->is_doomed)
         set_give_up(s, set, set->doom, now_ms);
 }

@@ -100,14 +100,27 @@ struct set_released {
 bool sets_next_released(struct sets *sets, struct set_released *released)
     __attribute__((warn_unused_result));
 
-/* The next set of this host that has ended, and the time for which it is remembered.
- * False: none. */
+/* The next set of this host that has ended, why, and the time for which it is
+ * remembered; 0: it is not. False: none. */
 struct set_closed {
     unsigned char key[SET_KEY_SIZE];
     int64_t memory_ms;
+    enum set_reason reason;
 };
 bool sets_next_closed(struct sets *sets, struct set_closed *closed)
     __attribute__((warn_unused_result));
+
+/* --- Ended sets, over a restart --------------------------------------------------- */
+
+/* Remembers a set that an earlier run has ended, at that time: its fragments pass, also
+ * repetitions. Before the first sets_add(), oldest first; the same key may come again, and
+ * the last one counts. */
+void sets_recall(struct sets *sets, const struct set_closed *closed, int64_t ended_ms);
+/* Calls each() for the newest `most` of the sets that are remembered, oldest first. */
+void sets_each_closed(const struct sets *sets, size_t most,
+                      void (*each)(void *context, const struct set_closed *closed,
+                                   int64_t ended_ms),
+                      void *context);
 
 /* A complete set of fragments. Everything in it lives until sets_reassembled() or
  * sets_failed(). */
@@ -141,6 +154,8 @@ int64_t sets_wake_ms(const struct sets *sets);
 /* Gives up sets that are due. Its work is bounded: while sets_wake_ms() is not later
  * than now_ms it is to be called again, when the releases have been taken. */
 void sets_tick(struct sets *sets, int64_t now_ms);
+/* The set of the message, if it is open, ends then at the latest. */
+void sets_shorten(struct sets *sets, struct id id, int64_t until_ms);
 /* Takes the message out of its set: an operator has removed it, or it is to be delivered
  * now. A set without a reassembly ends with its last message. False: it was in no set,
  * or is being reassembled. */

@@ -70,6 +70,7 @@ struct set {
     unsigned reassemblies; /* under way: it is not given up meanwhile... */
     bool is_doomed;        /* ...but then */
     enum set_reason doom;
+    enum set_reason reason; /* closed: why */
     struct heap_due timer;
     struct set *prev, *next; /* open, or closed: oldest first */
 };

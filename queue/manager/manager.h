@@ -228,6 +228,14 @@ void manager_take_over(struct manager *manager, struct envelope **e, const char 
 enum { MANAGER_HINT_MAX = 64 };
 void manager_hint_path(const struct manager *manager, const char *name,
                        char out[MANAGER_HINT_MAX]);
+/* That file, whole, as spool_read_path() does; written anew; or its end. Never synced. 0 or
+ * -errno; append: -ENOENT without a file, which it does not make. */
+int manager_hint_read(const struct manager *manager, const char *name,
+                      struct buffer *out);
+int manager_hint_write(const struct manager *manager, const char *name,
+                       struct text text);
+int manager_hint_append(const struct manager *manager, const char *name,
+                        struct text text);
 
 /* --- For the reassembly of fragments ---------------------------------------------- */
 
@@ -306,6 +314,8 @@ void manager_set_defragment(struct manager *manager,
                             const struct manager_defragment *channel);
 /* Whether any route asks for reassembly. */
 bool manager_defragments(const struct manager *manager);
+/* Another number after a change of the time for which routes let fragments wait. */
+uint64_t manager_retention_mark(const struct manager *manager);
 /* Makes a message that waits for other fragments due now. False: it is not to be
  * delivered: it is gone, or held by the operator. */
 bool manager_resume(struct manager *manager, struct id id);

@@ -248,6 +248,23 @@ manager_defragments(const struct manager *m)
     return route_defragments(m->routes);
 }
 
+static void
+note_retention(void *context, const struct target *target)
+{
+    uint64_t *mark = context;
+    if (target->defragment)
+        *mark = *mark * 31 + (uint64_t)target->notices_ms;
+}
+
+uint64_t
+manager_retention_mark(const struct manager *m)
+{
+    uint64_t mark = 0;
+    if (m->routes != NULL)
+        route_each_target(m->routes, note_retention, &mark);
+    return mark;
+}
+
 bool
 manager_fragments(struct manager *m, struct manager_fragments *out)
 {

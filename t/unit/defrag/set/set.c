@@ -329,7 +329,7 @@ is_conflict(uint32_t number, uint32_t total, char body, const char *name)
     is_released(&w, 2, SET_CONFLICT, "all goes on as it is");
     is_counted(&w, 0, 1, 0);
     add(&w, 1, 3, "a");
-    ok_named(passed(&w, SET_TIMEOUT), "what comes later, too");
+    ok_named(passed(&w, SET_CONFLICT), "what comes later, too, with the reason");
     sets_tick(w.sets, NOW + MEMORY_MS);
     add(&w, 1, 3, "a");
     ok_named(held(&w), "until it is forgotten");
