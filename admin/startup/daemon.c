@@ -172,7 +172,8 @@ on_reload(void *context)
     struct daemon *d = context;
     notify_reloaded(&d->notify);
     struct tls_client *anchors;
-    struct configuration *fresh = reload_end(&d->reload, d->sandbox, &anchors);
+    struct configuration *fresh =
+        reload_end(&d->reload, d->configuration->settings, d->sandbox, &anchors);
     if (fresh == NULL) {
         http_wiring_reload(&d->http, NULL);
         control_wiring_reloaded(&d->wiring, reload_errors(&d->reload), "");

@@ -2,6 +2,7 @@
 #include "admin/startup/reload.h"
 
 #include "admin/control/listing.h"
+#include "admin/startup/reload_emptied.h"
 #include "smtp/client/trust_anchors.h"
 
 #include <errno.h>
@@ -57,8 +58,22 @@ refuse_each(struct reload *r, struct text lines)
     return denied;
 }
 
+/* Frees *fresh if its files have been emptied. */
+static void
+refuse_emptied(struct reload *r, const struct settings *running,
+               struct configuration **fresh)
+{
+    char why[RELOAD_EMPTIED_MAX];
+    if (*fresh == NULL || running == NULL ||
+        !reload_is_emptied(running, (*fresh)->settings, why))
+        return;
+    reload_refuse(r, "%s", why);
+    configuration_free(fresh);
+}
+
 struct configuration *
-reload_end(struct reload *r, const struct sandbox *sandbox, struct tls_client **anchors)
+reload_end(struct reload *r, const struct settings *running,
+           const struct sandbox *sandbox, struct tls_client **anchors)
 {
     char place[TRUST_ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have errors";
     struct buffer errors;
@@ -67,6 +82,7 @@ reload_end(struct reload *r, const struct sandbox *sandbox, struct tls_client **
     r->fresh = NULL;
     bool denied = errors.length > 0 && refuse_each(r, buffer_text(&errors));
     buffer_free(&errors);
+    refuse_emptied(r, running, &fresh);
     *anchors = fresh ? configuration_anchors(fresh, place, error, ERROR_MAX) : NULL;
     if (*anchors != NULL) {
         trust_anchors_say(place, r->log);

@@ -25,8 +25,10 @@ struct reload { /* zeroed before its first use */
  * comes within this call. */
 void reload_begin(struct reload *r, const struct options_sources *sources);
 /* The new settings and the certificates that next hops are verified by, if all can be
- * used; the caller frees both. NULL: they cannot, which the log says. */
-struct configuration *reload_end(struct reload *r, const struct sandbox *sandbox,
+ * used; the caller frees both. NULL: they cannot, which the log says. running: those in
+ * use; a file that has been emptied since is refused (reload_emptied.h); NULL: none. */
+struct configuration *reload_end(struct reload *r, const struct settings *running,
+                                 const struct sandbox *sandbox,
                                  struct tls_client **anchors);
 /* The lines that the log got of the last reload_end(), borrowed; NULL: it was good. */
 const json_t *reload_errors(const struct reload *r);

@@ -205,6 +205,12 @@ sub refused {
         ok Petrel::wait_for(sub { substr($petrel->log, $size) =~ /reload refused/ }), "a broken file: $mistake" or diag $petrel->log;
         like substr($petrel->log, $size), $pattern, 'the mistake is told';
     }
+    for my $empty ('', "# being written\n") {
+        my $size = length $petrel->log;
+        Petrel::spit($petrel->conf, $empty);
+        kill 'HUP', $petrel->{pid};
+        ok Petrel::wait_for(sub { substr($petrel->log, $size) =~ /has no setting now.*reload refused/s }), 'a file without settings' or diag $petrel->log;
+    }
     my $count = $new->count('messages');
     like $before->send(%mail, to => 'c@there.test'), qr/^250 /, 'the daemon goes on';
     ok $new->wait_for('c@there.test'), 'with the settings that it had';

@@ -21,6 +21,7 @@ struct world {
     struct reload reload;
     int ended;
     size_t keys, names;
+    struct configuration *running; /* NULL: none */
 };
 
 static void
@@ -28,7 +29,8 @@ on_done(void *context)
 {
     struct world *w = context;
     struct tls_client *anchors;
-    struct configuration *fresh = reload_end(&w->reload, w->sandbox, &anchors);
+    struct configuration *fresh = reload_end(&w->reload, w->running ? w->running->settings : NULL,
+                                            w->sandbox, &anchors);
     tls_client_free(&anchors);
     w->ended++;
     w->keys = fresh != NULL && fresh->dkim_keys != NULL ? fresh->dkim_keys->count : 0;
@@ -173,6 +175,69 @@ test_aliases(const char *dir)
     (void)unlink(path);
 }
 
+/* A writer has truncated the file, and has not yet written the first line; or it has
+ * removed it. */
+static void
+is_refused(struct world *w, const struct options_sources *sources, const char *said, const char *name)
+{
+    int ended = w->ended;
+    reload_begin(&w->reload, sources);
+    (void)turns(w, ended + 1);
+    const json_t *errors = reload_errors(&w->reload);
+    const char *first = json_string_value(json_array_get(errors, 0));
+    ok_named(first != NULL && (said == NULL || strstr(first, said) != NULL), name);
+}
+
+static void
+is_taken(struct world *w, const struct options_sources *sources, const char *name)
+{
+    int ended = w->ended;
+    reload_begin(&w->reload, sources);
+    (void)turns(w, ended + 1);
+    ok_named(reload_errors(&w->reload) == NULL && w->ended == ended + 1, name);
+}
+
+static void
+test_emptied(const char *dir)
+{
+    struct world w;
+    struct buffer errors;
+    char path[400], routes[400], value[500], host[] = "hostname=a.test";
+    char *overrides[] = {host, NULL};
+    struct options_sources sources = {.file = path, .overrides = overrides};
+    snprintf(path, sizeof(path), "%s/petrel.conf", dir);
+    snprintf(routes, sizeof(routes), "%s/routes", dir);
+    snprintf(value, sizeof(value), "recipient_limit = 9\nroutes_file = %s\n", routes);
+    write_file(path, text_from(value));
+    write_file(routes, TEXT("* smtp://127.0.0.1\n"));
+    world_begin(&w);
+    buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
+    w.running = configuration_read(&sources, &errors);
+    must(w.running != NULL);
+    is_taken(&w, &sources, "the same settings");
+    write_file(path, TEXT(""));
+    is_refused(&w, &sources, "petrel.conf: has no setting now, and 2 are in use", "an empty file");
+    write_file(path, TEXT("# the relay\n\n  \r\n"));
+    is_refused(&w, &sources, "rename it", "comments alone");
+    (void)unlink(path);
+    is_refused(&w, &sources, NULL, "no file");
+    write_file(path, text_from(value));
+    write_file(routes, TEXT("\n"));
+    is_refused(&w, &sources, "/routes: is empty now, and its value is in use", "an empty file of a value");
+    write_file(path, TEXT("recipient_limit = 9\nroutes =\n"));
+    is_taken(&w, &sources, "a value that was emptied in the file");
+    write_file(path, TEXT("recipient_limit = 8\n"));
+    is_taken(&w, &sources, "one setting is enough");
+    configuration_free(&w.running);
+    write_file(path, TEXT("# all is in the environment\n"));
+    w.running = configuration_read(&sources, &errors);
+    must(w.running != NULL);
+    is_taken(&w, &sources, "a file that never had a setting");
+    configuration_free(&w.running);
+    buffer_free(&errors);
+    world_end(&w);
+}
+
 int
 main(void)
 {
@@ -183,6 +248,7 @@ main(void)
     test_aliases(dir);
     test_parts(setting, none);
     test_errors(dir, setting);
+    test_emptied(dir);
     folder_remove(dir);
     return done();
 }
