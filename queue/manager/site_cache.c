@@ -163,13 +163,14 @@ site_cache_read_rate(const json_t *o, int64_t now_ms, struct learnt_rate *l)
     int64_t rate = site_cache_number(o, "rate"), known = site_cache_number(o, "known");
     bucket_learnt_init(l);
     if (phase <= LEARNT_NONE || phase > LEARNT_PROBE || rate < LEARNT_MIN ||
-        rate > LEARNT_MAX || known < 0 || known > LEARNT_MAX)
+        rate > LEARNT_MAX || known > LEARNT_MAX)
         return;
+    int step = count_of(o, "step");
     l->phase = (enum learnt_phase)phase;
     l->rate = (uint32_t)rate;
-    l->known = (uint32_t)known;
+    l->known = known < LEARNT_MIN ? LEARNT_MIN : (uint32_t)known;
     l->probed = (uint32_t)count_of(o, "probed");
-    l->step = (uint32_t)count_of(o, "step");
+    l->step = step > LEARNT_STEP_MAX ? LEARNT_STEP_MAX : (uint32_t)step;
     l->next_at_ms = time_within(o, "next_at_ms", now_ms, LEARNT_HOLD_MAX_MS);
     l->hold_ms = span_within(o, "hold_ms", LEARNT_HOLD_MIN_MS, LEARNT_HOLD_MAX_MS);
     l->refused_at_ms = time_within(o, "refused_at_ms", now_ms, 0);

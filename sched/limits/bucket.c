@@ -271,7 +271,7 @@ step_ms(const struct learnt_rate *l)
 static void
 search(struct learnt_rate *l, uint32_t rate, int64_t now_ms)
 {
-    l->step = 1000;
+    l->step = LEARNT_STEP_MAX;
     l->probed = 0;
     l->hold_ms = 0;
     l->known = l->rate = rate; /* step_ms() reads it */

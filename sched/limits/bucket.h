@@ -73,8 +73,9 @@ enum learnt_phase {
 
 enum {
     LEARNT_SLOTS = 8,
-    LEARNT_MIN = 17,       /* transactions in 1000 s: one a minute */
-    LEARNT_MAX = 10000000, /* no limit above it */
+    LEARNT_MIN = 17,        /* transactions in 1000 s: one a minute */
+    LEARNT_STEP_MAX = 1000, /* thousandths: twice the rate */
+    LEARNT_MAX = 10000000,  /* no limit above it */
     LEARNT_PAUSE_MS = 1500,
     LEARNT_PAUSE_MAX_MS = 60000,
     LEARNT_HOLD_MIN_MS = 30000,

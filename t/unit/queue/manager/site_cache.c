@@ -227,6 +227,39 @@ test_ahead(void)
     disk_close(&disk);
 }
 
+/* A rate that was never measured, or whose steps are endless, is one that may be learnt. */
+static void
+test_unmeasured(void)
+{
+    struct disk *disk = space();
+    for (int phase = 1; phase <= 4; phase++) {
+        char page[400];
+        struct world w;
+        sched_world_start(&w, 10, 10);
+        w.target.transport.adaptive = true;
+        snprintf(
+            page, sizeof(page),
+            "{\"version\":1,\"at_ms\":1700000000000,\"site\":\"smtp: smtp:a.example\","
+            "\"rate\":{\"phase\":%d,\"rate\":17,\"known\":0,\"step\":99999,"
+            "\"refused_at_ms\":1700000000000}}\n",
+            phase);
+        put(disk, page);
+        is_number(site_cache_read(disk, PATH, w.s, w.now), 1, "it is read");
+        for (int i = 0; i < 10; i++) {
+            world_add(&w, "a.example", 0, 0);
+            world_run(&w);
+            world_pass(&w, 30000);
+            struct channel *c = world_channel(&w, "", 0);
+            if (c)
+                channel_drain(&w, c);
+        }
+        ok_named(world_site(&w, "smtp:a.example").site.rate < 100000000,
+                 "and grows in steps");
+        sched_world_end(&w);
+    }
+    disk_close(&disk);
+}
+
 static void
 test_trouble(void)
 {
@@ -260,6 +293,7 @@ main(void)
     test_age();
     test_nonsense();
     test_ahead();
+    test_unmeasured();
     test_trouble();
     return done();
 }
