@@ -342,10 +342,10 @@ add_submission(struct buffer *out, const struct envelope *e)
 /* local, remote: recipients in each channel; a todo file counts all as local. failures:
  * in bounce/ID, at the least. */
 static void
-add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
-                unsigned remote, unsigned failures)
+add_particulars(struct buffer *out, const struct envelope *e, int64_t birth_ms,
+                unsigned local, unsigned remote, unsigned failures)
 {
-    const uint64_t numbers[] = {(uint64_t)e->birth_ms,
+    const uint64_t numbers[] = {(uint64_t)birth_ms,
                                 (uint64_t)e->content_size,
                                 e->content_crc,
                                 (uint64_t)e->ret,
@@ -409,7 +409,7 @@ static void
 envelope_begin_todo(const struct envelope *e, struct buffer *out)
 {
     envelope_begin_file(out, e, todo_title);
-    add_particulars(out, e, e->count, 0, 0);
+    add_particulars(out, e, e->birth_ms, e->count, 0, 0);
     for (unsigned i = 0; i < e->count; i++)
         envelope_add_recipient(out, i, &e->recipients[i]);
 }
@@ -435,7 +435,8 @@ envelope_write_info(const struct envelope *e, struct buffer *out)
 {
     envelope_begin_file(out, e, info_title);
     unsigned local = count_local(e);
-    add_particulars(out, e, local, e->count - local, e->delivery.failure_count);
+    add_particulars(out, e, e->birth_ms - e->birth_moved_ms, local, e->count - local,
+                    e->delivery.failure_count);
     envelope_end_file(out, e->id, info_title);
 }
 

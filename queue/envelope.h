@@ -156,6 +156,7 @@ enum {
 struct envelope {
     struct id id;
     int64_t birth_ms;        /* first arrival; kept over requeues */
+    int64_t birth_moved_ms;  /* by the clock, which has been set since; not on disk */
     struct text sender;      /* "" is the null path */
     struct text envelope_id; /* ENVID as given (xtext), or empty */
     enum envelope_return ret;

@@ -39,12 +39,25 @@ manager_clock_due_ms(const struct manager *m, int64_t due_ms)
     return due_ms - now_ms > m->wait_max_ms ? now_ms : due_ms;
 }
 
-int64_t
-manager_clock_birth_ms(const struct manager *m, int64_t birth_ms)
+/* The new time may go to the disk unless it would be moved again when it is read. */
+static void
+clock_move_birth(const struct manager *m, struct envelope *e, int64_t by_ms)
+{
+    e->birth_ms += by_ms;
+    e->birth_moved_ms += by_ms;
+    if (age_clock_birth_ms(&m->age, e->birth_ms) == e->birth_ms)
+        e->birth_moved_ms = 0;
+}
+
+void
+manager_clock_set_birth(const struct manager *m, struct envelope *e)
 {
     int64_t now_ms = loop_now_ms(m->loop);
-    birth_ms = age_clock_birth_ms(&m->age, birth_ms);
-    return birth_ms < now_ms ? birth_ms : now_ms;
+    clock_move_birth(m, e, age_clock_birth_ms(&m->age, e->birth_ms) - e->birth_ms);
+    if (e->birth_ms <= now_ms)
+        return;
+    e->birth_ms = now_ms;
+    e->birth_moved_ms = 0;
 }
 
 static void
@@ -53,12 +66,12 @@ manager_clock_stepped(void *context, int64_t by_ms)
     struct manager *m = context;
     struct active *a, *next;
     char path[MANAGER_HINT_MAX];
-    HASH_ITER (hh, m->actives, a, next)
-        if (a->envelope != NULL)
-            a->envelope->birth_ms += by_ms;
     manager_hint_path(m, "clock", path);
     age_clock_note(&m->age, queue_disk(m->queue), path, loop_now_ms(m->loop),
                    loop_monotonic_ms(m->loop));
+    HASH_ITER (hh, m->actives, a, next)
+        if (a->envelope != NULL)
+            clock_move_birth(m, a->envelope, by_ms);
 }
 
 void

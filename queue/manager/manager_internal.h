@@ -155,9 +155,9 @@ struct manager {
 void manager_clock_start(struct manager *m);
 /* After routes or settings have changed. */
 void manager_clock_limit(struct manager *m);
-/* A time of birth of the disk, by the clock as it is now: not in the future, from which a
- * lifetime would count. */
-int64_t manager_clock_birth_ms(const struct manager *m, int64_t birth_ms);
+/* Sets the birth, read from the disk, by the clock as it is now: not in the future, from
+ * which a lifetime would count. */
+void manager_clock_set_birth(const struct manager *m, struct envelope *e);
 /* A due time of the disk: one farther ahead than any that we could have set is of another
  * clock, and counts as now. */
 int64_t manager_clock_due_ms(const struct manager *m, int64_t due_ms);

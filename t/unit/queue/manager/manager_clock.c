@@ -70,10 +70,33 @@ test_in_memory(void)
     manager_world_end(&w);
 }
 
+/* Files that are written after the step do not count it twice. */
+static void
+test_once(void)
+{
+    struct world w = {0};
+    manager_world_begin(&w, "* smtp://127.0.0.1:1");
+    w.stalled = true;
+    world_deliver(&w, "me@x.test", "later@a.test");
+    sim_loop_advance(w.loop, 3 * DAY_MS);
+    sim_loop_step_wall(w.loop, DAY_MS);
+    w.stalled = false;
+    world_unstall(&w);
+    world_turns(&w);
+    ok_named(world_logged(&w, "status=deferred"), "three days old");
+    restart_at(&w, 0);
+    sim_loop_advance(w.loop, 2 * DAY_MS - 3 * HOUR_MS);
+    ok_named(!world_logged(&w, "status=expired"), "nearly five");
+    sim_loop_advance(w.loop, 6 * HOUR_MS);
+    ok_named(world_logged(&w, "status=expired"), "five are enough");
+    manager_world_end(&w);
+}
+
 int
 main(void)
 {
     test_in_memory();
+    test_once();
     test_ahead("* smtp://127.0.0.1:1", -10 * DAY_MS, true);
     test_ahead("* smtp://127.0.0.1:1", -5 * HOUR_MS, true);
     test_ahead("* smtp://127.0.0.1:1", -HOUR_MS, false);
