@@ -36,7 +36,7 @@ struct sim_signal {
     struct sim_signal *next;
 };
 
-/* The owner of all descriptors is asked what one is ready for; NULL: only tests tell. */
+/* Asks the owner of all descriptors what one is ready for; NULL: only tests tell. */
 static int (*ask_owner)(int descriptor);
 
 static struct sim_loop *
@@ -76,12 +76,12 @@ is_pressing(const struct sim_loop *loop)
     const struct loop_watch *watch;
     const struct sim_signal *each;
 
-    DL_FOREACH (loop->watches, watch)
-        if (is_ready(watch))
-            return true;
-    LL_FOREACH (loop->signals, each)
-        if (each->happened)
-            return true;
+    DL_FOREACH(loop->watches, watch)
+    if (is_ready(watch))
+        return true;
+    LL_FOREACH(loop->signals, each)
+    if (each->happened)
+        return true;
     return turn_is_pressing(&loop->turn);
 }
 
@@ -91,7 +91,8 @@ run_happened(struct sim_loop *loop)
     struct sim_signal *each;
     struct loop_watch *watch = NULL;
 
-    LL_FOREACH (loop->signals, each) {
+    LL_FOREACH(loop->signals, each)
+    {
         bool happened = each->happened;
 
         each->happened = false;
@@ -100,7 +101,8 @@ run_happened(struct sim_loop *loop)
     }
     /* Watches leave the list only at the end of the turn; new ones have no events yet.
      */
-    DL_FOREACH (loop->watches, watch) {
+    DL_FOREACH(loop->watches, watch)
+    {
         int events = ready_events(watch);
 
         watch->happened &= ~events;
@@ -259,9 +261,9 @@ sim_loop_ready(struct loop *loop, int descriptor, int events)
 {
     struct loop_watch *watch;
 
-    DL_FOREACH (sim(loop)->watches, watch)
-        if (watch->descriptor == descriptor && !watch->freed)
-            watch->happened |= events;
+    DL_FOREACH(sim(loop)->watches, watch)
+    if (watch->descriptor == descriptor && !watch->freed)
+        watch->happened |= events;
 }
 
 void
@@ -269,7 +271,8 @@ sim_loop_poll(struct loop *loop)
 {
     struct loop_watch *watch;
 
-    DL_FOREACH (sim(loop)->watches, watch) {
+    DL_FOREACH(sim(loop)->watches, watch)
+    {
         struct pollfd asked = {.fd = watch->descriptor, .events = POLLIN | POLLOUT};
 
         if (!watch->freed && poll(&asked, 1, 0) > 0)
@@ -283,9 +286,9 @@ sim_loop_signal(struct loop *loop, int signal_number)
 {
     struct sim_signal *each;
 
-    LL_FOREACH (sim(loop)->signals, each)
-        if (each->number == signal_number)
-            each->happened = true;
+    LL_FOREACH(sim(loop)->signals, each)
+    if (each->number == signal_number)
+        each->happened = true;
 }
 
 uint64_t

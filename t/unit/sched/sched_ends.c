@@ -6,8 +6,8 @@
 static struct outcome
 ended(enum verdict verdict, enum blame blame)
 {
-    return outcome_make(verdict, blame, 0,
-                        verdict == VERDICT_FAILED ? "5.1.2" : "4.4.2", "it has ended");
+    return outcome_make(verdict, blame, 0, verdict == VERDICT_FAILED ? "5.1.2" : "4.4.2",
+                        "it has ended");
 }
 
 static const struct form {
@@ -45,11 +45,9 @@ test_ungreeted(const struct form *f)
     }
     ok_named(w.opens <= 61, "at most one session a second");
     if (is_ours)
-        is_number(w.mails[0].deferrals + w.mails[0].finals, 0,
-                  "no attempt of the mail");
+        is_number(w.mails[0].deferrals + w.mails[0].finals, 0, "no attempt of the mail");
     else
-        ok_named(w.mails[0].deferrals + w.mails[0].finals > 0,
-                 "an attempt of the mail");
+        ok_named(w.mails[0].deferrals + w.mails[0].finals > 0, "an attempt of the mail");
     sched_world_end(&w);
 }
 
@@ -114,8 +112,7 @@ test_kept(void)
     channel_end(&w, c, &outcome_no_trouble);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
-    ok_named(world_channel(&w, "a.example", 0) != NULL,
-             "mail has a session immediately");
+    ok_named(world_channel(&w, "a.example", 0) != NULL, "mail has a session immediately");
     sched_world_end(&w);
 }
 

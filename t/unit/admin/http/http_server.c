@@ -113,7 +113,7 @@ route(void *context, struct http_exchange *x)
 static struct http_server_settings
 settings_of(struct world *w, const struct http_places *places)
 {
-    return (struct http_server_settings){.places = places, .names = {TEXT("h.test"), TEXT("other.test")},
+    return (struct http_server_settings){.places = places, .names = {TEXT("h.test"), TEXT("other.test"), false},
                                          .token = TEXT("operate-operate-"),
                                          .read_token = TEXT("read-read-read-r"),
                                          .events = w->events,

@@ -8,8 +8,7 @@
 static char last_host[TARGET_HOST_MAX];
 
 static void
-open_noted(void *context, struct sched_session *session, const struct target *target,
-           const char *domain)
+open_noted(void *context, struct sched_session *session, const struct target *target, const char *domain)
 {
     snprintf(last_host, sizeof(last_host), "%s", target->host);
     fake_open(context, session, target, domain);
@@ -68,13 +67,12 @@ test_kinds(void)
         const char *from, *to, *host;
         unsigned attempts;
     } cases[] = {
-        {"* smtp://a.test?rate=1/d",  "* smtp://b.test",                  "b.test", 3},
-        {"* smtp://a.test?rate=1/d",  "* smtp://a.test?tls=none",         "a.test", 3},
-        {"* smtp://a.test?quota=1/d", "* smtp://b.test",                  "b.test", 3},
-        {"* smtp://a.test?rate=1/d",  "* discard",                        "a.test", 1},
-        {"* smtp://a.test?rate=1/d",
-         "x.test smtp://a.test, y.test smtp://a.test?recipients=2",       "a.test", 3},
-        {"* smtp://a.test?rate=1/d",  "* smtp://a.test?rate=1/s,burst=9", "a.test", 3},
+        {"* smtp://a.test?rate=1/d",  "* smtp://b.test",                                           "b.test", 3},
+        {"* smtp://a.test?rate=1/d",  "* smtp://a.test?tls=none",                                  "a.test", 3},
+        {"* smtp://a.test?quota=1/d", "* smtp://b.test",                                           "b.test", 3},
+        {"* smtp://a.test?rate=1/d",  "* discard",                                                 "a.test", 1},
+        {"* smtp://a.test?rate=1/d",  "x.test smtp://a.test, y.test smtp://a.test?recipients=2",   "a.test", 3},
+        {"* smtp://a.test?rate=1/d",  "* smtp://a.test?rate=1/s,burst=9",                          "a.test", 3},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct world w;
@@ -161,8 +159,7 @@ test_hold(void)
     begin_bound(&w, "* smtp://a.test?rate=1/d");
     reload(&w, "y.test error:5.1.1 gone, * smtp://a.test");
     world_turns(&w);
-    ok_named(world_logged(&w, "status=bounced") && world_is_empty(&w),
-             "refused by a new route");
+    ok_named(world_logged(&w, "status=bounced") && world_is_empty(&w), "refused by a new route");
     manager_world_end(&w);
 }
 
@@ -200,8 +197,7 @@ test_many(void)
     for (int i = 0; i < MANY; i++)
         world_send(&w, "ann@a.test", "good@x.test");
     world_turns(&w);
-    is_number(sched_count(manager_sched(w.manager)).active, MANY - 1,
-              "all wait in memory");
+    is_number(sched_count(manager_sched(w.manager)).active, MANY - 1, "all wait in memory");
     w.stalled = true;
     reload(&w, "* smtp://b.test");
     loop_turn(w.loop, 0);
