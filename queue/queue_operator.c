@@ -88,7 +88,9 @@ queue_release(struct queue *q, struct id id)
 int
 queue_keep_release(struct queue *q, const struct envelope *e)
 {
-    if (!e->storage.in_todo || e->storage.preprocessed)
+    if (e->storage.preprocessed)
+        return spool_keep_release(&q->spool, e);
+    if (!e->storage.in_todo)
         return 0;
     int result = marker_put(&q->spool, MARKER_RELEASED, e->id);
     return result < 0 ? result : marker_sync(&q->spool, MARKER_RELEASED);

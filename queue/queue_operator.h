@@ -16,8 +16,9 @@ void queue_quarantine(struct queue *queue, struct id id, const char *reason);
  * report it. Returns 0, -ENOENT: neither held nor quarantined, -EBADMSG: still damaged,
  * -EEXIST: the spool has another message of that name, or -errno. */
 int queue_release(struct queue *queue, struct id id);
-/* Makes it durable that the message is released (envelope->delivery.released), as long
- * as it is in todo/; elsewhere its due time says so. 0, or -errno, which is logged. */
+/* Makes it durable that the message is released (envelope->delivery.released), before
+ * queue_release(): beside the due time, or by a mark while it is in todo/. One that only
+ * the journal has says so when it moves. 0, or -errno, which is logged. */
 int queue_keep_release(struct queue *queue, const struct envelope *e);
 
 enum queue_place {

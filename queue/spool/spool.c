@@ -619,8 +619,10 @@ spool_mark(struct spool *s, const struct envelope *e, const unsigned *marks,
     return result == 0 ? mark_channel(s, e, CHANNEL_REMOTE, marks, count) : result;
 }
 
-int
-spool_write_due(struct spool *s, const struct envelope *e)
+/* A lost due time means an early attempt; a lost warning, a second notification; a lost
+ * release, that a route holds the message again. */
+static int
+write_due(struct spool *s, const struct envelope *e, bool durable)
 {
     char path[SPOOL_PATH_MAX], due[ENVELOPE_DUE_SIZE];
     envelope_write_due(e, due);
@@ -629,15 +631,28 @@ spool_write_due(struct spool *s, const struct envelope *e)
     if (file >= 0) {
         result = disk_write_at(s->disk, file, ENVELOPE_DUE_OFFSET,
                                text_of(due, sizeof(due)));
-        /* A lost due time means an early attempt; a lost warning, a second
-         * notification. */
-        if (result == 0 && e->delivery.warned_s != e->delivery.warned_kept_s) {
+        if (result == 0 && durable) {
             result = disk_sync(s->disk, file);
             s->syncs++;
         }
         disk_close_file(s->disk, file);
     }
     return result < 0 ? spool_trouble(s, result, &e->id, "write the due time") : 0;
+}
+
+int
+spool_write_due(struct spool *s, const struct envelope *e)
+{
+    return write_due(s, e, e->delivery.warned_s != e->delivery.warned_kept_s);
+}
+
+int
+spool_keep_release(struct spool *s, const struct envelope *e)
+{
+    struct envelope released = *e;
+    assert(e->storage.preprocessed);
+    released.delivery.released = true;
+    return e->delivery.released ? 0 : write_due(s, &released, true);
 }
 
 /* --- Ends ------------------------------------------------------------------------ */

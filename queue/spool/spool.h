@@ -170,6 +170,8 @@ int spool_mark(struct spool *s, const struct envelope *e, const unsigned *marks,
 /* In place, unsynced: after a power cut the old time holds. A new age of warnings alone is
  * made durable, once. */
 int spool_write_due(struct spool *s, const struct envelope *e);
+/* That an operator releases the message, beside its due time, durably. */
+int spool_keep_release(struct spool *s, const struct envelope *e);
 /* Without a sync. todo and info go first, mess last: files left by a crash are not a
  * message. < 0: todo or info could not be removed; the message stays as it is. */
 int spool_remove_all(struct spool *s, struct id id);

@@ -482,6 +482,42 @@ test_at_once(void)
     kit_close(&injector);
 }
 
+/* --- Released ---------------------------------------------------------------------- */
+
+/* With its hold/ID gone, a route would hold the message again. */
+static void
+test_released(void)
+{
+    struct envelope *e = start();
+    struct id id = e->id;
+    settle(e, 0);
+    queue_defer(kit.queue, &e, loop_now_ms(kit.loop), 1);
+    sim_loop_advance(kit.loop, 1000);
+    e = queue_load(kit.queue, id);
+    is_number(queue_hold(kit.queue, e, "by a route", true), 0, "held");
+    for (uint64_t call = 1; call < 9; call++) {
+        struct world *before = sim_disk_exchange(sim_disk_copy());
+        sim_disk_count_anew();
+        sim_disk_die_at(call);
+        bool good =
+            queue_keep_release(kit.queue, e) == 0 && queue_release(kit.queue, id) == 0;
+        sim_disk_power_cut();
+        struct kit other;
+        if (queue_kit_open(&other, "/spool") != 0)
+            abort();
+        struct envelope *found = queue_load(other.queue, id);
+        ok(found != NULL && (found->delivery.held || found->delivery.released));
+        ok(found != NULL &&
+           (!good || (found->delivery.released && !found->delivery.held)));
+        envelope_free(&found);
+        kit_close(&other);
+        struct world *copy = sim_disk_exchange(before);
+        sim_disk_free(&copy);
+    }
+    envelope_free(&e);
+    kit_close(&kit);
+}
+
 /* --- Quarantine -------------------------------------------------------------------- */
 
 enum home { IN_TODO, IN_FILES, IN_JOURNAL };
@@ -642,6 +678,7 @@ main(void)
     for (enum home home = IN_TODO; home <= IN_JOURNAL; home++)
         test_quarantined(home);
     test_quarantined_without_place();
+    test_released();
     test_aliases();
     test_delay();
     test_shared_syncs();
