@@ -1,7 +1,7 @@
 /* Which characters may reach a terminal. */
 #include "base/printable.h"
 
-#include <stddef.h>
+#include <string.h>
 
 bool
 printable_is_harmful(uint32_t code)
@@ -29,6 +29,36 @@ printable_is_harmful(uint32_t code)
         if (code >= ranges[i].from && code <= ranges[i].to)
             return true;
     return false;
+}
+
+/* The length of the first character of t. */
+static size_t
+printable_next(struct text t, bool *is_good)
+{
+    uint32_t code = 0;
+    size_t length = text_character(t, &code);
+    *is_good = length > 0 && !printable_is_harmful(code);
+    return length > 0 ? length : 1;
+}
+
+bool
+printable_is(struct text t)
+{
+    bool is_good = true;
+    for (size_t at = 0; is_good && at < t.length;)
+        at += printable_next(text_after(t, at), &is_good);
+    return is_good;
+}
+
+void
+printable_clean(char *string)
+{
+    bool is_good;
+    for (size_t length; *string != '\0'; string += length) {
+        length = printable_next(text_from(string), &is_good);
+        if (!is_good)
+            memset(string, ' ', length);
+    }
 }
 
 void

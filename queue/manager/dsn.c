@@ -4,6 +4,7 @@
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "base/printable.h"
 #include "mime/address.h"
 #include "mime/header.h"
 #include "mime/report.h"
@@ -53,9 +54,25 @@ static struct text
 original_in_utf8(struct text given, bool utf8, struct buffer *out)
 {
     size_t before = out->length;
-    if (!(utf8 ? buffer_add(out, given) : xtext_write_utf8(given, out)))
+    bool raw = utf8 && printable_is(given);
+    if (!(raw ? buffer_add(out, given) : xtext_write_utf8(given, out)))
         return TEXT("");
     return text_of(out->at + before, out->length - before);
+}
+
+/* Decoded; as it was given if it would not be printable in the report, or empty if it does
+ * not decode. */
+static struct text
+decoded_xtext(struct text given, bool utf8, struct buffer *out)
+{
+    size_t before = out->length;
+    if (!xtext_read(given, out))
+        return TEXT("");
+    struct text read = text_of(out->at + before, out->length - before);
+    if ((utf8 || text_is_ascii(read)) && printable_is(read))
+        return read;
+    out->length = before;
+    return buffer_add(out, given) ? text_of(out->at + before, given.length) : TEXT("");
 }
 
 /* ORCPT with its address decoded: "rfc822;a+b@c"; empty when there is none to show. An
@@ -68,7 +85,7 @@ original_recipient(struct text given, bool utf8, struct buffer *out)
     if (text_starts_nocase(given, TEXT("utf-8;")) && text_is_utf8(given))
         return original_in_utf8(given, utf8, out);
     if (semicolon == TEXT_NONE || !buffer_add(out, text_before(given, semicolon + 1)) ||
-        !xtext_read(text_after(given, semicolon + 1), out)) {
+        decoded_xtext(text_after(given, semicolon + 1), utf8, out).length == 0) {
         out->length = before;
         return TEXT("");
     }
@@ -314,12 +331,7 @@ prefixed(struct dsn *n, const char *prefix, struct text t)
 static struct text
 envelope_id_of(struct dsn *n, const struct envelope *e)
 {
-    size_t before = n->texts.length;
-    if (!xtext_read(e->envelope_id, &n->texts)) {
-        n->texts.length = before;
-        return TEXT("");
-    }
-    return text_of(n->texts.at + before, n->texts.length - before);
+    return decoded_xtext(e->envelope_id, false, &n->texts);
 }
 
 /* Otherwise the report has the form that every reader knows and every host accepts. */

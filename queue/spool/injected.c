@@ -2,6 +2,7 @@
  * set. */
 #include "queue/spool/injected.h"
 
+#include "base/printable.h"
 #include "mime/address.h"
 #include "mime/header.h"
 
@@ -110,8 +111,7 @@ injected_take(struct envelope *e, unsigned user, int64_t now_ms)
 static struct text
 given_line(struct text t, size_t length_max)
 {
-    return t.length <= length_max && !text_has_control(t) && text_is_utf8(t) ? t
-                                                                             : TEXT("");
+    return t.length <= length_max && printable_is(t) ? t : TEXT("");
 }
 
 /* "user:NAME" and "uid:N". */
@@ -162,14 +162,6 @@ given_is_enhanced(const char *code)
     return parts == 3;
 }
 
-static void
-given_clean(char *at)
-{
-    for (; *at != '\0'; at++)
-        if ((unsigned char)*at < ' ' || *at == 0x7f)
-            *at = ' ';
-}
-
 /* It goes into a notification, whose lines it must not make. */
 static void
 given_take_outcome(struct outcome *o)
@@ -180,8 +172,8 @@ given_take_outcome(struct outcome *o)
         o->code = 0;
     if (!given_is_enhanced(o->enhanced) || (o->enhanced[0] == '2') != delivered)
         snprintf(o->enhanced, sizeof(o->enhanced), "%s", delivered ? "2.0.0" : "5.0.0");
-    given_clean(o->text);
-    if (text_has_control(text_from(o->remote)) || !text_is_utf8(text_from(o->remote)))
+    printable_clean(o->text);
+    if (!printable_is(text_from(o->remote)))
         o->remote[0] = '\0';
 }
 

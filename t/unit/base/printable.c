@@ -15,6 +15,11 @@ main(void)
         ok(!printable_is_harmful(harmless[i]));
     printable_make(text);
     is_string(text, "a b~?[2J?????", "only printable ASCII stays");
+    char mixed[] = "a\x1b[31m\xc2\x9b j\xc3\xbc\xe2\x80\xae\xef\xbb\xbf\xf3\xa0\x81\x81.\x9b\xc3";
+    ok(!printable_is(text_from(mixed)) && printable_is(TEXT("j\xc3\xbc\xe2\x80\x8d")) &&
+       !printable_is(TEXT("a\x9b")) && !printable_is(TEXT("\xef\xbb\xbf")) && printable_is(TEXT("")));
+    printable_clean(mixed);
+    is_string(mixed, "a [31m   j\xc3\xbc          .  ", "what may do harm becomes blanks");
     printable_make(none);
     is_string(none, "", "nothing");
     return done();

@@ -215,6 +215,21 @@ test_dsn(void)
     told_shows(&t, "\r\n\r\nFinal-Recipient: rfc822; dan@d.test");
     ok_named(!told_has(&t, "line"), "one that is no xtext is left out");
     dsn_kit_forget(&k, &t, &e);
+
+    /* What is no printable ASCII is shown as it was given. */
+    e = dsn_kit_accept(&k, "ann@a.test", dsn_kit_mail);
+    e->envelope_id = envelope_text(e, TEXT("Q+C2+9B31m"));
+    e->recipients[0].original = envelope_text(e, TEXT("rfc822;x+C2+9B31m@orig.test"));
+    e->recipients[1].original = envelope_text(e, TEXT("rfc822;y+9B@orig.test"));
+    e->recipients[2].original = envelope_text(e, TEXT("utf-8;z\xc2\x9b@orig.test"));
+    for (unsigned i = 0; i < 3; i++)
+        dsn_kit_fail(&k, e, i, false);
+    t = dsn_kit_tell(&k, e, &dsn_kit_settings);
+    told_shows(&t, "Original-Envelope-Id: Q+C2+9B31m\r\n");
+    told_shows(&t, "Original-Recipient: rfc822;x+C2+9B31m@orig.test\r\n");
+    told_shows(&t, "Original-Recipient: rfc822;y+9B@orig.test\r\n");
+    ok_named(!told_has(&t, "\x9b"), "a control octet never");
+    dsn_kit_forget(&k, &t, &e);
     kit_close(&k);
 }
 
