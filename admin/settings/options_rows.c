@@ -189,7 +189,8 @@ const struct setting options_rows[] = {
     BOUNDED(SIZE, message_size_limit, "message_size_limit", "50M", 1024,
             INT64_C(1) << 40, "Larger messages are refused."),
     BOUNDED(NUMBER, recipient_limit, "recipient_limit", "1000", 1, 50000,
-            "Recipients of one message that comes by SMTP, at most."),
+            "Recipients of one message that comes by SMTP, at most. For clients that may "
+            "not relay\nwith the members of aliases."),
     BOUNDED(NUMBER, server_session_limit, "server_session_limit", "1000", 1, 100000,
             "Concurrent incoming sessions, of all clients together."),
     BOUNDED(NUMBER, client_session_limit, "client_session_limit", "50", 1, 100000,
@@ -203,7 +204,8 @@ const struct setting options_rows[] = {
     TEXTUAL(STRING, client_message_rate, "client_message_rate", "none",
             "Messages of one client."),
     TEXTUAL(STRING, client_recipient_rate, "client_recipient_rate", "none",
-            "Recipients that one client names, including refused ones."),
+            "Recipients that one client names, including refused ones, and members of "
+            "aliases."),
     TEXTUAL(STRING, server_session_rate, "server_session_rate", "none",
             "Connections of all clients together."),
     TEXTUAL(STRING, server_message_rate, "server_message_rate", "none",

@@ -12,6 +12,7 @@
 #include <utlist.h>
 
 enum { KEY_SIZE = 9, NETWORK_BYTES = 8, WIDE_BYTES = 6, WIDE = 0x80 };
+enum { OWED_MAX_MS = 24 * 60 * 60 * 1000 };
 
 /* A client, or with WIDE in its key the /48 of several: sessions of both are counted,
  * while only a client takes tokens. */
@@ -21,6 +22,8 @@ struct client {
     int sessions;
     size_t tls; /* sessions with TLS */
     struct bucket buckets[CLIENT_USAGE_KINDS];
+    int64_t
+        paid_ms; /* when the rate has made up for recipients without a token; or 0 */
     struct client *prev,
         *next; /* in the list of idle clients: those without a session */
 };
@@ -232,6 +235,30 @@ client_usage_refuse(struct outcome *refusal, enum client_usage_kind kind, bool e
     return false;
 }
 
+/* Takes what is in the bucket at this time, at most so many; returns how many are missing. */
+static unsigned
+client_usage_drain(struct bucket *b, const struct rate *r, int64_t at_ms, unsigned most)
+{
+    while (most > 0 && bucket_ready_ms(b, r, at_ms) <= at_ms) {
+        bucket_take(b, r, at_ms);
+        most--;
+    }
+    return most;
+}
+
+/* When the next recipient conforms. The tokens of the time until paid_ms are spent. */
+static int64_t
+client_usage_recipient_ms(struct client *client, const struct rate *r, int64_t now_ms)
+{
+    struct bucket *b = &client->buckets[CLIENT_USAGE_RECIPIENT];
+    if (r->amount > 0 && client->paid_ms > now_ms)
+        return client->paid_ms;
+    if (r->amount > 0 && client->paid_ms > 0)
+        (void)client_usage_drain(b, r, client->paid_ms, r->burst);
+    client->paid_ms = 0;
+    return bucket_ready_ms(b, r, now_ms);
+}
+
 /* Takes a token from both buckets or from neither. */
 static bool
 client_usage_take_token(struct client_usage *clients,
@@ -240,7 +267,9 @@ client_usage_take_token(struct client_usage *clients,
                         struct outcome *refusal)
 {
     const struct rate *each = &rules->each[kind], *all = &rules->all[kind];
-    int64_t client_ms = bucket_ready_ms(&client->buckets[kind], each, now_ms);
+    int64_t client_ms = kind == CLIENT_USAGE_RECIPIENT
+                            ? client_usage_recipient_ms(client, each, now_ms)
+                            : bucket_ready_ms(&client->buckets[kind], each, now_ms);
     int64_t all_ms = bucket_ready_ms(&clients->buckets[kind], all, now_ms);
     if (client_ms > now_ms)
         return client_usage_refuse(refusal, kind, true, client_ms, now_ms);
@@ -344,6 +373,27 @@ client_usage_take(struct client_usage *clients, const struct client_usage_rules 
     struct client *client = client_usage_find(clients, address);
     return client == NULL || networks_have(&rules->exempt, address) ||
            client_usage_take_token(clients, rules, client, kind, now_ms, refusal);
+}
+
+void
+client_usage_owe(struct client_usage *clients, const struct client_usage_rules *rules,
+                 const struct net_address *address, unsigned recipients, int64_t now_ms)
+{
+    const struct rate *r = &rules->each[CLIENT_USAGE_RECIPIENT];
+    struct client *client = client_usage_find(clients, address);
+    if (client == NULL || r->amount == 0 || networks_have(&rules->exempt, address))
+        return;
+    int64_t from_ms = client_usage_recipient_ms(client, r, now_ms);
+    if (from_ms <= now_ms)
+        recipients = client_usage_drain(&client->buckets[CLIENT_USAGE_RECIPIENT], r,
+                                        now_ms, recipients);
+    if (recipients == 0)
+        return;
+    if (client->paid_ms < now_ms)
+        client->paid_ms = now_ms;
+    client->paid_ms += recipients * r->period_ms / r->amount;
+    if (client->paid_ms > now_ms + OWED_MAX_MS)
+        client->paid_ms = now_ms + OWED_MAX_MS;
 }
 
 void

@@ -74,6 +74,13 @@ bool client_usage_take(struct client_usage *clients,
                        int64_t now_ms, struct outcome *refusal)
     __attribute__((warn_unused_result));
 
+/* So many more recipients were accepted at once, as members of an alias: further ones wait
+ * until the client's rate has made up for them. */
+void client_usage_owe(struct client_usage *clients,
+                      const struct client_usage_rules *rules,
+                      const struct net_address *client, unsigned recipients,
+                      int64_t now_ms);
+
 /* TLS begins or ends in a session of the client. */
 void client_usage_secured(struct client_usage *clients,
                           const struct net_address *client, bool begins);

@@ -338,6 +338,13 @@ server_given(const struct server *s)
     return s->transaction->given;
 }
 
+unsigned
+server_recipients(const struct server *s)
+{
+    assert(s->transaction != NULL);
+    return s->transaction->envelope->count;
+}
+
 void
 server_recipient_joins(struct server *s)
 {

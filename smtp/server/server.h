@@ -226,6 +226,8 @@ struct text server_sender(const struct server *s);
 unsigned server_accepted(const struct server *s);
 /* Until server_stored(): the number of different ones, as they were given. */
 unsigned server_given(const struct server *s);
+/* Recipients of the message, members of aliases included. */
+unsigned server_recipients(const struct server *s);
 
 /* CHECK: valid until the answer. */
 const struct address *server_recipient(const struct server *s);

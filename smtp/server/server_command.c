@@ -196,6 +196,9 @@ on_mail(struct server *s, struct text args)
     normalize_content_start(&s->transaction->newlines, server_may_relay(s));
     s->transaction->gathers_head = server_may_relay(s) && s->rules->senders != NULL;
     s->transaction->envelopes = s->envelopes;
+    s->transaction->recipients_max = server_may_relay(s)
+                                         ? (unsigned)ENVELOPE_RECIPIENTS_MAX
+                                         : (unsigned)s->rules->recipient_limit;
     s->transaction->envelopes_max =
         server_may_relay(s) ? SERVER_ENVELOPES_MAX : SERVER_ENVELOPES_UNTRUSTED_MAX;
     s->question = SERVER_ASKS_ADMISSION;
@@ -217,7 +220,8 @@ on_rcpt(struct server *s, struct text args)
     if (refusal != NULL)
         return server_refuse(s, refusal);
     s->question = SERVER_ASKS_RECIPIENT;
-    if (t->accepted >= (unsigned)s->rules->recipient_limit) {
+    if (t->accepted >= (unsigned)s->rules->recipient_limit ||
+        t->envelope->count >= t->recipients_max) {
         server_refuse_excess(s, &too_many_recipients);
         s->question = SERVER_ASKS_NOTHING;
         return SERVER_GO_ON;

@@ -177,6 +177,16 @@ session_joins(const struct server_session *s, const struct expansion *x)
     return false;
 }
 
+/* A stranger's RCPT has taken one token; the members of an alias are as many recipients. */
+static void
+session_owe(struct server_session *s, unsigned added)
+{
+    if (added > 1 && s->host->clients != NULL && !server_may_relay(&s->server) &&
+        !server_is_redirect(&s->server))
+        client_usage_owe(s->host->clients, &s->rules->clients, &s->peer, added - 1,
+                         loop_monotonic_ms(s->host->loop));
+}
+
 /* The rate comes first: recipients refused for another reason count, too. Without a
  * manager (sendmail -bs) the daemon expands the recipients stored here. */
 void
@@ -197,6 +207,8 @@ session_check(struct server_session *s)
         server_recipient_joins(&s->server);
     if (taken && x.count > 0 && s->host->manager != NULL)
         server_recipient_expands(&s->server, &x);
+    unsigned before = server_recipients(server);
     server_recipient_checked(&s->server, taken ? NULL : &refusal);
+    session_owe(s, server_recipients(server) - before);
     expansion_free(&x);
 }

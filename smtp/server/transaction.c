@@ -243,7 +243,8 @@ bytes_of_members(const struct server_transaction *t, const struct expansion *x)
     return x->bytes + (x->count + 1) * each;
 }
 
-/* All members, or none: a client that is refused gives the recipient again. */
+/* All members, or none: a client that is refused gives the recipient again. The first
+ * recipient of a message may be an alias of any size. */
 static const struct refusal *
 refuse_members(const struct server_transaction *t, const struct expansion *x)
 {
@@ -251,8 +252,8 @@ refuse_members(const struct server_transaction *t, const struct expansion *x)
     size_t bytes = bytes_of_members(t, x);
     size_t counted = countable_bytes(t) + bytes;
     unsigned report = expansion_reports(x, t->rcpt.notify, t->sender) ? 1 : 0;
-    if (e->count + x->count + report > ENVELOPE_RECIPIENTS_MAX ||
-        e->arena.used + bytes > e->arena.limit ||
+    unsigned most = e->count > 0 ? t->recipients_max : ENVELOPE_RECIPIENTS_MAX;
+    if (e->count + x->count + report > most || e->arena.used + bytes > e->arena.limit ||
         t->arena.used + bytes > t->arena.limit)
         return &too_many;
     bool is_free = t->envelopes == NULL || counted <= SERVER_ENVELOPE_FREE;

@@ -26,7 +26,8 @@ struct server_transaction {
     struct id_set *seen; /* hash of recipients, but for the first ones */
     struct arena arena;
     struct server_envelopes *envelopes; /* NULL: not counted */
-    size_t envelopes_max, counted;      /* our limit in envelopes, our part of it */
+    unsigned recipients_max; /* for more than one alias: their members count, too */
+    size_t envelopes_max, counted; /* our limit in envelopes, our part of it */
 
     struct buffer argument;      /* of the RCPT without a reply yet */
     struct rcpt_parameters rcpt; /* its parameters: slices of argument */

@@ -56,7 +56,7 @@ for my $name (sort keys %bad) {
 # --- At a reload, and when the file is looked at: the old table stays. ---------------------------------------------
 remove($file);
 Petrel::spit($file, $good);
-my $petrel = Petrel->new(%base, aliases => $file)->start;
+my $petrel = Petrel->new(%base, aliases => $file, recipient_limit => 50000)->start;
 for my $name ('missing', 'a FIFO', 'binary', 'a circle', 'an include that is missing') {
     my ($make, $line) = @{ $bad{$name} };
     remove($file);
@@ -94,6 +94,14 @@ my @replies = asks($petrel, 'x@far.test', map { "l$_\@here.test" } 1 .. 51);
 is_deeply [@replies[0, 48, 49, 50]], [('250 2.1.5') x 3, '452 4.5.3'], 'fifty of them fit into a message, and no more';
 is_deeply [asks($petrel, 'x@far.test', (map { "l$_\@here.test" } 1 .. 50), 'one@far.test', 'team@here.test')]->[51], '452 4.5.3', 'also not for a shorter one';
 is_deeply [asks($petrel, 'x@far.test', 'l51@here.test')], ['250 2.1.5'], 'which is taken in the next';
+# A client that may not relay: members count for recipient_limit, but for those of the first name, and for its rate.
+my $strict = Petrel->new(hostname => 'here.test', local_domains => 'here.test', local => "maildir:$dir/mail/%u", aliases => $file, routes => '* discard',
+    relay_from => '', rate_exempt => '', client_recipient_rate => '2000/h,burst=1500')->start;
+my @strange = asks($strict, 'x@far.test', 'l1@here.test', 'l2@here.test', 'one@here.test');
+is_deeply \@strange, ['250 2.1.5', '452 4.5.3', '452 4.5.3'], 'a stranger has one list of 1,000 in a message';
+is_deeply [asks($strict, 'x@far.test', 'l2@here.test')], ['250 2.1.5'], 'and another in the next';
+is_deeply [asks($strict, 'x@far.test', 'l3@here.test')], ['450 4.7.1'], 'as long as its rate has tokens for the members';
+is $strict->stop, 0, 'it ends well';
 # Memory of all sessions: a client waits for memory that others keep.
 my @held;
 my $full = '';

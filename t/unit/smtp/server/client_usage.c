@@ -60,6 +60,13 @@ takes(struct space *r, const char *ip, enum client_usage_kind kind)
     return client_usage_take(r->clients, &r->rules, &a, kind, r->now_ms, &r->refusal);
 }
 
+static void
+owes(struct space *r, const char *ip, unsigned recipients)
+{
+    struct net_address a = at(ip);
+    client_usage_owe(r->clients, &r->rules, &a, recipients, r->now_ms);
+}
+
 static bool
 visits(struct space *r, const char *ip)
 {
@@ -252,6 +259,41 @@ message_rates(void)
     close_room(&r);
 }
 
+/* Members of an alias, all accepted at once. */
+static void
+owed(void)
+{
+    struct space r;
+    struct client_usage_settings s = {
+        .sessions = 100, .sessions_per_client = 100, .exempt = TEXT("10.0.0.0/8")};
+    s.each[CLIENT_USAGE_RECIPIENT] = TEXT("60/m,burst=5");
+    open_room(&r, &s);
+    ok(enters(&r, "192.0.2.1") && enters(&r, "192.0.2.2") && enters(&r, "10.1.1.1"));
+    ok(takes(&r, "192.0.2.1", CLIENT_USAGE_RECIPIENT));
+    owes(&r, "192.0.2.1", 100);
+    ok_named(!takes(&r, "192.0.2.1", CLIENT_USAGE_RECIPIENT), "members count, too");
+    is_string(r.refusal.text,
+              "too many recipients from your address, try again in 96 s", "all of them");
+    ok(takes(&r, "192.0.2.1", CLIENT_USAGE_MESSAGE));
+    ok_named(takes(&r, "192.0.2.2", CLIENT_USAGE_RECIPIENT), "another may");
+    owes(&r, "192.0.2.2", 3);
+    ok_named(takes(&r, "192.0.2.2", CLIENT_USAGE_RECIPIENT), "members take what is there");
+    ok(!takes(&r, "192.0.2.2", CLIENT_USAGE_RECIPIENT));
+    r.now_ms += 50 * 1000;
+    for (int i = 0; i < 50; i++, r.now_ms += 500)
+        ok(!takes(&r, "192.0.2.1", CLIENT_USAGE_RECIPIENT));
+    r.now_ms += 23 * 1000;
+    ok_named(takes(&r, "192.0.2.1", CLIENT_USAGE_RECIPIENT), "when its rate has made up");
+    ok(takes(&r, "192.0.2.1", CLIENT_USAGE_RECIPIENT));
+    ok_named(!takes(&r, "192.0.2.1", CLIENT_USAGE_RECIPIENT), "and not by the burst, too");
+    owes(&r, "10.1.1.1", 100);
+    ok_named(takes(&r, "10.1.1.1", CLIENT_USAGE_RECIPIENT), "nobody who is exempt");
+    for (int i = 0; i < 3; i++)
+        owes(&r, "192.0.2.1", UINT32_MAX);
+    ok(!takes(&r, "192.0.2.1", CLIENT_USAGE_RECIPIENT));
+    close_room(&r);
+}
+
 /* A client that sends all of its hour together has sent no more than it may. */
 static void
 at_once(void)
@@ -347,6 +389,7 @@ main(void)
     unix_sockets();
     session_rates();
     message_rates();
+    owed();
     at_once();
     long_run();
     bounded();
