@@ -2,6 +2,7 @@
 #ifndef ADMIN_HTTP_HTTP_INTERNAL_H
 #define ADMIN_HTTP_HTTP_INTERNAL_H
 
+#include "admin/http/http_budget.h"
 #include "admin/http/http_server.h"
 #include "base/loop/loop.h"
 
@@ -57,9 +58,10 @@ struct http_server {
     size_t door_count;
     struct http_visit *visits, *ready;
     struct loop_task task;
-    int64_t second_ms; /* monotonic: when these were counted from */
+    int64_t second_ms; /* monotonic: when turned was counted from */
     size_t spare;      /* connections with is_spare */
-    unsigned handshakes, turned;
+    unsigned turned;
+    struct http_budget handshakes;
     struct http_server_counts counts;
 };
 

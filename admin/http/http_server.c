@@ -491,16 +491,16 @@ http_may_connect(const struct http_place *place, const struct net_connection *c)
     return false;
 }
 
-/* Work that costs more than a request is limited by time. */
+/* Sentences for those who are turned away are limited by time. */
 static bool
-http_is_within(struct http_server *s, unsigned *count, unsigned most)
+http_may_hear(struct http_server *s)
 {
     int64_t now_ms = loop_monotonic_ms(s->loop);
     if (now_ms - s->second_ms >= 1000) {
         s->second_ms = now_ms;
-        s->handshakes = s->turned = 0;
+        s->turned = 0;
     }
-    return (*count)++ < most;
+    return s->turned++ < HTTP_TURNED_A_SECOND;
 }
 
 /* A client under TLS would have to be shaken hands with to hear it. Closed connections
@@ -562,12 +562,13 @@ http_server_on_accept(void *context, struct net_connection *c)
     }
     const char *why = http_server_make_room(s, net_peer(c), false);
     if (why != NULL) {
-        bool hears = http_is_within(s, &s->turned, HTTP_TURNED_A_SECOND);
+        bool hears = http_may_hear(s);
         net_attach(c, http_ignore, NULL);
         http_turn_away(c, tls != NULL || !hears, why);
         return;
     }
-    if (tls != NULL && !http_is_within(s, &s->handshakes, HTTP_TLS_A_SECOND)) {
+    if (tls != NULL &&
+        !http_budget_take(&s->handshakes, net_peer(c), loop_monotonic_ms(s->loop))) {
         net_abort(&c);
         return;
     }

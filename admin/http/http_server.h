@@ -28,7 +28,6 @@ enum {
     HTTP_BODY_MS = 10 * 1000,
     HTTP_IDLE_MS = 30 * 1000,   /* between requests */
     HTTP_UNREAD_MS = 30 * 1000, /* for a client that takes nothing */
-    HTTP_TLS_A_SECOND = 20,     /* handshakes begun; further clients are cut off */
     HTTP_TURNED_A_SECOND = 20,  /* clients that hear 503; the others hear nothing */
     HTTP_TURN_US = 2000,        /* of a turn, for all connections */
     HTTP_DENIED_MS = 1000       /* before a wrong key or token is refused */
