@@ -188,9 +188,10 @@ const struct setting options_rows[] = {
                  "in lock/srs of the spool."),
     BOUNDED(SIZE, message_size_limit, "message_size_limit", "50M", 1024,
             INT64_C(1) << 40, "Larger messages are refused."),
-    BOUNDED(NUMBER, recipient_limit, "recipient_limit", "1000", 1, 50000,
-            "Recipients of one message that comes by SMTP, at most. For clients that may "
-            "not relay\nwith the members of aliases."),
+    BOUNDED(
+        NUMBER, recipient_limit, "recipient_limit", "1000", 1, 50000,
+        "Recipients of one message that comes by SMTP, at most. For clients that may "
+        "not relay\nwith the members of aliases."),
     BOUNDED(NUMBER, server_session_limit, "server_session_limit", "1000", 1, 100000,
             "Concurrent incoming sessions, of all clients together."),
     BOUNDED(NUMBER, client_session_limit, "client_session_limit", "50", 1, 100000,

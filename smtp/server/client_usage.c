@@ -235,7 +235,7 @@ client_usage_refuse(struct outcome *refusal, enum client_usage_kind kind, bool e
     return false;
 }
 
-/* Takes what is in the bucket at this time, at most so many; returns how many are missing. */
+/* Takes at most this number from the bucket; returns how many are missing. */
 static unsigned
 client_usage_drain(struct bucket *b, const struct rate *r, int64_t at_ms, unsigned most)
 {

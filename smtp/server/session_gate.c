@@ -177,7 +177,7 @@ session_joins(const struct server_session *s, const struct expansion *x)
     return false;
 }
 
-/* A stranger's RCPT has taken one token; the members of an alias are as many recipients. */
+/* RCPT has taken one token; each member of an alias is a recipient. */
 static void
 session_owe(struct server_session *s, unsigned added)
 {

@@ -216,7 +216,7 @@ test_dsn(void)
     ok_named(!told_has(&t, "line"), "one that is no xtext is left out");
     dsn_kit_forget(&k, &t, &e);
 
-    /* What is no printable ASCII is shown as it was given. */
+    /* Octets that are no printable ASCII are shown as they were given. */
     e = dsn_kit_accept(&k, "ann@a.test", dsn_kit_mail);
     e->envelope_id = envelope_text(e, TEXT("Q+C2+9B31m"));
     e->recipients[0].original = envelope_text(e, TEXT("rfc822;x+C2+9B31m@orig.test"));
