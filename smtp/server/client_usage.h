@@ -74,7 +74,7 @@ bool client_usage_take(struct client_usage *clients,
                        int64_t now_ms, struct outcome *refusal)
     __attribute__((warn_unused_result));
 
-/* Recipients that were accepted at once, as members of an alias: further ones wait
+/* Recipients that were accepted together, as members of an alias: further ones wait
  * until the client's rate has made up for them. */
 void client_usage_owe(struct client_usage *clients,
                       const struct client_usage_rules *rules,
