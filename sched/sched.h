@@ -331,6 +331,10 @@ enum sched_again sched_enter_again(struct sched *s, int64_t now_ms, struct id id
  * now_ms, after the actions that there are; INT64_MAX: never. */
 int64_t sched_overdue(struct sched *s, int64_t now_ms, struct id id)
     __attribute__((warn_unused_result));
+/* Recipients of active mail that no session has or will have soon are settled as deferred:
+ * their sender is to be notified. False: not now, or more are left; ask again. */
+bool sched_interrupt(struct sched *s, int64_t now_ms, struct id id)
+    __attribute__((warn_unused_result));
 /* The number of transactions that wait with the message at its most crowded site, of
  * the sites of its first four domains. 0: it does not wait for its turn: it has left,
  * waits for its next attempt, or its sites are dead or wait for a rate. Unless it is in

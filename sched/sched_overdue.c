@@ -1,5 +1,6 @@
-/* The scheduler's machine: mail whose lifetime ends while it waits in memory for its turn:
- * behind a rate, a full window, or other mail. No attempt would end its wait in time. */
+/* The scheduler's machine: mail whose lifetime ends, or whose sender is to be notified, while
+ * it waits in memory for its turn: behind a rate, a full window, or other mail. No attempt
+ * would end its wait in time. */
 #include "sched/sched_internal.h"
 
 enum { OVERDUE_AGAIN_MS = 10 * 1000 }; /* a session for it begins */
@@ -7,6 +8,7 @@ enum { OVERDUE_AGAIN_MS = 10 * 1000 }; /* a session for it begins */
 struct overdue {
     struct sched *s;
     struct sched_message *message;
+    bool is_over;     /* the lifetime, not the patience of the sender */
     int64_t next_ms;  /* when to ask again */
     unsigned settled; /* entries */
 };
@@ -40,9 +42,11 @@ overdue_settle(struct overdue *o, struct entry *e)
         overdue_note(o, s->now_ms + OVERDUE_AGAIN_MS);
         return;
     }
-    struct outcome why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.4.7",
-                                      "it has waited for its turn at %s in vain: %s",
-                                      d->site->key, sched_bound_word(bound));
+    struct outcome why =
+        outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.4.7",
+                     o->is_over ? "it has waited for its turn at %s in vain: %s"
+                                : "it waits for its turn at %s: %s",
+                     d->site->key, sched_bound_word(bound));
     lane_drop(&s->destinations.sites.flows, d->lane, e);
     sched_entry_settle(s, e, &why);
     destination_update(&s->destinations, d, s->now_ms);
@@ -57,7 +61,7 @@ overdue_entries(struct overdue *o)
     struct entry *entries = message_entries(o->message);
     for (unsigned i = 0; i < o->message->entry_count; i++) {
         struct entry *e = &entries[i];
-        int64_t ms = overdue_ms(o, e);
+        int64_t ms = o->is_over ? overdue_ms(o, e) : o->s->now_ms;
         if (e->given == e->count)
             continue;
         if (o->settled == SCHED_ENTRIES_PER_TURN) {
@@ -71,16 +75,37 @@ overdue_entries(struct overdue *o)
     }
 }
 
-int64_t
-sched_overdue(struct sched *s, int64_t now_ms, struct id id)
+static struct overdue
+overdue_begin(struct sched *s, int64_t now_ms, struct id id, bool is_over)
 {
     sched_tick(s, now_ms);
     struct message_index *k = message_index_find(&s->known, id);
-    if (!k || k->place != MESSAGE_INDEX_ACTIVE)
+    bool is_active = k && k->place == MESSAGE_INDEX_ACTIVE;
+    return (struct overdue){.s = s,
+                            .message = is_active ? k->message : NULL,
+                            .is_over = is_over,
+                            .next_ms = INT64_MAX};
+}
+
+int64_t
+sched_overdue(struct sched *s, int64_t now_ms, struct id id)
+{
+    struct overdue o = overdue_begin(s, now_ms, id, true);
+    if (!o.message)
         return INT64_MAX;
-    struct overdue o = {.s = s, .message = k->message, .next_ms = INT64_MAX};
-    if (sched_is_moving(s, k->message))
+    if (sched_is_moving(s, o.message))
         return now_ms;
     overdue_entries(&o);
     return o.next_ms;
+}
+
+/* A part of a message with very many destinations is left for the next question. */
+bool
+sched_interrupt(struct sched *s, int64_t now_ms, struct id id)
+{
+    struct overdue o = overdue_begin(s, now_ms, id, false);
+    if (!o.message || sched_is_moving(s, o.message))
+        return false;
+    overdue_entries(&o);
+    return o.settled > 0 && o.next_ms > now_ms;
 }

@@ -40,6 +40,20 @@ delay_warning_is_due(const struct active *a, const struct recipient *r,
            last_passed_s(a, t) * 1000 > warned_up_to_ms(e, t);
 }
 
+int64_t
+delay_warning_next_ms(const struct active *a, const struct recipient *r,
+                      const struct target *t)
+{
+    const struct envelope *e = a->envelope;
+    int64_t warned_ms = warned_up_to_ms(e, t), next_ms = INT64_MAX;
+    if (e->sender.length == 0 || !dsn_wants_delay(r))
+        return INT64_MAX;
+    for (unsigned i = 0; (next_ms = target_notice_ms(t, i)) <= warned_ms; i++)
+        if (next_ms == INT64_MAX)
+            return INT64_MAX;
+    return next_ms == INT64_MAX ? INT64_MAX : e->birth_ms + next_ms;
+}
+
 /* A smarthost has refused the sender of our account, and the mail waits for other
  * settings: the sender is notified early, once, and at the times of the route as well. */
 static bool

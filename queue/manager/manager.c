@@ -520,6 +520,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     manager_quotas_set(m, settings->quotas);
     submission_quota_retry(m);
     manager_clock_limit(m);
+    m->reloads++;
     begin_anew(m);
     sched_change(m->sched, &settings->sched);
     sched_rerouted(m->sched, loop_now_ms(m->loop), was, routes);

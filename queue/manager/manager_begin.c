@@ -335,6 +335,19 @@ begin_lifetime_ms(const struct active *a)
     return least;
 }
 
+static int64_t
+begin_notice_ms(const struct active *a)
+{
+    const struct beginning *b = &a->beginning;
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < b->count; i++) {
+        int64_t ms = delay_warning_next_ms(
+            a, &a->envelope->recipients[b->open[i].index], b->open[i].target);
+        least = ms < least ? ms : least;
+    }
+    return least;
+}
+
 /* From here on the message is the scheduler's until SCHED_WAIT or SCHED_FINISH. */
 static void
 hand_over(struct active *a)
@@ -351,6 +364,7 @@ hand_over(struct active *a)
     struct sched_loading *loading = a->beginning.loading;
     unsigned done_before = a->beginning.done_before;
     int64_t lifetime_ms = begin_lifetime_ms(a);
+    a->notice_ms = begin_notice_ms(a);
     a->beginning.loading = NULL;
     begin_forget(a);
     a->scheduled = true;

@@ -74,7 +74,9 @@ struct active {
     struct dsn *notification; /* the notification or warning while it is composed; or
                             * NULL */
     enum pending_command pending;
-    struct heap_due overdue; /* in manager.overdue: the first end of a lifetime */
+    struct heap_due overdue; /* in manager.overdue: the first end of a lifetime, or... */
+    int64_t notice_ms;       /* ...the next notification of the delay */
+    unsigned notice_reloads; /* manager.reloads, when that was computed */
     UT_hash_handle hh;
 };
 
@@ -143,6 +145,7 @@ struct manager {
     } refusals_logged[64];
     struct refusers *refusers; /* NULL: nobody has refused us */
     struct loop_task stir;
+    unsigned reloads;
     struct heap overdue; /* of messages that the scheduler has */
     struct loop_timer overdue_timer;
     struct loop_timer sweep;
@@ -332,6 +335,9 @@ void manager_await_parts(struct active *a, unsigned done_before);
  * begins. */
 bool delay_warning_is_due(const struct active *a, const struct recipient *r,
                           const struct target *t);
+/* When the sender is to be notified next of the recipient's delay; INT64_MAX: never. */
+int64_t delay_warning_next_ms(const struct active *a, const struct recipient *r,
+                              const struct target *t);
 /* A deferral. */
 void delay_warning_remember(struct active *a, unsigned index,
                             const struct outcome *outcome);
