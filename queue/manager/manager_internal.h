@@ -74,8 +74,9 @@ struct active {
     struct dsn *notification; /* the notification or warning while it is composed; or
                             * NULL */
     enum pending_command pending;
-    struct heap_due overdue; /* in manager.overdue: the first end of a lifetime, or... */
-    int64_t notice_ms;       /* ...the next notification of the delay */
+    struct heap_due
+        overdue;       /* in manager.overdue: the first end of a lifetime, or... */
+    int64_t notice_ms; /* ...the next notification of the delay */
     unsigned notice_reloads; /* manager.reloads, when that was computed */
     UT_hash_handle hh;
 };
