@@ -36,10 +36,15 @@ enum {
     SWEEP_MS = 14000,   /* one of the directories: all of them in an hour */
     SWEEP_NAMES = 1024, /* examined in one directory */
     LEFT_MS = 3600000,  /* age at which a leftover file of a claim is removed */
+    AHEAD_MAX_MS =
+        60000, /* all times are of the server's clock, which may be set back */
     NAME_SIZE = 80,
     MARK_SIZE = 16 + 1,
     CONTENT_MAX = REGISTRY_HOST_MAX + MARK_SIZE + 64
 };
+
+/* Of a claim: half of the longest `notices`, 100 days, and an hour. */
+#define TTL_MAX_MS (INT64_C(51) * 24 * 60 * 60 * 1000)
 
 /* Directory of the hosts' names, beside those named after a key's first digits. */
 #define HOSTS "id"
@@ -122,10 +127,14 @@ read_owner(struct registry_dir *d, const char *name, struct owner *owner)
     return 0;
 }
 
+/* A time that is not over, or longer than any claim, is of a clock that was ahead, or not
+ * ours: such a file would keep its key for ever. */
 static bool
 is_stale(const struct owner *owner, int64_t now_ms)
 {
-    return owner->ttl_ms < 0 || now_ms - owner->born_ms > owner->ttl_ms;
+    return owner->ttl_ms < 0 || owner->ttl_ms > TTL_MAX_MS ||
+           owner->born_ms - now_ms > AHEAD_MAX_MS ||
+           now_ms - owner->born_ms > owner->ttl_ms;
 }
 
 /* A file that no other host knows yet; its time is that of the server's clock. */

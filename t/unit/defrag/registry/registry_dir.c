@@ -161,7 +161,13 @@ test_stale(void)
     path_of_key(&h, 8, path);
     write_file(path, "b.example 3600000 1750000000000 0123456789abcdef\n");
     is_string(sure(&a, 8), "own", "one of long ago is stale, however new the file");
-    is_number(files_in(&h), 7, "nothing else is left");
+    path_of_key(&h, 9, path);
+    write_file(path, "b.example 3600000 4750000000000 0123456789abcdef\n");
+    is_string(sure(&a, 9), "own", "nor does one from the future count");
+    path_of_key(&h, 10, path);
+    write_file(path, "b.example 4611686018427387903 1750000000000 0123456789abcdef\n");
+    is_string(sure(&a, 10), "own", "nor one for ever");
+    is_number(files_in(&h), 9, "nothing else is left");
     path_of_key(&h, 7, path);
     mkdir(path, 0700);
     *strrchr(path, '/') = '\0';
