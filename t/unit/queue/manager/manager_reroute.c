@@ -8,7 +8,8 @@
 static char last_host[TARGET_HOST_MAX];
 
 static void
-open_noted(void *context, struct sched_session *session, const struct target *target, const char *domain)
+open_noted(void *context, struct sched_session *session, const struct target *target,
+           const char *domain)
 {
     snprintf(last_host, sizeof(last_host), "%s", target->host);
     fake_open(context, session, target, domain);
@@ -67,12 +68,13 @@ test_kinds(void)
         const char *from, *to, *host;
         unsigned attempts;
     } cases[] = {
-        {"* smtp://a.test?rate=1/d",  "* smtp://b.test",                                           "b.test", 3},
-        {"* smtp://a.test?rate=1/d",  "* smtp://a.test?tls=none",                                  "a.test", 3},
-        {"* smtp://a.test?quota=1/d", "* smtp://b.test",                                           "b.test", 3},
-        {"* smtp://a.test?rate=1/d",  "* discard",                                                 "a.test", 1},
-        {"* smtp://a.test?rate=1/d",  "x.test smtp://a.test, y.test smtp://a.test?recipients=2",   "a.test", 3},
-        {"* smtp://a.test?rate=1/d",  "* smtp://a.test?rate=1/s,burst=9",                          "a.test", 3},
+        {"* smtp://a.test?rate=1/d",  "* smtp://b.test",                  "b.test", 3},
+        {"* smtp://a.test?rate=1/d",  "* smtp://a.test?tls=none",         "a.test", 3},
+        {"* smtp://a.test?quota=1/d", "* smtp://b.test",                  "b.test", 3},
+        {"* smtp://a.test?rate=1/d",  "* discard",                        "a.test", 1},
+        {"* smtp://a.test?rate=1/d",
+         "x.test smtp://a.test, y.test smtp://a.test?recipients=2",       "a.test", 3},
+        {"* smtp://a.test?rate=1/d",  "* smtp://a.test?rate=1/s,burst=9", "a.test", 3},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct world w;
@@ -159,7 +161,8 @@ test_hold(void)
     begin_bound(&w, "* smtp://a.test?rate=1/d");
     reload(&w, "y.test error:5.1.1 gone, * smtp://a.test");
     world_turns(&w);
-    ok_named(world_logged(&w, "status=bounced") && world_is_empty(&w), "refused by a new route");
+    ok_named(world_logged(&w, "status=bounced") && world_is_empty(&w),
+             "refused by a new route");
     manager_world_end(&w);
 }
 
@@ -197,7 +200,8 @@ test_many(void)
     for (int i = 0; i < MANY; i++)
         world_send(&w, "ann@a.test", "good@x.test");
     world_turns(&w);
-    is_number(sched_count(manager_sched(w.manager)).active, MANY - 1, "all wait in memory");
+    is_number(sched_count(manager_sched(w.manager)).active, MANY - 1,
+              "all wait in memory");
     w.stalled = true;
     reload(&w, "* smtp://b.test");
     loop_turn(w.loop, 0);
@@ -229,6 +233,48 @@ test_fewer(void)
     manager_world_end(&w);
 }
 
+static void
+on_drained(void *context)
+{
+    struct world *w = context;
+    w->drained++;
+}
+
+/* The daemon drains, reloads again or stops at each turn while mail is being rerouted. */
+static void
+test_ends_meanwhile(void)
+{
+    enum { MAIL = 1500, ROUNDS = 3 };
+    for (int turns = 0; turns < ROUNDS; turns++) {
+        for (int how = 0; how < 3; how++) {
+            struct world w;
+            begin(&w, "* smtp://a.test?rate=1/d&recipients=9");
+            w.settings.sched.active_limit = w.settings.sched.recipient_limit = 9 * MAIL;
+            reload(&w, "* smtp://a.test?rate=1/d&recipients=9");
+            for (int i = 0; i < MAIL; i++)
+                world_send(&w, "ann@a.test", "good@x.test good@y.test good@z.test");
+            world_turns(&w);
+            reload(&w, "* smtp://b.test");
+            for (int i = 0; i < turns; i++)
+                loop_turn(w.loop, 0);
+            if (how > 0)
+                reload(&w, "* smtp://c.test");
+            if (how == 1)
+                manager_drain(w.manager, 1000, on_drained, &w);
+            for (int i = 0; how == 1 && i < 50; i++)
+                sim_loop_advance(w.loop, 100);
+            if (how == 1 && w.drained == 0)
+                ok_named(false, "it does not drain");
+            world_stop(&w);
+            w.routes_text.routes = TEXT("* smtp://d.test");
+            manager_world_start(&w);
+            sim_loop_advance(w.loop, 30 * 60 * 1000);
+            is_number(w.attempts, 3 * MAIL, "each once");
+            manager_world_end(&w);
+        }
+    }
+}
+
 int
 main(void)
 {
@@ -239,5 +285,6 @@ main(void)
     test_hold();
     test_many();
     test_fewer();
+    test_ends_meanwhile();
     return done();
 }
