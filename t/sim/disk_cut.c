@@ -297,3 +297,22 @@ sim_disk_cut(struct sim_cut cut)
     free(list.rows);
     sim_disk_power_cut();
 }
+
+void
+sim_disk_settle(void)
+{
+    struct inode *inode;
+    struct entry *e, *next;
+    world_pull_all(world());
+    HASH_ITER (hh, world()->entries, e, next)
+        e->kept = e->seen;
+    DL_FOREACH (world()->inodes, inode) {
+        for (size_t i = 0; i < inode->dirt_count && inode->dirty > 0; i++) {
+            if (inode->dirt[i].to > 0)
+                bytes_set_page(&inode->kept, i, bytes_page(&inode->seen, i));
+            world_clean(inode, i);
+        }
+        inode->kept.size = inode->seen.size;
+    }
+    world()->last.inode = NULL;
+}

@@ -704,6 +704,21 @@ sim_disk_open_files(void)
     return count;
 }
 
+const char *
+sim_disk_open_file(void)
+{
+    struct entry *e, *next;
+    for (size_t i = 0; i < world()->handle_count; i++) {
+        const struct handle *h = &world()->handles[i];
+        if (h->open && h->path != NULL)
+            return h->path;
+        HASH_ITER (hh, world()->entries, e, next)
+            if (h->open && e->seen == h->inode)
+                return e->path;
+    }
+    return "";
+}
+
 size_t
 sim_disk_count(const char *under)
 {

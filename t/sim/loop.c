@@ -36,7 +36,10 @@ struct sim_signal {
     struct sim_signal *next;
 };
 
-/* Asks the owner of all descriptors what one is ready for; NULL: only tests tell. */
+/* Those of loop_new(). */
+static uint64_t start_seed = 1;
+static int64_t start_now_ms, start_step_ms;
+/* The owner of all descriptors, which says whether one is ready; NULL: tests say so. */
 static int (*ask_owner)(int descriptor);
 
 static struct sim_loop *
@@ -180,10 +183,18 @@ sim_loop_is_stopped(const struct loop *loop)
     return loop->stopping;
 }
 
+void
+sim_loop_begin_at(uint64_t seed, int64_t now_ms, int64_t step_ms)
+{
+    start_seed = seed;
+    start_now_ms = now_ms;
+    start_step_ms = step_ms;
+}
+
 struct loop *
 loop_new(void)
 {
-    return sim_loop_new(1);
+    return sim_loop_new_at(start_seed, start_now_ms, start_step_ms);
 }
 
 const char *

@@ -19,6 +19,8 @@ struct loop *sim_loop_new(uint64_t seed);
 /* A loop that begins when now_ms have passed since SIM_WALL_START_MS; its wall clock is
  * step_ms ahead. */
 struct loop *sim_loop_new_at(uint64_t seed, int64_t now_ms, int64_t step_ms);
+/* From now on loop_new() makes such a loop. */
+void sim_loop_begin_at(uint64_t seed, int64_t now_ms, int64_t step_ms);
 /* From now on, for all loops: the events that ask() says a descriptor is ready for happen
  * in every turn, until it says otherwise. */
 void sim_loop_on_ask(int (*ask)(int descriptor));

@@ -55,6 +55,8 @@ void sim_disk_set_syncing(enum disk_syncing way, int64_t sync_ms);
 void sim_disk_set_cold(bool cold);
 /* Handles that are not closed. */
 size_t sim_disk_open_files(void);
+/* The path of one of them, if it has any; borrowed. */
+const char *sim_disk_open_file(void);
 
 /* Files (not directories, not FIFOs) under an absolute or root-less path, "" = all. */
 size_t sim_disk_count(const char *under);
@@ -116,5 +118,7 @@ const char *sim_cut_name(enum sim_cut_kind kind);
  * (doc/design.md "File systems") and never are garbage. */
 size_t sim_disk_cuts(enum sim_cut_kind kind);
 void sim_disk_cut(struct sim_cut cut);
+/* All that is pending becomes durable, as it does by itself in time. */
+void sim_disk_settle(void);
 
 #endif
