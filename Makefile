@@ -161,12 +161,15 @@ $(BUILD)/t/roof.t: $(call object,$(wildcard t/roof/*.c) $(ROOF_SIM)) $(SUPPORT) 
 roof: $(BUILD)/t/roof.t ## Runs the whole MTA in virtual time, judged by a model: SEED=1 RUNS=100 MINUTES=600 ONLY=reload,kill TRACE=1.
 	$(Q)SEED=$(SEED) RUNS=$(RUNS) MINUTES=$(MINUTES) ONLY=$(ONLY) TRACE=$(TRACE) $<
 
+mutants: ## Plants the defects of t/roof/mutants/ one by one, and counts those that the roof finds: RUNS=60 MUTANTS='names'.
+	$(Q)RUNS=$(RUNS) SEED=$(SEED) perl t/roof/mutants.pl $(BUILD) $(MUTANTS)
+
 crash: $(BUILD)/t/crash.t $(BUILD)/t/unit/queue/group/give_crash.t ## Cuts the power of simulated disks at random: ROUNDS=500 SEED=1.
 	$(Q)$< $(or $(ROUNDS),500) $(or $(SEED),1)
 	$(Q)$(BUILD)/t/unit/queue/group/give_crash.t $(or $(ROUNDS),30) $(or $(SEED),1)
 
 # The longest first, so that no core is idle at the end.
-UNIT_TESTS := $(BUILD)/t/crash.t $(UNIT:%=$(BUILD)/t/unit/%.t)
+UNIT_TESTS := $(BUILD)/t/crash.t $(BUILD)/t/roof.t $(UNIT:%=$(BUILD)/t/unit/%.t)
 unit: $(UNIT_TESTS) ## Runs all unit tests; `make t/unit/queue/marks` runs one of them.
 	$(Q)BUILD=$(BUILD) t/run.sh $^
 
@@ -411,6 +414,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check simulate-hundred demo bench crash roof fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check simulate-hundred demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

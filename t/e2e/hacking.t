@@ -28,6 +28,7 @@ my %prints = (
     'Run one test' => [tests('marks', 'relay')],
     'Repeat one seed of the crash run' =>
         [qr/^ok 1 - deferral, journal, seed 7: \d+ points/m, qr/^ok 1 - deferral, journal, seed 7: 1 points/m],
+    'The roof: the whole MTA in virtual time' => [qr/^ok 1 - no law is broken$/m, qr/^# 5 runs, \d+ virtual seconds/m],
     'Repeat one seed of a simulation' => [qr/^0\.000000 open example\.com$/m],
     'Run one fuzz input' => [qr/^Executed \S+ in \d+ ms$/m],
     'Trace one message' => [qr/\(queued\)$/m, qr/: to=<you\@away\.example>.*status=deferred/, qr/^because: /m, qr{/spool/\S+/}],

@@ -83,8 +83,7 @@ static struct {
     char options[TARGETS_MAX][80]; /* of routes */
     int64_t journal_size;
     char journal_message_max[VALUE_MAX];
-    int64_t longest_backoff_ms, shortest_life_ms, slowest_ms;
-    unsigned most_recipients, most_sessions;
+    struct editor_bounds bounds;
 } editor;
 
 static int64_t
@@ -149,7 +148,7 @@ draw_route(unsigned index)
     out[0] = '\0';
     if (roof_chance(500))
         return;
-    const char *name = names[roof_below(3)];
+    const char *name = names[roof_chance(600) ? 0 : roof_below(3)];
     snprintf(out, sizeof(editor.options[0]), "?%s=%" PRId64, name,
              draw_number(1, name[0] == 'r' ? 60 : 20));
 }
@@ -161,7 +160,7 @@ editor_begin(const char *const *targets, const char *const *domains,
     editor.targets = targets;
     editor.domains = domains;
     editor.domain_count = domain_count;
-    editor.shortest_life_ms = INT64_MAX;
+    editor.bounds.life_ms = INT64_MAX;
     for (size_t i = 0; options_rows[i].key != NULL && i < ROWS_MAX; i++)
         if (roof_chance(permille))
             draw_value(i);
@@ -216,22 +215,29 @@ value_of(const char *key, int64_t preset)
 }
 
 static void
+note_most(int64_t *most, int64_t value)
+{
+    if (value > *most)
+        *most = value;
+}
+
+static void
 note_bounds(void)
 {
-    int64_t backoff_ms = value_of("maximal_backoff_time", 4000 * 1000),
-            life_ms = value_of("maximal_queue_lifetime", INT64_C(5) * 24 * 3600 * 1000),
-            pace_ms = value_of("default_destination_rate_delay", 0) +
-                      value_of("default_transport_rate_delay", 0);
-    int64_t sessions = value_of("delivery_session_limit", 500);
-    if (backoff_ms > editor.longest_backoff_ms)
-        editor.longest_backoff_ms = backoff_ms;
-    if (life_ms < editor.shortest_life_ms)
-        editor.shortest_life_ms = life_ms;
-    if (pace_ms > editor.slowest_ms)
-        editor.slowest_ms = pace_ms;
-    if ((unsigned)sessions > editor.most_sessions)
-        editor.most_sessions = (unsigned)sessions;
-    editor.most_recipients = 1000;
+    struct editor_bounds *b = &editor.bounds;
+    int64_t life_ms = value_of("maximal_queue_lifetime", INT64_C(5) * 24 * 3600 * 1000),
+            rcpts = value_of("default_destination_recipient_limit", 50);
+    note_most(&b->backoff_ms, value_of("maximal_backoff_time", 4000 * 1000));
+    note_most(&b->pace_ms, value_of("default_destination_rate_delay", 0) +
+                               value_of("default_transport_rate_delay", 0));
+    note_most(&b->sessions, value_of("delivery_session_limit", 500));
+    note_most(&b->active, value_of("active_limit", 20000));
+    note_most(&b->recipients, rcpts);
+    for (unsigned i = 0; i < editor.domain_count; i++)
+        if (text_starts(text_from(editor.options[i]), TEXT("?recipients=")))
+            note_most(&b->recipients, strtoll(strchr(editor.options[i], '=') + 1, NULL, 10));
+    if (life_ms < b->life_ms)
+        b->life_ms = life_ms;
 }
 
 void
@@ -250,8 +256,7 @@ editor_write(void)
                               editor.journal_size, editor.journal_message_max);
     for (unsigned i = 0; i < editor.domain_count; i++)
         fits = buffer_format(&b, "  %s %s%s\n", editor.domains[i], editor.targets[i],
-                             strcmp(editor.targets[i], "mx") == 0 ? ""
-                                                                  : editor.options[i]) &&
+                             editor.options[i]) &&
                fits;
     fits = buffer_format(&b, "  * mx\n") && fits;
     for (size_t i = 0; options_rows[i].key != NULL && i < ROWS_MAX; i++)
@@ -271,32 +276,8 @@ editor_write(void)
     buffer_free(&b);
 }
 
-int64_t
-editor_longest_backoff_ms(void)
+const struct editor_bounds *
+editor_bounds(void)
 {
-    return editor.longest_backoff_ms;
-}
-
-int64_t
-editor_shortest_life_ms(void)
-{
-    return editor.shortest_life_ms;
-}
-
-int64_t
-editor_slowest_ms(unsigned recipients)
-{
-    return editor.slowest_ms * recipients;
-}
-
-unsigned
-editor_most_recipients(void)
-{
-    return editor.most_recipients;
-}
-
-unsigned
-editor_most_sessions(void)
-{
-    return editor.most_sessions;
+    return &editor.bounds;
 }

@@ -18,11 +18,12 @@ void editor_change_at_start(void);
 void editor_write(void);
 
 /* Over all that were ever in force. */
-int64_t editor_longest_backoff_ms(void);
-int64_t editor_shortest_life_ms(void);
-/* How long n recipients may take by the slowest pace. */
-int64_t editor_slowest_ms(unsigned recipients);
-unsigned editor_most_recipients(void);
-unsigned editor_most_sessions(void);
+struct editor_bounds {
+    int64_t backoff_ms;  /* the longest */
+    int64_t life_ms;     /* of mail, the shortest */
+    int64_t pace_ms;     /* between two recipients, the slowest */
+    int64_t sessions, active, recipients; /* the most; recipients of a transaction */
+};
+const struct editor_bounds *editor_bounds(void);
 
 #endif

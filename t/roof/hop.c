@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 enum { RCPTS_MAX = 1000, DATA_MAX = 16 << 20, REPLY_MAX = 512, IDLE_MS = 5 * 60 * 1000 };
 
@@ -25,6 +26,7 @@ struct hop {
 };
 
 struct visit {
+    struct visit *prev, *next;
     struct hop *hop;
     struct peer peer;
     struct roof_timer reply_timer, idle;
@@ -34,15 +36,21 @@ struct visit {
     bool chunk_last, chunk_refused;
     bool lies; /* a reply came twice: what the client makes of the others is open */
     struct model_message *back; /* the recipient of a report */
+    struct model_rcpt *asked[RCPTS_MAX]; /* in this transaction */
+    unsigned asked_count;
     struct model_rcpt *rcpts[RCPTS_MAX];
     unsigned rcpt_count;
     struct buffer data;
     /* Stored, and the reply is not confirmed by another command. */
-    struct model_rcpt *unsure[RCPTS_MAX];
+    struct unsure {
+        struct model_rcpt *rcpt; /* NULL: a report */
+        struct model_message *back;
+        int64_t since_ms;
+    } unsure[RCPTS_MAX];
     unsigned unsure_count;
-    struct model_message *unsure_back;
 };
 
+static struct visit *visits;
 static unsigned open_count, most_count, most_rcpts;
 
 unsigned
@@ -69,16 +77,29 @@ static void
 forget_transaction(struct visit *v)
 {
     v->has_mail = v->in_data = false;
-    v->rcpt_count = 0;
+    v->rcpt_count = v->asked_count = 0;
     v->back = NULL;
     buffer_clear(&v->data);
 }
 
+/* A command that was sent after the reply has come confirms it. */
 static void
-confirm(struct visit *v)
+confirm(struct visit *v, bool all)
 {
-    v->unsure_count = 0;
-    v->unsure_back = NULL;
+    unsigned left = 0;
+    int64_t before_ms = roof_now_ms() - network_round_ms(v->peer.end);
+    for (unsigned i = 0; i < v->unsure_count; i++)
+        if (!all && v->unsure[i].since_ms >= before_ms)
+            v->unsure[left++] = v->unsure[i];
+    v->unsure_count = left;
+}
+
+static void
+note_unsure(struct visit *v, struct model_rcpt *r, struct model_message *back)
+{
+    if (v->unsure_count == RCPTS_MAX) /* of long ago */
+        v->unsure_count = 0;
+    v->unsure[v->unsure_count++] = (struct unsure){r, back, roof_now_ms()};
 }
 
 static void
@@ -96,13 +117,20 @@ visit_on_over(void *context)
     struct visit *v = context;
     roof_timer_stop(&v->reply_timer);
     roof_timer_stop(&v->idle);
-    for (unsigned i = 0; i < v->unsure_count; i++)
-        model_unconfirmed(v->unsure[i]);
-    if (v->unsure_back != NULL)
-        model_report_unconfirmed(v->unsure_back);
-    if (v->unsure_count > 0 || v->unsure_back != NULL)
+    for (unsigned i = 0; i < v->unsure_count; i++) {
+        if (v->unsure[i].rcpt != NULL)
+            model_unconfirmed(v->unsure[i].rcpt);
+        else
+            model_report_unconfirmed(v->unsure[i].back);
+    }
+    /* A kept connection that ended in the middle is renewed, and its recipients are said
+     * again. */
+    for (unsigned i = 0; i < v->asked_count; i++)
+        v->asked[i]->deferred_ms = 0;
+    if (v->unsure_count > 0)
         roof_note("%s: ended before its reply was confirmed", v->hop->name);
     open_count--;
+    DL_DELETE(visits, v);
     roof_timer_start(&v->idle, 0, release_visit, v);
 }
 
@@ -111,6 +139,8 @@ visit_on_late(void *context)
 {
     struct visit *v = context;
     v->waits = false;
+    for (unsigned i = 0; i < v->unsure_count; i++)
+        v->unsure[i].since_ms = roof_now_ms();
     struct text reply = buffer_text(&v->reply);
     peer_say(&v->peer, reply);
     buffer_clear(&v->reply);
@@ -119,7 +149,7 @@ visit_on_late(void *context)
 }
 
 /* All replies go through here: in time, late, twice, in a wrong place, or not at all. */
-static void
+static bool
 say(struct visit *v, const char *text)
 {
     const struct hop_mood *m = &v->hop->mood;
@@ -127,13 +157,13 @@ say(struct visit *v, const char *text)
     if (roof_chance(m->cut)) {
         roof_note("%s: cuts in place of %s", v->hop->name, text);
         peer_cut(&v->peer, (enum peer_end)roof_below(PEER_ENDS));
-        return;
+        return false;
     }
     if (roof_chance(m->close)) {
         roof_note("%s: 421 in place of %s", v->hop->name, text);
         peer_say(&v->peer, TEXT("421 4.3.2 closing\r\n"));
         peer_close(&v->peer);
-        return;
+        return false;
     }
     snprintf(line, sizeof(line), "%s\r\n", text);
     bool twice = !v->hop->chunking && roof_chance(m->twice);
@@ -152,6 +182,7 @@ say(struct visit *v, const char *text)
         v->waits = true;
         roof_timer_start(&v->reply_timer, delay_ms, visit_on_late, v);
     }
+    return true;
 }
 
 /* 4yz, or for good. */
@@ -166,12 +197,12 @@ is_refused(struct visit *v, unsigned permille, bool *good)
 }
 
 static void
-all_refused(struct visit *v, bool never)
+all_refused(struct visit *v, bool never, bool said)
 {
     for (unsigned i = 0; i < v->rcpt_count; i++) {
         if (never || v->lies)
             model_refused(v->rcpts[i]);
-        else
+        else if (said)
             model_deferred(v->rcpts[i]);
     }
 }
@@ -230,18 +261,19 @@ on_rcpt(struct visit *v, struct text line)
                    TEXT_ARGS(path));
     if (r != NULL)
         model_attempted(r);
+    if (r != NULL && v->asked_count < RCPTS_MAX)
+        v->asked[v->asked_count++] = r;
     if (r != NULL && is_grey(v->hop, r)) {
-        model_deferred(r);
-        say(v, "450 4.2.0 greylisted");
+        if (say(v, "450 4.2.0 greylisted"))
+            model_deferred(r);
         return;
     }
     if (is_refused(v, v->hop->mood.rcpt, &never)) {
         never = never && r != NULL; /* reports are taken in the end */
         if (never)
             model_refused(r);
-        else if (r != NULL)
+        if (say(v, never ? "550 5.1.1 nobody" : "450 4.2.0 not now") && r != NULL)
             model_deferred(r);
-        say(v, never ? "550 5.1.1 nobody" : "450 4.2.0 not now");
         return;
     }
     if (r != NULL && v->rcpt_count < RCPTS_MAX)
@@ -263,8 +295,7 @@ on_data(struct visit *v)
     }
     if (is_refused(v, v->hop->mood.data, &never)) {
         never = never && v->back == NULL;
-        all_refused(v, never);
-        say(v, never ? "554 5.7.0 never" : "451 4.3.0 not now");
+        all_refused(v, never, say(v, never ? "554 5.7.0 never" : "451 4.3.0 not now"));
         forget_transaction(v);
         return;
     }
@@ -279,7 +310,7 @@ store(struct visit *v, struct model_rcpt *r)
     model_stored(r, buffer_text(&v->data));
     if (v->lies)
         model_unconfirmed(r);
-    v->unsure[v->unsure_count++] = r;
+    note_unsure(v, r, NULL);
 }
 
 static void
@@ -293,9 +324,8 @@ end_lmtp(struct visit *v)
         if (is_refused(v, v->hop->mood.end, &never)) {
             if (never)
                 model_refused(all[i]);
-            else
+            if (say(v, never ? "552 5.2.2 never" : "450 4.3.0 not now") && !never)
                 model_deferred(all[i]);
-            say(v, never ? "552 5.2.2 never" : "450 4.3.0 not now");
         } else {
             store(v, all[i]);
             if (roof_chance(v->hop->mood.cut_end)) {
@@ -315,8 +345,7 @@ end_smtp(struct visit *v)
     bool never;
     if (is_refused(v, v->hop->mood.end, &never)) {
         never = never && v->back == NULL;
-        all_refused(v, never);
-        say(v, never ? "554 5.6.0 never" : "451 4.3.0 not now");
+        all_refused(v, never, say(v, never ? "554 5.6.0 never" : "451 4.3.0 not now"));
         return;
     }
     for (unsigned i = 0; i < v->rcpt_count; i++)
@@ -324,7 +353,7 @@ end_smtp(struct visit *v)
     if (v->back != NULL) {
         roof_note("%s: stores a report to s%u", v->hop->name, v->back->number);
         model_reported(v->back, buffer_text(&v->data));
-        v->unsure_back = v->back;
+        note_unsure(v, NULL, v->back);
     }
     if (roof_chance(v->hop->mood.cut_end)) {
         roof_note("%s: cuts behind the end", v->hop->name);
@@ -429,7 +458,7 @@ visit_on_line(void *context, struct text line)
         on_content(v, line);
         return true;
     }
-    confirm(v);
+    confirm(v, false);
     roof_timer_stop(&v->idle);
     if (is_verb(line, "EHLO ") || is_verb(line, "LHLO ") || is_verb(line, "HELO "))
         on_hello(v);
@@ -444,6 +473,7 @@ visit_on_line(void *context, struct text line)
     else if (is_verb(line, "RSET"))
         forget_transaction(v), say(v, "250 2.0.0 ok");
     else if (is_verb(line, "QUIT")) {
+        confirm(v, true); /* its replies have come before the one to QUIT */
         peer_say(&v->peer, TEXT("221 2.0.0 bye\r\n"));
         peer_close(&v->peer);
     } else
@@ -475,6 +505,7 @@ hop_on_accept(void *context, struct network_end *end)
                             .raw = visit_on_raw,
                             .over = visit_on_over,
                             .context = v};
+    DL_APPEND(visits, v);
     if (++open_count > most_count)
         most_count = open_count;
     peer_take(&v->peer, end);
@@ -496,6 +527,14 @@ hop_new(const char *name, const char *ip, unsigned port, bool lmtp, bool pipelin
     h->chunking = chunking;
     h->service = network_serve(&at, hop_on_accept, h);
     return h;
+}
+
+void
+hops_reset(void)
+{
+    struct visit *v, *next;
+    DL_FOREACH_SAFE (visits, v, next)
+        peer_cut(&v->peer, PEER_RESET);
 }
 
 void

@@ -34,6 +34,7 @@ unsigned hops_open(void);
 unsigned hops_most(void);
 /* The largest number of recipients of a transaction since the last call. */
 unsigned hops_take_most_rcpts(void);
-/* Ends all connections that idle, and confirms nothing. */
+/* Ends all connections: nothing is left of their moods. */
+void hops_reset(void);
 
 #endif

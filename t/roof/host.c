@@ -38,11 +38,11 @@ disk_is_dead(void)
 }
 
 void
-host_write_settings(struct text content)
+host_write_file(const char *path, const char *name, struct text content)
 {
     struct disk *folder;
     sim_disk_set_time(SIM_WALL_START_MS + roof_now_ms());
-    int result = disk_open(&folder, HOST_FOLDER, true);
+    int result = disk_open(&folder, path, true);
     assert(result == 0);
     (void)!disk_unlink(folder, "new");
     int file = disk_create(folder, "new", 0600);
@@ -50,10 +50,16 @@ host_write_settings(struct text content)
         disk_sync(folder, file) < 0)
         abort();
     disk_close_file(folder, file);
-    if (disk_rename(folder, "new", "petrel.conf") < 0 ||
+    if (disk_rename(folder, "new", name) < 0 ||
         disk_sync_directory(folder, ".") < 0)
         abort();
     disk_close(&folder);
+}
+
+void
+host_write_settings(struct text content)
+{
+    host_write_file(HOST_FOLDER, "petrel.conf", content);
 }
 
 static void
@@ -133,6 +139,7 @@ host_kill(bool power_cut)
     host.kills += !power_cut;
     host.cuts += power_cut;
     host.running = false;
+    host.dies_after = 0;
     buffer_clear(&host.output);
     network_end_process(HOST_PROCESS, !power_cut);
     if (power_cut)
@@ -155,9 +162,10 @@ end_in_order(void)
     host.running = false;
     roof_note("host: has ended");
     size_t files = sim_disk_open_files(), sockets = network_open(HOST_PROCESS);
-    if (files > 0 || sockets > 0)
-        roof_break("clean", NULL, "an orderly stop left %zu files and %zu sockets open",
-                   files, sockets);
+    if ((files > 0 && host.is_idle) || sockets > 0)
+        roof_break("clean", NULL, "an orderly stop left %zu files (%s) and %zu sockets open",
+                   files, sim_disk_open_file(), sockets);
+    sim_disk_restart(); /* as the end of a process does */
 }
 
 static void
@@ -171,12 +179,34 @@ judge_idleness(int64_t before_ms, uint64_t calls)
         roof_break("in time", NULL, "the loop turns without work");
 }
 
+static void
+arm_disk(void)
+{
+    uint64_t calls = sim_disk_calls();
+    sim_disk_die_at(host.dies_after > 0 ? calls + host.dies_after : 0);
+    sim_disk_fail_at(host.fails_after > 0 ? calls + host.fails_after : 0,
+                     host.fails_with);
+}
+
+static void
+disarm_disk(uint64_t made)
+{
+    host.dies_after = host.dies_after > made ? host.dies_after - made : 0;
+    host.fails_after = host.fails_after > made ? host.fails_after - made : 0;
+    if (sim_disk_is_dead())
+        return;
+    sim_disk_die_at(0);
+    sim_disk_fail_at(0, 0);
+}
+
 void
 host_turn(void)
 {
     enter();
-    uint64_t calls = network_calls() + sim_disk_calls();
+    uint64_t disk_calls = sim_disk_calls(), calls = network_calls() + disk_calls;
+    arm_disk();
     sim_loop_turn_at(host.daemon.loop, roof_now_ms());
+    disarm_disk(sim_disk_calls() - disk_calls);
     host.turns++;
     if (sim_disk_is_dead()) {
         network_enter(0);

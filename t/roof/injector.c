@@ -61,7 +61,8 @@ injector_run(struct model_message *m)
     char error[512] = "", id[ID_LENGTH + 1] = "";
     struct recipients to = {0};
     struct queue *queue;
-    struct loop *loop = sim_loop_new_at(roof_random(), roof_now_ms(), host.step_ms);
+    sim_loop_begin_at(roof_random(), roof_now_ms(), host.step_ms);
+    struct loop *loop = loop_new();
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     struct queue_settings settings = {.spool = HOST_SPOOL,
                                       .slices = 1,

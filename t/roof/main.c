@@ -2,18 +2,19 @@
  * roof").
  *
  * SEED=n of the first run, RUNS=n, MINUTES=n instead, TRACE=1 prints everything,
- * ONLY=reload,kill in place of the features that the seed draws. Each seed is a process
- * of its own. */
+ * ONLY=reload,kill in place of the features that the seed draws. FAILURES=n: it ends
+ * after so many; FAST=1: seeds alone. Each seed is a process of its own. */
 #include "t/roof/world.h"
 
 #include "t/support/tap.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { RUNS = 100, FAILURES_SHOWN = 10 };
+enum { RUNS = 100, FAILURES_SHOWN = 10, LINE_SIZE = 1000, NAME_SIZE = 80, SEEDS_MAX = 200, SAME_SEEDS = 3 };
 
 static uint64_t
 number_of(const char *name, uint64_t preset)
@@ -47,6 +48,83 @@ run_apart(const struct wishes *wishes, struct tally *out)
     return whole && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* Each law can be broken, and says so. */
+static void
+test_laws(void)
+{
+    static const char *const laws[] = {"once", "whole", "in time", "bounds", "truth",
+                                       "clean"};
+    for (size_t i = 0; i < sizeof(laws) / sizeof(*laws); i++) {
+        struct wishes wishes = {.seed = 3, .only = "mood", .broken = laws[i]};
+        char line[LINE_SIZE] = "", name[NAME_SIZE];
+        struct tally none;
+        FILE *said = tmpfile();
+        int out = dup(STDOUT_FILENO);
+        fflush(stdout);
+        if (said == NULL || out < 0 || dup2(fileno(said), STDOUT_FILENO) < 0)
+            abort();
+        bool good = run_apart(&wishes, &none);
+        fflush(stdout);
+        if (dup2(out, STDOUT_FILENO) < 0)
+            abort();
+        close(out);
+        rewind(said);
+        snprintf(name, sizeof(name), " s: %s: ", laws[i]);
+        bool named = false;
+        while (!named && fgets(line, sizeof(line), said) != NULL)
+            named = strncmp(line, "seed ", 5) == 0 && strstr(line, name) != NULL;
+        fclose(said);
+        snprintf(name, sizeof(name), "the law '%s' can be broken", laws[i]);
+        ok_named(!good && named, name);
+    }
+}
+
+/* Runs that once found something: t/roof/seeds/NAME has a line SEED ONLY. */
+static void
+test_kept_seeds(void)
+{
+    DIR *folder = opendir("t/roof/seeds");
+    struct dirent *entry;
+    char names[SEEDS_MAX][NAME_SIZE], path[2 * NAME_SIZE], line[LINE_SIZE];
+    size_t count = 0;
+    while (folder != NULL && count < SEEDS_MAX && (entry = readdir(folder)) != NULL)
+        if (entry->d_name[0] != '.')
+            snprintf(names[count++], NAME_SIZE, "%.79s", entry->d_name);
+    if (folder != NULL)
+        closedir(folder);
+    qsort(names, count, NAME_SIZE,
+          (int (*)(const void *, const void *))(void (*)(void))strcmp);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof(path), "t/roof/seeds/%.79s", names[i]);
+        FILE *f = fopen(path, "r");
+        bool good = f != NULL;
+        while (good && fgets(line, sizeof(line), f) != NULL)
+            if (line[0] != '#') {
+                struct wishes wishes = {.seed = strtoull(line, NULL, 10)};
+                struct tally none;
+                line[strcspn(line, "\n")] = '\0';
+                wishes.only = strchr(line, ' ') != NULL ? strchr(line, ' ') + 1 : NULL;
+                good = run_apart(&wishes, &none);
+            }
+        if (f != NULL)
+            fclose(f);
+        ok_named(good, names[i]);
+    }
+}
+
+/* The same seed is the same run. */
+static void
+test_sameness(void)
+{
+    for (uint64_t seed = 1; seed <= SAME_SEEDS; seed++) {
+        struct wishes wishes = {.seed = seed * 1000, .only = "mood,kill,stop,path,operator"};
+        struct tally a = {0}, b = {0};
+        bool good = run_apart(&wishes, &a) && run_apart(&wishes, &b);
+        ok_named(good && a.hash == b.hash && a.turns == b.turns,
+                 "the same seed gives the same trace");
+    }
+}
+
 static void
 add(struct tally *all, const struct tally *t)
 {
@@ -68,7 +146,8 @@ int
 main(void)
 {
     uint64_t first = number_of("SEED", 1), runs = number_of("RUNS", RUNS),
-             minutes = number_of("MINUTES", 0), seed = first;
+             minutes = number_of("MINUTES", 0), seed = first,
+             most = number_of("FAILURES", FAILURES_SHOWN);
     const char *only = getenv("ONLY");
     struct wishes wishes = {.only = only != NULL && only[0] != '\0' ? only : NULL,
                             .traced = number_of("TRACE", 0) != 0};
@@ -77,8 +156,13 @@ main(void)
     time_t end = time(NULL) + (time_t)minutes * 60;
     if (getenv("SEED") != NULL && getenv("RUNS") == NULL && minutes == 0)
         runs = 1;
+    if (runs > 1 && minutes == 0 && wishes.only == NULL && getenv("FAST") == NULL) {
+        test_laws();
+        test_sameness();
+        test_kept_seeds();
+    }
     for (; minutes > 0 ? time(NULL) < end : seed < first + runs; seed++) {
-        char name[80];
+        char name[NAME_SIZE];
         wishes.seed = seed;
         bool good = run_apart(&wishes, &one);
         snprintf(name, sizeof(name), "seed %" PRIu64, seed);
@@ -91,7 +175,7 @@ main(void)
             if (runs == 1)
                 printf("# hash %016" PRIx64 "\n", one.hash);
         }
-        if (failed == FAILURES_SHOWN)
+        if (failed == most)
             break;
     }
     printf("# %" PRIu64 " runs, %" PRId64 " virtual seconds, %" PRIu64

@@ -1,4 +1,4 @@
-/* What was given and what became of it. */
+/* Messages given, and their fates. */
 #include "t/roof/model.h"
 
 #include "base/memory.h"
@@ -19,7 +19,7 @@ static struct {
     struct model_message *messages;
     unsigned count;
     const char *const *domains;
-    unsigned domain_count;
+    unsigned domain_count, reloads;
     int64_t lifetime_ms;
 } model;
 
@@ -198,10 +198,21 @@ model_acked(struct model_message *m, struct text id)
 
 /* --- Hops --- */
 
+/* A message is loaded as a whole: when one of its sites is back, its recipients at other
+ * sites are tried again, too, however short ago they were deferred. */
+static bool
+has_one_site(const struct model_message *m)
+{
+    for (unsigned i = 1; i < m->rcpt_count; i++)
+        if (m->rcpts[i].domain != m->rcpts[0].domain)
+            return false;
+    return true;
+}
+
 void
 model_attempted(struct model_rcpt *r)
 {
-    if (r->deferred_ms > 0 && roof_now_ms() - r->deferred_ms < SECOND_TRY_MS)
+    if (r->deferred_ms > 0 && has_one_site(r->message) && roof_now_ms() - r->deferred_ms < SECOND_TRY_MS)
         break_rcpt("in time", r, "tried again within a second");
     r->deferred_ms = 0;
 }
@@ -209,7 +220,8 @@ model_attempted(struct model_rcpt *r)
 void
 model_deferred(struct model_rcpt *r)
 {
-    r->deferred_ms = roof_now_ms();
+    r->deferred_ms = r->reloads == model.reloads ? roof_now_ms() : 0;
+    r->reloads = model.reloads;
 }
 
 void
@@ -255,12 +267,14 @@ void
 model_stored(struct model_rcpt *r, struct text content)
 {
     const struct model_message *m = r->message;
+    if (roof_breaks("whole"))
+        content.length--;
     judge_content(r, content);
-    if (m->state == MODEL_UNSENT || m->state == MODEL_REFUSED)
-        break_rcpt("whole", r, "stored, but not acknowledged");
+    if (m->state == MODEL_REFUSED)
+        break_rcpt("whole", r, "stored, but refused");
     if (!r->accepted)
         break_rcpt("whole", r, "stored for a recipient that was not accepted");
-    r->stored++;
+    r->stored += roof_breaks("once") ? 2 : 1;
     r->stored_ms = roof_now_ms();
 }
 
@@ -328,6 +342,13 @@ model_forget_waits(void)
 }
 
 void
+model_reloaded(void)
+{
+    model.reloads++;
+    model_forget_waits();
+}
+
+void
 model_set_lifetime(int64_t lifetime_ms)
 {
     if (lifetime_ms < model.lifetime_ms)
@@ -358,10 +379,10 @@ is_open(const struct model_rcpt *r)
 }
 
 bool
-model_is_open(const struct model_message *m)
+model_is_waiting(const struct model_message *m)
 {
     for (unsigned j = 0; j < m->rcpt_count; j++)
-        if (is_open(&m->rcpts[j]))
+        if (is_open(&m->rcpts[j]) && !may_have_failed(&m->rcpts[j]))
             return true;
     return false;
 }
@@ -380,6 +401,8 @@ static void
 judge_rcpt(const struct model_rcpt *r)
 {
     const struct model_message *m = r->message;
+    if (r->stored > 0 && (m->state == MODEL_UNSENT || m->state == MODEL_REFUSED))
+        break_rcpt("whole", r, "stored, but not acknowledged");
     if (is_open(r))
         break_rcpt("once", r, "lost: neither stored nor reported");
     if (r->stored > 1 + r->chances)

@@ -24,6 +24,7 @@ struct model_rcpt {
     bool may_vanish;      /* the operator has asked for its removal */
     int64_t stored_ms;
     int64_t deferred_ms;  /* by a hop's 4yz reply; 0: not, or it may come soon again */
+    unsigned reloads;     /* that there were when it was deferred last */
 };
 
 enum model_state {
@@ -77,13 +78,15 @@ void model_report_unconfirmed(struct model_message *m);
 void model_host_ended(int64_t window_ms);
 /* Mail may be tried again immediately. */
 void model_forget_waits(void);
-/* The shortest life that mail had by any settings, and whether reports of it exist. */
+/* The same, and mail whose attempt is under way may be, at its end (sched_rerouted()). */
+void model_reloaded(void);
+/* The shortest life that mail had by any settings. */
 void model_set_lifetime(int64_t lifetime_ms);
-void model_set_recipients_limit(unsigned limit);
 
 /* Open recipients: acknowledged, and without a fate. */
 unsigned model_open(void);
-bool model_is_open(const struct model_message *m);
+/* One of them is to be delivered, and has not been refused. */
+bool model_is_waiting(const struct model_message *m);
 /* All laws about fates, when nothing can happen any more. */
 void model_judge(void);
 void model_print(void);

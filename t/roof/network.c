@@ -1,5 +1,5 @@
-/* The network of a run: sockets of daemons and ends of actors. */
-#include "t/roof/network.h"
+/* The network of a run: connections, and the ends of actors. */
+#include "t/roof/network_internal.h"
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
@@ -10,88 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
+struct network net;
 
-enum { PROCESSES = 64, ADDRESSES = 8, BACKLOG = 4096, BYTES_MAX = 16 << 20 };
-
-enum state { FRESH, CONNECTING, CONNECTED, BROKEN, LISTENING };
-
-struct segment {
-    int64_t at_ms;
-    size_t size;     /* 0: the end of the half */
-    bool reset;
-    struct segment *next, *prev;
-};
-
-struct network_end {
-    int descriptor;
-    unsigned process; /* 0: an actor's */
-    enum state state;
-    int error; /* that a call will return once */
-    struct net_address local, peer_address;
-    struct network_path path;
-    struct network_end *peer; /* NULL: gone or vanished */
-    /* What comes in: bytes that have arrived, then those under way. */
-    struct buffer in;
-    size_t arrived;
-    struct segment *segments;
-    int64_t last_at_ms; /* no segment overtakes another */
-    bool ended;         /* the peer's half, seen at its place */
-    bool shut;          /* our half */
-    bool reset_at_close;
-    bool vanished;      /* the peer hears nothing more */
-    bool wants_space;
-    struct roof_timer timer; /* the next segment, or the connection */
-    /* an actor's */
-    network_happened *on_event;
-    void *context;
-    /* a listener's */
-    struct network_end *waiting; /* accepted by nobody yet, oldest first */
-    size_t waiting_count;
-    struct network_service *service;
-    bool listed;
-    struct network_end *prev, *next;           /* of a listener's waiting ones */
-    struct network_end *all_prev, *all_next;
-};
-
-struct network_service {
-    struct net_address at;
-    enum network_answer answer;
-    network_accepted *on_accept;
-    void *context;
-    struct network_service *next;
-};
-
-static struct {
-    unsigned process;
-    struct net_address addresses[PROCESSES][ADDRESSES];
-    size_t address_count[PROCESSES];
-    struct network_end **ends; /* by descriptor */
-    size_t end_count;
-    struct network_end *all;
-    struct network_service *services;
-    uint64_t calls;
-    unsigned ports;
-    void (*take)(unsigned process, struct text bytes);
-    void (*draw)(const struct net_address *to, struct network_path *out);
-    bool (*is_dead)(void);
-} net;
-
-static bool
-is_dead(void)
+bool
+network_is_dead(void)
 {
     net.calls++;
     return net.process != 0 && net.is_dead != NULL && net.is_dead();
 }
 
-static struct network_end *
-end_of(int descriptor)
+struct network_end *
+network_end_of(int descriptor)
 {
     int index = descriptor - NETWORK_FIRST;
     return index >= 0 && (size_t)index < net.end_count ? net.ends[index] : NULL;
 }
 
-static struct network_end *
-end_new(unsigned process)
+struct network_end *
+network_end_new(unsigned process)
 {
     struct network_end *e = memory_new(sizeof(*e));
     e->process = process;
@@ -160,7 +96,7 @@ broken(struct network_end *e)
     e->state = BROKEN;
     e->error = ECONNRESET;
     drop_segments(e);
-    buffer_take(&e->in, e->arrived);
+    roof_timer_stop(&e->timer);
     e->arrived = 0;
     buffer_clear(&e->in);
     emit(e, NETWORK_BROKEN);
@@ -188,8 +124,8 @@ on_segment(void *context)
 }
 
 /* On its way to e. */
-static void
-send_segment(struct network_end *e, struct text bytes, bool reset)
+void
+network_send_segment(struct network_end *e, struct text bytes, bool reset)
 {
     const struct network_path *path = &e->path;
     struct segment *s = memory_new(sizeof(*s));
@@ -222,8 +158,8 @@ addresses_match(const struct net_address *at, const struct net_address *to)
            (at->port == to->port && net_address_is_wildcard(at));
 }
 
-static struct network_end *
-listener_at(const struct net_address *to)
+struct network_end *
+network_listener_at(const struct net_address *to)
 {
     struct network_end *e;
     DL_FOREACH2 (net.all, e, all_next)
@@ -287,10 +223,12 @@ on_connected(void *context)
 static void
 on_asked(void *context)
 {
-    struct network_end *e = context, *l = listener_at(&e->peer_address);
+    struct network_end *e = context, *l = network_listener_at(&e->peer_address);
     struct network_service *s = l == NULL ? service_at(&e->peer_address) : NULL;
-    if (s != NULL && s->answer == NETWORK_SILENT)
+    if (s != NULL && s->answer == NETWORK_SILENT) {
+        roof_timer_start(&e->timer, ASK_AGAIN_MS, on_asked, e);
         return;
+    }
     if ((s == NULL || s->answer == NETWORK_REFUSES) &&
         (l == NULL || l->waiting_count >= BACKLOG)) {
         e->error = ECONNREFUSED;
@@ -298,7 +236,7 @@ on_asked(void *context)
         return;
     }
     roof_timer_start(&e->timer, e->path.latency_ms, on_connected, e);
-    struct network_end *server = end_new(l != NULL ? l->process : 0);
+    struct network_end *server = network_end_new(l != NULL ? l->process : 0);
     join(e, server);
     if (l != NULL) {
         server->listed = true;
@@ -310,8 +248,8 @@ on_asked(void *context)
     }
 }
 
-static void
-begin_connecting(struct network_end *e, const struct net_address *to)
+void
+network_begin_connecting(struct network_end *e, const struct net_address *to)
 {
     e->peer_address = *to;
     e->state = CONNECTING;
@@ -332,8 +270,8 @@ space_for(const struct network_end *e)
     return held < e->path.window ? e->path.window - held : 0;
 }
 
-static ssize_t
-write_end(struct network_end *e, struct text bytes)
+ssize_t
+network_write_end(struct network_end *e, struct text bytes)
 {
     if (e->state == BROKEN) {
         int error = e->error != 0 ? e->error : EPIPE;
@@ -354,15 +292,15 @@ write_end(struct network_end *e, struct text bytes)
     if (e->path.choppy && bytes.length > 1)
         bytes.length = 1 + roof_below((unsigned)bytes.length);
     if (e->peer != NULL)
-        send_segment(e->peer, bytes, false);
+        network_send_segment(e->peer, bytes, false);
     else if (!e->vanished) { /* to nobody: a reset comes back */
-        send_segment(e, TEXT(""), true);
+        network_send_segment(e, TEXT(""), true);
     }
     return (ssize_t)bytes.length;
 }
 
-static void
-taken(struct network_end *e, size_t size)
+void
+network_taken(struct network_end *e, size_t size)
 {
     bool was_full = e->in.length >= e->path.window;
     buffer_take(&e->in, size);
@@ -374,17 +312,17 @@ taken(struct network_end *e, size_t size)
     }
 }
 
-/* Whoever closes with unread input resets, as TCP does. */
-static void
-close_end(struct network_end *e, bool reset)
+/* A close with unread input resets, as TCP does. */
+void
+network_close_end(struct network_end *e, bool reset)
 {
     struct network_end *peer = e->peer;
     if (peer != NULL && !e->vanished && e->state != BROKEN) {
         bool rude = reset || e->reset_at_close || e->in.length > 0;
         if (rude)
-            send_segment(peer, TEXT(""), true);
+            network_send_segment(peer, TEXT(""), true);
         else if (!e->shut)
-            send_segment(peer, TEXT(""), false);
+            network_send_segment(peer, TEXT(""), false);
     }
     if (peer != NULL)
         peer->peer = NULL;
@@ -394,319 +332,15 @@ close_end(struct network_end *e, bool reset)
     end_free(e);
 }
 
-static void
-forget_waiting(struct network_end *listener)
+void
+network_forget_waiting(struct network_end *listener)
 {
     struct network_end *e, *next;
     DL_FOREACH_SAFE (listener->waiting, e, next) {
         DL_DELETE(listener->waiting, e);
         e->listed = false;
-        close_end(e, true);
+        network_close_end(e, true);
     }
-}
-
-/* --- Sockets of daemons --- */
-
-int
-socket_open(enum net_family family)
-{
-    if (is_dead())
-        return -EMFILE;
-    struct network_end *e = end_new(net.process);
-    e->local.family = family;
-    return e->descriptor;
-}
-
-int
-socket_bind_source(int socket, const struct net_address *from)
-{
-    if (!socket_can_bind(from))
-        return -EADDRNOTAVAIL;
-    end_of(socket)->local = *from;
-    return 0;
-}
-
-static void
-name_client(struct network_end *e, const struct net_address *to)
-{
-    if (to->family == NET_UNIX) {
-        e->local = (struct net_address){.family = NET_UNIX};
-        return;
-    }
-    if (net_address_is_wildcard(&e->local) || e->local.family == NET_NONE ||
-        e->local.ip[0] == 0)
-        for (size_t i = net.address_count[e->process]; i > 0; i--)
-            if (net.addresses[e->process][i - 1].family == to->family)
-                e->local = net.addresses[e->process][i - 1];
-    e->local.port = (uint16_t)(20000 + net.ports++ % 40000);
-}
-
-int
-socket_connect(int socket, const struct net_address *to)
-{
-    if (is_dead())
-        return -ENETDOWN;
-    struct network_end *e = end_of(socket);
-    name_client(e, to);
-    if (to->family == NET_UNIX) {
-        struct network_end *l = listener_at(to);
-        if (l == NULL)
-            return -ENOENT;
-    }
-    begin_connecting(e, to);
-    return -EINPROGRESS;
-}
-
-int
-socket_result(int socket)
-{
-    struct network_end *e = end_of(socket);
-    int error = e->error;
-    net.calls++;
-    e->error = 0;
-    return -error;
-}
-
-ssize_t
-socket_receive(int socket, char *to, size_t size)
-{
-    struct network_end *e = end_of(socket);
-    if (is_dead())
-        return -EAGAIN;
-    if (e->state == BROKEN && e->error != 0) {
-        int error = e->error;
-        e->error = 0;
-        return -error;
-    }
-    if (e->state == BROKEN)
-        return 0;
-    if (e->arrived == 0)
-        return e->ended ? 0 : -EAGAIN;
-    size_t got = size < e->arrived ? size : e->arrived;
-    if (e->path.choppy && got > 1)
-        got = 1 + roof_below((unsigned)got);
-    memcpy(to, e->in.at, got);
-    taken(e, got);
-    return (ssize_t)got;
-}
-
-ssize_t
-socket_send(int socket, struct text bytes)
-{
-    if (is_dead())
-        return -EAGAIN;
-    return write_end(end_of(socket), bytes);
-}
-
-int
-socket_shut(int socket)
-{
-    struct network_end *e = end_of(socket);
-    if (is_dead())
-        return 0;
-    if (e->state != CONNECTED)
-        return -ENOTCONN;
-    if (!e->shut && e->peer != NULL)
-        send_segment(e->peer, TEXT(""), false);
-    e->shut = true;
-    return 0;
-}
-
-void
-socket_close(int descriptor)
-{
-    struct network_end *e = end_of(descriptor);
-    if (e == NULL || is_dead())
-        return;
-    if (e->state == LISTENING)
-        forget_waiting(e);
-    close_end(e, false);
-}
-
-void
-socket_reset_at_close(int socket)
-{
-    end_of(socket)->reset_at_close = true;
-}
-
-bool
-socket_is_gone(int socket)
-{
-    const struct network_end *e = end_of(socket);
-    net.calls++;
-    return e->state == BROKEN || (e->ended && e->shut) ||
-           (e->state == CONNECTED && e->peer == NULL && !e->vanished && e->segments == NULL &&
-            e->ended);
-}
-
-bool
-socket_local(int socket, struct net_address *out)
-{
-    *out = end_of(socket)->local;
-    return true;
-}
-
-bool
-socket_peer(int socket, struct net_address *out)
-{
-    *out = end_of(socket)->peer_address;
-    return true;
-}
-
-bool
-socket_credentials(int socket, struct net_credentials *out)
-{
-    (void)socket;
-    *out = (struct net_credentials){.pid = 1};
-    return true;
-}
-
-int
-socket_listen(const struct net_address *address, unsigned unix_mode, bool is_shared)
-{
-    (void)unix_mode;
-    if (is_dead())
-        return -EMFILE;
-    if (!is_shared && listener_at(address) != NULL)
-        return -EADDRINUSE;
-    struct network_end *e = end_new(net.process);
-    e->local = *address;
-    e->state = LISTENING;
-    return e->descriptor;
-}
-
-void
-socket_set_inherited(int socket)
-{
-    (void)socket;
-}
-
-int
-socket_accept(int socket, struct net_address *peer)
-{
-    struct network_end *l = end_of(socket), *e = l->waiting;
-    if (is_dead() || e == NULL)
-        return -EAGAIN;
-    DL_DELETE(l->waiting, e);
-    l->waiting_count--;
-    e->listed = false;
-    *peer = e->peer_address;
-    return e->descriptor;
-}
-
-int
-socket_backlog(void)
-{
-    return BACKLOG;
-}
-
-bool
-socket_is_dual(int socket)
-{
-    (void)socket;
-    return false;
-}
-
-int
-socket_adopt_listening(int descriptor)
-{
-    (void)descriptor;
-    return -EBADF;
-}
-
-bool
-socket_can_bind(const struct net_address *address)
-{
-    struct net_address a = *address;
-    net.calls++;
-    for (size_t i = 0; i < net.address_count[net.process]; i++) {
-        a.port = net.addresses[net.process][i].port;
-        if (net_address_equal(&a, &net.addresses[net.process][i]))
-            return true;
-    }
-    return false;
-}
-
-bool
-socket_source(const struct net_address *to, struct net_address *source)
-{
-    if (net.address_count[net.process] == 0)
-        return false;
-    *source = socket_can_bind(to) ? *to : net.addresses[net.process][0];
-    return true;
-}
-
-int
-socket_datagram_open(void)
-{
-    return -EAFNOSUPPORT;
-}
-
-int
-socket_datagram_connect(int socket, struct text path)
-{
-    (void)socket;
-    (void)path;
-    return -ENOENT;
-}
-
-enum socket_kind
-socket_kind(int descriptor)
-{
-    return end_of(descriptor) != NULL ? SOCKET_SOCKET : SOCKET_FILE;
-}
-
-bool
-socket_is_file(int descriptor, uint64_t device, uint64_t inode)
-{
-    (void)descriptor;
-    (void)device;
-    (void)inode;
-    return false;
-}
-
-int
-socket_open_again(int descriptor)
-{
-    (void)descriptor;
-    return -EBADF;
-}
-
-ssize_t
-socket_read(int descriptor, char *to, size_t size)
-{
-    (void)descriptor;
-    (void)to;
-    (void)size;
-    return -EBADF;
-}
-
-ssize_t
-socket_write(int descriptor, struct text bytes)
-{
-    (void)descriptor;
-    if (!is_dead() && net.take != NULL)
-        net.take(net.process, bytes);
-    return (ssize_t)bytes.length;
-}
-
-bool
-socket_wait_read(int descriptor, int timeout_ms)
-{
-    (void)timeout_ms;
-    return (network_ask(descriptor) & LOOP_READ) != 0;
-}
-
-bool
-socket_wait_write(int descriptor, int timeout_ms)
-{
-    (void)timeout_ms;
-    return descriptor < NETWORK_FIRST || (network_ask(descriptor) & LOOP_WRITE) != 0;
-}
-
-void
-socket_ignore_broken_pipes(void)
-{
 }
 
 /* --- The driver --- */
@@ -714,7 +348,7 @@ socket_ignore_broken_pipes(void)
 int
 network_ask(int descriptor)
 {
-    const struct network_end *e = end_of(descriptor);
+    const struct network_end *e = network_end_of(descriptor);
     if (e == NULL)
         return 0;
     switch (e->state) {
@@ -757,11 +391,20 @@ network_end_process(unsigned process, bool with_word)
         if (e == NULL || e->process != process || e->listed)
             continue;
         if (e->state == LISTENING)
-            forget_waiting(e);
+            network_forget_waiting(e);
         e->vanished = !with_word;
-        close_end(e, false);
+        network_close_end(e, false);
     }
     net.process = before;
+}
+
+void
+network_end_silence(void)
+{
+    struct network_end *e;
+    DL_FOREACH2 (net.all, e, all_next)
+        if (e->vanished)
+            network_send_segment(e, TEXT(""), true);
 }
 
 size_t
@@ -803,12 +446,12 @@ struct network_end *
 network_connect(const struct net_address *from, const struct net_address *to,
                 network_happened *on_event, void *context)
 {
-    struct network_end *e = end_new(0);
+    struct network_end *e = network_end_new(0);
     e->local = *from;
     e->local.port = (uint16_t)(20000 + net.ports++ % 40000);
     e->on_event = on_event;
     e->context = context;
-    begin_connecting(e, to);
+    network_begin_connecting(e, to);
     return e;
 }
 
@@ -829,6 +472,12 @@ network_service_set(struct network_service *s, enum network_answer answer)
     s->answer = answer;
 }
 
+int64_t
+network_round_ms(const struct network_end *e)
+{
+    return 2 * e->path.latency_ms + (e->path.window < 1500 ? 500 : 50);
+}
+
 void
 network_attach(struct network_end *e, network_happened *on_event, void *context)
 {
@@ -846,7 +495,7 @@ void
 network_consume(struct network_end *e, size_t size)
 {
     if (size > 0)
-        taken(e, size);
+        network_taken(e, size);
 }
 
 size_t
@@ -854,7 +503,7 @@ network_write(struct network_end *e, struct text bytes)
 {
     size_t total = 0;
     while (bytes.length > 0) {
-        ssize_t some = write_end(e, bytes);
+        ssize_t some = network_write_end(e, bytes);
         if (some <= 0)
             break;
         total += (size_t)some;
@@ -868,7 +517,7 @@ void
 network_shut(struct network_end *e)
 {
     if (e->state == CONNECTED && !e->shut && e->peer != NULL)
-        send_segment(e->peer, TEXT(""), false);
+        network_send_segment(e->peer, TEXT(""), false);
     e->shut = true;
 }
 
@@ -883,7 +532,7 @@ close_actor(struct network_end **end, bool reset, bool vanish)
     e->vanished = e->vanished || vanish;
     if (e->state == CONNECTING)
         e->vanished = true;
-    close_end(e, reset);
+    network_close_end(e, reset);
 }
 
 void

@@ -28,6 +28,8 @@ void network_add_address(unsigned process, const char *ip);
 void network_end_process(unsigned process, bool with_word);
 /* Sockets of it that are open. */
 size_t network_open(unsigned process);
+/* Ends that wait for a peer that has vanished hear that it is gone. */
+void network_end_silence(void);
 /* For sim_loop_on_ask(). */
 int network_ask(int descriptor);
 /* All calls so far: to see whether a turn did anything. */
@@ -63,6 +65,8 @@ struct network_service;
 struct network_service *network_serve(const struct net_address *at,
                                       network_accepted *on_accept, void *context);
 void network_service_set(struct network_service *s, enum network_answer answer);
+/* How long an answer to bytes sent now takes at least, with some to spare. */
+int64_t network_round_ms(const struct network_end *e);
 void network_attach(struct network_end *e, network_happened *on_event, void *context);
 struct text network_read(struct network_end *e); /* borrowed until consumed */
 void network_consume(struct network_end *e, size_t size);

@@ -27,7 +27,8 @@ extern const char *const feature_names[FEATURES];
 
 struct wishes {
     uint64_t seed;
-    const char *only; /* NULL: what the seed draws */
+    const char *only;   /* NULL: what the seed draws */
+    const char *broken; /* a law that this run breaks on purpose, or NULL */
     bool traced;
 };
 
