@@ -16,11 +16,19 @@
 
 enum { RUNS = 100, FAILURES_SHOWN = 10, LINE_SIZE = 1000, NAME_SIZE = 80, SEEDS_MAX = 200, SAME_SEEDS = 3 };
 
+/* NULL: it is unset, or empty as make leaves it. */
+static const char *
+wish_of(const char *name)
+{
+    const char *text = getenv(name);
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
 static uint64_t
 number_of(const char *name, uint64_t preset)
 {
-    const char *text = getenv(name);
-    return text != NULL && text[0] != '\0' ? strtoull(text, NULL, 10) : preset;
+    const char *text = wish_of(name);
+    return text != NULL ? strtoull(text, NULL, 10) : preset;
 }
 
 /* False: a law is broken, or the process has crashed. */
@@ -148,15 +156,14 @@ main(void)
     uint64_t first = number_of("SEED", 1), runs = number_of("RUNS", RUNS),
              minutes = number_of("MINUTES", 0), seed = first,
              most = number_of("FAILURES", FAILURES_SHOWN);
-    const char *only = getenv("ONLY");
-    struct wishes wishes = {.only = only != NULL && only[0] != '\0' ? only : NULL,
+    struct wishes wishes = {.only = wish_of("ONLY"),
                             .traced = number_of("TRACE", 0) != 0};
     struct tally all = {0}, one;
     unsigned failed = 0;
     time_t end = time(NULL) + (time_t)minutes * 60;
-    if (getenv("SEED") != NULL && getenv("RUNS") == NULL && minutes == 0)
+    if (wish_of("SEED") != NULL && wish_of("RUNS") == NULL && minutes == 0)
         runs = 1;
-    if (runs > 1 && minutes == 0 && wishes.only == NULL && getenv("FAST") == NULL) {
+    if (runs > 1 && minutes == 0 && wishes.only == NULL && wish_of("FAST") == NULL) {
         test_laws();
         test_sameness();
         test_kept_seeds();
