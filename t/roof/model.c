@@ -21,6 +21,7 @@ static struct {
     const char *const *domains;
     unsigned domain_count, reloads;
     int64_t lifetime_ms;
+    void (*acked)(void);
 } model;
 
 void
@@ -194,6 +195,14 @@ model_acked(struct model_message *m, struct text id)
     m->acked_ms = roof_now_ms();
     text_copy(m->id, sizeof(m->id), id);
     roof_note("client: m%u acknowledged as %s", m->number, m->id);
+    if (model.acked != NULL)
+        model.acked();
+}
+
+void
+model_on_acked(void (*acked)(void))
+{
+    model.acked = acked;
 }
 
 /* --- Hops --- */

@@ -65,6 +65,8 @@ unsigned model_domains(void);
 
 /* Said by clients. */
 void model_acked(struct model_message *m, struct text id);
+/* acked() comes with each. */
+void model_on_acked(void (*acked)(void));
 /* Said by hops. */
 void model_attempted(struct model_rcpt *r);
 void model_deferred(struct model_rcpt *r);

@@ -52,7 +52,8 @@ static struct {
     bool disk_was_bad;
     int64_t span_ms;     /* of mail and trouble */
     struct hop *hops[HOPS];
-    struct roof_timer mail, trouble[FEATURES], start, compare, settle;
+    struct roof_timer mail, trouble[FEATURES], start, compare, settle, end;
+    enum wait { WAIT_NOT, WAIT_KILL, WAIT_CUT } waits; /* for the next acknowledgement */
     struct network_path path;
     struct dns *dns;
 } w;
@@ -173,6 +174,24 @@ end_host(bool power_cut)
     host_stopped();
 }
 
+/* The moment in which most is at stake: a client has its 250. */
+static void
+on_end_time(void *context)
+{
+    bool power_cut = w.waits == WAIT_CUT;
+    (void)context;
+    w.waits = WAIT_NOT;
+    if (!w.is_good)
+        end_host(power_cut);
+}
+
+static void
+world_acked(void)
+{
+    if (w.waits != WAIT_NOT && !w.is_good)
+        roof_timer_start(&w.end, roof_between(0, 50), on_end_time, NULL);
+}
+
 static void
 trouble_disk(void)
 {
@@ -201,13 +220,18 @@ act(enum feature feature)
         host_reload();
         break;
     case WITH_KILLS:
-        if (host.running && roof_chance(500)) /* in the middle of a turn */
+        if (roof_chance(300))
+            w.waits = WAIT_KILL;
+        else if (host.running && roof_chance(500)) /* in the middle of a turn */
             host.dies_after = 1 + roof_below(30);
         else
             end_host(false);
         break;
     case WITH_CUTS:
-        end_host(true);
+        if (roof_chance(600))
+            w.waits = WAIT_CUT;
+        else
+            end_host(true);
         break;
     case WITH_STOPS:
         if (roof_chance(500)) {
@@ -459,6 +483,7 @@ begin(const struct wishes *wishes)
     host.stopped = host_stopped;
     draw_world(wishes);
     make_hops();
+    model_on_acked(world_acked);
     sim_disk_set_syncing(DISK_SYNC_AIO, roof_chance(500) ? 0 : roof_between(1, 60));
     editor_write();
     model_set_lifetime(editor_bounds()->life_ms);
