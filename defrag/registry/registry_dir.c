@@ -43,7 +43,7 @@ enum {
     CONTENT_MAX = REGISTRY_HOST_MAX + MARK_SIZE + 64
 };
 
-/* Of a claim: half of the longest `notices`, 100 days, and an hour. */
+/* The longest life of a claim: half of the longest `notices`, 100 days, and an hour. */
 #define TTL_MAX_MS (INT64_C(51) * 24 * 60 * 60 * 1000)
 
 /* Directory of the hosts' names, beside those named after a key's first digits. */

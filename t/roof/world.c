@@ -22,15 +22,16 @@
 #include <string.h>
 
 const char *const feature_names[FEATURES] = {
-    "reload", "kill",   "cut",   "stop", "mood", "weather",
+    "reload",   "kill",   "cut",   "stop", "mood", "weather",
     "operator", "inject", "clock", "disk", "path", "mx",
 };
 
 enum {
     HOPS = 8,
     DOMAINS = 6,
-    LATE_MARKS_MS = 4000,  /* marks, their sync, and the reply on its way */
-    LAST_WORK_MS = 60000,  /* after the longest backoff */
+    LATE_MARKS_MS = 4000,              /* marks, their sync, and the reply on its way */
+    LAST_WORK_MS = 60000,              /* after the longest backoff */
+    DUE_BELIEVED_MS = 4 * 3600 * 1000, /* queue/manager/manager_clock.c */
     RESTARTED_MS = 20000,
     SETTLE_MS = 5000
 };
@@ -40,20 +41,23 @@ static const char *const domains[DOMAINS + 1] = {
     "d0.test", "d1.test", "d2.test", "d3.test", "d4.test", "d5.test", MODEL_BACK,
 };
 static const char *const targets[DOMAINS + 1] = {
-    "smtp://10.0.1.0:25", "smtp://10.0.1.1:25", "lmtp://10.0.1.2:24",
-    "mx",                 "mx",                 "lmtp://10.0.1.2:24",
-    "smtp://10.0.1.7:25",
+    "smtp://10.0.1.0:25", "smtp://10.0.1.1:25", "lmtp://10.0.1.2:24", "mx", "mx",
+    "lmtp://10.0.1.2:24", "smtp://10.0.1.7:25",
 };
 
 static struct {
     bool with[FEATURES];
     unsigned messages, begun, domain_count;
-    bool is_good;        /* the weather, for good */
+    bool is_good; /* the weather, for good */
     bool disk_was_bad;
-    int64_t span_ms;     /* of mail and trouble */
+    int64_t span_ms; /* of mail and trouble */
     struct hop *hops[HOPS];
     struct roof_timer mail, trouble[FEATURES], start, compare, settle, end;
-    enum wait { WAIT_NOT, WAIT_KILL, WAIT_CUT } waits; /* for the next acknowledgement */
+    enum wait {
+        WAIT_NOT,
+        WAIT_KILL,
+        WAIT_CUT
+    } waits; /* for the next acknowledgement */
     struct network_path path;
     struct dns *dns;
 } w;
@@ -117,14 +121,14 @@ make_hops(void)
         unsigned port;
         bool lmtp, pipelining, chunking;
     } rows[HOPS] = {
-        {"hop0", "10.0.1.0", 25, false, true, true},
+        {"hop0", "10.0.1.0", 25, false, true,  true },
         {"hop1", "10.0.1.1", 25, false, false, false},
-        {"hop2", "10.0.1.2", 24, true, true, false},
-        {"hop3", "10.0.1.3", 25, false, true, false},
-        {"hop4", "10.0.1.4", 25, false, true, true},
-        {"hop5", "10.0.1.5", 25, false, true, false},
-        {"hop6", "10.0.1.6", 25, false, true, false},
-        {"back", "10.0.1.7", 25, false, true, false},
+        {"hop2", "10.0.1.2", 24, true,  true,  false},
+        {"hop3", "10.0.1.3", 25, false, true,  false},
+        {"hop4", "10.0.1.4", 25, false, true,  true },
+        {"hop5", "10.0.1.5", 25, false, true,  false},
+        {"hop6", "10.0.1.6", 25, false, true,  false},
+        {"back", "10.0.1.7", 25, false, true,  false},
     };
     for (unsigned i = 0; i < HOPS; i++) {
         w.hops[i] = hop_new(rows[i].name, rows[i].ip, rows[i].port, rows[i].lmtp,
@@ -269,7 +273,8 @@ act(enum feature feature)
             sim_dns_status(w.dns, "d3.test",
                            roof_chance(300) ? DNS_TRY_AGAIN : DNS_FOUND);
             sim_dns_forget(w.dns, "d4.test");
-            sim_dns_mx(w.dns, "d4.test", 10, roof_chance(500) ? "mx4.test" : "mx3b.test");
+            sim_dns_mx(w.dns, "d4.test", 10,
+                       roof_chance(500) ? "mx4.test" : "mx3b.test");
         }
         break;
     case WITH_INJECTORS:
@@ -282,16 +287,16 @@ act(enum feature feature)
 static const struct {
     int64_t from_ms, to_ms; /* between two of them */
 } paces[FEATURES] = {
-    [WITH_RELOADS] = {SECOND_MS, 3 * MINUTE_MS},
-    [WITH_KILLS] = {SECOND_MS, 20 * MINUTE_MS},
-    [WITH_CUTS] = {SECOND_MS, 30 * MINUTE_MS},
+    [WITH_RELOADS] = {SECOND_MS,      3 * MINUTE_MS },
+    [WITH_KILLS] = {SECOND_MS,      20 * MINUTE_MS},
+    [WITH_CUTS] = {SECOND_MS,      30 * MINUTE_MS},
     [WITH_STOPS] = {10 * SECOND_MS, 20 * MINUTE_MS},
-    [WITH_MOODS] = {SECOND_MS, 5 * MINUTE_MS},
-    [WITH_WEATHER] = {SECOND_MS, 3 * MINUTE_MS},
-    [WITH_OPERATOR] = {100, 30 * SECOND_MS},
+    [WITH_MOODS] = {SECOND_MS,      5 * MINUTE_MS },
+    [WITH_WEATHER] = {SECOND_MS,      3 * MINUTE_MS },
+    [WITH_OPERATOR] = {100,            30 * SECOND_MS},
     [WITH_CLOCKS] = {10 * SECOND_MS, 20 * MINUTE_MS},
-    [WITH_DISKS] = {SECOND_MS, 5 * MINUTE_MS},
-    [WITH_MX] = {SECOND_MS, 5 * MINUTE_MS},
+    [WITH_DISKS] = {SECOND_MS,      5 * MINUTE_MS },
+    [WITH_MX] = {SECOND_MS,      5 * MINUTE_MS },
 };
 
 struct again {
@@ -334,8 +339,9 @@ on_mail(void *context)
     w.begun += count;
     int64_t mean_ms = w.span_ms / w.messages + 1;
     if (w.begun < w.messages) /* in bursts */
-        roof_timer_start(&w.mail, roof_chance(600) ? roof_between(0, 50)
-                                                   : roof_between(0, 4 * mean_ms),
+        roof_timer_start(&w.mail,
+                         roof_chance(600) ? roof_between(0, 50)
+                                          : roof_between(0, 4 * mean_ms),
                          on_mail, NULL);
 }
 
@@ -356,7 +362,8 @@ on_compare(void *context)
     /* a message that cannot be read now is not listed */
     if (!w.disk_was_bad)
         operator_compare();
-    roof_timer_start(&w.compare, w.is_good ? 3 * HOUR_MS : roof_between(1, 10) * MINUTE_MS,
+    roof_timer_start(&w.compare,
+                     w.is_good ? 3 * HOUR_MS : roof_between(1, 10) * MINUTE_MS,
                      on_compare, NULL);
 }
 
@@ -530,17 +537,18 @@ judge_drain(int64_t limit_ms)
     if (host.running)
         c = sched_count(manager_sched(host.daemon.manager));
     model_print();
-    roof_break("in time", NULL,
-               "after %" PRId64 " s of good weather %zu messages wait (%zu incoming, %zu "
-               "active, %zu deferred), and %u recipients are open; the host %s",
-               limit_ms / 1000, c.incoming + c.active + c.deferred, c.incoming, c.active,
-               c.deferred, model_open(), host.running ? "runs" : "does not run");
+    roof_break(
+        "in time", NULL,
+        "after %" PRId64 " s of good weather %zu messages wait (%zu incoming, %zu "
+        "active, %zu deferred), and %u recipients are open; the host %s",
+        limit_ms / 1000, c.incoming + c.active + c.deferred, c.incoming, c.active,
+        c.deferred, model_open(), host.running ? "runs" : "does not run");
 }
 
 static void
 judge_spool(void)
 {
-    static const char *const places[] = {"mess", "info", "todo",   "intd", "local",
+    static const char *const places[] = {"mess",   "info",   "todo", "intd",   "local",
                                          "remote", "bounce", "hold", "corrupt"};
     char path[64];
     if (roof_breaks("clean"))
@@ -570,8 +578,13 @@ world_run(const struct wishes *wishes)
     /* clients have ended, the host runs, and nothing is held */
     run_until(roof_now_ms() + 30 * MINUTE_MS, is_quiet);
     operator_release_all();
+    /* A clock that was ahead may have written any due time: a restart believes those that
+     * are within this. */
+    int64_t backoff_ms = editor_bounds()->backoff_ms;
+    if (w.with[WITH_CLOCKS] && backoff_ms < DUE_BELIEVED_MS)
+        backoff_ms = DUE_BELIEVED_MS;
     /* with the tenth that chance adds (retry_jitter_ms()) */
-    int64_t limit_ms = editor_bounds()->backoff_ms * 11 / 10 + LAST_WORK_MS +
+    int64_t limit_ms = backoff_ms * 11 / 10 + LAST_WORK_MS +
                        editor_bounds()->pace_ms * open_recipients();
     run_until(roof_now_ms() + limit_ms, is_empty);
     judge_drain(limit_ms);

@@ -182,9 +182,9 @@ test_name(void)
             kept_begin(&k, 1 << 26);
         }
         tell_some(&k, BATCH + 1, 4 * BATCH);
-        for (unsigned n = before; n < 4; n++) {
+        for (unsigned n = before ? 1 : 0; n < 4; n++) {
             char first[40];
-            snprintf(first, sizeof(first), "\"r%u@a.example\"", n * BATCH + 1);
+            snprintf(first, sizeof(first), "\"r%u@a.example\"", n * (unsigned)BATCH + 1);
             ok_named(batch_is(&k, &batch, first), first);
             event_spool_taken(k.spool);
         }
