@@ -29,8 +29,9 @@ const char *const feature_names[FEATURES] = {
 enum {
     HOPS = 8,
     DOMAINS = 6,
-    LATE_MARKS_MS = 4000,              /* marks, their sync, and the reply on its way */
-    LAST_WORK_MS = 60000,              /* after the longest backoff */
+    LATE_MARKS_MS = 4000,  /* marks, their sync, and the reply on its way */
+    LAST_WORK_MS = 60000,  /* after the longest backoff */
+    TRANSACTION_MS = 1000, /* at a slow hop: an attempt ends with the last of them */
     DUE_BELIEVED_MS = 4 * 3600 * 1000, /* queue/manager/manager_clock.c */
     RESTARTED_MS = 20000,
     SETTLE_MS = 5000
@@ -585,7 +586,7 @@ world_run(const struct wishes *wishes)
         backoff_ms = DUE_BELIEVED_MS;
     /* with the tenth that chance adds (retry_jitter_ms()) */
     int64_t limit_ms = backoff_ms * 11 / 10 + LAST_WORK_MS +
-                       editor_bounds()->pace_ms * open_recipients();
+                       (editor_bounds()->pace_ms + TRANSACTION_MS) * open_recipients();
     run_until(roof_now_ms() + limit_ms, is_empty);
     judge_drain(limit_ms);
     run_until(roof_now_ms() + 2 * MINUTE_MS, NULL);
