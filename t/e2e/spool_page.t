@@ -152,7 +152,6 @@ my @damaged = (
     ['of another name', "good = form(b'never\@bad.test')\nname = make_name(now, secrets.randbits(40))\nbytes_of_it = good\n"],
     ['too long', "bytes_of_it = form(b'never\@bad.test') + b'\\n'\n"],
     ['with a wrong length', "bytes_of_it = form(b'never\@bad.test').replace(b'length 0', b'length 1')\n"],
-    ['empty', "bytes_of_it = b''\n"],
     ['of a longer content', "bytes_of_it = form(b'never\@bad.test')\ncontent += b'x'\n"],
     ['of another content', "bytes_of_it = form(b'never\@bad.test')\ncontent = content.replace(b'x', b'y')\n"],
 );
@@ -160,6 +159,9 @@ for my $case (@damaged) {
     my ($name, $lines) = @$case;
     is_quarantined(by_parts($lines . $write), "an envelope $name", 'todo', 'mess');
 }
+my $empty = by_parts("bytes_of_it = b''\n$write");
+ok Petrel::wait_for(sub { !-e "$spool/todo/$empty" }), 'an empty envelope of another user: removed';
+ok !-e "$spool/corrupt/$empty.note", 'without a note';
 
 # The order is wrong: first the link, and the content when it is too late.
 my $early = by_parts("put(spool, f'intd/{name}', form(b'early\@order.test'))\nqueue(spool, name)\ntrigger(spool, name)");
