@@ -691,7 +691,8 @@ log_sentence(struct log_line *line, const char *format, ...)
     char made[LOG_LINE_MAX + 1];
     va_list list;
     va_start(list, format);
-    add_value(line, NULL, format_value(made, format, list), LOG_GUARD_NOTHING);
+    struct text sentence = format_value(made, format, list);
+    add_value(line, NULL, sentence, log_value_guard_sentence(sentence));
     va_end(list);
 }
 

@@ -12,9 +12,9 @@
  * Printable ASCII and well-formed UTF-8 without C1, U+2028/9 and bidi controls pass;
  * any other byte becomes \xNN. Warnings and errors are marked behind the ID. A field is
  * cut at 1024 bytes and a line at LOG_LINE_MAX, marked by "...". The comma of a ", "
- * that could forge a field becomes \x2c; within <...>, and in a remark without "), ",
- * it stays. A '<' at the start of a value that is not closed becomes \x3c. Secrets are
- * never passed to these functions. */
+ * that could forge a field becomes \x2c; within <...>, in a remark without "), ", and in
+ * a sentence without ", name=", it stays. A '<' at the start of a value that is not
+ * closed becomes \x3c. Secrets are never passed to these functions. */
 #ifndef BASE_LOG_LOG_H
 #define BASE_LOG_LOG_H
 

@@ -173,6 +173,23 @@ log_value_guard_remark(struct text t)
     return has_bytes(t, TEXT("), ")) ? LOG_GUARD_COMMA : LOG_GUARD_NOTHING;
 }
 
+/* Sentences of ours have no fields. */
+enum log_guard
+log_value_guard_sentence(struct text t)
+{
+    for (; t.length > 2; t = text_after(t, 1)) {
+        size_t end = 2;
+        if (t.at[0] != ',' || t.at[1] != ' ')
+            continue;
+        while (end < t.length &&
+               ((t.at[end] >= 'a' && t.at[end] <= 'z') || t.at[end] == '_'))
+            end++;
+        if (end > 2 && end < t.length && t.at[end] == '=')
+            return LOG_GUARD_COMMA;
+    }
+    return LOG_GUARD_NOTHING;
+}
+
 static bool
 is_guarded(struct text t, enum log_guard guard)
 {

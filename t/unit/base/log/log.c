@@ -133,6 +133,16 @@ test_say(void)
             "sentences; warnings and errors say so; no more than asked for");
 
     buffer_clear(&out);
+    log_say(log, LOG_LEVEL_INFO, "smtp", NULL, "host x said: 554 no, status=sent (ok)");
+    log_say(log, LOG_LEVEL_INFO, "smtp", NULL, "host x said: 554 no, a=, so");
+    log_say(log, LOG_LEVEL_INFO, "smtp", NULL, "one, two = 2, =3, ");
+    is_text(buffer_text(&out),
+            TEXT("smtp: host x said: 554 no\\x2c status=sent (ok)\n"
+                 "smtp: host x said: 554 no\\x2c a=\\x2c so\n"
+                 "smtp: one, two = 2, =3, \n"),
+            "the words of a peer in one forge no field");
+
+    buffer_clear(&out);
     log_restyle(log, LOG_STYLE_JSON, LOG_LEVEL_DEBUG);
     log_say(log, LOG_LEVEL_DEBUG, "main", NULL, "wanted");
     log_say(log, LOG_LEVEL_WARNING, "main", NULL, "a=%d, b", 1);
