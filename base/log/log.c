@@ -779,7 +779,8 @@ log_say(struct log *log, enum log_level level, const char *program, const char *
     char made[LOG_LINE_MAX + 1];
     va_list list;
     va_start(list, format);
-    add_value(&line, NULL, format_value(made, format, list), LOG_GUARD_NOTHING);
+    struct text sentence = format_value(made, format, list);
+    add_value(&line, NULL, sentence, log_value_guard_sentence(sentence));
     va_end(list);
     log_end(&line);
 }
