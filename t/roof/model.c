@@ -84,11 +84,12 @@ static void
 draw_content(struct model_message *m, size_t size)
 {
     struct buffer *b = &m->content;
-    bool fits = buffer_format(
-        b,
-        "X-Roof: m%u\r\nFrom: s%u@" MODEL_BACK "\r\nTo: all@roof.test\r\nDate: Sun, 15 Jun "
-        "2025 15:06:40 +0000\r\nMessage-ID: <m%u@roof.test>\r\nSubject: message %u\r\n\r\n",
-        m->number, m->number, m->number, m->number);
+    bool fits = buffer_format(b,
+                              "X-Roof: m%u\r\nFrom: s%u@" MODEL_BACK
+                              "\r\nTo: all@roof.test\r\nDate: Sun, 15 Jun "
+                              "2025 15:06:40 +0000\r\nMessage-ID: "
+                              "<m%u@roof.test>\r\nSubject: message %u\r\n\r\n",
+                              m->number, m->number, m->number, m->number);
     assert(fits);
     size_t end = b->length + size;
     while (b->length < end) {
@@ -177,7 +178,8 @@ break_rcpt(const char *law, const struct model_rcpt *r, const char *why)
     model_rcpt_address(r, address);
     snprintf(about, sizeof(about), "%s",
              r->message->id[0] != '\0' ? r->message->id : address);
-    printf("recipient %s (%s), accepted %d, stored %u (chances %u), failed %u, refused %d, "
+    printf("recipient %s (%s), accepted %d, stored %u (chances %u), failed %u, refused "
+           "%d, "
            "removed %d; what the hops saw:\n",
            address, r->message->id, r->accepted, r->stored, r->chances, r->failed,
            r->refused, r->may_vanish);
@@ -221,7 +223,8 @@ has_one_site(const struct model_message *m)
 void
 model_attempted(struct model_rcpt *r)
 {
-    if (r->deferred_ms > 0 && has_one_site(r->message) && roof_now_ms() - r->deferred_ms < SECOND_TRY_MS)
+    if (r->deferred_ms > 0 && has_one_site(r->message) &&
+        roof_now_ms() - r->deferred_ms < SECOND_TRY_MS)
         break_rcpt("in time", r, "tried again within a second");
     r->deferred_ms = 0;
 }
@@ -237,6 +240,7 @@ void
 model_refused(struct model_rcpt *r)
 {
     r->refused = true;
+    r->refused_ms = roof_now_ms();
 }
 
 /* Before our first field: trace fields alone. */
@@ -328,6 +332,14 @@ model_reported(struct model_message *m, struct text content)
         roof_note("back: a report to s%u of nothing that failed", m->number);
 }
 
+/* Its end may not have been marked when the host ended. */
+static bool
+lost_mark(const struct model_rcpt *r, int64_t since_ms)
+{
+    return (r->stored > 0 && r->stored_ms >= since_ms) ||
+           (r->refused && r->refused_ms >= since_ms);
+}
+
 void
 model_host_ended(int64_t window_ms)
 {
@@ -336,8 +348,7 @@ model_host_ended(int64_t window_ms)
         struct model_message *m = &model.messages[i];
         m->report_chances += m->reported_ms > 0 && m->reported_ms >= since_ms;
         for (unsigned j = 0; j < m->rcpt_count; j++)
-            m->rcpts[j].chances +=
-                m->rcpts[j].stored > 0 && m->rcpts[j].stored_ms >= since_ms;
+            m->rcpts[j].chances += lost_mark(&m->rcpts[j], since_ms);
     }
     model_forget_waits();
 }

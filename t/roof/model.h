@@ -16,15 +16,16 @@ enum model_notify { NOTIFY_AS_USUAL, NOTIFY_NOTHING, NOTIFY_OF_FAILURE };
 struct model_rcpt {
     struct model_message *message;
     unsigned index, domain;
-    bool accepted;        /* RCPT was answered 250 */
-    unsigned stored;      /* by a hop */
-    unsigned chances;     /* to be stored once more: lost replies, ends of the host */
-    unsigned failed;      /* reports that say so */
-    bool refused;         /* for good, by a hop or the operator */
-    bool may_vanish;      /* the operator has asked for its removal */
+    bool accepted;    /* RCPT was answered 250 */
+    unsigned stored;  /* by a hop */
+    unsigned chances; /* to be stored once more: lost replies, ends of the host */
+    unsigned failed;  /* reports that say so */
+    bool refused;     /* for good, by a hop or the operator */
+    bool may_vanish;  /* the operator has asked for its removal */
     int64_t stored_ms;
-    int64_t deferred_ms;  /* by a hop's 4yz reply; 0: not, or it may come soon again */
-    unsigned reloads;     /* that there were when it was deferred last */
+    int64_t refused_ms;
+    int64_t deferred_ms; /* by a hop's 4yz reply; 0: not, or it may come soon again */
+    unsigned reloads;    /* that there were when it was deferred last */
 };
 
 enum model_state {

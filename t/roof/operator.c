@@ -13,7 +13,14 @@
 
 enum { LINE_SIZE = 512, PATIENCE_MS = 60 * 1000, SETTLED_MS = 30 * 1000 };
 
-enum wish { WISH_RETRY, WISH_HOLD, WISH_RELEASE, WISH_REMOVE, WISH_BOUNCE, WISH_QUESTION };
+enum wish {
+    WISH_RETRY,
+    WISH_HOLD,
+    WISH_RELEASE,
+    WISH_REMOVE,
+    WISH_BOUNCE,
+    WISH_QUESTION
+};
 
 struct question {
     struct peer peer;
@@ -53,8 +60,8 @@ question_on_line(void *context, struct text line)
 {
     struct question *q = context;
     json_t *answer = json_loadb(line.at, line.length, 0, NULL);
-    roof_note("operator: %s -> %.*s", q->line, (int)(line.length < 200 ? line.length : 200),
-              line.at);
+    roof_note("operator: %s -> %.*s", q->line,
+              (int)(line.length < 200 ? line.length : 200), line.at);
     if (answer == NULL)
         roof_break("truth", NULL, "an answer that is not JSON: %.*s", TEXT_ARGS(line));
     bool is_last = json_object_get(answer, "ok") != NULL,
@@ -141,7 +148,8 @@ operator_act(void)
     /* From now on, and whether or not it is done: the answer may be lost. */
     for (unsigned i = 0; i < m->rcpt_count; i++) {
         m->rcpts[i].deferred_ms = 0;
-        m->rcpts[i].refused = m->rcpts[i].refused || wish == WISH_BOUNCE;
+        if (wish == WISH_BOUNCE)
+            model_refused(&m->rcpts[i]);
         m->rcpts[i].may_vanish = m->rcpts[i].may_vanish || wish == WISH_REMOVE;
     }
     snprintf(line, sizeof(line), "{\"command\":\"%s\",\"ids\":[\"%s\"]}", words[wish],

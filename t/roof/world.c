@@ -587,9 +587,12 @@ world_run(const struct wishes *wishes)
     /* with the tenth that chance adds (retry_jitter_ms()) */
     int64_t limit_ms = backoff_ms * 11 / 10 + LAST_WORK_MS +
                        (editor_bounds()->pace_ms + TRANSACTION_MS) * open_recipients();
-    run_until(roof_now_ms() + limit_ms, is_empty);
-    judge_drain(limit_ms);
-    run_until(roof_now_ms() + 2 * MINUTE_MS, NULL);
+    /* a host that has just begun does not know yet what it has */
+    int64_t end_ms = roof_now_ms() + limit_ms;
+    do {
+        run_until(end_ms, is_empty);
+        run_until(roof_now_ms() + 2 * MINUTE_MS, NULL);
+    } while (!is_empty() && roof_now_ms() < end_ms);
     judge_drain(limit_ms);
     model_judge();
     /* files of mail that was never acknowledged are left for 36 h */
