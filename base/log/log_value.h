@@ -27,7 +27,7 @@ bool log_value_copy_simple(struct text t, char *to) __attribute__((warn_unused_r
 enum log_guard log_value_guard(struct text t, bool is_read_back);
 /* A remark needs one if it seems to end before. */
 enum log_guard log_value_guard_remark(struct text t);
-/* What a sentence needs, which may have words of a peer. */
+/* A sentence needs one if the words of a peer in it seem to be a field. */
 enum log_guard log_value_guard_sentence(struct text t);
 
 /* Fills value, which the caller frees, with at most limit bytes and an angle bracket. */
