@@ -347,8 +347,11 @@ model_host_ended(int64_t window_ms)
     for (unsigned i = 0; i < model.count; i++) {
         struct model_message *m = &model.messages[i];
         m->report_chances += m->reported_ms > 0 && m->reported_ms >= since_ms;
-        for (unsigned j = 0; j < m->rcpt_count; j++)
-            m->rcpts[j].chances += lost_mark(&m->rcpts[j], since_ms);
+        for (unsigned j = 0; j < m->rcpt_count; j++) {
+            bool lost = lost_mark(&m->rcpts[j], since_ms);
+            m->rcpts[j].chances += lost;
+            m->report_chances += lost && m->rcpts[j].refused;
+        }
     }
     model_forget_waits();
 }
