@@ -76,9 +76,8 @@ struct recipient {
      * of success: a notification says "expanded", or "delivered" (`way`) to a list. */
     bool expanded;
     enum recipient_refusal refused : 8;
-    bool
-        is_local; /* by its route: files of S5 that are still to be written will have it
-                    * in local/ */
+    /* By its route: files of S5 that are still to be written will have it in local/. */
+    bool is_local;
     struct mark_place mark; /* on disk */
 };
 

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CORRUPT_MODE = 0600 };
-
 void
 spool_corrupt_path(struct id id, const char *suffix, char out[SPOOL_PATH_MAX])
 {
@@ -36,7 +34,7 @@ write_note(struct spool *s, struct id id, const char *reason, int64_t now_ms)
     buffer_init(&note, 1024);
     bool fits = buffer_format(&note, "%" PRId64 " %.500s\n", now_ms / 1000, reason);
     assert(fits);
-    int file = disk_create(s->disk, path, CORRUPT_MODE);
+    int file = disk_create(s->disk, path, SPOOL_OWN_MODE);
     if (file == -EEXIST)
         file = disk_open_file(s->disk, path, true);
     int result = file;
@@ -111,11 +109,11 @@ spool_put_corrupt(struct spool *s, struct id id, enum spool_dir dir, struct text
 {
     char path[SPOOL_PATH_MAX];
     spool_corrupt_path(id, spool_dir_name(dir), path);
-    int file = disk_create(s->disk, path, CORRUPT_MODE), result = file;
+    int file = disk_create(s->disk, path, SPOOL_OWN_MODE), result = file;
     if (file == -EEXIST) { /* left by an attempt that a crash cut off */
         result = disk_unlink(s->disk, path);
         if (result == 0)
-            result = file = disk_create(s->disk, path, CORRUPT_MODE);
+            result = file = disk_create(s->disk, path, SPOOL_OWN_MODE);
     }
     if (file >= 0) {
         result = disk_write(s->disk, file, bytes);
