@@ -683,22 +683,15 @@ log_field_client(struct log_line *line, const char *key, struct text client)
     log_field(line, key, client);
 }
 
-static void __attribute__((format(printf, 2, 0)))
-add_sentence(struct log_line *line, const char *format, va_list list)
-{
-    char made[LOG_LINE_MAX + 1];
-    struct text sentence = format_value(made, format, list);
-    add_value(line, NULL, sentence, log_value_guard_sentence(sentence));
-}
-
 void
 log_sentence(struct log_line *line, const char *format, ...)
 {
     if (line->fields == NULL)
         return;
+    char made[LOG_LINE_MAX + 1];
     va_list list;
     va_start(list, format);
-    add_sentence(line, format, list);
+    add_value(line, NULL, format_value(made, format, list), LOG_GUARD_NOTHING);
     va_end(list);
 }
 
@@ -781,10 +774,12 @@ log_say(struct log *log, enum log_level level, const char *program, const char *
     if (level > log->max)
         return;
     struct log_line line;
-    log_start(&line, log, level, program, id);
+    char made[LOG_LINE_MAX + 1];
     va_list list;
     va_start(list, format);
-    add_sentence(&line, format, list);
+    struct text sentence = format_value(made, format, list);
     va_end(list);
+    log_start(&line, log, level, program, id);
+    add_value(&line, NULL, sentence, log_value_guard_sentence(sentence));
     log_end(&line);
 }

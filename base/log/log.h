@@ -75,7 +75,7 @@ void log_bare_id(const char *id, char *out);
 void log_plain(struct log *log, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A sentence. id may be NULL. program, the part of Petrel that logs: smtpd, smtp, lmtp,
+/* A sentence without fields: words of a peer in it forge none. id may be NULL. program, the part of Petrel that logs: smtpd, smtp, lmtp,
  * local, queue, sched, control, dns, oauth, http, main. */
 void log_say(struct log *log, enum log_level level, const char *program, const char *id,
              const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -103,7 +103,8 @@ void log_field_seconds(struct log_line *line, const char *key, const int64_t *ms
 void log_field_address(struct log_line *line, const char *key, struct text address);
 /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix"; in json the address alone. */
 void log_field_client(struct log_line *line, const char *key, struct text client);
-/* The line's sentence, in place of fields; key "text" in json. */
+/* The line's sentence, in place of fields; key "text" in json. It may have fields of its
+ * own (", name="), so words of a peer stand in it only where they can forge none. */
 void log_sentence(struct log_line *line, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The closing remark: " (value)" in petrel and postfix style, key "text" in json. */

@@ -37,8 +37,10 @@ postfix_say(const struct event_log *l, const char *program, struct id message,
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
     id_format(message, id);
-    log_say(l->log, LOG_LEVEL_INFO, program, message.time_ms != 0 ? id : NULL, "%s",
-            text);
+    struct log_line line;
+    log_start(&line, l->log, LOG_LEVEL_INFO, program, message.time_ms != 0 ? id : NULL);
+    log_sentence(&line, "%s", text);
+    log_end(&line);
 }
 
 static const struct id none;
@@ -207,11 +209,14 @@ postfix_denied(const struct event_log *l, const struct event *v)
 {
     char client[CLIENT_MAX];
     const struct event_client *c = v->client;
-    log_say(
-        l->log, LOG_LEVEL_WARNING, "smtpd", NULL,
+    struct log_line line;
+    log_start(&line, l->log, LOG_LEVEL_WARNING, "smtpd", NULL);
+    log_sentence(
+        &line,
         "%s: SASL %s authentication failed: authentication failure, sasl_username=%s",
         client_name(c, client), c->mechanism != NULL ? c->mechanism : "PLAIN",
         c->user != NULL ? c->user : "");
+    log_end(&line);
 }
 
 /* --- Mail ------------------------------------------------------------------------- */

@@ -137,10 +137,12 @@ delivery_report_tested(const struct delivery_session *s)
         why = "its certificate is not valid for it";
     }
     delivery_count_proof(s, result);
-    log_say(s->delivery->log, LOG_LEVEL_INFO, "sts", NULL,
-            "%s: sts=testing/%s%s%s, domain=%s", s->peer.where,
-            why != NULL ? "fail" : "ok", why != NULL ? ": " : "",
-            why != NULL ? why : "", s->domain);
+    struct log_line line;
+    log_start(&line, s->delivery->log, LOG_LEVEL_INFO, "sts", NULL);
+    log_sentence(&line, "%s: sts=testing/%s%s%s, domain=%s", s->peer.where,
+                 why != NULL ? "fail" : "ok", why != NULL ? ": " : "",
+                 why != NULL ? why : "", s->domain);
+    log_end(&line);
 }
 
 void

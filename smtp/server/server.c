@@ -338,13 +338,6 @@ server_given(const struct server *s)
     return s->transaction->given;
 }
 
-unsigned
-server_recipients(const struct server *s)
-{
-    assert(s->transaction != NULL);
-    return s->transaction->envelope->count;
-}
-
 void
 server_recipient_joins(struct server *s)
 {
@@ -354,14 +347,16 @@ server_recipient_joins(struct server *s)
 
 /* A repeated recipient is accepted and not added: the client has one reply for each
  * RCPT, and in LMTP one for each at the end of the content, hence the count. */
-void
+unsigned
 server_recipient_checked(struct server *s, const struct outcome *refusal)
 {
     struct server_transaction *t = s->transaction;
     assert(s->question == SERVER_ASKS_RECIPIENT);
+    unsigned before = t->envelope->count, added;
     const struct refusal *full =
         refusal != NULL ? NULL : transaction_accept(t, s->lmtp);
     t->expansion = NULL;
+    added = t->envelope->count - before;
     if (refusal != NULL) {
         server_refuse_with(s, code_of(refusal), refusal->enhanced, refusal->text);
     } else if (full != NULL) {
@@ -371,6 +366,7 @@ server_recipient_checked(struct server *s, const struct outcome *refusal)
         reply_write(s->out, 250, "2.1.5", "Ok");
     }
     s->question = SERVER_ASKS_NOTHING;
+    return added;
 }
 
 int64_t

@@ -226,8 +226,6 @@ struct text server_sender(const struct server *s);
 unsigned server_accepted(const struct server *s);
 /* Until server_stored(): the number of different ones, as they were given. */
 unsigned server_given(const struct server *s);
-/* Recipients of the message, members of aliases included. */
-unsigned server_recipients(const struct server *s);
 
 /* CHECK: valid until the answer. */
 const struct address *server_recipient(const struct server *s);
@@ -239,8 +237,9 @@ struct text server_recipient_normal(const struct server *s);
 /* Call it before server_recipient_checked() if the members of an alias take the place of
  * the recipient; borrowed until then. */
 void server_recipient_expands(struct server *s, const struct expansion *expansion);
-/* refusal NULL: accepted. */
-void server_recipient_checked(struct server *s, const struct outcome *refusal);
+/* refusal NULL: accepted. Returns how many recipients the message has more, members of
+ * aliases included. A refusal too many ends the session, and the transaction with it. */
+unsigned server_recipient_checked(struct server *s, const struct outcome *refusal);
 
 /* ADMIT, BEGIN: the SIZE that the client has declared, or 0. */
 int64_t server_expected_size(const struct server *s);

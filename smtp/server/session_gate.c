@@ -207,8 +207,6 @@ session_check(struct server_session *s)
         server_recipient_joins(&s->server);
     if (taken && x.count > 0 && s->host->manager != NULL)
         server_recipient_expands(&s->server, &x);
-    unsigned before = server_recipients(server);
-    server_recipient_checked(&s->server, taken ? NULL : &refusal);
-    session_owe(s, server_recipients(server) - before);
+    session_owe(s, server_recipient_checked(&s->server, taken ? NULL : &refusal));
     expansion_free(&x);
 }

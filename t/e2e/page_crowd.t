@@ -37,7 +37,7 @@ if ($host == 0) {
 push @Petrel::running, $host;
 
 my ($count, $port) = (10_000, Petrel::free_port());
-my $petrel = Petrel->new(http => "127.0.0.1:$port", routes => 'hostile.example smtp://127.0.0.1:' . $listener->sockport . "\n* hold");
+my $petrel = Petrel->new(http => "127.0.0.1:$port", routes => 'hostile.example smtp://127.0.0.1:' . $listener->sockport . "\n* smtp://127.0.0.1:9");
 $petrel->start->stop; # makes the spool
 is system("$Petrel::root/$Petrel::build/t/bench/fill", "$petrel->{dir}/spool", $count, 36_000), 0, "$count messages wait";
 $petrel->start;
