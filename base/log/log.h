@@ -75,8 +75,9 @@ void log_bare_id(const char *id, char *out);
 void log_plain(struct log *log, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A sentence without fields: words of a peer in it forge none. id may be NULL. program, the part of Petrel that logs: smtpd, smtp, lmtp,
- * local, queue, sched, control, dns, oauth, http, main. */
+/* A sentence without fields: words of a peer in it forge none. id may be NULL. program,
+ * the part of Petrel that logs: smtpd, smtp, lmtp, local, queue, sched, control, dns,
+ * oauth, http, main. */
 void log_say(struct log *log, enum log_level level, const char *program, const char *id,
              const char *format, ...) __attribute__((format(printf, 5, 6)));
 
