@@ -447,14 +447,18 @@ begin_is_busy(const struct manager *m)
 }
 
 /* The targets of the old routes are freed with them. So routed recipients are routed
- * again, and a message that the scheduler has begun to take is taken as a whole now. */
+ * again, and a message that the scheduler has begun to take is handed over as a whole now:
+ * its lifetime is that of the targets. */
 void
 begin_anew(struct manager *m)
 {
-    struct active *a;
-    DL_FOREACH2 (m->beginnings, a, beginning.next_in_line) {
+    struct active *a, *next;
+    DL_FOREACH_SAFE2 (m->beginnings, a, next, beginning.next_in_line) {
         if (a->beginning.loading) {
+            struct id before = queue_enter(m->queue, a->id);
             (void)add_some(a, UINT_MAX);
+            (void)manager_begin_go_on(a);
+            queue_leave(m->queue, before);
             continue;
         }
         a->beginning.next = 0;
