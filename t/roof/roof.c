@@ -109,6 +109,15 @@ roof_random_of(uint64_t *state)
 }
 
 uint64_t
+roof_fork(const char *name)
+{
+    uint64_t state = roof.seed;
+    for (; name[0] != '\0'; name++)
+        state = roof_random_of(&state) ^ (unsigned char)name[0];
+    return state;
+}
+
+uint64_t
 roof_random(void)
 {
     return roof_random_of(&roof.random);

@@ -37,6 +37,8 @@ bool roof_run_due(void);
 uint64_t roof_random(void);
 /* A stream of its own, so that one more question here changes nothing there. */
 uint64_t roof_random_of(uint64_t *state);
+/* The first state of a stream of the seed with this name. */
+uint64_t roof_fork(const char *name);
 unsigned roof_below(unsigned limit);
 /* In a thousand. */
 bool roof_chance(unsigned permille);

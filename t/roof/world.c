@@ -439,13 +439,29 @@ has_ended(void)
     return !host.running;
 }
 
+static bool
+is_listed(struct text list, const char *name)
+{
+    struct text word;
+    while (list.length > 0) {
+        text_cut(&list, ',', &word);
+        if (text_equal(word, text_from(name)))
+            return true;
+    }
+    return false;
+}
+
+/* The first ones share a stream, which kept seeds have drawn from since they were found;
+ * each later one has its own, so that it changes nothing of the others. */
 static void
 draw_features(const char *only)
 {
     unsigned permille = 100 + roof_below(600);
     for (enum feature i = 0; i < FEATURES; i++) {
-        bool drawn = roof_chance(permille);
-        w.with[i] = only != NULL ? strstr(only, feature_names[i]) != NULL : drawn;
+        uint64_t own = roof_fork(feature_names[i]);
+        bool drawn = i < FEATURES_OF_ONE_STREAM ? roof_chance(permille)
+                                                : roof_random_of(&own) % 1000 < permille;
+        w.with[i] = only != NULL ? is_listed(text_from(only), feature_names[i]) : drawn;
     }
 }
 

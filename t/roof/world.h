@@ -21,7 +21,8 @@ enum feature {
     WITH_DISKS,    /* calls of the disk fail; it is full */
     WITH_PATHS,    /* slow, narrow and choppy connections */
     WITH_MX,       /* records change */
-    FEATURES
+    FEATURES_OF_ONE_STREAM, /* those behind it have streams of their own */
+    FEATURES = FEATURES_OF_ONE_STREAM
 };
 extern const char *const feature_names[FEATURES];
 
