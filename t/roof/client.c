@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "t/roof/injector.h"
 #include "t/roof/peer.h"
+#include "t/roof/secrecy.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -13,21 +14,39 @@
 
 enum { COMMAND_SIZE = 256, CHUNK = 3000, WAIT_MS = 20 * 60 * 1000 };
 
-enum expected { OF_GREETING, OF_EHLO, OF_MAIL, OF_RCPT, OF_DATA, OF_CHUNK, OF_END, OF_QUIT };
+enum expected {
+    OF_GREETING,
+    OF_EHLO,
+    OF_STARTTLS,
+    OF_MAIL,
+    OF_RCPT,
+    OF_DATA,
+    OF_CHUNK,
+    OF_END,
+    OF_QUIT
+};
 
 struct client {
     struct peer peer;
     unsigned first, count, done; /* messages */
     bool pipelines, chunks;
+    enum {
+        TLS_NOT,
+        TLS_BY_COMMAND,
+        TLS_AT_ONCE,
+        TLS_WITH_A_COMMAND_BEFORE_IT, /* behind STARTTLS in cleartext */
+        TLS_NONE_BEHIND_IT,
+        TLS_WAYS
+    } tls;
     struct client_step {
         enum expected what;
         unsigned rcpt;
     } steps[MODEL_RCPTS_MAX + 16]; /* whose reply is awaited */
     unsigned step_first, step_count;
-    bool refused;     /* something of the message */
+    bool refused; /* something of the message */
     bool any_rcpt;
     unsigned rcpt_next;
-    size_t end_at;    /* of the output: the end of the message is behind it; 0: not yet */
+    size_t end_at; /* of the output: the end of the message is behind it; 0: not yet */
     bool quits;
     struct roof_timer patience;
 };
@@ -105,8 +124,9 @@ say_content(struct client *c)
     assert(fits);
     expect(c, OF_END, 0);
     /* before it is sent: it may be cut within the call */
-    c->end_at = c->peer.sent + c->peer.out.length + all.length;
-    peer_say(&c->peer, buffer_text(&all));
+    peer_add(&c->peer, buffer_text(&all));
+    c->end_at = peer_last(&c->peer);
+    peer_send(&c->peer);
     buffer_free(&all);
 }
 
@@ -119,12 +139,14 @@ say_chunks(struct client *c)
         struct text chunk = text_before(rest, 1 + roof_below(2 * CHUNK));
         rest = text_after(rest, chunk.length);
         bool last = rest.length == 0;
-        snprintf(line, sizeof(line), "BDAT %zu%s\r\n", chunk.length, last ? " LAST" : "");
+        snprintf(line, sizeof(line), "BDAT %zu%s\r\n", chunk.length,
+                 last ? " LAST" : "");
         expect(c, last ? OF_END : OF_CHUNK, 0);
-        if (last)
-            c->end_at = c->peer.sent + c->peer.out.length + strlen(line) + chunk.length;
         peer_say(&c->peer, text_from(line));
-        peer_say(&c->peer, chunk);
+        peer_add(&c->peer, chunk);
+        if (last)
+            c->end_at = peer_last(&c->peer);
+        peer_send(&c->peer);
     }
 }
 
@@ -191,6 +213,42 @@ after_rcpts(struct client *c)
 }
 
 static void
+say_starttls(struct client *c)
+{
+    command(c, OF_STARTTLS, 0,
+            c->tls == TLS_WITH_A_COMMAND_BEFORE_IT ? "STARTTLS\r\nNOOP\r\n"
+                                                   : "STARTTLS\r\n");
+}
+
+static void
+begin_tls(struct client *c)
+{
+    if (c->tls == TLS_NONE_BEHIND_IT)
+        peer_say(&c->peer, TEXT("EHLO in.clear.test\r\n"));
+    else
+        peer_start_tls(&c->peer, NULL, secrecy_client());
+}
+
+static void
+client_on_secured(void *context)
+{
+    struct client *c = context;
+    if (c->tls != TLS_AT_ONCE)
+        command(c, OF_EHLO, 0, "EHLO client.test\r\n");
+}
+
+/* TLS comes before the greeting. */
+static void
+client_on_connected(void *context)
+{
+    struct client *c = context;
+    if (c->tls != TLS_AT_ONCE)
+        return;
+    begin_tls(c);
+    peer_go_on(&c->peer);
+}
+
+static void
 take_reply(struct client *c, const struct client_step *step, struct text line)
 {
     bool good = line.at[0] == '2' || line.at[0] == '3';
@@ -202,7 +260,16 @@ take_reply(struct client *c, const struct client_step *step, struct text line)
             command(c, OF_EHLO, 0, "EHLO client.test\r\n");
         break;
     case OF_EHLO:
-        begin_message(c);
+        if (c->tls != TLS_NOT && c->peer.tls == NULL)
+            say_starttls(c);
+        else
+            begin_message(c);
+        break;
+    case OF_STARTTLS:
+        if (good)
+            begin_tls(c);
+        else
+            begin_message(c);
         break;
     case OF_MAIL:
         c->refused = !good;
@@ -283,7 +350,9 @@ draw_messages(unsigned first, unsigned count)
     for (unsigned i = 0; i < count; i++) {
         struct model_message *m = model_at(first + i);
         unsigned kind = roof_below(100);
-        unsigned rcpts = kind < 60 ? 1 : kind < 90 ? 1 + roof_below(6) : 1 + roof_below(60);
+        unsigned rcpts = kind < 60   ? 1
+                         : kind < 90 ? 1 + roof_below(6)
+                                     : 1 + roof_below(60);
         size_t size = kind % 10 < 7   ? roof_below(600)
                       : kind % 10 < 9 ? roof_below(9000)
                                       : roof_below(300 * 1000);
@@ -309,8 +378,14 @@ client_begin(unsigned first, unsigned count)
     c->count = count;
     c->pipelines = roof_chance(manners.pipelining);
     c->chunks = roof_chance(manners.bdat);
-    c->peer = (struct peer){
-        .line = client_on_line, .over = client_on_over, .context = c};
+    if (manners.tls > 0 && roof_chance(manners.tls))
+        c->tls = roof_chance(800) ? (roof_chance(700) ? TLS_BY_COMMAND : TLS_AT_ONCE)
+                                  : 1 + roof_below(TLS_WAYS - 1);
+    c->peer = (struct peer){.connected = client_on_connected,
+                            .line = client_on_line,
+                            .on_secured = client_on_secured,
+                            .over = client_on_over,
+                            .context = c};
     if (roof_chance(manners.slow)) {
         c->peer.piece = 1 + roof_below(2000);
         c->peer.pause_ms = roof_between(1, 300);
@@ -320,8 +395,12 @@ client_begin(unsigned first, unsigned count)
             1 + roof_below(100 + 2 * (unsigned)message_of(c)->content.length);
         c->peer.cut_how = (enum peer_end)roof_below(PEER_ENDS);
     }
-    struct net_address from = {.family = NET_IPV4, .ip = {10, 1, 0, 1}},
+    struct net_address from =
+                           {
+                               .family = NET_IPV4, .ip = {10, 1, 0, 1}
+    },
                        to = {.family = NET_IPV4, .ip = {10, 0, 0, 1}, .port = 25};
+    to.port = c->tls == TLS_AT_ONCE ? 465 : 25;
     from.ip[3] = (unsigned char)(1 + roof_below(200));
     open_count++;
     expect(c, OF_GREETING, 0);

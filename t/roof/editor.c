@@ -4,6 +4,7 @@
 #include "admin/settings/options.h"
 #include "t/roof/host.h"
 #include "t/roof/roof.h"
+#include "t/roof/secrecy.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -81,6 +82,8 @@ static struct {
     const char *const *targets, *const *domains;
     unsigned domain_count;
     char options[TARGETS_MAX][80]; /* of routes */
+    bool with_tls;
+    enum editor_tls tls[TARGETS_MAX], tls_least[TARGETS_MAX];
     int64_t journal_size;
     char journal_message_max[VALUE_MAX];
     struct editor_bounds bounds;
@@ -153,6 +156,30 @@ draw_route(unsigned index)
              draw_number(1, name[0] == 'r' ? 60 : 20));
 }
 
+static const char *const tls_names[] = {"none", "may", "encrypt", "verify"};
+
+static void
+draw_tls(unsigned index)
+{
+    editor.tls[index] = (enum editor_tls)roof_below(4);
+}
+
+void
+editor_begin_tls(void)
+{
+    editor.with_tls = true;
+    for (unsigned i = 0; i < editor.domain_count; i++) {
+        draw_tls(i);
+        editor.tls_least[i] = EDITOR_TLS_VERIFY;
+    }
+}
+
+enum editor_tls
+editor_tls_of(unsigned domain)
+{
+    return editor.with_tls ? editor.tls_least[domain] : EDITOR_TLS_NONE;
+}
+
 void
 editor_begin(const char *const *targets, const char *const *domains,
              unsigned domain_count, unsigned permille)
@@ -184,6 +211,8 @@ editor_change(const char *only)
     unsigned count = 0, wanted = 1 + roof_below(3);
     for (size_t i = 0; options_rows[i].key != NULL; i++)
         count++;
+    if (editor.with_tls && only == NULL && roof_chance(300))
+        draw_tls(roof_below(editor.domain_count));
     for (unsigned tries = 0; wanted > 0 && tries < 1000; tries++) {
         if (editor.domain_count > 0 && (only == NULL || strstr("routes", only)) &&
             roof_chance(300)) {
@@ -235,9 +264,27 @@ note_bounds(void)
     note_most(&b->recipients, rcpts);
     for (unsigned i = 0; i < editor.domain_count; i++)
         if (text_starts(text_from(editor.options[i]), TEXT("?recipients=")))
-            note_most(&b->recipients, strtoll(strchr(editor.options[i], '=') + 1, NULL, 10));
+            note_most(&b->recipients,
+                      strtoll(strchr(editor.options[i], '=') + 1, NULL, 10));
     if (life_ms < b->life_ms)
         b->life_ms = life_ms;
+}
+
+static bool
+write_route(struct buffer *b, unsigned index)
+{
+    const char *options = editor.options[index], *tls = "", *level = "";
+    if (editor.with_tls) {
+        tls = options[0] != '\0' ? "&tls=" : "?tls=";
+        level = tls_names[editor.tls[index]];
+        if (editor.tls[index] < editor.tls_least[index])
+            editor.tls_least[index] = editor.tls[index];
+    }
+    if (options[0] != '\0' || tls[0] != '\0')
+        roof_note("editor: %s %s%s%s%s", editor.domains[index], editor.targets[index],
+                  options, tls, level);
+    return buffer_format(b, "  %s %s%s%s%s\n", editor.domains[index],
+                         editor.targets[index], options, tls, level);
 }
 
 void
@@ -246,30 +293,29 @@ editor_write(void)
     struct buffer b;
     buffer_init(&b, HOST_FILE_MAX);
     bool fits = buffer_format(&b,
-                              "hostname = mx.roof.test\nlisten = 10.0.0.1:25\n"
+                              "hostname = mx.roof.test\nlisten = 10.0.0.1:25%s\n"
                               "spool = " HOST_SPOOL "\ncontrol = " HOST_CONTROL
                               "\nsandbox = no\ndns_servers = 10.0.0.53\n"
                               "relay_from = 10.1.0.0/16\nmta_sts = no\n"
                               "canary_interval = 0\nhistory_size = 1M\n"
                               "log_level = info\njournal_size = %" PRId64
                               "\njournal_message_max = %s\nroutes =\n",
+                              editor.with_tls ? ", 10.0.0.1:465?tls" : "",
                               editor.journal_size, editor.journal_message_max);
     for (unsigned i = 0; i < editor.domain_count; i++)
-        fits = buffer_format(&b, "  %s %s%s\n", editor.domains[i], editor.targets[i],
-                             editor.options[i]) &&
-               fits;
+        fits = write_route(&b, i) && fits;
     fits = buffer_format(&b, "  * mx\n") && fits;
+    if (editor.with_tls)
+        fits = buffer_format(&b, "tls_certificate = %s\ntls_ca = %s\n", SECRECY_HOST,
+                             SECRECY_ANCHOR) &&
+               fits;
     for (size_t i = 0; options_rows[i].key != NULL && i < ROWS_MAX; i++)
         if (editor.values[i][0] != '\0') {
-            fits = buffer_format(&b, "%s = %s\n", options_rows[i].key,
-                                 editor.values[i]) &&
-                   fits;
+            fits =
+                buffer_format(&b, "%s = %s\n", options_rows[i].key, editor.values[i]) &&
+                fits;
             roof_note("editor: %s = %s", options_rows[i].key, editor.values[i]);
         }
-    for (unsigned i = 0; i < editor.domain_count; i++)
-        if (editor.options[i][0] != '\0')
-            roof_note("editor: %s %s%s", editor.domains[i], editor.targets[i],
-                      editor.options[i]);
     assert(fits);
     note_bounds();
     host_write_settings(buffer_text(&b));

@@ -10,6 +10,16 @@
 /* Settings as a host begins with them. */
 void editor_begin(const char *const *targets, const char *const *domains,
                   unsigned domain_count, unsigned permille);
+/* Listeners with TLS, and routes that demand it. */
+void editor_begin_tls(void);
+/* The least that the route of a domain has ever demanded. */
+enum editor_tls {
+    EDITOR_TLS_NONE,
+    EDITOR_TLS_MAY,
+    EDITOR_TLS_ENCRYPT,
+    EDITOR_TLS_VERIFY
+};
+enum editor_tls editor_tls_of(unsigned domain);
 /* Other values for a few of them; only: of keys with this in their name, or NULL. */
 void editor_change(const char *only);
 /* Values that wait for a start. */
@@ -19,9 +29,9 @@ void editor_write(void);
 
 /* Over all that were ever in force. */
 struct editor_bounds {
-    int64_t backoff_ms;  /* the longest */
-    int64_t life_ms;     /* of mail, the shortest */
-    int64_t pace_ms;     /* between two recipients, the slowest */
+    int64_t backoff_ms;                   /* the longest */
+    int64_t life_ms;                      /* of mail, the shortest */
+    int64_t pace_ms;                      /* between two recipients, the slowest */
     int64_t sessions, active, recipients; /* the most; recipients of a transaction */
 };
 const struct editor_bounds *editor_bounds(void);

@@ -2,8 +2,10 @@
 #include "t/roof/hop.h"
 
 #include "base/memory.h"
+#include "t/roof/editor.h"
 #include "t/roof/model.h"
 #include "t/roof/peer.h"
+#include "t/roof/secrecy.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -11,17 +13,23 @@
 #include <string.h>
 #include <utlist.h>
 
-enum { RCPTS_MAX = 1000, DATA_MAX = 16 << 20, REPLY_MAX = 512, IDLE_MS = 5 * 60 * 1000 };
+enum {
+    RCPTS_MAX = 1000,
+    DATA_MAX = 16 << 20,
+    REPLY_MAX = 512,
+    IDLE_MS = 5 * 60 * 1000,
+    HANDSHAKE = 2000
+};
 
 struct hop {
     const char *name;
-    bool lmtp, pipelining, chunking;
+    bool lmtp, pipelining, chunking, tls;
     struct hop_mood mood;
     struct network_service *service;
     struct grey {
         const struct model_rcpt *rcpt;
         int64_t since_ms;
-    } *grey;
+    } * grey;
     size_t grey_count;
 };
 
@@ -30,12 +38,13 @@ struct visit {
     struct hop *hop;
     struct peer peer;
     struct roof_timer reply_timer, idle;
-    struct buffer reply;  /* that is late */
-    bool waits;           /* for reply_timer: no line is read */
+    struct buffer reply; /* that is late */
+    bool waits;          /* for reply_timer: no line is read */
     bool has_mail, in_data;
     bool chunk_last, chunk_refused;
-    bool lies; /* a reply came twice: what the client makes of the others is open */
-    struct model_message *back; /* the recipient of a report */
+    bool strange; /* its certificate proves nothing */
+    bool lies;    /* a reply came twice: what the client makes of the others is open */
+    struct model_message *back;          /* the recipient of a report */
     struct model_rcpt *asked[RCPTS_MAX]; /* in this transaction */
     unsigned asked_count;
     struct model_rcpt *rcpts[RCPTS_MAX];
@@ -244,6 +253,19 @@ on_mail(struct visit *v, struct text line)
     say(v, "250 2.1.0 ok");
 }
 
+/* No mail goes in cleartext, or to a stranger, while its route has always forbidden it. */
+static void
+judge_secrecy(const struct visit *v, const struct model_rcpt *r)
+{
+    enum editor_tls demand = editor_tls_of(r->domain);
+    if (demand >= EDITOR_TLS_ENCRYPT && !v->peer.secured)
+        roof_break("bounds", v->hop->name, "mail for m%ur%u comes in cleartext",
+                   r->message->number, r->index);
+    if (demand == EDITOR_TLS_VERIFY && v->strange)
+        roof_break("bounds", v->hop->name, "mail for m%ur%u comes to a stranger",
+                   r->message->number, r->index);
+}
+
 static void
 on_rcpt(struct visit *v, struct text line)
 {
@@ -259,8 +281,10 @@ on_rcpt(struct visit *v, struct text line)
     if (r == NULL && back == NULL)
         roof_break("whole", NULL, "a recipient that nobody has given: %.*s",
                    TEXT_ARGS(path));
-    if (r != NULL)
+    if (r != NULL) {
+        judge_secrecy(v, r);
         model_attempted(r);
+    }
     if (r != NULL && v->asked_count < RCPTS_MAX)
         v->asked[v->asked_count++] = r;
     if (r != NULL && is_grey(v->hop, r)) {
@@ -400,10 +424,37 @@ static void
 on_hello(struct visit *v)
 {
     char text[REPLY_MAX];
-    snprintf(text, sizeof(text), "250-%s\r\n%s%s250 ENHANCEDSTATUSCODES", v->hop->name,
+    snprintf(text, sizeof(text), "250-%s\r\n%s%s%s250 ENHANCEDSTATUSCODES",
+             v->hop->name, v->hop->tls && !v->peer.secured ? "250-STARTTLS\r\n" : "",
              v->hop->pipelining ? "250-PIPELINING\r\n" : "",
              v->hop->chunking ? "250-CHUNKING\r\n" : "");
     say(v, text);
+}
+
+static void
+on_starttls(struct visit *v)
+{
+    const struct hop_mood *m = &v->hop->mood;
+    forget_transaction(v);
+    if (!v->hop->tls || roof_chance(m->tls_refused)) {
+        say(v, v->hop->tls ? "454 4.7.0 not now" : "502 5.5.1 what");
+        return;
+    }
+    peer_say(&v->peer, TEXT("220 2.0.0 go on\r\n"));
+    if (roof_chance(m->tls_broken)) {
+        roof_note("%s: speaks no TLS", v->hop->name);
+        peer_say(&v->peer, TEXT("220 what is this?\r\n"));
+        peer_close(&v->peer);
+        return;
+    }
+    if (v->peer.end != NULL && roof_chance(m->tls_cut)) {
+        v->peer.cut_at = v->peer.sent + 1 + roof_below(HANDSHAKE);
+        v->peer.cut_how = (enum peer_end)roof_below(PEER_ENDS);
+        roof_note("%s: cuts in the handshake or behind it", v->hop->name);
+    }
+    v->strange = roof_chance(m->tls_strange);
+    if (v->peer.end != NULL)
+        peer_start_tls(&v->peer, secrecy_hop(!v->strange), NULL);
 }
 
 static void
@@ -470,6 +521,8 @@ visit_on_line(void *context, struct text line)
         on_data(v);
     else if (is_verb(line, "BDAT "))
         on_bdat(v, line);
+    else if (is_verb(line, "STARTTLS"))
+        on_starttls(v);
     else if (is_verb(line, "RSET"))
         forget_transaction(v), say(v, "250 2.0.0 ok");
     else if (is_verb(line, "QUIT")) {
@@ -527,6 +580,12 @@ hop_new(const char *name, const char *ip, unsigned port, bool lmtp, bool pipelin
     h->chunking = chunking;
     h->service = network_serve(&at, hop_on_accept, h);
     return h;
+}
+
+void
+hop_set_tls(struct hop *h, bool offers)
+{
+    h->tls = offers;
 }
 
 void

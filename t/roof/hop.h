@@ -7,24 +7,29 @@
 
 /* In a thousand, each time that it could happen. */
 struct hop_mood {
-    unsigned greeting;        /* 421 or 554 in place of the greeting */
+    unsigned greeting;              /* 421 or 554 in place of the greeting */
     unsigned mail, rcpt, data, end; /* 4yz there */
-    unsigned never;           /* such a reply is 5yz */
-    unsigned cut;             /* the connection ends in place of a reply */
-    unsigned cut_end;         /* stored, and ended in place of the reply */
-    unsigned close;           /* 421 in place of a reply */
-    unsigned late;            /* a reply comes after up to late_ms */
+    unsigned never;                 /* such a reply is 5yz */
+    unsigned cut;                   /* the connection ends in place of a reply */
+    unsigned cut_end;               /* stored, and ended in place of the reply */
+    unsigned close;                 /* 421 in place of a reply */
+    unsigned late;                  /* a reply comes after up to late_ms */
     int64_t late_ms;
-    unsigned twice;           /* a reply comes twice */
-    unsigned idle_cut;        /* ended soon after a transaction */
-    int64_t grey_ms;          /* a recipient is deferred until it was known so long */
-    int64_t reply_ms;         /* each reply takes so long */
+    unsigned twice;    /* a reply comes twice */
+    unsigned idle_cut; /* ended soon after a transaction */
+    /* at STARTTLS: 454; no TLS behind the 220; an end within the handshake; a certificate of
+     * a stranger */
+    unsigned tls_refused, tls_broken, tls_cut, tls_strange;
+    int64_t grey_ms;  /* a recipient is deferred until it was known so long */
+    int64_t reply_ms; /* each reply takes so long */
 };
 
 struct hop;
 /* At ip:port. It takes reports, too: of the domain MODEL_BACK. */
 struct hop *hop_new(const char *name, const char *ip, unsigned port, bool lmtp,
                     bool pipelining, bool chunking);
+/* Whether it offers STARTTLS. */
+void hop_set_tls(struct hop *h, bool offers);
 /* For connections and replies from now on. */
 void hop_set_mood(struct hop *h, const struct hop_mood *mood);
 enum hop_weather { HOP_UP, HOP_REFUSES, HOP_SILENT };

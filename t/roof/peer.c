@@ -1,9 +1,11 @@
 /* Lines and pieces of an actor's connection. */
 #include "t/roof/peer.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { OUT_MAX = 16 << 20 };
+enum { OUT_MAX = 16 << 20, PIECE = 16 * 1024 };
 
 static void
 peer_end(struct peer *p)
@@ -11,6 +13,8 @@ peer_end(struct peer *p)
     roof_timer_stop(&p->timer);
     network_close(&p->end);
     buffer_free(&p->out);
+    buffer_free(&p->plain);
+    tls_session_free(&p->tls);
     p->over(p->context);
 }
 
@@ -50,6 +54,7 @@ static void
 peer_pump(void *context)
 {
     struct peer *p = context;
+    p->waits = false;
     while (p->end != NULL && p->out.length > 0) {
         size_t want = next_piece(p);
         size_t got = network_write(p->end, text_of(p->out.at, want));
@@ -59,9 +64,10 @@ peer_pump(void *context)
             peer_cut(p, p->cut_how);
             return;
         }
+        p->waits = got < want || (p->pause_ms > 0 && p->out.length > 0);
         if (got < want) /* NETWORK_SPACE comes */
             return;
-        if (p->pause_ms > 0 && p->out.length > 0) {
+        if (p->waits) {
             roof_timer_start(&p->timer, p->pause_ms, peer_pump, p);
             return;
         }
@@ -70,31 +76,134 @@ peer_pump(void *context)
         peer_end(p);
 }
 
+/* --- TLS --- */
+
+static ssize_t
+peer_receive(void *context, char *to, size_t size)
+{
+    struct peer *p = context;
+    struct text some = text_before(network_read(p->end), size);
+    if (some.length == 0)
+        return -EAGAIN;
+    memcpy(to, some.at, some.length);
+    network_consume(p->end, some.length);
+    return (ssize_t)some.length;
+}
+
+static bool
+peer_transmit(void *context, struct text records)
+{
+    struct peer *p = context;
+    return buffer_add(&p->out, records);
+}
+
+void
+peer_start_tls(struct peer *p, struct tls_server *server, struct tls_client *client)
+{
+    struct tls_pipe pipe = {peer_receive, peer_transmit, p};
+    struct tls_client_options options = {.level = TLS_LEVEL_NONE};
+    buffer_init(&p->plain, OUT_MAX);
+    p->secured = false;
+    p->tls = server != NULL ? tls_session_serve(server, TLS_MAIL, &pipe)
+                            : tls_session_call(client, &options, &pipe);
+}
+
+/* False: it has ended. */
+static bool
+shake_peer(struct peer *p)
+{
+    enum progress progress = tls_session_shake(p->tls);
+    if (progress == PROGRESS_BAD)
+        roof_note("peer: %s", tls_session_error(p->tls));
+    peer_send(p);
+    if (p->end == NULL)
+        return false;
+    if (progress == PROGRESS_BAD) {
+        peer_end(p);
+        return false;
+    }
+    if (progress == PROGRESS_DONE) {
+        p->secured = true;
+        if (p->on_secured != NULL)
+            p->on_secured(p->context);
+    }
+    return p->end != NULL;
+}
+
+/* The records that have come. False: it has ended. */
+static bool
+open_records(struct peer *p)
+{
+    char piece[PIECE];
+    ssize_t got;
+    if (!p->secured && (!shake_peer(p) || !p->secured))
+        return p->end != NULL;
+    while ((got = tls_session_read(p->tls, piece, sizeof(piece))) > 0)
+        if (!buffer_add(&p->plain, text_of(piece, (size_t)got)))
+            abort();
+    /* an end that comes with lines is seen behind them */
+    if (got != -EAGAIN && p->plain.length == 0) {
+        peer_end(p);
+        return false;
+    }
+    return true;
+}
+
+/* --- Input --- */
+
+static struct text
+peer_input(const struct peer *p)
+{
+    return p->tls != NULL ? buffer_text((struct buffer *)(uintptr_t)&p->plain)
+                          : network_read(p->end);
+}
+
+static void
+consume_input(struct peer *p, size_t size, bool is_plain)
+{
+    if (is_plain)
+        buffer_take(&p->plain, size);
+    else
+        network_consume(p->end, size);
+}
+
+/* False: there is no more for now, or nobody who wants it. */
+static bool
+take_input(struct peer *p)
+{
+    bool is_plain = p->tls != NULL;
+    struct text input = peer_input(p);
+    if (p->raw_left > 0) {
+        struct text some = text_before(input, p->raw_left);
+        if (some.length == 0)
+            return false;
+        p->raw_left -= some.length;
+        p->raw(p->context, some);
+        if (p->end != NULL)
+            consume_input(p, some.length, is_plain);
+        return true;
+    }
+    size_t end = text_find(input, '\n');
+    if (end == TEXT_NONE)
+        return false;
+    size_t length = end > 0 && input.at[end - 1] == '\r' ? end - 1 : end;
+    if (!p->line(p->context, text_before(input, length)))
+        return false;
+    if (p->end != NULL)
+        consume_input(p, end + 1, is_plain);
+    return true;
+}
+
 void
 peer_go_on(struct peer *p)
 {
     while (p->end != NULL && !p->closes) {
-        struct text input = network_read(p->end);
-        if (p->raw_left > 0) {
-            struct text some = text_before(input, p->raw_left);
-            if (some.length == 0)
-                return;
-            p->raw_left -= some.length;
-            p->raw(p->context, some);
-            if (p->end != NULL)
-                network_consume(p->end, some.length);
-            continue;
-        }
-        size_t end = text_find(input, '\n');
-        if (end == TEXT_NONE)
+        if (p->tls != NULL && !open_records(p))
             return;
-        size_t length = end > 0 && input.at[end - 1] == '\r' ? end - 1 : end;
-        if (!p->line(p->context, text_before(input, length)))
-            return;
-        if (p->end != NULL)
-            network_consume(p->end, end + 1);
+        if (!take_input(p))
+            break;
     }
-    if (p->end != NULL)
+    if (p->end != NULL && p->closes)
         network_consume(p->end, network_read(p->end).length);
 }
 
@@ -130,22 +239,41 @@ peer_take(struct peer *p, struct network_end *end)
 }
 
 void
-peer_connect(struct peer *p, const struct net_address *from, const struct net_address *to)
+peer_connect(struct peer *p, const struct net_address *from,
+             const struct net_address *to)
 {
     buffer_init(&p->out, OUT_MAX);
     p->end = network_connect(from, to, peer_on_event, p);
 }
 
 void
-peer_say(struct peer *p, struct text bytes)
+peer_add(struct peer *p, struct text bytes)
 {
     if (p->end == NULL || p->closes)
         return;
-    bool waits = p->out.length > 0;
-    if (!buffer_add(&p->out, bytes))
+    if (p->tls != NULL ? !tls_session_write(p->tls, bytes)
+                       : !buffer_add(&p->out, bytes))
         peer_cut(p, PEER_RESET);
-    else if (!waits)
+}
+
+size_t
+peer_last(const struct peer *p)
+{
+    return p->sent + p->out.length;
+}
+
+void
+peer_send(struct peer *p)
+{
+    if (p->end != NULL && !p->waits)
         peer_pump(p);
+}
+
+void
+peer_say(struct peer *p, struct text bytes)
+{
+    peer_add(p, bytes);
+    peer_send(p);
 }
 
 void
@@ -153,6 +281,8 @@ peer_close(struct peer *p)
 {
     if (p->end == NULL)
         return;
+    if (p->secured)
+        tls_session_end(p->tls);
     p->closes = true;
     if (p->out.length == 0)
         peer_end(p);

@@ -3,6 +3,7 @@
 #ifndef T_ROOF_PEER_H
 #define T_ROOF_PEER_H
 
+#include "base/tls/tls_session.h"
 #include "t/roof/network.h"
 #include "t/roof/roof.h"
 
@@ -11,19 +12,25 @@ enum peer_end { PEER_FIN, PEER_RESET, PEER_SILENCE, PEER_ENDS };
 struct peer {
     struct network_end *end; /* NULL: over */
     struct buffer out;
-    size_t sent;             /* all bytes so far */
-    size_t cut_at;           /* after so many it ends; 0: never */
+    size_t sent;   /* all bytes so far */
+    size_t cut_at; /* after so many it ends; 0: never */
     enum peer_end cut_how;
-    size_t piece;            /* at most so many bytes at a time; 0: all */
-    int64_t pause_ms;        /* between them */
+    size_t piece;     /* at most so many bytes at a time; 0: all */
+    int64_t pause_ms; /* between them */
     struct roof_timer timer;
-    bool closes;             /* when all is sent */
+    bool waits;  /* out, for space or for the end of a pause */
+    bool closes; /* when all is sent */
     void (*connected)(void *context);
     /* A line without its end; false: the rest is for later (peer_go_on()). */
     bool (*line)(void *context, struct text line);
     /* The next bytes that are no line go to raw(). */
     size_t raw_left;
     void (*raw)(void *context, struct text bytes);
+    /* Under TLS: what was decrypted, and the end of the handshake. */
+    struct tls_session *tls;
+    struct buffer plain;
+    bool secured;
+    void (*on_secured)(void *context); /* may be NULL */
     /* Once, when it is over for any reason. The peer is unused from then on. */
     void (*over)(void *context);
     void *context;
@@ -34,6 +41,14 @@ void peer_take(struct peer *p, struct network_end *end);
 void peer_connect(struct peer *p, const struct net_address *from,
                   const struct net_address *to);
 void peer_say(struct peer *p, struct text bytes);
+/* The same in two steps: all bytes so far are peer_last() when they have been sent. */
+void peer_add(struct peer *p, struct text bytes);
+size_t peer_last(const struct peer *p);
+void peer_send(struct peer *p);
+/* One of them is NULL. Lines that follow are under TLS: the handshake begins with
+ * peer_go_on(), which each line is followed by. */
+void peer_start_tls(struct peer *p, struct tls_server *server,
+                    struct tls_client *client);
 void peer_go_on(struct peer *p);
 /* After all that was said. */
 void peer_close(struct peer *p);

@@ -10,6 +10,7 @@
 #include "t/roof/network.h"
 #include "t/roof/operator.h"
 #include "t/roof/roof.h"
+#include "t/roof/secrecy.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
 #include "t/sim/sim_dns.h"
@@ -24,6 +25,7 @@
 const char *const feature_names[FEATURES] = {
     "reload",   "kill",   "cut",   "stop", "mood", "weather",
     "operator", "inject", "clock", "disk", "path", "mx",
+    "tls",
 };
 
 enum {
@@ -34,7 +36,8 @@ enum {
     TRANSACTION_MS = 1000, /* at a slow hop: an attempt ends with the last of them */
     DUE_BELIEVED_MS = 4 * 3600 * 1000, /* queue/manager/manager_clock.c */
     RESTARTED_MS = 20000,
-    SETTLE_MS = 5000
+    SETTLE_MS = 5000,
+    MESSAGES_UNDER_TLS = 60 /* each handshake is real work */
 };
 
 /* The domains that mail is for, and the last one, to which reports go. */
@@ -101,6 +104,13 @@ draw_mood(bool reports)
 {
     struct hop_mood m = {.reply_ms = roof_chance(300) ? roof_between(0, 200) : 0};
     unsigned how_bad = 1 + roof_below(200);
+    if (w.with[WITH_TLS] && !w.is_good) {
+        unsigned *const ends[] = {&m.tls_refused, &m.tls_broken, &m.tls_cut,
+                                  &m.tls_strange};
+        for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+            if (roof_chance(300))
+                *ends[i] = roof_below(400);
+    }
     if (!w.with[WITH_MOODS] || w.is_good)
         return m;
     unsigned *const rates[] = {&m.greeting, &m.mail,    &m.rcpt,     &m.data, &m.end,
@@ -136,6 +146,8 @@ make_hops(void)
                             rows[i].pipelining, rows[i].chunking);
         struct hop_mood m = draw_mood(i == HOPS - 1);
         hop_set_mood(w.hops[i], &m);
+        if (w.with[WITH_TLS])
+            hop_set_tls(w.hops[i], roof_chance(800));
         if (roof_breaks("in time") || roof_breaks("truth"))
             hop_set_weather(w.hops[i], HOP_REFUSES);
     }
@@ -213,6 +225,16 @@ trouble_disk(void)
 }
 
 static void
+change_records(void)
+{
+    if (w.dns == NULL || !host.running)
+        return;
+    sim_dns_status(w.dns, "d3.test", roof_chance(300) ? DNS_TRY_AGAIN : DNS_FOUND);
+    sim_dns_forget(w.dns, "d4.test");
+    sim_dns_mx(w.dns, "d4.test", 10, roof_chance(500) ? "mx4.test" : "mx3b.test");
+}
+
+static void
 act(enum feature feature)
 {
     static const int64_t steps[] = {-3600 * 1000, -1000, 1000, 60 * 1000, 3600 * 1000};
@@ -270,13 +292,10 @@ act(enum feature feature)
         trouble_disk();
         break;
     case WITH_MX:
-        if (w.dns != NULL && host.running) {
-            sim_dns_status(w.dns, "d3.test",
-                           roof_chance(300) ? DNS_TRY_AGAIN : DNS_FOUND);
-            sim_dns_forget(w.dns, "d4.test");
-            sim_dns_mx(w.dns, "d4.test", 10,
-                       roof_chance(500) ? "mx4.test" : "mx3b.test");
-        }
+        change_records();
+        break;
+    case WITH_TLS:
+        secrecy_renew();
         break;
     case WITH_INJECTORS:
     case WITH_PATHS:
@@ -298,6 +317,7 @@ static const struct {
     [WITH_CLOCKS] = {10 * SECOND_MS, 20 * MINUTE_MS},
     [WITH_DISKS] = {SECOND_MS,      5 * MINUTE_MS },
     [WITH_MX] = {SECOND_MS,      5 * MINUTE_MS },
+    [WITH_TLS] = {MINUTE_MS,     HOUR_MS       },
 };
 
 struct again {
@@ -439,6 +459,18 @@ has_ended(void)
     return !host.running;
 }
 
+static void
+begin_tls(void)
+{
+    static const struct text names[] = {
+        TEXT("10.0.1.0"), TEXT("10.0.1.1"), TEXT("10.0.1.2"),  TEXT("10.0.1.3"),
+        TEXT("10.0.1.4"), TEXT("10.0.1.5"), TEXT("10.0.1.6"),  TEXT("10.0.1.7"),
+        TEXT("mx3a.test"), TEXT("mx3b.test"), TEXT("mx4.test"),
+    };
+    secrecy_begin(names, sizeof(names) / sizeof(*names));
+    editor_begin_tls();
+}
+
 static bool
 is_listed(struct text list, const char *name)
 {
@@ -481,10 +513,17 @@ draw_world(const struct wishes *wishes)
                                      .injects = w.with[WITH_INJECTORS] ? 500 : 0,
                                      .null_sender = roof_below(100),
                                      .notify = roof_below(400)};
+    if (w.with[WITH_TLS]) {
+        manners.tls = 100 + roof_below(900);
+        if (w.messages > MESSAGES_UNDER_TLS)
+            w.messages = MESSAGES_UNDER_TLS;
+    }
     client_set_manners(&manners);
     model_begin(w.messages);
     model_set_domains(domains, w.domain_count);
     editor_begin(targets, domains, DOMAINS + 1, roof_chance(500) ? roof_below(300) : 0);
+    if (w.with[WITH_TLS])
+        begin_tls();
     for (enum feature i = 0; i < FEATURES; i++)
         if (w.with[i])
             roof_note("with: %s", feature_names[i]);
@@ -497,6 +536,7 @@ begin(const struct wishes *wishes)
 {
     roof_begin(wishes->seed, wishes->traced);
     roof_set_broken(wishes->broken);
+    secrecy_seed();
     json_object_seed(1);
     sim_disk_reset();
     sim_disk_set_space(INT64_C(1) << 40, 1 << 30);
@@ -527,6 +567,7 @@ become_good(void)
         struct hop_mood m = draw_mood(true);
         hop_set_mood(w.hops[i], &m);
         hop_set_weather(w.hops[i], HOP_UP);
+        hop_set_tls(w.hops[i], w.with[WITH_TLS]);
     }
     host.dies_after = host.fails_after = 0;
     sim_disk_set_space(INT64_C(1) << 40, 1 << 30);

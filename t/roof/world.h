@@ -22,7 +22,8 @@ enum feature {
     WITH_PATHS,    /* slow, narrow and choppy connections */
     WITH_MX,       /* records change */
     FEATURES_OF_ONE_STREAM, /* those behind it have streams of their own */
-    FEATURES = FEATURES_OF_ONE_STREAM
+    WITH_TLS = FEATURES_OF_ONE_STREAM,
+    FEATURES
 };
 extern const char *const feature_names[FEATURES];
 
