@@ -237,7 +237,7 @@ void sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
  * site of its own. With BLAME_DEMAND a host has not proven the demand that was found:
  * that says nothing of the site; mail with the same demand is settled with why, and
  * deferred for some time. FAILED: nobody can ever deliver there (NXDOMAIN, null MX); its
- * mail is settled FAILED. */
+ * mail is settled FAILED. Of a session that was greeted it says nothing: a host answers. */
 void sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
                          const struct outcome *why);
 

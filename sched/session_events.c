@@ -502,7 +502,8 @@ blamed_site(struct sched *s, struct sched_session *session,
     if (end_is_ours(trouble))
         return NULL;
     if (trouble->verdict == VERDICT_FAILED) {
-        domain_failed(s, session, trouble);
+        if (!session->greeted)
+            domain_failed(s, session, trouble);
         return NULL;
     }
     if (is_unproven(session, trouble)) {

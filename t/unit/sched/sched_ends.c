@@ -97,6 +97,29 @@ test_gone(void)
     sched_world_end(&w);
 }
 
+/* Mail that was refused in a way that ended its session fails alone: FAILED is a word on the
+ * domain only where no host has greeted. */
+static void
+test_refused_mail(void)
+{
+    struct world w;
+    struct outcome why = ended(VERDICT_FAILED, BLAME_MESSAGE);
+    sched_world_start(&w, 100, 10);
+    for (int i = 0; i < 3; i++)
+        world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    struct channel *c = world_channel(&w, "a.example", 0);
+    ok(channel_take(&w, c));
+    channel_answer(&w, c, VERDICT_FAILED, BLAME_MESSAGE);
+    channel_end(&w, c, &why);
+    world_run(&w);
+    unsigned finals = 0;
+    for (int i = 0; i < 3; i++)
+        finals += w.mails[i].finals;
+    is_number(finals, 1, "one message has failed");
+    sched_world_end(&w);
+}
+
 /* A kept session that ends although nothing is wrong: the next one comes immediately. */
 static void
 test_kept(void)
@@ -156,6 +179,7 @@ main(void)
         test_ungreeted(&forms[i]);
     test_unheard();
     test_gone();
+    test_refused_mail();
     test_kept();
     test_probe_without_room();
     return done();

@@ -96,6 +96,25 @@ test_no_other(void)
     }
 }
 
+/* A host that refuses a message within its content says nothing of other mail: the end of
+ * the session must not say that the domain takes none. */
+static void
+test_refused_content(void)
+{
+    static const struct host_rule refusal[] = {
+        {"DATA", "354 go on\r\n554 5.6.0 never\r\n", 0, 0}, {NULL, NULL, 0, 0}
+    };
+    struct bed b;
+    bed_start(&b);
+    b.a.rules = refusal;
+    add_mail(&b, "u@x.test");
+    add_mail(&b, "w@x.test");
+    run(&b, "x.test");
+    is_settled(&b, "u@x.test bounced 5.6.0 message\n", "one message is refused");
+    ok_named(!b.manager.has_trouble || b.manager.trouble.verdict != VERDICT_FAILED, "and nothing else");
+    bed_stop(&b);
+}
+
 /* Mail has gone meanwhile: the session ends with the words, which are logged. */
 static void
 test_no_mail(void)
@@ -178,6 +197,7 @@ main(void)
     spool.content = memory_new(CONTENT_MAX);
     test_next_host();
     test_no_other();
+    test_refused_content();
     test_no_mail();
     for (enum leaving how = LEAVES_SILENTLY; how < LEAVINGS; how++) {
         test_kept(how, false, false);
