@@ -13,7 +13,7 @@ enum { REMEMBERED_MAX = 2 * FINDINGS_MAX };
 
 /* A finding, or the memory of one that was reported. */
 struct finding {
-    const struct finding_row *row; /* NULL: free */
+    const struct finding_row *row;
     char subject[FINDINGS_SUBJECT_MAX], text[FINDINGS_TEXT_MAX];
     int64_t since_ms;    /* since 1970 */
     int64_t reported_ms; /* monotonic, at its last report; 0: never */
@@ -26,6 +26,7 @@ struct findings {
     struct loop_timer timer;
     int64_t looked_ms; /* monotonic, the last time */
     size_t count;      /* that hold */
+    size_t used;       /* the places that ever had one: a look walks no others */
     struct finding list[REMEMBERED_MAX];
 };
 
@@ -47,7 +48,7 @@ finding_report(struct findings *all, const struct finding *f, enum event_kind ki
 static struct finding *
 finding_find(struct findings *all, const struct finding_row *row, struct text subject)
 {
-    for (size_t i = 0; i < REMEMBERED_MAX; i++)
+    for (size_t i = 0; i < all->used; i++)
         if (all->list[i].row == row &&
             text_equal(text_from(all->list[i].subject), subject))
             return &all->list[i];
@@ -59,10 +60,10 @@ static struct finding *
 finding_place(struct findings *all)
 {
     struct finding *best = NULL;
-    for (size_t i = 0; i < REMEMBERED_MAX; i++) {
+    if (all->used < REMEMBERED_MAX)
+        return &all->list[all->used++];
+    for (size_t i = 0; i < all->used; i++) {
         struct finding *f = &all->list[i];
-        if (f->row == NULL)
-            return f;
         if (!f->holds && (best == NULL || f->reported_ms < best->reported_ms))
             best = f;
     }
@@ -141,10 +142,9 @@ static void
 findings_look_at_named(struct findings *all, const struct finding_facts *facts)
 {
     const struct finding_row *row;
-    for (size_t i = 0; i < REMEMBERED_MAX; i++) {
+    for (size_t i = 0; i < all->used; i++) {
         struct finding *f = &all->list[i];
-        if (f->row != NULL && findings_row_is_named(f->row) &&
-            !is_still_named(facts, f))
+        if (findings_row_is_named(f->row) && !is_still_named(facts, f))
             finding_end(all, f);
     }
     for (size_t i = 0; i < facts->named_count; i++) {
@@ -161,10 +161,11 @@ findings_look(struct findings *all)
 {
     struct finding_facts facts = {0};
     const struct finding_row *row;
+    char text[FINDINGS_TEXT_MAX];
     all->looked_ms = loop_monotonic_ms(all->setup.loop);
     all->setup.collect(all->setup.context, &facts);
     for (size_t i = 0; (row = findings_row_at(i)) != NULL; i++) {
-        char text[FINDINGS_TEXT_MAX] = "";
+        text[0] = '\0';
         if (row->check == NULL)
             continue;
         struct finding *f = finding_find(all, row, TEXT(""));
@@ -208,9 +209,9 @@ findings_on_event(void *context, const struct event *v)
     bool failed = v->kind == EVENT_UPSTREAM_FAILED;
     const struct finding_row *row = failed ? row_of_failure(v->reason) : NULL;
     struct text subject = text_before(v->relay, FINDINGS_SUBJECT_MAX - 1);
-    for (size_t i = 0; i < REMEMBERED_MAX; i++) {
+    for (size_t i = 0; i < all->used; i++) {
         struct finding *f = &all->list[i];
-        if (f->row != NULL && f->row->check == NULL && f->row != row &&
+        if (f->row->check == NULL && f->row != row &&
             text_equal(text_from(f->subject), subject))
             finding_end(all, f);
     }
@@ -221,7 +222,7 @@ findings_on_event(void *context, const struct event *v)
 bool
 findings_has(const struct findings *all, const char *code)
 {
-    for (size_t i = 0; all != NULL && i < REMEMBERED_MAX; i++)
+    for (size_t i = 0; all != NULL && i < all->used; i++)
         if (all->list[i].holds && strcmp(all->list[i].row->code, code) == 0)
             return true;
     return false;
@@ -237,7 +238,7 @@ size_t
 findings_count_wrong(const struct findings *all)
 {
     size_t count = 0;
-    for (size_t i = 0; all != NULL && i < REMEMBERED_MAX; i++)
+    for (size_t i = 0; all != NULL && i < all->used; i++)
         count += all->list[i].holds && all->list[i].row->severity != FINDING_HINT;
     return count;
 }
@@ -262,7 +263,7 @@ findings_json(void *context)
     if (loop_monotonic_ms(all->setup.loop) - all->looked_ms >= FINDINGS_FRESH_MS)
         findings_look(all);
     for (int severity = FINDING_ERROR; severity >= FINDING_HINT; severity--)
-        for (size_t i = 0; i < REMEMBERED_MAX; i++) {
+        for (size_t i = 0; i < all->used; i++) {
             const struct finding *f = &all->list[i];
             if (!f->holds || (int)f->row->severity != severity)
                 continue;
