@@ -97,7 +97,7 @@ broken(struct network_end *e)
     e->error = ECONNRESET;
     drop_segments(e);
     roof_timer_stop(&e->timer);
-    e->arrived = 0;
+    e->arrived = e->taken = 0;
     buffer_clear(&e->in);
     emit(e, NETWORK_BROKEN);
 }
@@ -260,13 +260,20 @@ network_begin_connecting(struct network_end *e, const struct net_address *to)
 
 /* --- Both sides --- */
 
+/* Bytes that its owner has not read, and those on their way to it. */
+static size_t
+held_for(const struct network_end *e)
+{
+    return e->in.length - e->taken;
+}
+
 static size_t
 space_for(const struct network_end *e)
 {
     const struct network_end *to = e->peer;
     if (to == NULL)
         return SIZE_MAX; /* sent into the void, or answered by a reset */
-    size_t held = to->in.length;
+    size_t held = held_for(to);
     return held < e->path.window ? e->path.window - held : 0;
 }
 
@@ -299,12 +306,22 @@ network_write_end(struct network_end *e, struct text bytes)
     return (ssize_t)bytes.length;
 }
 
+struct text
+network_input(const struct network_end *e)
+{
+    return text_of(e->in.at + (e->in.at != NULL ? e->taken : 0), e->arrived);
+}
+
 void
 network_taken(struct network_end *e, size_t size)
 {
-    bool was_full = e->in.length >= e->path.window;
-    buffer_take(&e->in, size);
+    bool was_full = held_for(e) >= e->path.window;
+    e->taken += size;
     e->arrived -= size;
+    if (e->taken > e->in.length / 2) {
+        buffer_take(&e->in, e->taken);
+        e->taken = 0;
+    }
     struct network_end *from = e->peer;
     if (from != NULL && was_full && from->wants_space) {
         from->wants_space = false;
@@ -318,7 +335,7 @@ network_close_end(struct network_end *e, bool reset)
 {
     struct network_end *peer = e->peer;
     if (peer != NULL && !e->vanished && e->state != BROKEN) {
-        bool rude = reset || e->reset_at_close || e->in.length > 0;
+        bool rude = reset || e->reset_at_close || held_for(e) > 0;
         if (rude)
             network_send_segment(peer, TEXT(""), true);
         else if (!e->shut)
@@ -488,7 +505,7 @@ network_attach(struct network_end *e, network_happened *on_event, void *context)
 struct text
 network_read(struct network_end *e)
 {
-    return text_of(e->in.at, e->arrived);
+    return network_input(e);
 }
 
 void

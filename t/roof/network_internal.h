@@ -27,6 +27,7 @@ struct network_end {
     struct network_end *peer; /* NULL: gone or vanished */
     /* Input: bytes that have arrived, then those under way. */
     struct buffer in;
+    size_t taken; /* of it, read already: it is moved when that is most of it */
     size_t arrived;
     struct segment *segments;
     int64_t last_at_ms; /* no segment overtakes another */
@@ -81,6 +82,8 @@ void network_begin_connecting(struct network_end *e, const struct net_address *t
 /* On its way to e; no bytes: the end of the half, or a reset. */
 void network_send_segment(struct network_end *e, struct text bytes, bool reset);
 ssize_t network_write_end(struct network_end *e, struct text bytes);
+/* That have arrived. */
+struct text network_input(const struct network_end *e);
 void network_taken(struct network_end *e, size_t size);
 void network_close_end(struct network_end *e, bool reset);
 void network_forget_waiting(struct network_end *listener);

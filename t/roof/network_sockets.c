@@ -85,7 +85,7 @@ socket_receive(int socket, char *to, size_t size)
     size_t got = size < e->arrived ? size : e->arrived;
     if (e->path.choppy && got > 1)
         got = 1 + roof_below((unsigned)got);
-    memcpy(to, e->in.at, got);
+    memcpy(to, network_input(e).at, got);
     network_taken(e, got);
     return (ssize_t)got;
 }

@@ -36,6 +36,7 @@ enum {
     TRANSACTION_MS = 1000, /* at a slow hop: an attempt ends with the last of them */
     DUE_BELIEVED_MS = 4 * 3600 * 1000, /* queue/manager/manager_clock.c */
     RESTARTED_MS = 20000,
+    PATH_SIZE = 64,
     SETTLE_MS = 5000,
     MESSAGES_UNDER_TLS = 60 /* each handshake is real work */
 };
@@ -603,22 +604,44 @@ judge_drain(int64_t limit_ms)
         c.deferred, model_open(), host.running ? "runs" : "does not run");
 }
 
-static void
-judge_spool(void)
+/* The files left in a folder of the spool; path: the first that has any. */
+static size_t
+files_left(char path[PATH_SIZE])
 {
     static const char *const places[] = {"mess",   "info",   "todo", "intd",   "local",
                                          "remote", "bounce", "hold", "corrupt"};
-    char path[64];
-    if (roof_breaks("clean"))
-        host_write_file(HOST_SPOOL "/mess", "left", TEXT("of nobody"));
     for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-        snprintf(path, sizeof(path), HOST_SPOOL "/%s", places[i]);
+        snprintf(path, PATH_SIZE, HOST_SPOOL "/%s", places[i]);
         size_t count = sim_disk_count(path);
         /* remains of mail that was done when the power went (doc/queue.md) */
         bool may_remain = strcmp(places[i], "corrupt") == 0 && host.cuts > 0;
         if (count > 0 && !may_remain)
-            roof_break("clean", NULL, "%zu files are left in %s", count, path);
+            return count;
     }
+    return 0;
+}
+
+static void
+judge_spool(void)
+{
+    char path[PATH_SIZE];
+    if (roof_breaks("clean"))
+        host_write_file(HOST_SPOOL "/mess", "left", TEXT("of nobody"));
+    size_t count = files_left(path);
+    if (count > 0)
+        roof_break("clean", NULL, "%zu files are left in %s", count, path);
+}
+
+/* Files of mail that was never acknowledged are left for 36 h: a host that has none need
+ * not be watched for so long. */
+static void
+wait_clean(void)
+{
+    char path[PATH_SIZE];
+    int64_t end_ms = roof_now_ms() + 38 * HOUR_MS;
+    while (files_left(path) > 0 && roof_now_ms() < end_ms)
+        run_until(roof_now_ms() + HOUR_MS, NULL);
+    run_until(roof_now_ms() + HOUR_MS, NULL);
 }
 
 struct tally
@@ -652,8 +675,7 @@ world_run(const struct wishes *wishes)
     } while (!is_empty() && roof_now_ms() < end_ms);
     judge_drain(limit_ms);
     model_judge();
-    /* files of mail that was never acknowledged are left for 36 h */
-    run_until(roof_now_ms() + 38 * HOUR_MS, NULL);
+    wait_clean();
     judge_spool();
     host.is_idle = true;
     host_terminate();
