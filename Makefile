@@ -158,8 +158,9 @@ $(BUILD)/t/roof.t: $(call object,$(wildcard t/roof/*.c) $(ROOF_SIM)) $(SUPPORT) 
 	$(Q)echo "  link $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-roof: $(BUILD)/t/roof.t ## Runs the whole MTA in virtual time, judged by a model: SEED=1 RUNS=100 MINUTES=600 ONLY=reload,kill TRACE=1.
-	$(Q)SEED=$(SEED) RUNS=$(RUNS) MINUTES=$(MINUTES) ONLY=$(ONLY) TRACE=$(TRACE) $<
+roof: $(BUILD)/t/roof.t ## Runs the whole MTA in virtual time, judged by a model: SEED=1 RUNS=300 MINUTES=600 ONLY=reload,kill TRACE=1 WITHOUT='mail:0-9' KEEP=name KEPT=name.
+	$(Q)BUILD=$(BUILD) SEED=$(SEED) RUNS=$(RUNS) MINUTES=$(MINUTES) ONLY=$(ONLY) TRACE=$(TRACE) \
+	    WITHOUT='$(WITHOUT)' KEEP=$(KEEP) KEPT=$(KEPT) $<
 
 mutants: ## Plants the defects of t/roof/mutants/ one by one, and counts those that the roof finds: RUNS=60 MUTANTS='names'.
 	$(Q)RUNS=$(RUNS) SEED=$(SEED) perl t/roof/mutants.pl $(BUILD) $(MUTANTS)

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "t/roof/injector.h"
 #include "t/roof/peer.h"
+#include "t/roof/plan.h"
 #include "t/roof/secrecy.h"
 
 #include <assert.h>
@@ -153,6 +154,8 @@ say_chunks(struct client *c)
 static void
 begin_message(struct client *c)
 {
+    while (c->done < c->count && message_of(c)->is_omitted)
+        c->done++;
     if (c->done == c->count) {
         c->quits = true;
         command(c, OF_QUIT, 0, "QUIT\r\n");
@@ -326,6 +329,8 @@ client_on_over(void *context)
     roof_timer_stop(&c->patience);
     for (; c->done < c->count; c->done++) {
         struct model_message *m = message_of(c);
+        if (m->is_omitted)
+            continue;
         bool ended = c->end_at > 0 && c->peer.sent >= c->end_at;
         if (m->state == MODEL_UNSENT)
             m->state = ended ? MODEL_MAYBE : MODEL_REFUSED;
@@ -345,56 +350,79 @@ client_on_impatience(void *context)
 }
 
 static void
+draw_message(struct model_message *m)
+{
+    unsigned kind = roof_below(100);
+    unsigned rcpts = kind < 60 ? 1 : kind < 90 ? 1 + roof_below(6) : 1 + roof_below(60);
+    size_t size = kind % 10 < 7   ? roof_below(600)
+                  : kind % 10 < 9 ? roof_below(9000)
+                                  : roof_below(300 * 1000);
+    m->is_null = roof_chance(manners.null_sender);
+    m->notify = roof_chance(manners.notify)
+                    ? (enum model_notify)(1 + roof_below(NOTIFY_OF_FAILURE))
+                    : NOTIFY_AS_USUAL;
+    model_draw(m, plan_takes("recipients", m->number) ? rcpts : 1,
+               plan_takes("size", m->number) ? size : 0);
+}
+
+/* The number of those that the plan does not omit. */
+static unsigned
 draw_messages(unsigned first, unsigned count)
 {
-    for (unsigned i = 0; i < count; i++) {
-        struct model_message *m = model_at(first + i);
-        unsigned kind = roof_below(100);
-        unsigned rcpts = kind < 60   ? 1
-                         : kind < 90 ? 1 + roof_below(6)
-                                     : 1 + roof_below(60);
-        size_t size = kind % 10 < 7   ? roof_below(600)
-                      : kind % 10 < 9 ? roof_below(9000)
-                                      : roof_below(300 * 1000);
-        m->is_null = roof_chance(manners.null_sender);
-        m->notify = roof_chance(manners.notify)
-                        ? (enum model_notify)(1 + roof_below(NOTIFY_OF_FAILURE))
-                        : NOTIFY_AS_USUAL;
-        model_draw(m, rcpts, size);
+    unsigned drawn = 0;
+    for (unsigned i = first; i < first + count; i++) {
+        model_at(i)->is_omitted = !plan_takes("mail", i);
+        if (model_at(i)->is_omitted)
+            continue;
+        plan_enter("mail", i);
+        draw_message(model_at(i));
+        plan_leave();
+        drawn++;
+    }
+    return drawn;
+}
+
+static void
+draw_manners(struct client *c)
+{
+    bool is_plain = !plan_takes("manners", c->first);
+    c->pipelines = roof_chance(manners.pipelining);
+    c->chunks = roof_chance(manners.bdat);
+    if (manners.tls > 0 && roof_chance(manners.tls) && !is_plain)
+        c->tls = roof_chance(800) ? (roof_chance(700) ? TLS_BY_COMMAND : TLS_AT_ONCE)
+                                  : 1 + roof_below(TLS_WAYS - 1);
+    if (roof_chance(manners.slow) && !is_plain) {
+        c->peer.piece = 1 + roof_below(2000);
+        c->peer.pause_ms = roof_between(1, 300);
+    }
+    if (roof_chance(manners.cut) && !is_plain) {
+        c->peer.cut_at =
+            1 + roof_below(100 + 2 * (unsigned)message_of(c)->content.length);
+        c->peer.cut_how = (enum peer_end)roof_below(PEER_ENDS);
     }
 }
 
 void
 client_begin(unsigned first, unsigned count)
 {
-    draw_messages(first, count);
-    if (roof_chance(manners.injects)) {
+    bool injects = roof_chance(manners.injects);
+    if (draw_messages(first, count) == 0)
+        return;
+    if (injects) {
         for (unsigned i = 0; i < count; i++)
-            injector_run(model_at(first + i));
+            if (!model_at(first + i)->is_omitted)
+                injector_run(model_at(first + i));
         return;
     }
     struct client *c = memory_new(sizeof(*c));
     c->first = first;
     c->count = count;
-    c->pipelines = roof_chance(manners.pipelining);
-    c->chunks = roof_chance(manners.bdat);
-    if (manners.tls > 0 && roof_chance(manners.tls))
-        c->tls = roof_chance(800) ? (roof_chance(700) ? TLS_BY_COMMAND : TLS_AT_ONCE)
-                                  : 1 + roof_below(TLS_WAYS - 1);
     c->peer = (struct peer){.connected = client_on_connected,
                             .line = client_on_line,
                             .on_secured = client_on_secured,
                             .over = client_on_over,
                             .context = c};
-    if (roof_chance(manners.slow)) {
-        c->peer.piece = 1 + roof_below(2000);
-        c->peer.pause_ms = roof_between(1, 300);
-    }
-    if (roof_chance(manners.cut)) {
-        c->peer.cut_at =
-            1 + roof_below(100 + 2 * (unsigned)message_of(c)->content.length);
-        c->peer.cut_how = (enum peer_end)roof_below(PEER_ENDS);
-    }
+    draw_manners(c);
     struct net_address from =
                            {
                                .family = NET_IPV4, .ip = {10, 1, 0, 1}

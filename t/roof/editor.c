@@ -3,6 +3,7 @@
 
 #include "admin/settings/options.h"
 #include "t/roof/host.h"
+#include "t/roof/plan.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
 
@@ -21,60 +22,60 @@ static const struct range {
     const char *key;
     int64_t from, to;
 } ranges[] = {
-    {"message_size_limit", 1 << 20, 50 << 20},
-    {"recipient_limit", 10, 1000},
-    {"server_session_limit", 2, 1000},
-    {"client_session_limit", 1, 100},
-    {"smtpd_timeout", 5000, 300000},
-    {"smtpd_data_timeout", 5000, 300000},
-    {"smtpd_min_data_rate", 0, 100},
-    {"smtpd_starttls_timeout", 1000, 20000},
-    {"greet_delay", 0, 2000},
-    {"hopcount_limit", 5, 100},
-    {"smtpd_hard_error_limit", 1, 50},
-    {"smtpd_soft_error_limit", 0, 20},
-    {"smtpd_error_sleep_time", 0, 2000},
-    {"smtpd_junk_command_limit", 5, 100},
-    {"drain_timeout", 0, 20000},
-    {"drain_delay", 0, 5000},
-    {"hand_over_timeout", 0, 0},
-    {"smtp_port", 0, 0},
-    {"mta_sts_port", 0, 0},
-    {"smtp_connect_timeout", 1000, 60000},
-    {"smtp_min_data_rate", 0, 100},
-    {"smtp_mx_address_limit", 1, 10},
-    {"smtp_connection_cache_time_limit", 0, 10000},
-    {"active_limit", 1, 1000},
-    {"active_recipient_limit", 1, 2000},
-    {"delivery_session_limit", 1, 100},
-    {"initial_destination_concurrency", 1, 20},
-    {"default_destination_concurrency_limit", 0, 50},
-    {"default_destination_concurrency_failed_cohort_limit", 0, 3},
-    {"default_destination_recipient_limit", 1, 60},
-    {"default_destination_rate_delay", 0, 1000},
-    {"default_transport_rate_delay", 0, 300},
-    {"default_connection_reuse_count_limit", 0, 20},
-    {"minimal_backoff_time", 2000, 300000},
-    {"maximal_backoff_time", 300000, 4000000},
-    {"maximal_queue_lifetime", 24 * 3600 * 1000, 10 * 24 * 3600 * 1000},
-    {"bounce_queue_lifetime", 0, 0},
-    {"delay_warning_time", 0, 7200000},
-    {"bounce_size_limit", 0, 100000},
-    {"slices", 0, 0},
-    {"slice", 0, 0},
-    {"journal_size", 0, 0},
-    {"journal_message_max", 0, 0},
-    {"history_size", 0, 0},
-    {"history_age", 0, 0},
-    {"metrics_sites", 0, 0},
-    {"events_batch", 0, 0},
-    {"events_linger", 0, 0},
-    {"events_max", 0, 0},
-    {"canary_interval", 0, 0},
-    {"canary_grace", 0, 0},
-    {"server_tls_session_limit", 0, 0},
-    {"auth_failure_limit", 0, 0},
-    {NULL, 0, 0},
+    {"message_size_limit",                                  1 << 20,          50 << 20             },
+    {"recipient_limit",                                     10,               1000                 },
+    {"server_session_limit",                                2,                1000                 },
+    {"client_session_limit",                                1,                100                  },
+    {"smtpd_timeout",                                       5000,             300000               },
+    {"smtpd_data_timeout",                                  5000,             300000               },
+    {"smtpd_min_data_rate",                                 0,                100                  },
+    {"smtpd_starttls_timeout",                              1000,             20000                },
+    {"greet_delay",                                         0,                2000                 },
+    {"hopcount_limit",                                      5,                100                  },
+    {"smtpd_hard_error_limit",                              1,                50                   },
+    {"smtpd_soft_error_limit",                              0,                20                   },
+    {"smtpd_error_sleep_time",                              0,                2000                 },
+    {"smtpd_junk_command_limit",                            5,                100                  },
+    {"drain_timeout",                                       0,                20000                },
+    {"drain_delay",                                         0,                5000                 },
+    {"hand_over_timeout",                                   0,                0                    },
+    {"smtp_port",                                           0,                0                    },
+    {"mta_sts_port",                                        0,                0                    },
+    {"smtp_connect_timeout",                                1000,             60000                },
+    {"smtp_min_data_rate",                                  0,                100                  },
+    {"smtp_mx_address_limit",                               1,                10                   },
+    {"smtp_connection_cache_time_limit",                    0,                10000                },
+    {"active_limit",                                        1,                1000                 },
+    {"active_recipient_limit",                              1,                2000                 },
+    {"delivery_session_limit",                              1,                100                  },
+    {"initial_destination_concurrency",                     1,                20                   },
+    {"default_destination_concurrency_limit",               0,                50                   },
+    {"default_destination_concurrency_failed_cohort_limit", 0,                3                    },
+    {"default_destination_recipient_limit",                 1,                60                   },
+    {"default_destination_rate_delay",                      0,                1000                 },
+    {"default_transport_rate_delay",                        0,                300                  },
+    {"default_connection_reuse_count_limit",                0,                20                   },
+    {"minimal_backoff_time",                                2000,             300000               },
+    {"maximal_backoff_time",                                300000,           4000000              },
+    {"maximal_queue_lifetime",                              24 * 3600 * 1000, 10 * 24 * 3600 * 1000},
+    {"bounce_queue_lifetime",                               0,                0                    },
+    {"delay_warning_time",                                  0,                7200000              },
+    {"bounce_size_limit",                                   0,                100000               },
+    {"slices",                                              0,                0                    },
+    {"slice",                                               0,                0                    },
+    {"journal_size",                                        0,                0                    },
+    {"journal_message_max",                                 0,                0                    },
+    {"history_size",                                        0,                0                    },
+    {"history_age",                                         0,                0                    },
+    {"metrics_sites",                                       0,                0                    },
+    {"events_batch",                                        0,                0                    },
+    {"events_linger",                                       0,                0                    },
+    {"events_max",                                          0,                0                    },
+    {"canary_interval",                                     0,                0                    },
+    {"canary_grace",                                        0,                0                    },
+    {"server_tls_session_limit",                            0,                0                    },
+    {"auth_failure_limit",                                  0,                0                    },
+    {NULL,                                                  0,                0                    },
 };
 
 static struct {
@@ -188,11 +189,18 @@ editor_begin(const char *const *targets, const char *const *domains,
     editor.domains = domains;
     editor.domain_count = domain_count;
     editor.bounds.life_ms = INT64_MAX;
-    for (size_t i = 0; options_rows[i].key != NULL && i < ROWS_MAX; i++)
-        if (roof_chance(permille))
+    for (unsigned i = 0; options_rows[i].key != NULL && i < ROWS_MAX; i++) {
+        plan_enter("setting", i);
+        if (roof_chance(permille) && plan_takes("setting", i))
             draw_value(i);
-    for (unsigned i = 0; i < domain_count; i++)
-        draw_route(i);
+        plan_leave();
+    }
+    for (unsigned i = 0; i < domain_count; i++) {
+        plan_enter("route", i);
+        if (plan_takes("route", i))
+            draw_route(i);
+        plan_leave();
+    }
     editor_change_at_start();
 }
 

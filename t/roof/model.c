@@ -12,6 +12,7 @@
 enum {
     SECOND_TRY_MS = 1000,
     CONTENT_MAX = 4 << 20,
+    LINE_MAX_SIZE = 1000,
     EARLY_MS = 2 * 1000 /* clocks of the queue count whole seconds */
 };
 
@@ -68,14 +69,21 @@ model_domains(void)
     return model.domain_count;
 }
 
+/* Ten letters of each number. */
 static void
 draw_line(struct buffer *to, unsigned length)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz .-=0123456789";
-    bool fits = true;
-    for (unsigned i = 0; i < length; i++)
-        fits = buffer_add_byte(to, letters[roof_below(sizeof(letters) - 1)]) && fits;
-    fits = buffer_add(to, TEXT("\r\n")) && fits;
+    static const char letters[64] =
+        "abcdefghijklmnopqrstuvwxyz .-=0123456789ABCDEFGHIJKLMNOPQRSTUV,;";
+    char line[LINE_MAX_SIZE];
+    uint64_t random = 0;
+    assert(length < LINE_MAX_SIZE);
+    for (unsigned i = 0; i < length; i++, random >>= 6) {
+        if (i % 10 == 0)
+            random = roof_random();
+        line[i] = letters[random & 63];
+    }
+    bool fits = buffer_add(to, text_of(line, length)) && buffer_add(to, TEXT("\r\n"));
     assert(fits);
 }
 

@@ -39,7 +39,8 @@ struct model_message {
     unsigned number;
     enum model_state state;
     enum model_notify notify;
-    bool is_null; /* its sender */
+    bool is_omitted; /* by the plan: nobody sends it */
+    bool is_null;    /* its sender */
     char id[MODEL_ID_MAX];
     struct buffer content; /* lines end with CRLF */
     struct model_rcpt *rcpts;

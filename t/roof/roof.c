@@ -13,12 +13,13 @@ enum { RECORD_MAX = 1 << 30, LINE_SIZE = 1024, LIFE_LINES = 400, TAIL_LINES = 40
 
 static struct {
     int64_t now_ms;
-    uint64_t seed, random, timers_started, hash;
+    uint64_t seed, random, timers_started, hash, events;
     struct heap timers;
     struct buffer record;
     bool traced;
     const char *broken; /* a law, by a test of it */
 } roof;
+static void (*on_break)(const char *law, const char *format);
 
 static bool
 timer_before(const struct heap_node *a, const struct heap_node *b)
@@ -118,6 +119,14 @@ roof_fork(const char *name)
 }
 
 uint64_t
+roof_exchange_stream(uint64_t state)
+{
+    uint64_t before = roof.random;
+    roof.random = state;
+    return before;
+}
+
+uint64_t
 roof_random(void)
 {
     return roof_random_of(&roof.random);
@@ -162,6 +171,7 @@ roof_note(const char *format, ...)
     va_start(list, format);
     vsnprintf(line + used, sizeof(line) - (size_t)used, format, list);
     va_end(list);
+    roof.events++;
     record_line(text_from(line));
 }
 
@@ -174,6 +184,7 @@ roof_note_log(const char *who, struct text lines)
         struct text rest = line, time;
         text_cut(&rest, ' ', &time);
         roof_note("%s | %.*s", who, TEXT_ARGS(rest));
+        roof.events--;
     }
 }
 
@@ -181,6 +192,18 @@ uint64_t
 roof_hash(void)
 {
     return roof.hash;
+}
+
+uint64_t
+roof_events(void)
+{
+    return roof.events;
+}
+
+void
+roof_on_break(void (*broken)(const char *law, const char *format))
+{
+    on_break = broken;
 }
 
 static bool
@@ -237,8 +260,10 @@ void
 roof_break(const char *law, const char *about, const char *format, ...)
 {
     va_list list;
-    printf("seed %" PRIu64 " at %" PRId64 ".%03d s: %s: ", roof.seed, roof.now_ms / 1000,
-           (int)(roof.now_ms % 1000), law);
+    if (on_break != NULL)
+        on_break(law, format);
+    printf("seed %" PRIu64 " at %" PRId64 ".%03d s: %s: ", roof.seed,
+           roof.now_ms / 1000, (int)(roof.now_ms % 1000), law);
     va_start(list, format);
     vprintf(format, list);
     va_end(list);

@@ -39,6 +39,8 @@ uint64_t roof_random(void);
 uint64_t roof_random_of(uint64_t *state);
 /* The first state of a stream of the seed with this name. */
 uint64_t roof_fork(const char *name);
+/* Chance comes from this stream from now on; returns the one before. */
+uint64_t roof_exchange_stream(uint64_t state);
 unsigned roof_below(unsigned limit);
 /* In a thousand. */
 bool roof_chance(unsigned permille);
@@ -50,12 +52,16 @@ void roof_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Lines of a daemon's log. */
 void roof_note_log(const char *who, struct text lines);
 uint64_t roof_hash(void);
+/* Lines of the trace so far, but for those of logs. */
+uint64_t roof_events(void);
 /* Prints the lines that have the word. */
 void roof_print_life(const char *word);
 
 /* A law is broken: the run ends. about: a word of the lines to be printed, or NULL. */
 noreturn void roof_break(const char *law, const char *about, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Called before the end, with the law and the format of the reason: the kind of it. */
+void roof_on_break(void (*broken)(const char *law, const char *format));
 /* Tests of the laws: what they are about is to be broken on purpose in this run. */
 void roof_set_broken(const char *law);
 bool roof_breaks(const char *law);

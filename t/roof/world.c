@@ -89,6 +89,8 @@ draw_path(const struct net_address *to, struct network_path *out)
     *out = (struct network_path){.latency_ms = 1 + roof_below(20), .window = 64 * 1024};
     if (!w.with[WITH_PATHS] || w.is_good)
         return;
+    if (!plan_takes("narrow", plan_next("narrow")))
+        return;
     static const size_t windows[] = {1, 7, 100, 1500, 64 * 1024};
     if (roof_chance(300))
         *out = (struct network_path){.latency_ms = roof_between(0, 400),
@@ -145,7 +147,11 @@ make_hops(void)
     for (unsigned i = 0; i < HOPS; i++) {
         w.hops[i] = hop_new(rows[i].name, rows[i].ip, rows[i].port, rows[i].lmtp,
                             rows[i].pipelining, rows[i].chunking);
+        plan_enter("temper", i);
         struct hop_mood m = draw_mood(i == HOPS - 1);
+        plan_leave();
+        if (!plan_takes("temper", i))
+            m = (struct hop_mood){0};
         hop_set_mood(w.hops[i], &m);
         if (w.with[WITH_TLS])
             hop_set_tls(w.hops[i], roof_chance(800));
@@ -330,12 +336,16 @@ static void
 on_trouble(void *context)
 {
     const struct again *a = context;
+    const char *name = feature_names[a->feature];
+    unsigned number = plan_next(name);
     if (w.is_good)
         return;
-    act(a->feature);
-    roof_timer_start(&w.trouble[a->feature],
-                     roof_between(paces[a->feature].from_ms, paces[a->feature].to_ms),
-                     on_trouble, context);
+    plan_enter(name, number);
+    int64_t again_ms = roof_between(paces[a->feature].from_ms, paces[a->feature].to_ms);
+    if (plan_takes(name, number))
+        act(a->feature);
+    plan_leave();
+    roof_timer_start(&w.trouble[a->feature], again_ms, on_trouble, context);
 }
 
 static void
@@ -343,18 +353,21 @@ begin_trouble(void)
 {
     for (enum feature i = 0; i < FEATURES; i++) {
         repeated[i].feature = i;
+        plan_enter("first", i);
         if (w.with[i] && paces[i].to_ms > 0)
             roof_timer_start(&w.trouble[i],
                              roof_between(paces[i].from_ms, paces[i].to_ms), on_trouble,
                              &repeated[i]);
+        plan_leave();
     }
 }
 
 static void
 on_mail(void *context)
 {
-    unsigned count = 1 + (roof_chance(300) ? roof_below(5) : 0);
     (void)context;
+    plan_enter("client", w.begun);
+    unsigned count = 1 + (roof_chance(300) ? roof_below(5) : 0);
     if (count > w.messages - w.begun)
         count = w.messages - w.begun;
     client_begin(w.begun, count);
@@ -365,6 +378,7 @@ on_mail(void *context)
                          roof_chance(600) ? roof_between(0, 50)
                                           : roof_between(0, 4 * mean_ms),
                          on_mail, NULL);
+    plan_leave();
 }
 
 /* As ext4 does every five seconds. */
@@ -492,9 +506,11 @@ draw_features(const char *only)
     unsigned permille = 100 + roof_below(600);
     for (enum feature i = 0; i < FEATURES; i++) {
         uint64_t own = roof_fork(feature_names[i]);
-        bool drawn = i < FEATURES_OF_ONE_STREAM ? roof_chance(permille)
-                                                : roof_random_of(&own) % 1000 < permille;
-        w.with[i] = only != NULL ? is_listed(text_from(only), feature_names[i]) : drawn;
+        bool drawn = i < FEATURES_OF_ONE_STREAM
+                         ? roof_chance(permille)
+                         : roof_random_of(&own) % 1000 < permille;
+        drawn = only != NULL ? is_listed(text_from(only), feature_names[i]) : drawn;
+        w.with[i] = drawn && plan_takes("with", i);
     }
 }
 
@@ -536,6 +552,7 @@ static void
 begin(const struct wishes *wishes)
 {
     roof_begin(wishes->seed, wishes->traced);
+    plan_begin(wishes->plan);
     roof_set_broken(wishes->broken);
     secrecy_seed();
     json_object_seed(1);

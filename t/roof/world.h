@@ -3,6 +3,7 @@
 #define T_ROOF_WORLD_H
 
 #include "base/buffer.h"
+#include "t/roof/plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,10 +32,12 @@ struct wishes {
     uint64_t seed;
     const char *only;   /* NULL: what the seed draws */
     const char *broken; /* a law that this run breaks on purpose, or NULL */
+    struct plan *plan;  /* what it omits; it counts its items there */
     bool traced;
 };
 
 struct tally {
+    unsigned runs; /* in a sum */
     uint64_t hash, turns;
     int64_t virtual_ms;
     unsigned messages, recipients, stored, reported, twice;

@@ -1,0 +1,15 @@
+/* Shrinks a run that broke a law: items of its plan are omitted as long as the law breaks
+ * for the same kind of reason. The rest is what the defect needs. */
+#ifndef T_ROOF_SHRINK_H
+#define T_ROOF_SHRINK_H
+
+#include "t/roof/apart.h"
+
+enum { SHRINK_RUNS_MAX = 600 };
+
+/* run: one of these wishes that failed; then the smallest that was found within so many
+ * runs, whose plan says what is omitted. Returns the runs made. */
+unsigned shrink_run(const struct wishes *wishes, unsigned runs_max,
+                    struct outcome_of_run *run);
+
+#endif
