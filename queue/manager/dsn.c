@@ -605,14 +605,7 @@ dsn_begin(const struct dsn_settings *settings, const struct envelope *e,
     struct text to;
     if (e->delivery.failure_count == 0)
         return DSN_NOTHING;
-    if (e->double_bounce) {
-        char id[ID_LENGTH + 1];
-        id_format(e->id, id);
-        log_say(event_hub_log(settings->events), LOG_LEVEL_WARNING, "queue", id,
-                "notification to postmaster failed; discarded");
-        return DSN_NOTHING;
-    }
-    if (!dsn_next(e, NULL, &to))
+    if (e->double_bounce || !dsn_next(e, NULL, &to))
         return DSN_NOTHING;
     return dsn_begin_to(settings, e, to, under_way, stored, context);
 }

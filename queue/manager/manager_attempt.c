@@ -502,8 +502,12 @@ notify_sender(struct active *a)
         dsn_begin(&settings, a->envelope, &a->notification, notification_stored, a)) {
     case DSN_NOTHING:
         if (a->envelope->double_bounce && a->envelope->delivery.failure_count > 0)
-            event_tell(m->events,
-                       &(struct event){.kind = EVENT_DISCARDED, .id = a->id});
+            event_tell(
+                m->events,
+                &(struct event){
+                    .kind = EVENT_DISCARDED,
+                    .id = a->id,
+                    .text = TEXT("notification to postmaster failed; discarded")});
         notification_cancel(a);
         manager_active_retire(a);
         break;

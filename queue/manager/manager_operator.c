@@ -392,6 +392,7 @@ remove_message(const struct command *o)
                   : !queue_remove(o->manager->queue, o->id))
         return MANAGER_UNKNOWN;
     manager_operator_say(o, EVENT_REMOVED);
+    event_tell(o->manager->events, &(struct event){.kind = EVENT_ENDED, .id = o->id});
     return MANAGER_DONE;
 }
 

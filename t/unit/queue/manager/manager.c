@@ -57,7 +57,8 @@ test_double_bounce(void)
     manager_world_begin(&w, "h.test smtp://other.test, * smtp://sink.test");
     world_deliver(&w, "", "bad@b.test");
     world_saw(&w, ">bad@b.test >postmaster@h.test ", "postmaster, and no further");
-    ok(world_logged(&w, "notification to postmaster failed; discarded"));
+    ok(world_logged(&w, "warning: notification to postmaster failed; discarded\n"));
+    ok_named(!world_logged(&w, ": \n"), "no line says nothing");
     ok(world_is_empty(&w));
     manager_world_end(&w);
 }
@@ -294,6 +295,10 @@ test_remove(void)
     world_saw(&w, "", "and nobody is told");
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_UNKNOWN);
     ok(world_logged(&w, "removed by the operator"));
+    char last[ID_LENGTH + 20];
+    id_format(w.id, last);
+    strcat(last, ": removed\n");
+    ok_named(world_logged(&w, last), "its last line, as of each message");
 
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
