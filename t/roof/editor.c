@@ -306,7 +306,7 @@ editor_write(void)
                               "\nsandbox = no\ndns_servers = 10.0.0.53\n"
                               "relay_from = 10.1.0.0/16\nmta_sts = no\n"
                               "canary_interval = 0\nhistory_size = 1M\n"
-                              "log_level = info\njournal_size = %" PRId64
+                              "log_level = debug\njournal_size = %" PRId64
                               "\njournal_message_max = %s\nroutes =\n",
                               editor.with_tls ? ", 10.0.0.1:465?tls" : "",
                               editor.journal_size, editor.journal_message_max);

@@ -2,6 +2,7 @@
 #include "t/roof/host.h"
 
 #include "base/disk/disk.h"
+#include "t/roof/law_log.h"
 #include "t/roof/network.h"
 #include "t/roof/roof.h"
 #include "t/sim/sim.h"
@@ -26,7 +27,10 @@ take_output(unsigned process, struct text bytes)
     if (process != HOST_PROCESS || !buffer_add(&host.output, bytes))
         return;
     while ((end = text_find(buffer_text(&host.output), '\n')) != TEXT_NONE) {
-        roof_note_log("petrel", text_of(host.output.at, end));
+        struct text line = text_of(host.output.at, end), time;
+        roof_note_log("petrel", line);
+        text_cut(&line, ' ', &time);
+        law_log_line(line);
         buffer_take(&host.output, end + 1);
     }
 }
@@ -50,8 +54,7 @@ host_write_file(const char *path, const char *name, struct text content)
         disk_sync(folder, file) < 0)
         abort();
     disk_close_file(folder, file);
-    if (disk_rename(folder, "new", name) < 0 ||
-        disk_sync_directory(folder, ".") < 0)
+    if (disk_rename(folder, "new", name) < 0 || disk_sync_directory(folder, ".") < 0)
         abort();
     disk_close(&folder);
 }
@@ -82,6 +85,7 @@ host_start(void)
     enter();
     *d = (struct daemon){.sources = {.file = HOST_FILE}};
     host.starts++;
+    law_log_start();
     roof_note("host: starts");
     if (!daemon_read(d))
         roof_break("start", NULL, "the settings have errors");
@@ -140,11 +144,12 @@ host_kill(bool power_cut)
     host.cuts += power_cut;
     host.running = false;
     host.dies_after = 0;
+    law_log_excuse();
     buffer_clear(&host.output);
     network_end_process(HOST_PROCESS, !power_cut);
     if (power_cut)
-        sim_disk_cut((struct sim_cut){.kind = SIM_CUT_RANDOM,
-                                      .item = (size_t)roof_random()});
+        sim_disk_cut(
+            (struct sim_cut){.kind = SIM_CUT_RANDOM, .item = (size_t)roof_random()});
     else
         sim_disk_restart();
 }
@@ -163,8 +168,9 @@ end_in_order(void)
     roof_note("host: has ended");
     size_t files = sim_disk_open_files(), sockets = network_open(HOST_PROCESS);
     if ((files > 0 && host.is_idle) || sockets > 0)
-        roof_break("clean", NULL, "an orderly stop left %zu files (%s) and %zu sockets open",
-                   files, sim_disk_open_file(), sockets);
+        roof_break("clean", NULL,
+                   "an orderly stop left %zu files (%s) and %zu sockets open", files,
+                   sim_disk_open_file(), sockets);
     sim_disk_restart(); /* as the end of a process does */
 }
 

@@ -26,6 +26,8 @@ struct model_rcpt {
     int64_t refused_ms;
     int64_t deferred_ms; /* by a hop's 4yz reply; 0: not, or it may come soon again */
     unsigned reloads;    /* that there were when it was deferred last */
+    bool has_fate;       /* by the log */
+    unsigned fate_excuses; /* law_log.c */
 };
 
 enum model_state {

@@ -6,6 +6,7 @@
 #include "t/roof/editor.h"
 #include "t/roof/hop.h"
 #include "t/roof/host.h"
+#include "t/roof/law_log.h"
 #include "t/roof/model.h"
 #include "t/roof/network.h"
 #include "t/roof/operator.h"
@@ -220,6 +221,7 @@ static void
 trouble_disk(void)
 {
     w.disk_was_bad = true;
+    law_log_excuse();
     roof_note("disk: trouble");
     if (roof_chance(700)) {
         host.fails_after = 1 + roof_below(100);
@@ -692,6 +694,7 @@ world_run(const struct wishes *wishes)
     } while (!is_empty() && roof_now_ms() < end_ms);
     judge_drain(limit_ms);
     model_judge();
+    law_log_judge();
     wait_clean();
     judge_spool();
     host.is_idle = true;
