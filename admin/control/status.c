@@ -47,24 +47,16 @@ make_journal(const struct queue_health *h)
                      "full", h->journal_full, "damages", status_number(h->damages));
 }
 
-/* As `queue ls` has them. To the scheduler fragments that wait are mail that is not yet
- * due: most of them new, some deferred. */
 json_t *
 status_queue(struct manager *m)
 {
-    struct sched_counts counts = sched_count(manager_sched(m));
+    struct manager_places places = manager_count(m);
     struct queue_apart apart = queue_count_apart(manager_queue(m));
-    struct manager_fragments f = {0};
-    (void)manager_fragments(m, &f);
-    size_t fresh = f.messages < counts.incoming ? f.messages : counts.incoming;
-    size_t old = f.messages - fresh;
-    old = old < counts.deferred ? old : counts.deferred;
     return json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o}", "incoming", status_number(counts.incoming - fresh),
-        "active", status_number(counts.active), "deferred",
-        status_number(counts.deferred - old), "hold", status_number(apart.held),
-        "corrupt", status_number(apart.quarantined), "defrag",
-        status_number(fresh + old));
+        "{s:o,s:o,s:o,s:o,s:o,s:o}", "incoming", status_number(places.incoming),
+        "active", status_number(places.active), "deferred",
+        status_number(places.deferred), "hold", status_number(apart.held), "corrupt",
+        status_number(apart.quarantined), "defrag", status_number(places.defrag));
 }
 
 static json_t *

@@ -188,6 +188,7 @@ metrics_read(struct metrics *m)
     m->health = queue_health(manager_queue(manager));
     m->apart = queue_count_apart(manager_queue(manager));
     m->sched = sched_count(manager_sched(manager));
+    m->places = manager_count(manager);
     m->fragments = (struct manager_fragments){0};
     (void)manager_fragments(manager, &m->fragments);
     manager_find_oldest(manager, &m->oldest);

@@ -235,18 +235,14 @@ write_notifications(const struct metrics *m, struct metrics_writer *w)
 
 /* --- Queue -------------------------------------------------------------------------- */
 
-/* As `petrel status`: fragments that wait are no deferred mail. */
+/* As `petrel status`. */
 static void
 write_queue(const struct metrics *m, struct metrics_writer *w)
 {
-    size_t waiting = m->fragments.messages;
-    size_t fresh = waiting < m->sched.incoming ? waiting : m->sched.incoming;
-    size_t old =
-        waiting - fresh < m->sched.deferred ? waiting - fresh : m->sched.deferred;
-    metrics_write(w, "place=\"incoming\"", (double)(m->sched.incoming - fresh));
-    metrics_write(w, "place=\"active\"", (double)m->sched.active);
-    metrics_write(w, "place=\"deferred\"", (double)(m->sched.deferred - old));
-    metrics_write(w, "place=\"defrag\"", (double)(fresh + old));
+    metrics_write(w, "place=\"incoming\"", (double)m->places.incoming);
+    metrics_write(w, "place=\"active\"", (double)m->places.active);
+    metrics_write(w, "place=\"deferred\"", (double)m->places.deferred);
+    metrics_write(w, "place=\"defrag\"", (double)m->places.defrag);
     metrics_write(w, "place=\"hold\"", (double)m->apart.held);
     metrics_write(w, "place=\"corrupt\"", (double)m->apart.quarantined);
 }

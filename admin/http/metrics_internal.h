@@ -69,6 +69,7 @@ struct metrics {
     struct queue_health health;
     struct queue_apart apart;
     struct sched_counts sched;
+    struct manager_places places;
     struct manager_fragments fragments;
     struct manager_oldest oldest;
     size_t sessions_in;

@@ -397,6 +397,14 @@ size_t manager_list_sets(struct manager *manager, size_t from, size_t count,
  * by the last deferral. */
 bool manager_is_awaiting(struct manager *manager, struct id id);
 
+/* Mail by its place, as `queue ls` has it; queue_count_apart() has hold and corrupt. To
+ * the scheduler fragments that wait are mail that is not yet due, most of them new, some
+ * deferred; and a message that is held while it is delivered is active. */
+struct manager_places {
+    size_t incoming, active, deferred, defrag;
+};
+struct manager_places manager_count(struct manager *manager);
+
 /* The oldest mail. Held mail is not in it, nor are fragments that wait for others. */
 struct manager_oldest {
     int64_t birth_ms;  /* as its id says; 0: there is none */

@@ -359,3 +359,22 @@ manager_settle_awaiting(struct manager *m, struct id id, const unsigned *indexes
     manager_stir(m);
     return true;
 }
+
+struct manager_places
+manager_count(struct manager *m)
+{
+    struct sched_counts counts = sched_count(m->sched);
+    struct manager_fragments f = {0};
+    (void)manager_fragments(m, &f);
+    size_t held = 0;
+    for (const struct active *a = m->actives; a != NULL; a = a->hh.next)
+        held += a->scheduled && a->envelope->delivery.held;
+    size_t fresh = f.messages < counts.incoming ? f.messages : counts.incoming;
+    size_t old =
+        f.messages - fresh < counts.deferred ? f.messages - fresh : counts.deferred;
+    return (struct manager_places){
+        .incoming = counts.incoming - fresh,
+        .active = counts.active - (held < counts.active ? held : counts.active),
+        .deferred = counts.deferred - old,
+        .defrag = fresh + old};
+}
