@@ -191,6 +191,12 @@ law_log_lines(void)
     return lives.lines;
 }
 
+unsigned
+law_log_excuses(void)
+{
+    return lives.excuses;
+}
+
 const struct life *
 law_log_find(struct text id)
 {
@@ -203,6 +209,12 @@ bool
 life_is_open(const struct life *l)
 {
     return l->accepted && !l->removed;
+}
+
+bool
+life_has_ended(const struct life *l)
+{
+    return l->removed;
 }
 
 bool

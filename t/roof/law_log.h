@@ -23,9 +23,12 @@ void law_log_judge(void);
 uint64_t law_log_lines(void);
 /* The life of a message, NULL: no line has its id. */
 struct life;
+/* A fate of a recipient that was logged at this number of them is certain. */
+unsigned law_log_excuses(void);
 const struct life *law_log_find(struct text id);
 /* Accepted and not removed, by lines that nothing excuses. */
 bool life_is_open(const struct life *l);
+bool life_has_ended(const struct life *l);
 bool life_is_held(const struct life *l);
 /* Nothing may be missing of its lines. */
 bool life_is_whole(const struct life *l);

@@ -60,6 +60,8 @@ test_laws(void)
         {"bounds",  "bounds" },
         {"truth",   "truth"  },
         {"log",     "truth"  },
+        {"counts",  "truth"  },
+        {"why",     "truth"  },
         {"clean",   "clean"  },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -188,6 +190,8 @@ add(struct tally *all, const struct tally *t)
     all->reloads += t->reloads;
     all->starts += t->starts;
     all->commands += t->commands;
+    all->compared += t->compared;
+    all->explained += t->explained;
 }
 
 /* A file for t/roof/seeds/, named by KEEP, or in the build. */
@@ -267,8 +271,11 @@ print_tally(const struct tally *all)
            " turns; %u messages, %u recipients, %u stored, %u twice, %u reported\n",
            all->runs, all->virtual_ms / 1000, all->turns, all->messages,
            all->recipients, all->stored, all->twice, all->reported);
-    printf("# %u starts, %u kills, %u power cuts, %u reloads, %u commands\n",
-           all->starts, all->kills, all->cuts, all->reloads, all->commands);
+    printf("# %u starts, %u kills, %u power cuts, %u reloads, %u commands; %u times "
+           "all was "
+           "compared, %u reasons were judged\n",
+           all->starts, all->kills, all->cuts, all->reloads, all->commands,
+           all->compared, all->explained);
 }
 
 int

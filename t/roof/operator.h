@@ -2,14 +2,18 @@
 #ifndef T_ROOF_OPERATOR_H
 #define T_ROOF_OPERATOR_H
 
+#include "base/text.h"
+
 #include <stdbool.h>
 
 /* A command about a message at random, or a question. */
 void operator_act(void);
 /* Releases what was held. */
 void operator_release_all(void);
-/* Asks for the list, and compares it with the model when it comes. */
-void operator_compare(void);
+/* Asks over the control socket. heard() comes once, with the lines of the answer; whole:
+ * its last line has come. */
+typedef void operator_heard(void *context, struct text answer, bool whole);
+void operator_ask(const char *line, operator_heard *heard, void *context);
 unsigned operator_commands(void);
 
 #endif

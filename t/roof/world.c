@@ -7,6 +7,7 @@
 #include "t/roof/hop.h"
 #include "t/roof/host.h"
 #include "t/roof/law_log.h"
+#include "t/roof/law_truth.h"
 #include "t/roof/model.h"
 #include "t/roof/network.h"
 #include "t/roof/operator.h"
@@ -399,7 +400,7 @@ on_compare(void *context)
     (void)context;
     /* a message that cannot be read now is not listed */
     if (!w.disk_was_bad)
-        operator_compare();
+        law_truth_ask();
     roof_timer_start(&w.compare,
                      w.is_good ? 3 * HOUR_MS : roof_between(1, 10) * MINUTE_MS,
                      on_compare, NULL);
@@ -715,5 +716,7 @@ world_run(const struct wishes *wishes)
                           .cuts = host.cuts,
                           .reloads = host.reloads,
                           .starts = host.starts,
-                          .commands = operator_commands()};
+                          .commands = operator_commands(),
+                          .compared = law_truth_compared(),
+                          .explained = law_truth_explained()};
 }

@@ -42,6 +42,7 @@ struct tally {
     int64_t virtual_ms;
     unsigned messages, recipients, stored, reported, twice;
     unsigned kills, cuts, reloads, starts, commands;
+    unsigned compared, explained; /* law_truth.h */
 };
 
 /* One run. A broken law ends the process. */
