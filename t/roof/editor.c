@@ -326,7 +326,7 @@ editor_write(void)
         }
     assert(fits);
     note_bounds();
-    host_write_settings(buffer_text(&b));
+    host_write_settings(&host, buffer_text(&b));
     buffer_free(&b);
 }
 

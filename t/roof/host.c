@@ -2,11 +2,13 @@
 #include "t/roof/host.h"
 
 #include "base/disk/disk.h"
+#include "base/memory.h"
+#include "t/roof/injector.h"
 #include "t/roof/law_log.h"
 #include "t/roof/network.h"
 #include "t/roof/roof.h"
 #include "t/sim/sim.h"
-#include "t/sim/sim_disk.h"
+#include "t/sim/disk_world.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,20 +20,89 @@ enum {
     IDLE_TURNS_MAX = 300
 };
 
-struct host host;
+struct host host = {.name = "petrel", .process = 1, .machine = &host};
+static struct host *hosts[HOSTS_MAX] = {&host};
+static unsigned host_count = 1;
+
+struct host *
+host_next(const struct host *h)
+{
+    unsigned i = 0;
+    while (h != NULL && hosts[i++] != h)
+        ;
+    return i < host_count ? hosts[i] : NULL;
+}
+
+/* Its disk is the current one. */
+static bool
+is_current(const struct host *h)
+{
+    return h->machine->disk == NULL;
+}
+
+void
+host_enter(struct host *h)
+{
+    if (!is_current(h)) {
+        for (unsigned i = 0; i < host_count; i++)
+            if (hosts[i]->machine == hosts[i] && is_current(hosts[i])) {
+                hosts[i]->disk = sim_disk_exchange(h->machine->disk);
+                break;
+            }
+        h->machine->disk = NULL;
+    }
+    network_enter(h->process);
+    sim_disk_enter(h->process);
+    sim_disk_set_time(SIM_WALL_START_MS + roof_now_ms() + h->machine->step_ms);
+}
+
+void
+host_leave(void)
+{
+    host_enter(&host);
+    network_enter(0);
+}
+
+struct host *
+host_add(const char *name, uint64_t seed, struct host *machine)
+{
+    struct host *h = memory_new(sizeof(*h));
+    assert(host_count < HOSTS_MAX);
+    h->name = name;
+    h->seed = seed;
+    h->process = hosts[host_count - 1]->process + 1;
+    if (h->process == INJECTOR_PROCESS)
+        h->process++;
+    h->machine = machine != NULL ? machine : h;
+    if (machine == NULL)
+        h->disk = world_new();
+    hosts[host_count++] = h;
+    return h;
+}
+
+static struct host *
+host_of(unsigned process)
+{
+    for (unsigned i = 0; i < host_count; i++)
+        if (hosts[i]->process == process)
+            return hosts[i];
+    return NULL;
+}
 
 static void
 take_output(unsigned process, struct text bytes)
 {
     size_t end;
-    if (process != HOST_PROCESS || !buffer_add(&host.output, bytes))
+    struct host *h = host_of(process);
+    if (h == NULL || !buffer_add(&h->output, bytes))
         return;
-    while ((end = text_find(buffer_text(&host.output), '\n')) != TEXT_NONE) {
-        struct text line = text_of(host.output.at, end), time;
-        roof_note_log("petrel", line);
+    while ((end = text_find(buffer_text(&h->output), '\n')) != TEXT_NONE) {
+        struct text line = text_of(h->output.at, end), time;
+        roof_note_log(h->name, line);
         text_cut(&line, ' ', &time);
-        law_log_line(line);
-        buffer_take(&host.output, end + 1);
+        if (h == &host)
+            law_log_line(line);
+        buffer_take(&h->output, end + 1);
     }
 }
 
@@ -42,10 +113,10 @@ disk_is_dead(void)
 }
 
 void
-host_write_file(const char *path, const char *name, struct text content)
+host_write_file(struct host *h, const char *path, const char *name, struct text content)
 {
     struct disk *folder;
-    sim_disk_set_time(SIM_WALL_START_MS + roof_now_ms());
+    host_enter(h);
     int result = disk_open(&folder, path, true);
     assert(result == 0);
     (void)!disk_unlink(folder, "new");
@@ -57,175 +128,255 @@ host_write_file(const char *path, const char *name, struct text content)
     if (disk_rename(folder, "new", name) < 0 || disk_sync_directory(folder, ".") < 0)
         abort();
     disk_close(&folder);
+    host_leave();
 }
 
 void
-host_write_settings(struct text content)
+host_write_settings(struct host *h, struct text content)
 {
-    host_write_file(HOST_FOLDER, "petrel.conf", content);
+    host_write_file(h, HOST_FOLDER, "petrel.conf", content);
+}
+
+/* In notes; lines of its log have its name. */
+static const char *
+word_of(const struct host *h)
+{
+    return h == &host ? "host" : h->name;
 }
 
 static void
-enter(void)
+fill_overrides(struct host *h)
 {
-    network_enter(HOST_PROCESS);
-    sim_disk_set_time(SIM_WALL_START_MS + roof_now_ms() + host.step_ms);
+    unsigned count = 0;
+    for (unsigned i = 0; i < HOST_OVERRIDES_MAX; i++)
+        if (h->overrides[i][0] != '\0')
+            h->override_list[count++] = h->overrides[i];
+    h->override_list[count] = NULL;
 }
 
-bool
-host_start(void)
+static int
+start_parts(struct host *h, char *error)
 {
-    char error[DAEMON_ERROR_MAX] = "";
-    struct daemon *d = &host.daemon;
-    if (host.output.limit == 0)
-        buffer_init(&host.output, OUTPUT_MAX);
-    network_on_output(take_output);
-    network_on_dead(disk_is_dead);
-    sim_loop_on_ask(network_ask);
-    enter();
-    *d = (struct daemon){.sources = {.file = HOST_FILE}};
-    host.starts++;
-    law_log_start();
-    roof_note("host: starts");
-    if (!daemon_read(d))
-        roof_break("start", NULL, "the settings have errors");
-    d->loop = sim_loop_new_at(host.seed + host.starts, roof_now_ms(), host.step_ms);
+    struct daemon *d = &h->daemon;
     int code = daemon_open(d, error);
     if (code == 0)
         code = daemon_start_queue(d, error);
     if (code == 0)
         code = daemon_start_doors(d, error);
+    return code;
+}
+
+bool
+host_start(struct host *h)
+{
+    char error[DAEMON_ERROR_MAX] = "";
+    struct daemon *d = &h->daemon;
+    if (h->output.limit == 0)
+        buffer_init(&h->output, OUTPUT_MAX);
+    network_on_output(take_output);
+    network_on_dead(disk_is_dead);
+    sim_loop_on_ask(network_ask);
+    host_enter(h);
+    fill_overrides(h);
+    *d = (struct daemon){
+        .sources = {.file = HOST_FILE, .overrides = h->override_list}
+    };
+    h->starts++;
+    if (h == &host)
+        law_log_start();
+    roof_note("%s: starts", word_of(h));
+    if (!daemon_read(d))
+        roof_break("start", NULL, "the settings have errors");
+    d->loop = sim_loop_new_at(h->seed + h->starts, roof_now_ms(), h->machine->step_ms);
+    int code = start_parts(h, error);
     if (code == 0) {
         daemon_prepare(d);
         daemon_begin(d);
-        host.fill_dns(d->dns);
-        host.running = true;
-        host.leaves = false;
+        h->fill_dns(d->dns);
+        h->running = true;
+        h->leaves = false;
     } else if (!sim_disk_is_dead()) {
-        roof_note("host: does not start: %s", error);
+        roof_note("%s: does not start: %s", word_of(h), error);
         daemon_stop(d, false);
     }
-    network_enter(0);
-    return host.running;
+    host_leave();
+    return h->running;
 }
 
 void
-host_reload(void)
+host_reload(struct host *h)
 {
-    if (!host.running || host.leaves)
+    if (!h->running || h->leaves)
         return;
-    enter();
-    host.reloads++;
-    roof_note("host: reloads");
-    daemon_reload(&host.daemon);
-    network_enter(0);
+    host_enter(h);
+    h->reloads++;
+    roof_note("%s: reloads", word_of(h));
+    daemon_reload(&h->daemon);
+    host_leave();
 }
 
 void
-host_terminate(void)
+host_terminate(struct host *h)
 {
-    if (!host.running || host.leaves)
+    if (!h->running || h->leaves)
         return;
-    enter();
-    host.leaves = true;
-    roof_note("host: is to end");
-    daemon_terminate(&host.daemon);
-    network_enter(0);
+    host_enter(h);
+    h->leaves = true;
+    roof_note("%s: is to end", word_of(h));
+    daemon_terminate(&h->daemon);
+    host_leave();
+}
+
+static void
+forget_process(struct host *h, bool with_word)
+{
+    h->running = false;
+    h->dies_after = 0;
+    buffer_clear(&h->output);
+    network_end_process(h->process, with_word);
+}
+
+static void
+end_others(struct host *h)
+{
+    for (unsigned i = 0; i < host_count; i++) {
+        struct host *other = hosts[i];
+        if (other == h || other->machine != h->machine || !other->running)
+            continue;
+        other->cuts++;
+        forget_process(other, false);
+        other->stopped(other);
+    }
 }
 
 /* Its memory is thrown away: the next start has a process of its own. */
 void
-host_kill(bool power_cut)
+host_kill(struct host *h, bool power_cut)
 {
-    if (!host.running)
+    if (!h->running)
         return;
-    roof_note("host: %s", power_cut ? "loses its power" : "is killed");
-    host.kills += !power_cut;
-    host.cuts += power_cut;
-    host.running = false;
-    host.dies_after = 0;
-    law_log_excuse();
-    buffer_clear(&host.output);
-    network_end_process(HOST_PROCESS, !power_cut);
-    if (power_cut)
+    roof_note("%s: %s", word_of(h), power_cut ? "loses its power" : "is killed");
+    h->kills += !power_cut;
+    h->cuts += power_cut;
+    if (h == &host)
+        law_log_excuse();
+    host_enter(h);
+    forget_process(h, !power_cut);
+    if (power_cut) {
         sim_disk_cut(
             (struct sim_cut){.kind = SIM_CUT_RANDOM, .item = (size_t)roof_random()});
-    else
-        sim_disk_restart();
+        end_others(h);
+    } else {
+        sim_disk_end_process(h->process);
+    }
+    host_leave();
+}
+
+static int64_t
+host_due_ms(const struct host *h)
+{
+    return h->running ? sim_loop_due_ms(h->daemon.loop) : INT64_MAX;
+}
+
+static struct host *
+first_due(void)
+{
+    struct host *first = &host;
+    int64_t at_ms = host_due_ms(first);
+    for (unsigned i = 1; i < host_count; i++) {
+        int64_t due_ms = host_due_ms(hosts[i]);
+        bool is_tie = due_ms == at_ms && due_ms != INT64_MAX &&
+                      hosts[i]->turns < first->turns; /* nobody is starved */
+        if (due_ms >= at_ms && !is_tie)
+            continue;
+        first = hosts[i];
+        at_ms = due_ms;
+    }
+    return first;
 }
 
 int64_t
-host_due_ms(void)
+hosts_due_ms(void)
 {
-    return host.running ? sim_loop_due_ms(host.daemon.loop) : INT64_MAX;
+    return host_due_ms(first_due());
+}
+
+size_t
+host_mail(const struct host *h)
+{
+    if (!h->running)
+        return 0;
+    struct sched_counts c = sched_count(manager_sched(h->daemon.manager));
+    return c.incoming + c.active + c.deferred;
 }
 
 static void
-end_in_order(void)
+end_in_order(struct host *h)
 {
-    daemon_stop(&host.daemon, true);
-    host.running = false;
-    roof_note("host: has ended");
-    size_t files = sim_disk_open_files(), sockets = network_open(HOST_PROCESS);
-    if ((files > 0 && host.is_idle) || sockets > 0)
+    daemon_stop(&h->daemon, true);
+    h->running = false;
+    roof_note("%s: has ended", word_of(h));
+    size_t files = sim_disk_open_files(), sockets = network_open(h->process);
+    if ((files > 0 && h->is_idle) || sockets > 0)
         roof_break("clean", NULL,
-                   "an orderly stop left %zu files (%s) and %zu sockets open", files,
-                   sim_disk_open_file(), sockets);
-    sim_disk_restart(); /* as the end of a process does */
+                   "an orderly stop of %s left %zu files (%s) and %zu sockets open",
+                   h->name, files, sim_disk_open_file(), sockets);
+    sim_disk_end_process(h->process); /* as the kernel does */
 }
 
 static void
-judge_idleness(int64_t before_ms, uint64_t calls)
+judge_idleness(struct host *h, uint64_t calls)
 {
-    static int64_t last_ms;
-    bool idle = before_ms == last_ms && network_calls() + sim_disk_calls() == calls;
-    last_ms = before_ms;
-    host.idle_turns = idle ? host.idle_turns + 1 : 0;
-    if (host.idle_turns > IDLE_TURNS_MAX)
-        roof_break("in time", NULL, "the loop turns without work");
+    bool idle =
+        roof_now_ms() == h->turned_ms && network_calls() + sim_disk_calls() == calls;
+    h->turned_ms = roof_now_ms();
+    h->idle_turns = idle ? h->idle_turns + 1 : 0;
+    if (h->idle_turns > IDLE_TURNS_MAX)
+        roof_break("in time", NULL, "the loop of %s turns without work", h->name);
 }
 
 static void
-arm_disk(void)
+arm_disk(const struct host *h)
 {
     uint64_t calls = sim_disk_calls();
-    sim_disk_die_at(host.dies_after > 0 ? calls + host.dies_after : 0);
-    sim_disk_fail_at(host.fails_after > 0 ? calls + host.fails_after : 0,
-                     host.fails_with);
+    sim_disk_die_at(h->dies_after > 0 ? calls + h->dies_after : 0);
+    sim_disk_fail_at(h->fails_after > 0 ? calls + h->fails_after : 0, h->fails_with);
 }
 
 static void
-disarm_disk(uint64_t made)
+disarm_disk(struct host *h, uint64_t made)
 {
-    host.dies_after = host.dies_after > made ? host.dies_after - made : 0;
-    host.fails_after = host.fails_after > made ? host.fails_after - made : 0;
+    h->dies_after = h->dies_after > made ? h->dies_after - made : 0;
+    h->fails_after = h->fails_after > made ? h->fails_after - made : 0;
     if (sim_disk_is_dead())
         return;
     sim_disk_die_at(0);
     sim_disk_fail_at(0, 0);
 }
 
-void
-host_turn(void)
+struct host *
+hosts_turn(void)
 {
-    enter();
+    struct host *h = first_due();
+    host_enter(h);
     uint64_t disk_calls = sim_disk_calls(), calls = network_calls() + disk_calls;
-    arm_disk();
-    sim_loop_turn_at(host.daemon.loop, roof_now_ms());
-    disarm_disk(sim_disk_calls() - disk_calls);
-    host.turns++;
+    arm_disk(h);
+    sim_loop_turn_at(h->daemon.loop, roof_now_ms());
+    disarm_disk(h, sim_disk_calls() - disk_calls);
+    h->turns++;
     if (sim_disk_is_dead()) {
         network_enter(0);
-        host_kill(false);
-        host.stopped();
-        return;
+        host_kill(h, false);
+        h->stopped(h);
+        return h;
     }
-    if (sim_loop_is_stopped(host.daemon.loop)) {
-        end_in_order();
-        network_enter(0);
-        host.stopped();
-        return;
+    if (sim_loop_is_stopped(h->daemon.loop)) {
+        end_in_order(h);
+        host_leave();
+        h->stopped(h);
+        return h;
     }
-    network_enter(0);
-    judge_idleness(roof_now_ms(), calls);
+    judge_idleness(h, calls);
+    host_leave();
+    return h;
 }

@@ -1,21 +1,37 @@
-/* A host: the whole daemon on its disk, started, reloaded, ended and killed. */
+/* Hosts: the whole daemon on its disk, started, reloaded, ended and killed; several of
+ * them in one time, each with a disk of its own or as processes of one machine. */
 #ifndef T_ROOF_HOST_H
 #define T_ROOF_HOST_H
 
 #include "admin/startup/daemon.h"
 
-enum { HOST_PROCESS = 1, HOST_FILE_MAX = 64 * 1024 };
-#define HOST_FOLDER "/etc/petrel"
-#define HOST_FILE HOST_FOLDER "/petrel.conf"
-#define HOST_SPOOL "/spool"
+enum {
+    HOSTS_MAX = 8,
+    HOST_FILE_MAX = 64 * 1024,
+    HOST_OVERRIDES_MAX = 4,
+    HOST_OVERRIDE_SIZE = 120
+};
+#define HOST_FOLDER  "/etc/petrel"
+#define HOST_FILE    HOST_FOLDER "/petrel.conf"
+#define HOST_SPOOL   "/spool"
 #define HOST_CONTROL "/run/control"
 
+struct world;
+
 struct host {
+    const char *name;   /* in the trace */
+    unsigned process;   /* of the network and of its disk; from 1 on */
+    struct world *disk; /* while another one is the current one */
+    struct host
+        *machine; /* to whom the disk and the power belong: itself, or another */
+    char overrides[HOST_OVERRIDES_MAX]
+                  [HOST_OVERRIDE_SIZE]; /* settings, as by -o; "": none */
+    char *override_list[HOST_OVERRIDES_MAX + 1];
     struct daemon daemon;
     bool running;
-    bool leaves;         /* it is to end by itself */
-    bool is_idle;        /* nothing is under way that a stop would leave open */
-    int64_t step_ms;     /* of its wall clock */
+    bool leaves;     /* it is to end by itself */
+    bool is_idle;    /* nothing is under way that a stop would leave open */
+    int64_t step_ms; /* of its wall clock */
     uint64_t seed;
     struct buffer output; /* of a line that is not complete */
     unsigned starts, kills, cuts, reloads;
@@ -23,23 +39,38 @@ struct host {
     uint64_t dies_after, fails_after;
     int fails_with;
     uint64_t turns, idle_turns; /* the latter in succession */
+    int64_t turned_ms;          /* when its last turn was */
     void (*fill_dns)(struct dns *dns);
-    void (*stopped)(void);
+    void (*stopped)(struct host *h);
 };
 
+/* The one that clients give their mail to; it exists always. Its disk is the current one
+ * whenever no host is at work. */
 extern struct host host;
+/* Another one, with a disk of its own or, as a further process, on that of machine. */
+struct host *host_add(const char *name, uint64_t seed, struct host *machine);
+/* All of them, host first: NULL gives the first, the last one gives NULL. */
+struct host *host_next(const struct host *h);
 
 /* A file on its disk, durable. */
-void host_write_file(const char *folder, const char *name, struct text content);
+void host_write_file(struct host *h, const char *folder, const char *name,
+                     struct text content);
 /* The file of settings, as the next start or reload reads it. */
-void host_write_settings(struct text content);
+void host_write_settings(struct host *h, struct text content);
+/* From here to host_leave() calls are its own. */
+void host_enter(struct host *h);
+void host_leave(void);
 /* False: it does not start, and has said why. */
-bool host_start(void);
-void host_reload(void);
-void host_terminate(void);
-void host_kill(bool power_cut);
-/* When it has work; INT64_MAX: never. */
-int64_t host_due_ms(void);
-void host_turn(void);
+bool host_start(struct host *h);
+void host_reload(struct host *h);
+void host_terminate(struct host *h);
+/* A power cut ends all processes of its machine: stopped() is called for the others. */
+void host_kill(struct host *h, bool power_cut);
+/* When the first of all has work; INT64_MAX: never. */
+int64_t hosts_due_ms(void);
+/* One turn of the first that has work by now. */
+struct host *hosts_turn(void);
+/* Messages and recipients that its queue has; 0 when it does not run. */
+size_t host_mail(const struct host *h);
 
 #endif

@@ -11,8 +11,6 @@
 #include <assert.h>
 #include <string.h>
 
-enum { INJECTOR_PROCESS = 2 };
-
 static void
 fill_recipients(struct recipients *to, struct model_message *m)
 {
@@ -70,6 +68,7 @@ injector_run(struct model_message *m)
     struct submission_settings how = {.hostname = "mx.roof.test",
                                       .message_size_limit = 50 << 20};
     network_enter(INJECTOR_PROCESS);
+    sim_disk_enter(INJECTOR_PROCESS);
     sim_disk_set_time(SIM_WALL_START_MS + roof_now_ms() + host.step_ms);
     loop_turn(loop, 0);
     m->state = MODEL_MAYBE;
@@ -85,7 +84,7 @@ injector_run(struct model_message *m)
     }
     log_free(&log);
     loop_free(&loop);
-    network_enter(0);
+    host_leave();
     if (code == 0)
         model_acked(m, text_from(id));
     else

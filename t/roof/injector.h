@@ -4,6 +4,8 @@
 
 #include "t/roof/model.h"
 
+enum { INJECTOR_PROCESS = 2 };
+
 void injector_run(struct model_message *m);
 
 #endif

@@ -82,10 +82,10 @@ make_pair(const struct text *names, size_t count, const char *file, const char *
                               SIM_WALL_START_MS + YEARS * YEAR_MS, &certificate, &key))
         abort();
     if (anchor != NULL)
-        host_write_file(HOST_FOLDER, anchor, buffer_text(&certificate));
+        host_write_file(&host, HOST_FOLDER, anchor, buffer_text(&certificate));
     if (!buffer_add(&certificate, buffer_text(&key)))
         abort();
-    host_write_file(HOST_FOLDER, file, buffer_text(&certificate));
+    host_write_file(&host, HOST_FOLDER, file, buffer_text(&certificate));
     buffer_free(&certificate);
     buffer_free(&key);
 }

@@ -176,13 +176,14 @@ static void
 on_start(void *context)
 {
     (void)context;
-    if (!host.running && !host_start())
+    if (!host.running && !host_start(&host))
         start_again(SECOND_MS);
 }
 
 static void
-host_stopped(void)
+host_stopped(struct host *h)
 {
+    (void)h;
     /* Marks that a bad disk has refused are made later; the removal of a message without
      * a journal is not synced. */
     int64_t window_ms = LATE_MARKS_MS + (w.with[WITH_CUTS] ? SETTLE_MS : 0);
@@ -196,8 +197,8 @@ end_host(bool power_cut)
     if (!host.running)
         return;
     /* marks that a bad disk has refused are made later */
-    host_kill(power_cut);
-    host_stopped();
+    host_kill(&host, power_cut);
+    host_stopped(&host);
 }
 
 /* The moment in which most is at stake: a client has its 250. */
@@ -254,7 +255,7 @@ act(enum feature feature)
         editor_write();
         model_set_lifetime(editor_bounds()->life_ms);
         model_reloaded();
-        host_reload();
+        host_reload(&host);
         break;
     case WITH_KILLS:
         if (roof_chance(300))
@@ -275,7 +276,7 @@ act(enum feature feature)
             editor_change_at_start();
             editor_write();
         }
-        host_terminate();
+        host_terminate(&host);
         break;
     case WITH_MOODS: {
         unsigned i = roof_below(HOPS);
@@ -433,10 +434,9 @@ run_until(int64_t end_ms, bool (*is_done)(void))
     while (is_done == NULL || !is_done()) {
         if (roof_run_due())
             continue;
-        int64_t host_ms = host_due_ms(), due_ms = roof_due_ms();
+        int64_t host_ms = hosts_due_ms(), due_ms = roof_due_ms();
         if (host_ms <= roof_now_ms()) {
-            host_turn();
-            if (host.running)
+            if (hosts_turn() == &host && host.running)
                 judge_bounds();
             continue;
         }
@@ -562,7 +562,7 @@ begin(const struct wishes *wishes)
     sim_disk_reset();
     sim_disk_set_space(INT64_C(1) << 40, 1 << 30);
     network_on_path(draw_path);
-    network_add_address(HOST_PROCESS, "10.0.0.1");
+    network_add_address(host.process, "10.0.0.1");
     host.seed = wishes->seed;
     host.fill_dns = fill_dns;
     host.stopped = host_stopped;
@@ -572,7 +572,7 @@ begin(const struct wishes *wishes)
     sim_disk_set_syncing(DISK_SYNC_AIO, roof_chance(500) ? 0 : roof_between(1, 60));
     editor_write();
     model_set_lifetime(editor_bounds()->life_ms);
-    if (!host_start())
+    if (!host_start(&host))
         roof_break("start", NULL, "the host does not start");
 }
 
@@ -598,7 +598,7 @@ become_good(void)
     network_end_silence();
     /* A failed sync ends acceptance until a restart (doc/queue.md). */
     if (w.disk_was_bad)
-        host_terminate();
+        host_terminate(&host);
 }
 
 static unsigned
@@ -646,7 +646,7 @@ judge_spool(void)
 {
     char path[PATH_SIZE];
     if (roof_breaks("clean"))
-        host_write_file(HOST_SPOOL "/mess", "left", TEXT("of nobody"));
+        host_write_file(&host, HOST_SPOOL "/mess", "left", TEXT("of nobody"));
     size_t count = files_left(path);
     if (count > 0)
         roof_break("clean", NULL, "%zu files are left in %s", count, path);
@@ -699,7 +699,7 @@ world_run(const struct wishes *wishes)
     wait_clean();
     judge_spool();
     host.is_idle = true;
-    host_terminate();
+    host_terminate(&host);
     run_until(roof_now_ms() + HOUR_MS, has_ended);
     if (host.running)
         roof_break("in time", NULL, "the host does not end");

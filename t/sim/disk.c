@@ -78,7 +78,7 @@ open_handle(struct inode *inode)
         w->handles = memory_resize(w->handles, w->handle_count * sizeof(*w->handles));
         memset(w->handles + i, 0, (w->handle_count - i) * sizeof(*w->handles));
     }
-    w->handles[i] = (struct handle){.inode = inode, .open = true};
+    w->handles[i] = (struct handle){.inode = inode, .open = true, .process = w->process};
     return FIRST_HANDLE + (int)i;
 }
 

@@ -85,7 +85,7 @@ struct map {
     struct world *world;
     char *at;
     size_t size;
-    unsigned users;
+    unsigned users, users_of[PROCESSES_MAX];
     struct map *prev, *next;
 };
 static struct map *maps;
@@ -107,6 +107,7 @@ world_map(struct inode *inode, size_t size)
     if (m != NULL) {
         assert(m->size == size);
         m->users++;
+        m->users_of[current->process]++;
         return m->at;
     }
     if (inode->seen.size < size) {
@@ -115,6 +116,7 @@ world_map(struct inode *inode, size_t size)
     }
     m = memory_new(sizeof(*m));
     *m = (struct map){.inode = inode, .world = current, .size = size, .users = 1};
+    m->users_of[current->process] = 1;
     m->at = memory_new(size);
     bytes_read(&inode->seen, 0, m->at, size);
     DL_APPEND(maps, m);
@@ -132,6 +134,7 @@ world_unmap(void *map)
     assert(m != NULL);
     if (m->inode != NULL && !m->world->dead)
         world_pull(m->inode);
+    m->users_of[m->world->process]--;
     if (--m->users > 0)
         return;
     if (m->inode != NULL)
@@ -187,6 +190,22 @@ end_maps(struct world *w)
             m->inode->mapped = false;
             m->inode = NULL;
         }
+}
+
+static void
+end_maps_of(struct world *w, unsigned process)
+{
+    struct map *m;
+    DL_FOREACH (maps, m) {
+        if (m->inode == NULL || m->world != w)
+            continue;
+        m->users -= m->users_of[process];
+        m->users_of[process] = 0;
+        if (m->users > 0)
+            continue;
+        m->inode->mapped = false;
+        m->inode = NULL;
+    }
 }
 
 static void
@@ -639,6 +658,39 @@ sim_disk_restart(void)
 }
 
 void
+sim_disk_enter(unsigned process)
+{
+    assert(process < PROCESSES_MAX);
+    world()->process = process;
+}
+
+void
+sim_disk_end_process(unsigned process)
+{
+    struct world *w = world();
+    bool others = false;
+    for (size_t i = 0; i < w->handle_count; i++) {
+        struct handle *h = &w->handles[i];
+        others = others || (h->open && h->process != process);
+    }
+    if (!others) {
+        sim_disk_restart();
+        return;
+    }
+    world_pull_all(w);
+    for (size_t i = 0; i < w->handle_count; i++) {
+        struct handle *h = &w->handles[i];
+        if (!h->open || h->process != process)
+            continue;
+        free(h->path);
+        *h = (struct handle){0};
+    }
+    end_maps_of(w, process);
+    w->dead = w->failed = false;
+    w->fail_at = w->die_at = 0;
+}
+
+void
 sim_disk_power_cut(void)
 {
     struct entry *e, *next;
@@ -700,7 +752,8 @@ sim_disk_open_files(void)
 {
     size_t count = 0;
     for (size_t i = 0; i < world()->handle_count; i++)
-        count += world()->handles[i].open;
+        count += world()->handles[i].open &&
+                 world()->handles[i].process == world()->process;
     return count;
 }
 
@@ -710,6 +763,8 @@ sim_disk_open_file(void)
     struct entry *e, *next;
     for (size_t i = 0; i < world()->handle_count; i++) {
         const struct handle *h = &world()->handles[i];
+        if (h->process != world()->process)
+            continue;
         if (h->open && h->path != NULL)
             return h->path;
         HASH_ITER (hh, world()->entries, e, next)

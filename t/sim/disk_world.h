@@ -8,7 +8,7 @@
 
 #include <uthash.h>
 
-enum { PATH_LIMIT = 2048, FIRST_HANDLE = 50000, SECTOR = 512 };
+enum { PATH_LIMIT = 2048, FIRST_HANDLE = 50000, SECTOR = 512, PROCESSES_MAX = 16 };
 
 /* The bytes written into a page since it was synced; to == 0: none. */
 struct dirt {
@@ -46,6 +46,7 @@ struct handle {
     struct inode *inode;
     char *path; /* of a directory */
     bool open;
+    unsigned process;
     unsigned lock_first, lock_count;
 };
 
@@ -61,6 +62,7 @@ struct world {
     bool dead, failed;
     int64_t now_ms;
     unsigned user;
+    unsigned process; /* whose calls come now */
     struct disk_space space;
     struct disk_traits nature;
     bool sync_blocks, cold;

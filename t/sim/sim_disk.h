@@ -42,6 +42,11 @@ bool sim_disk_has_failed(void);
 void sim_disk_restart(void);   /* SIGKILL: what was seen stays */
 void sim_disk_power_cut(void); /* what was not durable is gone */
 
+/* Several processes on one disk: whose calls come now (0 without this), and SIGKILL of one
+ * of them, which ends its own handles, locks and maps alone. */
+void sim_disk_enter(unsigned process);
+void sim_disk_end_process(unsigned process);
+
 /* The clock of changed_ms (ms since the epoch), the user, the free space, and what
  * disk_traits() says. */
 void sim_disk_set_time(int64_t now_ms);
@@ -53,7 +58,7 @@ void sim_disk_set_nature(const struct disk_traits *nature);
 void sim_disk_set_syncing(enum disk_syncing way, int64_t sync_ms);
 /* Nothing is in memory: disk_peek() must wait for the device. */
 void sim_disk_set_cold(bool cold);
-/* Handles that are not closed. */
+/* Handles of this process that are not closed. */
 size_t sim_disk_open_files(void);
 /* The path of one of them, if it has any; borrowed. */
 const char *sim_disk_open_file(void);
