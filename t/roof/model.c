@@ -231,7 +231,7 @@ has_one_site(const struct model_message *m)
 void
 model_attempted(struct model_rcpt *r)
 {
-    if (r->deferred_ms > 0 && has_one_site(r->message) &&
+    if (r->deferred_ms > 0 && has_one_site(r->message) && !r->copied &&
         roof_now_ms() - r->deferred_ms < SECOND_TRY_MS)
         break_rcpt("in time", r, "tried again within a second");
     r->deferred_ms = 0;
@@ -348,20 +348,66 @@ lost_mark(const struct model_rcpt *r, int64_t since_ms)
            (r->refused && r->refused_ms >= since_ms);
 }
 
-void
-model_host_ended(int64_t window_ms)
+static void
+process_ended(int64_t since_ms, bool (*lost_mark_of)(const struct model_rcpt *r, int64_t ms))
 {
-    int64_t since_ms = roof_now_ms() - window_ms;
     for (unsigned i = 0; i < model.count; i++) {
         struct model_message *m = &model.messages[i];
         m->report_chances += m->reported_ms > 0 && m->reported_ms >= since_ms;
         for (unsigned j = 0; j < m->rcpt_count; j++) {
-            bool lost = lost_mark(&m->rcpts[j], since_ms);
+            bool lost = lost_mark_of(&m->rcpts[j], since_ms);
             m->rcpts[j].chances += lost;
             m->report_chances += lost && m->rcpts[j].refused;
         }
     }
     model_forget_waits();
+}
+
+/* For its first host the end of what is relayed is that it was taken. */
+static bool
+lost_first_mark(const struct model_rcpt *r, int64_t since_ms)
+{
+    return r->relayed_ms > 0 ? r->relayed_ms >= since_ms : lost_mark(r, since_ms);
+}
+
+static bool
+lost_relay_mark(const struct model_rcpt *r, int64_t since_ms)
+{
+    return r->relayed_ms > 0 && lost_mark(r, since_ms);
+}
+
+void
+model_host_ended(int64_t window_ms)
+{
+    int64_t since_ms = roof_now_ms() - window_ms;
+    for (unsigned i = 0; i < model.count; i++)
+        for (unsigned j = 0; j < model.messages[i].rcpt_count; j++) {
+            struct model_rcpt *r = &model.messages[i].rcpts[j];
+            bool again = r->relayed_ms > 0 && r->relayed_ms >= since_ms;
+            r->copied = r->copied || again;
+            r->message->report_chances += again; /* the copy may be refused, too */
+        }
+    process_ended(since_ms, lost_first_mark);
+}
+
+void
+model_relay_ended(int64_t window_ms)
+{
+    process_ended(roof_now_ms() - window_ms, lost_relay_mark);
+}
+
+void
+model_relayed(struct model_rcpt *r)
+{
+    r->relayed_ms = roof_now_ms();
+}
+
+void
+model_relay_unconfirmed(struct model_rcpt *r)
+{
+    r->chances++;
+    r->copied = true;
+    r->message->report_chances++;
 }
 
 void
@@ -416,6 +462,15 @@ model_is_waiting(const struct model_message *m)
         if (is_open(&m->rcpts[j]) && !may_have_failed(&m->rcpts[j]))
             return true;
     return false;
+}
+
+bool
+model_is_here(const struct model_message *m)
+{
+    for (unsigned j = 0; j < m->rcpt_count; j++)
+        if (m->rcpts[j].relayed_ms > 0)
+            return false;
+    return model_is_waiting(m);
 }
 
 unsigned

@@ -28,6 +28,8 @@ struct model_rcpt {
     unsigned reloads;    /* that there were when it was deferred last */
     bool has_fate;       /* by the log */
     unsigned fate_excuses; /* law_log.c */
+    int64_t relayed_ms;  /* to another host, whose mail it is then; 0: not yet */
+    bool copied;         /* that host may have it twice, each with its own times */
 };
 
 enum model_state {
@@ -80,6 +82,12 @@ void model_stored(struct model_rcpt *r, struct text content);
 void model_unconfirmed(struct model_rcpt *r);
 void model_reported(struct model_message *m, struct text content);
 void model_report_unconfirmed(struct model_message *m);
+/* Said by the wire to another host of the run: it has taken the recipient over; and that
+ * the reply may not have come. */
+void model_relayed(struct model_rcpt *r);
+void model_relay_unconfirmed(struct model_rcpt *r);
+/* Said of that host: the same as below, of what was relayed to it. */
+void model_relay_ended(int64_t window_ms);
 /* Said of the host: marks of the last window_ms may be lost. */
 void model_host_ended(int64_t window_ms);
 /* Mail may be tried again immediately. */
@@ -93,6 +101,8 @@ void model_set_lifetime(int64_t lifetime_ms);
 unsigned model_open(void);
 /* One of them is to be delivered, and has not been refused. */
 bool model_is_waiting(const struct model_message *m);
+/* The same, and none of it may have gone to another host. */
+bool model_is_here(const struct model_message *m);
 /* All laws about fates, when nothing can happen any more. */
 void model_judge(void);
 void model_print(void);

@@ -118,6 +118,18 @@ roof_fork(const char *name)
     return state;
 }
 
+unsigned
+roof_below_of(uint64_t *state, unsigned limit)
+{
+    return limit > 0 ? (unsigned)(roof_random_of(state) % limit) : 0;
+}
+
+int64_t
+roof_between_of(uint64_t *state, int64_t from, int64_t to)
+{
+    return from + (int64_t)(roof_random_of(state) % (uint64_t)(to - from + 1));
+}
+
 uint64_t
 roof_exchange_stream(uint64_t state)
 {

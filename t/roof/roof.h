@@ -37,6 +37,9 @@ bool roof_run_due(void);
 uint64_t roof_random(void);
 /* A stream of its own, so that one more question here changes nothing there. */
 uint64_t roof_random_of(uint64_t *state);
+/* The same of such a stream as roof_below() and roof_between(). */
+unsigned roof_below_of(uint64_t *state, unsigned limit);
+int64_t roof_between_of(uint64_t *state, int64_t from, int64_t to);
 /* The first state of a stream of the seed with this name. */
 uint64_t roof_fork(const char *name);
 /* Chance comes from this stream from now on; returns the one before. */

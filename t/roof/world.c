@@ -4,6 +4,7 @@
 #include "queue/queue_operator.h"
 #include "t/roof/client.h"
 #include "t/roof/editor.h"
+#include "t/roof/fleet.h"
 #include "t/roof/hop.h"
 #include "t/roof/host.h"
 #include "t/roof/law_log.h"
@@ -28,6 +29,7 @@ const char *const feature_names[FEATURES] = {
     "reload",   "kill",   "cut",   "stop", "mood", "weather",
     "operator", "inject", "clock", "disk", "path", "mx",
     "tls",
+    "relay",
 };
 
 enum {
@@ -72,9 +74,8 @@ static struct {
 /* --- The world --- */
 
 static void
-fill_dns(struct dns *dns)
+fill_table(struct dns *dns)
 {
-    w.dns = dns;
     sim_dns_mx(dns, "d3.test", 10, "mx3a.test");
     sim_dns_mx(dns, "d3.test", 20, "mx3b.test");
     sim_dns_mx(dns, "d4.test", 10, "mx4.test");
@@ -82,6 +83,13 @@ fill_dns(struct dns *dns)
     sim_dns_address(dns, "mx3b.test", "10.0.1.4");
     sim_dns_address(dns, "mx4.test", "10.0.1.5");
     sim_dns_address(dns, "mx4.test", "10.0.1.6");
+}
+
+static void
+fill_dns(struct dns *dns)
+{
+    w.dns = dns;
+    fill_table(dns);
 }
 
 static void
@@ -310,6 +318,7 @@ act(enum feature feature)
         break;
     case WITH_INJECTORS:
     case WITH_PATHS:
+    case WITH_RELAY:
     case FEATURES:
         break;
     }
@@ -416,16 +425,17 @@ judge_bounds(void)
     struct sched_counts c = sched_count(manager_sched(host.daemon.manager));
     const struct editor_bounds *b = editor_bounds();
     unsigned rcpts = hops_take_most_rcpts();
+    int64_t most = b->recipients > fleet_recipients() ? b->recipients : fleet_recipients();
     if ((int64_t)c.sessions > 2 * b->sessions)
         roof_break("bounds", NULL, "%zu sessions, with a limit of %" PRId64, c.sessions,
                    b->sessions);
     if ((int64_t)c.active > b->active)
         roof_break("bounds", NULL, "%zu active messages, with a limit of %" PRId64,
                    c.active, b->active);
-    if (rcpts > (roof_breaks("bounds") ? 0 : b->recipients))
+    if (rcpts > (roof_breaks("bounds") ? 0 : most))
         roof_break("bounds", NULL,
                    "%u recipients in a transaction, with a limit of %" PRId64, rcpts,
-                   b->recipients);
+                   most);
 }
 
 static void
@@ -452,17 +462,19 @@ run_until(int64_t end_ms, bool (*is_done)(void))
 static bool
 is_empty(void)
 {
-    if (!host.running || clients_open() > 0)
+    if (!host.running || !fleet_is_up() || clients_open() > 0)
         return false;
-    struct sched_counts c = sched_count(manager_sched(host.daemon.manager));
-    return c.incoming + c.active + c.deferred == 0 && model_open() == 0;
+    for (const struct host *h = NULL; (h = host_next(h)) != NULL;)
+        if (host_mail(h) > 0)
+            return false;
+    return model_open() == 0;
 }
 
 /* The host runs, and clients have ended. */
 static bool
 is_quiet(void)
 {
-    return host.running && !host.leaves && clients_open() == 0;
+    return host.running && !host.leaves && fleet_is_up() && clients_open() == 0;
 }
 
 static bool
@@ -474,7 +486,10 @@ is_fed(void)
 static bool
 has_ended(void)
 {
-    return !host.running;
+    for (const struct host *h = NULL; (h = host_next(h)) != NULL;)
+        if (h->running)
+            return false;
+    return true;
 }
 
 static void
@@ -518,6 +533,24 @@ draw_features(const char *only)
 }
 
 static void
+begin_fleet(uint64_t seed)
+{
+    struct fleet_plan plan = {.seed = seed,
+                              .relay = w.with[WITH_RELAY],
+                              .kills = w.with[WITH_KILLS],
+                              .cuts = w.with[WITH_CUTS],
+                              .stops = w.with[WITH_STOPS],
+                              .reloads = w.with[WITH_RELOADS],
+                              .disks = w.with[WITH_DISKS],
+                              .domains = domains,
+                              .targets = targets,
+                              .domain_count = DOMAINS + 1,
+                              .used = w.domain_count,
+                              .fill_dns = fill_table};
+    fleet_begin(&plan);
+}
+
+static void
 draw_world(const struct wishes *wishes)
 {
     static const unsigned most[] = {10, 40, 40, 150, 150, 400};
@@ -541,7 +574,8 @@ draw_world(const struct wishes *wishes)
     client_set_manners(&manners);
     model_begin(w.messages);
     model_set_domains(domains, w.domain_count);
-    editor_begin(targets, domains, DOMAINS + 1, roof_chance(500) ? roof_below(300) : 0);
+    begin_fleet(wishes->seed);
+    editor_begin(fleet_targets(), domains, DOMAINS + 1, roof_chance(500) ? roof_below(300) : 0);
     if (w.with[WITH_TLS])
         begin_tls();
     for (enum feature i = 0; i < FEATURES; i++)
@@ -594,6 +628,7 @@ become_good(void)
     sim_disk_set_space(INT64_C(1) << 40, 1 << 30);
     if (w.dns != NULL && host.running)
         sim_dns_status(w.dns, "d3.test", DNS_FOUND);
+    fleet_become_good();
     hops_reset();
     network_end_silence();
     /* A failed sync ends acceptance until a restart (doc/queue.md). */
@@ -624,21 +659,35 @@ judge_drain(int64_t limit_ms)
         c.deferred, model_open(), host.running ? "runs" : "does not run");
 }
 
-/* The files left in a folder of the spool; path: the first that has any. */
+/* The files left in a folder of its spool; path: the first that has any. */
 static size_t
-files_left(char path[PATH_SIZE])
+files_left_of(struct host *h, char path[PATH_SIZE])
 {
     static const char *const places[] = {"mess",   "info",   "todo", "intd",   "local",
                                          "remote", "bounce", "hold", "corrupt"};
+    size_t count = 0;
+    host_enter(h);
     for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
         snprintf(path, PATH_SIZE, HOST_SPOOL "/%s", places[i]);
-        size_t count = sim_disk_count(path);
+        count = sim_disk_count(path);
         /* remains of mail that was done when the power went (doc/queue.md) */
-        bool may_remain = strcmp(places[i], "corrupt") == 0 && host.cuts > 0;
+        bool may_remain = strcmp(places[i], "corrupt") == 0 && h->cuts > 0;
         if (count > 0 && !may_remain)
-            return count;
+            break;
+        count = 0;
     }
-    return 0;
+    host_leave();
+    return count;
+}
+
+static size_t
+files_left(char path[PATH_SIZE])
+{
+    size_t count = 0;
+    for (struct host *h = NULL; (h = host_next(h)) != NULL && count == 0;)
+        if (h->machine == h)
+            count = files_left_of(h, path);
+    return count;
 }
 
 static void
@@ -664,6 +713,30 @@ wait_clean(void)
     run_until(roof_now_ms() + HOUR_MS, NULL);
 }
 
+static struct tally
+tally_all(void)
+{
+    struct model_tally t = model_tally();
+    struct tally all = {.hash = roof_hash(),
+                        .virtual_ms = roof_now_ms(),
+                        .messages = t.acked,
+                        .recipients = t.rcpts,
+                        .stored = t.stored,
+                        .reported = t.reported,
+                        .twice = t.twice,
+                        .commands = operator_commands(),
+                        .compared = law_truth_compared(),
+                        .explained = law_truth_explained()};
+    for (const struct host *h = NULL; (h = host_next(h)) != NULL;) {
+        all.turns += h->turns;
+        all.kills += h->kills;
+        all.cuts += h->cuts;
+        all.reloads += h->reloads;
+        all.starts += h->starts;
+    }
+    return all;
+}
+
 struct tally
 world_run(const struct wishes *wishes)
 {
@@ -673,6 +746,7 @@ world_run(const struct wishes *wishes)
     if (w.with[WITH_CUTS])
         roof_timer_start(&w.settle, SETTLE_MS, on_settle, NULL);
     begin_trouble();
+    fleet_begin_trouble();
     run_until(INT64_MAX, is_fed);
     run_until(roof_now_ms() + roof_between(0, 10 * MINUTE_MS), NULL);
     become_good();
@@ -684,6 +758,7 @@ world_run(const struct wishes *wishes)
     int64_t backoff_ms = editor_bounds()->backoff_ms;
     if (w.with[WITH_CLOCKS] && backoff_ms < DUE_BELIEVED_MS)
         backoff_ms = DUE_BELIEVED_MS;
+    backoff_ms += fleet_backoff_ms();
     /* with the tenth that chance adds (retry_jitter_ms()) */
     int64_t limit_ms = backoff_ms * 11 / 10 + LAST_WORK_MS +
                        (editor_bounds()->pace_ms + TRANSACTION_MS) * open_recipients();
@@ -700,23 +775,9 @@ world_run(const struct wishes *wishes)
     judge_spool();
     host.is_idle = true;
     host_terminate(&host);
+    fleet_terminate();
     run_until(roof_now_ms() + HOUR_MS, has_ended);
-    if (host.running)
+    if (!has_ended())
         roof_break("in time", NULL, "the host does not end");
-    struct model_tally t = model_tally();
-    return (struct tally){.hash = roof_hash(),
-                          .turns = host.turns,
-                          .virtual_ms = roof_now_ms(),
-                          .messages = t.acked,
-                          .recipients = t.rcpts,
-                          .stored = t.stored,
-                          .reported = t.reported,
-                          .twice = t.twice,
-                          .kills = host.kills,
-                          .cuts = host.cuts,
-                          .reloads = host.reloads,
-                          .starts = host.starts,
-                          .commands = operator_commands(),
-                          .compared = law_truth_compared(),
-                          .explained = law_truth_explained()};
+    return tally_all();
 }

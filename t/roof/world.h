@@ -24,6 +24,7 @@ enum feature {
     WITH_MX,       /* records change */
     FEATURES_OF_ONE_STREAM, /* those behind it have streams of their own */
     WITH_TLS = FEATURES_OF_ONE_STREAM,
+    WITH_RELAY, /* a smarthost, itself one of ours */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
