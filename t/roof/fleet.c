@@ -1,9 +1,9 @@
 /* Other hosts, and what happens to them. */
-#include "t/roof/fleet.h"
+#include "t/roof/fleet_internal.h"
 
 #include "t/roof/model.h"
 #include "t/roof/network.h"
-#include "t/roof/roof.h"
+#include "t/roof/slices.h"
 #include "t/roof/wire.h"
 #include "t/sim/sim_disk.h"
 
@@ -21,23 +21,7 @@ enum {
 
 #define WIRE_TARGET "smtp://10.0.2.1:25"
 
-struct member {
-    struct host *host;
-    struct roof_timer start;
-    bool disk_was_bad;
-    void (*ended)(int64_t window_ms); /* model_relay_ended() */
-    void (*write)(struct member *m);  /* its settings */
-};
-
-static struct {
-    struct fleet_plan plan;
-    uint64_t chance;
-    bool is_good;
-    const char *targets[FLEET_TARGETS_MAX];
-    struct member members[HOSTS_MAX];
-    unsigned count;
-    struct roof_timer trouble, settle;
-} fleet;
+struct fleet fleet;
 
 static unsigned
 draw(unsigned limit)
@@ -47,42 +31,55 @@ draw(unsigned limit)
 
 /* --- Start and end ---------------------------------------------------------------- */
 
+unsigned
+fleet_draw(unsigned limit)
+{
+    return draw(limit);
+}
+
 static void
 member_on_start(void *context)
 {
     struct member *m = context;
-    if (!m->host->running && !host_start(m->host))
-        roof_timer_start(&m->start, SECOND_MS, member_on_start, m);
+    if (m->is_away || m->host->running)
+        return;
+    if ((m->may_start != NULL && !m->may_start(m)) || !host_start(m->host))
+        fleet_start(m, SECOND_MS);
 }
 
-static struct member *
-member_of(const struct host *h)
+void
+fleet_start(struct member *m, int64_t delay_ms)
 {
-    unsigned i = 0;
-    while (fleet.members[i].host != h)
-        i++;
-    return &fleet.members[i];
+    roof_timer_start(&m->start, delay_ms, member_on_start, m);
+}
+
+struct member *
+fleet_member(const struct host *h)
+{
+    for (unsigned i = 0; i < fleet.count; i++)
+        if (fleet.members[i].host == h)
+            return &fleet.members[i];
+    return NULL;
 }
 
 static void
 member_stopped(struct host *h)
 {
-    struct member *m = member_of(h);
-    m->ended(m->disk_was_bad ? INT64_MAX / 2 : MARKS_MS + SETTLE_MS);
-    roof_timer_start(&m->start, fleet.is_good ? SECOND_MS : draw(60) * SECOND_MS,
-                     member_on_start, m);
+    struct member *m = fleet_member(h);
+    m->ended(m, m->disk_was_bad ? INT64_MAX / 2 : MARKS_MS + SETTLE_MS);
+    fleet_start(m, fleet.is_good ? SECOND_MS : draw(60) * SECOND_MS);
 }
 
-static struct member *
-add_member(const char *name, const char *ip)
+struct member *
+fleet_add(const char *name, const char *ip, struct host *machine)
 {
     struct member *m = &fleet.members[fleet.count++];
-    m->host = host_add(name, roof_fork(name) ^ fleet.plan.seed, NULL);
+    m->host = host_add(name, roof_fork(name) ^ fleet.plan.seed, machine);
     m->host->fill_dns = fleet.plan.fill_dns;
     m->host->stopped = member_stopped;
-    snprintf(m->host->overrides[0], HOST_OVERRIDE_SIZE, "control = /run/control.%s",
-             name);
     network_add_address(m->host->process, ip);
+    if (machine != NULL)
+        return m;
     host_enter(m->host);
     sim_disk_set_space(INT64_C(1) << 40, 1 << 30);
     sim_disk_set_syncing(DISK_SYNC_AIO, draw(2) == 0 ? 0 : 1 + draw(60));
@@ -130,6 +127,13 @@ draw_relayed(void)
 }
 
 static void
+relay_ended(struct member *m, int64_t window_ms)
+{
+    (void)m;
+    model_relay_ended(window_ms);
+}
+
+static void
 add_relay(void)
 {
     struct net_address at =
@@ -139,8 +143,8 @@ add_relay(void)
     },
                        to = {.family = NET_IPV4, .ip = {10, 0, 0, 2}, .port = 25},
                        from = {.family = NET_IPV4, .ip = {10, 0, 2, 1}};
-    struct member *m = add_member("relay", "10.0.0.2");
-    m->ended = model_relay_ended;
+    struct member *m = fleet_add("relay", "10.0.0.2", NULL);
+    m->ended = relay_ended;
     m->write = write_relay;
     draw_relayed();
     wire_new("wire", &at, &from, &to);
@@ -159,6 +163,8 @@ fleet_begin(const struct fleet_plan *plan)
         fleet.targets[i] = plan->targets[i];
     if (plan->relay)
         add_relay();
+    if (plan->slices)
+        slices_begin();
 }
 
 const char *const *
@@ -200,10 +206,12 @@ fleet_act(struct member *m, unsigned kind)
     } else if (kind == 1 && p->cuts) {
         fleet_kill(m, true);
     } else if (kind == 2 && p->stops) {
-        m->write(m);
+        if (m->write != NULL)
+            m->write(m);
         host_terminate(m->host);
     } else if (kind == 3 && p->reloads) {
-        m->write(m);
+        if (m->write != NULL)
+            m->write(m);
         model_reloaded();
         host_reload(m->host);
     } else if (kind == 4 && p->disks) {
@@ -218,6 +226,8 @@ fleet_on_trouble(void *context)
     if (fleet.is_good)
         return;
     fleet_act(&fleet.members[draw(fleet.count)], draw(5));
+    if (fleet.plan.slices && draw(4) == 0)
+        slices_act();
     roof_timer_start(&fleet.trouble,
                      roof_between_of(&fleet.chance, SECOND_MS, 5 * MINUTE_MS),
                      fleet_on_trouble, NULL);
@@ -229,6 +239,8 @@ fleet_on_settle(void *context)
 {
     (void)context;
     for (unsigned i = 0; i < fleet.count; i++) {
+        if (fleet.members[i].host->machine == &host)
+            continue;
         host_enter(fleet.members[i].host);
         sim_disk_settle();
         host_leave();
@@ -253,10 +265,11 @@ fleet_become_good(void)
 {
     fleet.is_good = true;
     wire_set_cuts(0);
+    slices_become_good();
     for (unsigned i = 0; i < fleet.count; i++) {
         struct member *m = &fleet.members[i];
         m->host->dies_after = m->host->fails_after = 0;
-        if (m->disk_was_bad)
+        if (m->disk_was_bad || (fleet.plan.disks && m->host->machine == &host))
             host_terminate(m->host);
     }
 }
@@ -265,7 +278,8 @@ bool
 fleet_is_up(void)
 {
     for (unsigned i = 0; i < fleet.count; i++)
-        if (!fleet.members[i].host->running || fleet.members[i].host->leaves)
+        if (!fleet.members[i].is_away &&
+            (!fleet.members[i].host->running || fleet.members[i].host->leaves))
             return false;
     return true;
 }
@@ -282,11 +296,11 @@ fleet_terminate(void)
 int64_t
 fleet_backoff_ms(void)
 {
-    return fleet.count > 0 ? RELAY_BACKOFF_MS : 0;
+    return fleet.plan.relay ? RELAY_BACKOFF_MS : 0;
 }
 
 int64_t
 fleet_recipients(void)
 {
-    return fleet.count > 0 ? RELAY_RCPTS : 0;
+    return fleet.plan.relay ? RELAY_RCPTS : 0;
 }

@@ -3,6 +3,7 @@
 
 #include "base/disk/disk.h"
 #include "base/memory.h"
+#include "queue/spool/slices.h"
 #include "t/roof/injector.h"
 #include "t/roof/law_log.h"
 #include "t/roof/network.h"
@@ -20,7 +21,11 @@ enum {
     IDLE_TURNS_MAX = 300
 };
 
-struct host host = {.name = "petrel", .process = 1, .machine = &host};
+struct host host = {.name = "petrel",
+                    .slices = 1,
+                    .control = HOST_CONTROL,
+                    .process = 1,
+                    .machine = &host};
 static struct host *hosts[HOSTS_MAX] = {&host};
 static unsigned host_count = 1;
 
@@ -70,6 +75,8 @@ host_add(const char *name, uint64_t seed, struct host *machine)
     assert(host_count < HOSTS_MAX);
     h->name = name;
     h->seed = seed;
+    h->slices = 1;
+    snprintf(h->control, sizeof(h->control), HOST_CONTROL ".%s", name);
     h->process = hosts[host_count - 1]->process + 1;
     if (h->process == INJECTOR_PROCESS)
         h->process++;
@@ -100,7 +107,7 @@ take_output(unsigned process, struct text bytes)
         struct text line = text_of(h->output.at, end), time;
         roof_note_log(h->name, line);
         text_cut(&line, ' ', &time);
-        if (h == &host)
+        if (h == &host && !h->is_shared)
             law_log_line(line);
         buffer_take(&h->output, end + 1);
     }
@@ -148,6 +155,9 @@ static void
 fill_overrides(struct host *h)
 {
     unsigned count = 0;
+    snprintf(h->overrides[0], HOST_OVERRIDE_SIZE, "control = %s", h->control);
+    snprintf(h->overrides[1], HOST_OVERRIDE_SIZE, "slices = %u", h->slices);
+    snprintf(h->overrides[2], HOST_OVERRIDE_SIZE, "slice = %u", h->slice);
     for (unsigned i = 0; i < HOST_OVERRIDES_MAX; i++)
         if (h->overrides[i][0] != '\0')
             h->override_list[count++] = h->overrides[i];
@@ -299,6 +309,22 @@ int64_t
 hosts_due_ms(void)
 {
     return host_due_ms(first_due());
+}
+
+void
+hosts_pull_trigger(void)
+{
+    char suffix[SLICES_SUFFIX_MAX], path[128];
+    for (unsigned i = 0; i < host_count; i++) {
+        struct host *h = hosts[i];
+        if (!h->running || h->machine != &host)
+            continue;
+        slices_suffix(h->slices, h->slice, suffix);
+        snprintf(path, sizeof(path), HOST_SPOOL "/lock/trigger%s", suffix);
+        int fifo = sim_disk_fifo_reader(path);
+        if (fifo >= 0)
+            sim_loop_ready(h->daemon.loop, fifo, LOOP_READ);
+    }
 }
 
 size_t

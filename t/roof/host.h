@@ -8,7 +8,7 @@
 enum {
     HOSTS_MAX = 8,
     HOST_FILE_MAX = 64 * 1024,
-    HOST_OVERRIDES_MAX = 4,
+    HOST_OVERRIDES_MAX = 5,
     HOST_OVERRIDE_SIZE = 120
 };
 #define HOST_FOLDER  "/etc/petrel"
@@ -19,16 +19,18 @@ enum {
 struct world;
 
 struct host {
-    const char *name;   /* in the trace */
-    unsigned process;   /* of the network and of its disk; from 1 on */
-    struct world *disk; /* while another one is the current one */
-    struct host
-        *machine; /* to whom the disk and the power belong: itself, or another */
-    char overrides[HOST_OVERRIDES_MAX]
-                  [HOST_OVERRIDE_SIZE]; /* settings, as by -o; "": none */
+    const char *name;                      /* in the trace */
+    unsigned slices, slice;                /* of its spool: slice of slices */
+    char control[HOST_OVERRIDE_SIZE - 20]; /* its socket */
+    unsigned process;     /* of the network and of its disk; from 1 on */
+    struct world *disk;   /* while another one is the current one */
+    struct host *machine; /* whose disk and power it uses: itself, or another */
+    /* Settings, as by -o; "": none. The first three are set at each start. */
+    char overrides[HOST_OVERRIDES_MAX][HOST_OVERRIDE_SIZE];
     char *override_list[HOST_OVERRIDES_MAX + 1];
     struct daemon daemon;
     bool running;
+    bool is_shared;  /* its spool has other daemons: no log has all lines of its mail */
     bool leaves;     /* it is to end by itself */
     bool is_idle;    /* nothing is under way that a stop would leave open */
     int64_t step_ms; /* of its wall clock */
@@ -70,7 +72,9 @@ void host_kill(struct host *h, bool power_cut);
 int64_t hosts_due_ms(void);
 /* One turn of the first that has work by now. */
 struct host *hosts_turn(void);
-/* Messages and recipients that its queue has; 0 when it does not run. */
+/* An injector has written into the spool of host: all of its daemons look. */
+void hosts_pull_trigger(void);
+/* Messages that its queue has; 0 when it does not run. */
 size_t host_mail(const struct host *h);
 
 #endif

@@ -45,14 +45,6 @@ give_content(struct submission *s, const struct model_message *m)
     return true;
 }
 
-static void
-pull_trigger(void)
-{
-    int fifo = sim_disk_fifo_reader(HOST_SPOOL "/lock/trigger");
-    if (host.running && fifo >= 0)
-        sim_loop_ready(host.daemon.loop, fifo, LOOP_READ);
-}
-
 void
 injector_run(struct model_message *m)
 {
@@ -91,5 +83,5 @@ injector_run(struct model_message *m)
         roof_note("injector: m%u: %d %s", m->number, code, error);
     if (code != 0)
         m->state = MODEL_REFUSED;
-    pull_trigger();
+    hosts_pull_trigger();
 }

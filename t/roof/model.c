@@ -1,6 +1,7 @@
 /* Messages given, and their fates. */
 #include "t/roof/model.h"
 
+#include "base/id.h"
 #include "base/memory.h"
 #include "t/roof/roof.h"
 
@@ -348,11 +349,32 @@ lost_mark(const struct model_rcpt *r, int64_t since_ms)
            (r->refused && r->refused_ms >= since_ms);
 }
 
+bool
+model_is_of(const struct model_message *m, unsigned slices, unsigned slice)
+{
+    struct id id;
+    if (slices == 1 || !id_parse(text_from(m->id), &id))
+        return true;
+    return id_slice(id, slices) == slice;
+}
+
+static bool
+is_of_any(const struct model_message *m, unsigned slices, unsigned mask)
+{
+    for (unsigned i = 0; i < slices; i++)
+        if ((mask >> i & 1) != 0 && model_is_of(m, slices, i))
+            return true;
+    return false;
+}
+
 static void
-process_ended(int64_t since_ms, bool (*lost_mark_of)(const struct model_rcpt *r, int64_t ms))
+process_ended(int64_t since_ms, unsigned slices, unsigned mask,
+              bool (*lost_mark_of)(const struct model_rcpt *r, int64_t ms))
 {
     for (unsigned i = 0; i < model.count; i++) {
         struct model_message *m = &model.messages[i];
+        if (!is_of_any(m, slices, mask))
+            continue;
         m->report_chances += m->reported_ms > 0 && m->reported_ms >= since_ms;
         for (unsigned j = 0; j < m->rcpt_count; j++) {
             bool lost = lost_mark_of(&m->rcpts[j], since_ms);
@@ -379,6 +401,12 @@ lost_relay_mark(const struct model_rcpt *r, int64_t since_ms)
 void
 model_host_ended(int64_t window_ms)
 {
+    model_slices_ended(window_ms, 1, 1);
+}
+
+void
+model_slices_ended(int64_t window_ms, unsigned slices, unsigned mask)
+{
     int64_t since_ms = roof_now_ms() - window_ms;
     for (unsigned i = 0; i < model.count; i++)
         for (unsigned j = 0; j < model.messages[i].rcpt_count; j++) {
@@ -387,13 +415,13 @@ model_host_ended(int64_t window_ms)
             r->copied = r->copied || again;
             r->message->report_chances += again; /* the copy may be refused, too */
         }
-    process_ended(since_ms, lost_first_mark);
+    process_ended(since_ms, slices, mask, lost_first_mark);
 }
 
 void
 model_relay_ended(int64_t window_ms)
 {
-    process_ended(roof_now_ms() - window_ms, lost_relay_mark);
+    process_ended(roof_now_ms() - window_ms, 1, 1, lost_relay_mark);
 }
 
 void

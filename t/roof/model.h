@@ -90,6 +90,8 @@ void model_relay_unconfirmed(struct model_rcpt *r);
 void model_relay_ended(int64_t window_ms);
 /* Said of the host: marks of the last window_ms may be lost. */
 void model_host_ended(int64_t window_ms);
+/* The same of a daemon that handles these slices of the spool, by bits. */
+void model_slices_ended(int64_t window_ms, unsigned slices, unsigned mask);
 /* Mail may be tried again immediately. */
 void model_forget_waits(void);
 /* The same, and mail whose attempt is under way may be, at its end (sched_rerouted()). */
@@ -101,6 +103,8 @@ void model_set_lifetime(int64_t lifetime_ms);
 unsigned model_open(void);
 /* One of them is to be delivered, and has not been refused. */
 bool model_is_waiting(const struct model_message *m);
+/* Its id belongs to the slice of slices; or nobody knows its id. */
+bool model_is_of(const struct model_message *m, unsigned slices, unsigned slice);
 /* The same, and none of it may have gone to another host. */
 bool model_is_here(const struct model_message *m);
 /* All laws about fates, when nothing can happen any more. */

@@ -67,6 +67,7 @@ struct network {
     struct network_service *services;
     uint64_t calls;
     unsigned ports;
+    uint64_t shared; /* chance, of listeners at one address */
     void (*take)(unsigned process, struct text bytes);
     void (*draw)(const struct net_address *to, struct network_path *out);
     bool (*is_dead)(void);

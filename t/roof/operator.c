@@ -88,11 +88,11 @@ question_on_impatience(void *context)
 }
 
 static struct question *
-ask(const char *line)
+ask(const struct host *h, const char *line)
 {
     struct question *q = memory_new(sizeof(*q));
     struct net_address from = {.family = NET_UNIX}, to = {.family = NET_UNIX};
-    text_copy(to.path, sizeof(to.path), text_from(HOST_CONTROL));
+    text_copy(to.path, sizeof(to.path), text_from(h->control));
     snprintf(q->line, sizeof(q->line), "%s", line);
     q->peer = (struct peer){.connected = question_on_connected,
                             .line = question_on_line,
@@ -103,6 +103,22 @@ ask(const char *line)
     commands++;
     peer_connect(&q->peer, &from, &to);
     return q;
+}
+
+/* The slice of the message, if it runs. */
+static const struct host *
+host_with(const struct model_message *m)
+{
+    for (const struct host *h = NULL; (h = host_next(h)) != NULL;)
+        if (h->running && h->machine == &host && model_is_of(m, h->slices, h->slice))
+            return h;
+    return &host;
+}
+
+void
+operator_tell(const struct host *h, const char *line)
+{
+    ask(h, line);
 }
 
 void
@@ -117,7 +133,7 @@ operator_act(void)
     if (!host.running)
         return;
     if (m->state != MODEL_ACKED || roof_chance(300)) {
-        ask(questions[roof_below(4)]);
+        ask(&host, questions[roof_below(4)]);
         return;
     }
     unsigned kind = roof_below(20);
@@ -128,7 +144,7 @@ operator_act(void)
                                  : WISH_BOUNCE;
     if (kind == 19) {
         snprintf(line, sizeof(line), "{\"command\":\"why\",\"id\":\"%s\"}", m->id);
-        ask(line);
+        ask(host_with(m), line);
         return;
     }
     /* From now on, and whether or not it is done: the answer may be lost. */
@@ -140,19 +156,21 @@ operator_act(void)
     }
     snprintf(line, sizeof(line), "{\"command\":\"%s\",\"ids\":[\"%s\"]}", words[wish],
              m->id);
-    ask(line);
+    ask(host_with(m), line);
 }
 
 void
 operator_release_all(void)
 {
-    ask("{\"command\":\"release\",\"all\":true}");
+    for (const struct host *h = NULL; (h = host_next(h)) != NULL;)
+        if (h->running)
+            ask(h, "{\"command\":\"release\",\"all\":true}");
 }
 
 void
 operator_ask(const char *line, operator_heard *heard, void *context)
 {
-    struct question *q = ask(line);
+    struct question *q = ask(&host, line);
     q->heard = heard;
     q->context = context;
 }

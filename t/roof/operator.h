@@ -2,9 +2,8 @@
 #ifndef T_ROOF_OPERATOR_H
 #define T_ROOF_OPERATOR_H
 
+#include "t/roof/host.h"
 #include "base/text.h"
-
-#include <stdbool.h>
 
 /* A command about a message at random, or a question. */
 void operator_act(void);
@@ -15,5 +14,7 @@ void operator_release_all(void);
 typedef void operator_heard(void *context, struct text answer, bool whole);
 void operator_ask(const char *line, operator_heard *heard, void *context);
 unsigned operator_commands(void);
+/* A command of any host, in JSON. */
+void operator_tell(const struct host *h, const char *line);
 
 #endif

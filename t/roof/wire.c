@@ -90,7 +90,7 @@ confirm_taken(struct hand_over *h)
         h->unsure_count = 0;
 }
 
-/* What was under way may be done at the taker, and the giver does not know it. */
+/* The taker may have done all that was under way, and the giver does not know it. */
 static void
 note_lost(struct hand_over *h)
 {

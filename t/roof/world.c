@@ -14,6 +14,7 @@
 #include "t/roof/operator.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
+#include "t/roof/slices.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
 #include "t/sim/sim_dns.h"
@@ -28,8 +29,7 @@
 const char *const feature_names[FEATURES] = {
     "reload",   "kill",   "cut",   "stop", "mood", "weather",
     "operator", "inject", "clock", "disk", "path", "mx",
-    "tls",
-    "relay",
+    "tls",    "relay",  "slice",
 };
 
 enum {
@@ -184,7 +184,7 @@ static void
 on_start(void *context)
 {
     (void)context;
-    if (!host.running && !host_start(&host))
+    if (!host.running && (!slices_may_start() || !host_start(&host)))
         start_again(SECOND_MS);
 }
 
@@ -195,7 +195,7 @@ host_stopped(struct host *h)
     /* Marks that a bad disk has refused are made later; the removal of a message without
      * a journal is not synced. */
     int64_t window_ms = LATE_MARKS_MS + (w.with[WITH_CUTS] ? SETTLE_MS : 0);
-    model_host_ended(w.disk_was_bad ? INT64_MAX / 2 : window_ms);
+    slices_first_ended(w.disk_was_bad ? INT64_MAX / 2 : window_ms);
     start_again(w.is_good ? SECOND_MS : roof_between(0, RESTARTED_MS));
 }
 
@@ -319,6 +319,7 @@ act(enum feature feature)
     case WITH_INJECTORS:
     case WITH_PATHS:
     case WITH_RELAY:
+    case WITH_SLICES:
     case FEATURES:
         break;
     }
@@ -409,7 +410,7 @@ on_compare(void *context)
 {
     (void)context;
     /* a message that cannot be read now is not listed */
-    if (!w.disk_was_bad)
+    if (!w.disk_was_bad && !host.is_shared)
         law_truth_ask();
     roof_timer_start(&w.compare,
                      w.is_good ? 3 * HOUR_MS : roof_between(1, 10) * MINUTE_MS,
@@ -537,6 +538,7 @@ begin_fleet(uint64_t seed)
 {
     struct fleet_plan plan = {.seed = seed,
                               .relay = w.with[WITH_RELAY],
+                              .slices = w.with[WITH_SLICES],
                               .kills = w.with[WITH_KILLS],
                               .cuts = w.with[WITH_CUTS],
                               .stops = w.with[WITH_STOPS],

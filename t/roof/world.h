@@ -25,6 +25,7 @@ enum feature {
     FEATURES_OF_ONE_STREAM, /* those behind it have streams of their own */
     WITH_TLS = FEATURES_OF_ONE_STREAM,
     WITH_RELAY, /* a smarthost, itself one of ours */
+    WITH_SLICES, /* daemons that share the spool */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
