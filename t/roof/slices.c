@@ -77,6 +77,20 @@ slice_may_start(struct member *m)
 }
 
 static void
+take_over(unsigned dead, unsigned taker)
+{
+    char line[80];
+    if (dead == taker || slice_host(dead)->running || !slice_host(taker)->running ||
+        slice_host(taker)->leaves || slices.takers[taker] != NULL)
+        return;
+    roof_note("slices: %u takes over slice %u", taker, dead);
+    slices.masks[taker] |= 1U << dead;
+    slices.takers[dead] = slice_host(taker);
+    snprintf(line, sizeof(line), "{\"command\":\"adopt\",\"slice\":%u}", dead);
+    operator_tell(slice_host(taker), line);
+}
+
+static void
 slice_ended(struct member *m, int64_t window_ms)
 {
     unsigned slice = m->host->slice;
@@ -85,6 +99,8 @@ slice_ended(struct member *m, int64_t window_ms)
     model_slices_ended(fleet.plan.disks ? INT64_MAX / 2 : window_ms, slices.count,
                        slices.masks[slice]);
     slices.masks[slice] = 1U << slice;
+    if (!fleet.is_good && slices.next == 0 && fleet_draw(2) == 0)
+        take_over(slice, fleet_draw(slices.count));
 }
 
 void
@@ -114,20 +130,6 @@ slices_begin(void)
     set_number(1U << (1 + fleet_draw(2)));
     for (unsigned i = 1; i < slices.count; i++)
         fleet_start(slices.members[i], SECOND_MS);
-}
-
-static void
-take_over(unsigned dead, unsigned taker)
-{
-    char line[80];
-    if (dead == taker || slice_host(dead)->running || !slice_host(taker)->running ||
-        slice_host(taker)->leaves || slices.takers[taker] != NULL)
-        return;
-    roof_note("slices: %u takes over slice %u", taker, dead);
-    slices.masks[taker] |= 1U << dead;
-    slices.takers[dead] = slice_host(taker);
-    snprintf(line, sizeof(line), "{\"command\":\"adopt\",\"slice\":%u}", dead);
-    operator_tell(slice_host(taker), line);
 }
 
 void

@@ -772,7 +772,8 @@ world_run(const struct wishes *wishes)
     } while (!is_empty() && roof_now_ms() < end_ms);
     judge_drain(limit_ms);
     model_judge();
-    law_log_judge();
+    if (!host.is_shared)
+        law_log_judge();
     wait_clean();
     judge_spool();
     host.is_idle = true;
