@@ -63,17 +63,20 @@ slices_may_start(void)
     return true;
 }
 
-/* The slice of a dead one is free when its taker ends. */
 static bool
 slice_may_start(struct member *m)
 {
-    const struct host *taker = slices.takers[m->host->slice];
-    if (!slices_may_start() || m->is_away)
-        return false;
-    if (taker != NULL && taker->running)
-        return false;
-    slices.takers[m->host->slice] = NULL;
-    return true;
+    return slices_may_start() && !m->is_away && slices.takers[m->host->slice] == NULL;
+}
+
+/* What it took over is free again. */
+static void
+forget_taker(const struct host *h)
+{
+    for (unsigned i = 0; i < SLICES_MAX; i++)
+        if (slices.takers[i] == h)
+            slices.takers[i] = NULL;
+    slices.masks[h->slice] = 1U << h->slice;
 }
 
 static void
@@ -81,7 +84,8 @@ take_over(unsigned dead, unsigned taker)
 {
     char line[80];
     if (dead == taker || slice_host(dead)->running || !slice_host(taker)->running ||
-        slice_host(taker)->leaves || slices.takers[taker] != NULL)
+        slice_host(taker)->leaves || slices.takers[taker] != NULL ||
+        slices.takers[dead] != NULL)
         return;
     roof_note("slices: %u takes over slice %u", taker, dead);
     slices.masks[taker] |= 1U << dead;
@@ -98,7 +102,7 @@ slice_ended(struct member *m, int64_t window_ms)
         return;
     model_slices_ended(fleet.plan.disks ? INT64_MAX / 2 : window_ms, slices.count,
                        slices.masks[slice]);
-    slices.masks[slice] = 1U << slice;
+    forget_taker(m->host);
     if (!fleet.is_good && slices.next == 0 && fleet_draw(2) == 0)
         take_over(slice, fleet_draw(slices.count));
 }
@@ -112,7 +116,7 @@ slices_first_ended(int64_t window_ms)
     }
     model_slices_ended(fleet.plan.disks ? INT64_MAX / 2 : window_ms, slices.count,
                        slices.masks[0]);
-    slices.masks[0] = 1;
+    forget_taker(&host);
 }
 
 void

@@ -653,6 +653,9 @@ judge_drain(int64_t limit_ms)
     if (host.running)
         c = sched_count(manager_sched(host.daemon.manager));
     model_print();
+    for (const struct host *h = host_next(&host); h != NULL; h = host_next(h))
+        printf("%s %s, %zu messages wait\n", h->name, h->running ? "runs" : "does not run",
+               host_mail(h));
     roof_break(
         "in time", NULL,
         "after %" PRId64 " s of good weather %zu messages wait (%zu incoming, %zu "
