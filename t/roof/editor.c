@@ -162,7 +162,9 @@ static const char *const tls_names[] = {"none", "may", "encrypt", "verify"};
 static void
 draw_tls(unsigned index)
 {
-    editor.tls[index] = (enum editor_tls)roof_below(4);
+    /* a relay of ours has no certificate */
+    bool may_demand = strstr(editor.targets[index], "10.0.2.") == NULL;
+    editor.tls[index] = (enum editor_tls)roof_below(may_demand ? 4 : 2);
 }
 
 void
@@ -202,6 +204,13 @@ editor_begin(const char *const *targets, const char *const *domains,
         plan_leave();
     }
     editor_change_at_start();
+}
+
+void
+editor_set_route(unsigned domain, const char *options)
+{
+    snprintf(editor.options[domain], sizeof(editor.options[0]), "%s%s",
+             options[0] != '\0' ? "?" : "", options);
 }
 
 void

@@ -24,6 +24,8 @@ enum editor_tls editor_tls_of(unsigned domain);
 void editor_change(const char *only);
 /* Values that wait for a start. */
 void editor_change_at_start(void);
+/* The options of one route: "rate=1/s". */
+void editor_set_route(unsigned domain, const char *options);
 /* Writes the file of the host. */
 void editor_write(void);
 

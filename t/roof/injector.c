@@ -54,9 +54,8 @@ injector_run(struct model_message *m)
     sim_loop_begin_at(roof_random(), roof_now_ms(), host.step_ms);
     struct loop *loop = loop_new();
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
-    struct queue_settings settings = {.spool = HOST_SPOOL,
-                                      .slices = 1,
-                                      .message_size_limit = 50 << 20};
+    struct queue_settings settings = {
+        .spool = HOST_SPOOL, .slices = 1, .message_size_limit = 50 << 20};
     struct submission_settings how = {.hostname = "mx.roof.test",
                                       .message_size_limit = 50 << 20};
     network_enter(INJECTOR_PROCESS);

@@ -19,23 +19,32 @@ enum {
 
 static struct {
     struct model_message *messages;
-    unsigned count;
+    unsigned count, messages_max;
     const char *const *domains;
     unsigned domain_count, reloads;
     int64_t lifetime_ms;
     void (*acked)(void);
+    void (*attempted)(struct model_rcpt *r);
 } model;
 
 void
 model_begin(unsigned messages)
 {
     model.count = messages;
-    model.messages = memory_array(messages, sizeof(*model.messages));
+    model.messages_max = messages + MODEL_ADDED_MAX;
+    model.messages = memory_array(messages + MODEL_ADDED_MAX, sizeof(*model.messages));
     model.lifetime_ms = INT64_MAX;
-    for (unsigned i = 0; i < messages; i++) {
+    for (unsigned i = 0; i < messages + MODEL_ADDED_MAX; i++) {
         model.messages[i].number = i;
         buffer_init(&model.messages[i].content, CONTENT_MAX);
     }
+}
+
+struct model_message *
+model_add(void)
+{
+    assert(model.count < model.messages_max);
+    return &model.messages[model.count++];
 }
 
 unsigned
@@ -236,6 +245,14 @@ model_attempted(struct model_rcpt *r)
         roof_now_ms() - r->deferred_ms < SECOND_TRY_MS)
         break_rcpt("in time", r, "tried again within a second");
     r->deferred_ms = 0;
+    if (model.attempted != NULL)
+        model.attempted(r);
+}
+
+void
+model_on_attempted(void (*attempted)(struct model_rcpt *r))
+{
+    model.attempted = attempted;
 }
 
 void
@@ -325,6 +342,8 @@ model_reported(struct model_message *m, struct text content)
         line = text_trim(line);
         if (text_starts(line, TEXT("Final-Recipient: rfc822; "))) {
             r = model_find(text_after(line, sizeof("Final-Recipient: rfc822; ") - 1));
+        } else if (r != NULL && text_starts(line, TEXT("Action: delayed"))) {
+            r->delayed++;
         } else if (r != NULL && text_starts(line, TEXT("Action: failed"))) {
             r->failed++;
             any = true;

@@ -8,7 +8,12 @@
 #include "base/buffer.h"
 #include "base/text.h"
 
-enum { MODEL_RCPTS_MAX = 300, MODEL_ADDRESS_MAX = 64, MODEL_ID_MAX = 32 };
+enum {
+    MODEL_RCPTS_MAX = 300,
+    MODEL_ADDED_MAX = 40,
+    MODEL_ADDRESS_MAX = 64,
+    MODEL_ID_MAX = 32
+};
 #define MODEL_BACK "back.test" /* the domain of all senders */
 
 enum model_notify { NOTIFY_AS_USUAL, NOTIFY_NOTHING, NOTIFY_OF_FAILURE };
@@ -24,12 +29,13 @@ struct model_rcpt {
     bool may_vanish;  /* the operator has asked for its removal */
     int64_t stored_ms;
     int64_t refused_ms;
-    int64_t deferred_ms; /* by a hop's 4yz reply; 0: not, or it may come soon again */
-    unsigned reloads;    /* that there were when it was deferred last */
-    bool has_fate;       /* by the log */
+    unsigned delayed;      /* reports that say so */
+    int64_t deferred_ms;   /* by a hop's 4yz reply; 0: not, or it may come soon again */
+    unsigned reloads;      /* that there were when it was deferred last */
+    bool has_fate;         /* by the log */
     unsigned fate_excuses; /* law_log.c */
-    int64_t relayed_ms;  /* to another host, whose mail it is then; 0: not yet */
-    bool copied;         /* that host may have it twice, each with its own times */
+    int64_t relayed_ms;    /* to another host, whose mail it is then; 0: not yet */
+    bool copied;           /* that host may have it twice, each with its own times */
 };
 
 enum model_state {
@@ -56,6 +62,8 @@ struct model_message {
 
 void model_begin(unsigned messages);
 unsigned model_count(void);
+/* One more than that. */
+struct model_message *model_add(void);
 struct model_message *model_at(unsigned number);
 
 /* A message with recipients at these domains, and content of this seed. */
@@ -75,6 +83,8 @@ void model_acked(struct model_message *m, struct text id);
 void model_on_acked(void (*acked)(void));
 /* Said by hops. */
 void model_attempted(struct model_rcpt *r);
+/* attempted() comes with each, or NULL. */
+void model_on_attempted(void (*attempted)(struct model_rcpt *r));
 void model_deferred(struct model_rcpt *r);
 void model_refused(struct model_rcpt *r);
 void model_stored(struct model_rcpt *r, struct text content);

@@ -4,6 +4,7 @@
 # count. Exits with 1 when fewer than 95 % are caught, and with 2 when a patch does not apply or does not build.
 use strict;
 use warnings;
+use Fcntl ':flock';
 use File::Basename;
 use File::Path 'make_path';
 
@@ -62,7 +63,10 @@ sub hunt {
     return (undef, undef, $cpu_s);
 }
 
-my @files = split /\0/, `git ls-files -z --cached Makefile mta.c base mime sched queue smtp defrag admin etc t/roof t/sim t/support`;
+make_path($build);
+open my $lock, '>', "$build/lock" or die "$build/lock: $!\n";
+flock($lock, LOCK_EX | LOCK_NB) or die "$build is in use\n";
+my @files = split /\0/, `git ls-files -z --cached --others --exclude-standard Makefile mta.c base mime sched queue smtp defrag admin etc t/roof t/sim t/support`;
 -e and copy($_) for @files;
 build() && system("cp $build/build/t/roof.t $build/clean") == 0 or die "the source does not build: see $build/said\n";
 

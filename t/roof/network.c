@@ -164,7 +164,8 @@ network_listener_at(const struct net_address *to)
     struct network_end *e, *found[PROCESSES];
     unsigned count = 0;
     DL_FOREACH2 (net.all, e, all_next)
-        if (e->state == LISTENING && addresses_match(&e->local, to) && count < PROCESSES)
+        if (e->state == LISTENING && addresses_match(&e->local, to) &&
+            count < PROCESSES)
             found[count++] = e;
     if (count > 1) /* they share it: the kernel takes one by a hash */
         return found[roof_below_of(&net.shared, count)];

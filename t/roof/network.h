@@ -13,10 +13,10 @@ enum { NETWORK_FIRST = 100000 }; /* descriptors of the network begin here */
 
 /* How a connection is: drawn for each. */
 struct network_path {
-    int64_t latency_ms;  /* one way */
-    int64_t bytes_a_ms;  /* 0: no limit */
-    size_t window;       /* bytes that the receiver has not read, and those under way */
-    bool choppy;         /* reads and writes take less than they could */
+    int64_t latency_ms; /* one way */
+    int64_t bytes_a_ms; /* 0: no limit */
+    size_t window;      /* bytes that the receiver has not read, and those under way */
+    bool choppy;        /* reads and writes take less than they could */
 };
 
 /* The process whose calls come now: it owns what they make. 0: the actors. */
@@ -37,7 +37,8 @@ uint64_t network_calls(void);
 /* Lines for descriptor 2 of a process. */
 void network_on_output(void (*take)(unsigned process, struct text bytes));
 /* How new connections are; called for each. */
-void network_on_path(void (*draw)(const struct net_address *to, struct network_path *out));
+void network_on_path(void (*draw)(const struct net_address *to,
+                                  struct network_path *out));
 /* When a call of the process must not have an effect any more. */
 void network_on_dead(bool (*is_dead)(void));
 
@@ -72,9 +73,9 @@ struct text network_read(struct network_end *e); /* borrowed until consumed */
 void network_consume(struct network_end *e, size_t size);
 /* The bytes taken. */
 size_t network_write(struct network_end *e, struct text bytes);
-void network_shut(struct network_end *e);  /* FIN of our half */
-void network_close(struct network_end **e); /* FIN of ours; input is dropped */
-void network_reset(struct network_end **e); /* RST */
+void network_shut(struct network_end *e);    /* FIN of our half */
+void network_close(struct network_end **e);  /* FIN of ours; input is dropped */
+void network_reset(struct network_end **e);  /* RST */
 void network_vanish(struct network_end **e); /* without a word */
 
 #endif

@@ -6,13 +6,19 @@
 #include "t/roof/network.h"
 #include "t/roof/roof.h"
 
-enum { PROCESSES = 64, ADDRESSES = 8, BACKLOG = 4096, BYTES_MAX = 16 << 20, ASK_AGAIN_MS = 3000 };
+enum {
+    PROCESSES = 64,
+    ADDRESSES = 8,
+    BACKLOG = 4096,
+    BYTES_MAX = 16 << 20,
+    ASK_AGAIN_MS = 3000
+};
 
 enum state { FRESH, CONNECTING, CONNECTED, BROKEN, LISTENING };
 
 struct segment {
     int64_t at_ms;
-    size_t size;     /* 0: the end of the half */
+    size_t size; /* 0: the end of the half */
     bool reset;
     struct segment *next, *prev;
 };
@@ -34,7 +40,7 @@ struct network_end {
     bool ended;         /* the peer's half, seen at its place */
     bool shut;          /* our half */
     bool reset_at_close;
-    bool vanished;      /* the peer hears nothing more */
+    bool vanished; /* the peer hears nothing more */
     bool wants_space;
     struct roof_timer timer; /* the next segment, or the connection */
     /* an actor's */
@@ -45,7 +51,7 @@ struct network_end {
     size_t waiting_count;
     struct network_service *service;
     bool listed;
-    struct network_end *prev, *next;           /* of a listener's waiting ones */
+    struct network_end *prev, *next; /* of a listener's waiting ones */
     struct network_end *all_prev, *all_next;
 };
 

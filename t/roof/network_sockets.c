@@ -135,8 +135,8 @@ socket_is_gone(int socket)
     const struct network_end *e = network_end_of(socket);
     net.calls++;
     return e->state == BROKEN || (e->ended && e->shut) ||
-           (e->state == CONNECTED && e->peer == NULL && !e->vanished && e->segments == NULL &&
-            e->ended);
+           (e->state == CONNECTED && e->peer == NULL && !e->vanished &&
+            e->segments == NULL && e->ended);
 }
 
 bool

@@ -160,6 +160,15 @@ operator_act(void)
 }
 
 void
+operator_order(const char *command, const struct model_message *m)
+{
+    char line[LINE_SIZE];
+    snprintf(line, sizeof(line), "{\"command\":\"%s\",\"ids\":[\"%s\"]}", command,
+             m->id);
+    ask(&host, line);
+}
+
+void
 operator_release_all(void)
 {
     for (const struct host *h = NULL; (h = host_next(h)) != NULL;)

@@ -2,8 +2,11 @@
 #ifndef T_ROOF_OPERATOR_H
 #define T_ROOF_OPERATOR_H
 
-#include "t/roof/host.h"
 #include "base/text.h"
+#include "t/roof/host.h"
+#include "t/roof/model.h"
+
+#include <stdbool.h>
 
 /* A command about a message at random, or a question. */
 void operator_act(void);
@@ -13,6 +16,10 @@ void operator_release_all(void);
  * its last line has come. */
 typedef void operator_heard(void *context, struct text answer, bool whole);
 void operator_ask(const char *line, operator_heard *heard, void *context);
+/* One command on one message: hold, release, rm, bounce, retry. */
+void operator_order(const char *command, const struct model_message *m);
+/* Asks for the list, and compares it with the model when it comes. */
+void operator_compare(void);
 unsigned operator_commands(void);
 /* A command of any host, in JSON. */
 void operator_tell(const struct host *h, const char *line);

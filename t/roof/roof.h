@@ -25,8 +25,8 @@ struct roof_timer {
     void (*run)(void *context);
     void *context;
 };
-void roof_timer_start(struct roof_timer *t, int64_t delay_ms, void (*run)(void *context),
-                      void *context);
+void roof_timer_start(struct roof_timer *t, int64_t delay_ms,
+                      void (*run)(void *context), void *context);
 void roof_timer_stop(struct roof_timer *t);
 /* When the first one is due; INT64_MAX: there is none. */
 int64_t roof_due_ms(void);

@@ -2,6 +2,7 @@
 #include "t/roof/world.h"
 
 #include "queue/queue_operator.h"
+#include "t/roof/audit.h"
 #include "t/roof/client.h"
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
@@ -27,9 +28,8 @@
 #include <string.h>
 
 const char *const feature_names[FEATURES] = {
-    "reload",   "kill",   "cut",   "stop", "mood", "weather",
-    "operator", "inject", "clock", "disk", "path", "mx",
-    "tls",    "relay",  "slice",
+    "reload", "kill", "cut",  "stop", "mood", "weather", "operator", "inject",
+    "clock",  "disk", "path", "mx",   "tls",  "relay",   "slice",
 };
 
 enum {
@@ -338,7 +338,7 @@ static const struct {
     [WITH_CLOCKS] = {10 * SECOND_MS, 20 * MINUTE_MS},
     [WITH_DISKS] = {SECOND_MS,      5 * MINUTE_MS },
     [WITH_MX] = {SECOND_MS,      5 * MINUTE_MS },
-    [WITH_TLS] = {MINUTE_MS,     HOUR_MS       },
+    [WITH_TLS] = {MINUTE_MS,      HOUR_MS       },
 };
 
 struct again {
@@ -426,7 +426,8 @@ judge_bounds(void)
     struct sched_counts c = sched_count(manager_sched(host.daemon.manager));
     const struct editor_bounds *b = editor_bounds();
     unsigned rcpts = hops_take_most_rcpts();
-    int64_t most = b->recipients > fleet_recipients() ? b->recipients : fleet_recipients();
+    int64_t most =
+        b->recipients > fleet_recipients() ? b->recipients : fleet_recipients();
     if ((int64_t)c.sessions > 2 * b->sessions)
         roof_break("bounds", NULL, "%zu sessions, with a limit of %" PRId64, c.sessions,
                    b->sessions);
@@ -497,8 +498,8 @@ static void
 begin_tls(void)
 {
     static const struct text names[] = {
-        TEXT("10.0.1.0"), TEXT("10.0.1.1"), TEXT("10.0.1.2"),  TEXT("10.0.1.3"),
-        TEXT("10.0.1.4"), TEXT("10.0.1.5"), TEXT("10.0.1.6"),  TEXT("10.0.1.7"),
+        TEXT("10.0.1.0"),  TEXT("10.0.1.1"),  TEXT("10.0.1.2"), TEXT("10.0.1.3"),
+        TEXT("10.0.1.4"),  TEXT("10.0.1.5"),  TEXT("10.0.1.6"), TEXT("10.0.1.7"),
         TEXT("mx3a.test"), TEXT("mx3b.test"), TEXT("mx4.test"),
     };
     secrecy_begin(names, sizeof(names) / sizeof(*names));
@@ -577,7 +578,8 @@ draw_world(const struct wishes *wishes)
     model_begin(w.messages);
     model_set_domains(domains, w.domain_count);
     begin_fleet(wishes->seed);
-    editor_begin(fleet_targets(), domains, DOMAINS + 1, roof_chance(500) ? roof_below(300) : 0);
+    editor_begin(fleet_targets(), domains, DOMAINS + 1,
+                 roof_chance(500) ? roof_below(300) : 0);
     if (w.with[WITH_TLS])
         begin_tls();
     for (enum feature i = 0; i < FEATURES; i++)
@@ -654,8 +656,8 @@ judge_drain(int64_t limit_ms)
         c = sched_count(manager_sched(host.daemon.manager));
     model_print();
     for (const struct host *h = host_next(&host); h != NULL; h = host_next(h))
-        printf("%s %s, %zu messages wait\n", h->name, h->running ? "runs" : "does not run",
-               host_mail(h));
+        printf("%s %s, %zu messages wait\n", h->name,
+               h->running ? "runs" : "does not run", host_mail(h));
     roof_break(
         "in time", NULL,
         "after %" PRId64 " s of good weather %zu messages wait (%zu incoming, %zu "
@@ -742,6 +744,61 @@ tally_all(void)
     return all;
 }
 
+/* --- For the audit --- */
+
+/* It knows one host, and no route that demands TLS. */
+static bool
+can_audit(void)
+{
+    for (enum feature i = FEATURES_OF_ONE_STREAM; i < FEATURES; i++)
+        if (w.with[i])
+            return false;
+    return true;
+}
+
+bool
+world_run_for(int64_t ms, bool (*is_done)(void))
+{
+    run_until(roof_now_ms() + ms, is_done);
+    return is_done != NULL && is_done();
+}
+
+void
+world_restart(bool by_kill)
+{
+    if (by_kill)
+        end_host(false);
+    else
+        host_terminate(&host);
+    if (!by_kill)
+        (void)world_run_for(HOUR_MS, has_ended);
+    if (!world_run_for(30 * MINUTE_MS, is_quiet))
+        roof_break("in time", NULL, "the host does not start again");
+}
+
+void
+world_set_moods(const struct hop_mood *m)
+{
+    for (unsigned i = 0; i + 1 < HOPS; i++)
+        hop_set_mood(w.hops[i], m);
+}
+
+void
+world_set_rate(const char *options)
+{
+    editor_set_route(0, options);
+    editor_write();
+    model_reloaded();
+    host_reload(&host);
+    (void)world_run_for(10 * SECOND_MS, NULL);
+}
+
+size_t
+world_sockets(void)
+{
+    return network_open(host.process);
+}
+
 struct tally
 world_run(const struct wishes *wishes)
 {
@@ -778,6 +835,10 @@ world_run(const struct wishes *wishes)
     if (!host.is_shared)
         law_log_judge();
     wait_clean();
+    judge_spool();
+    if (can_audit())
+        audit_run();
+    run_until(roof_now_ms() + 2 * HOUR_MS, NULL);
     judge_spool();
     host.is_idle = true;
     host_terminate(&host);

@@ -12,19 +12,19 @@
 enum feature {
     WITH_RELOADS,
     WITH_KILLS,
-    WITH_CUTS,     /* of the power */
-    WITH_STOPS,    /* SIGTERM, and a start */
-    WITH_MOODS,    /* hops refuse, cut, wait, lie */
-    WITH_WEATHER,  /* hops are away */
+    WITH_CUTS,    /* of the power */
+    WITH_STOPS,   /* SIGTERM, and a start */
+    WITH_MOODS,   /* hops refuse, cut, wait, lie */
+    WITH_WEATHER, /* hops are away */
     WITH_OPERATOR,
     WITH_INJECTORS,
-    WITH_CLOCKS,   /* the wall clock is set */
-    WITH_DISKS,    /* calls of the disk fail; it is full */
-    WITH_PATHS,    /* slow, narrow and choppy connections */
-    WITH_MX,       /* records change */
+    WITH_CLOCKS,            /* the wall clock is set */
+    WITH_DISKS,             /* calls of the disk fail; it is full */
+    WITH_PATHS,             /* slow, narrow and choppy connections */
+    WITH_MX,                /* records change */
     FEATURES_OF_ONE_STREAM, /* those behind it have streams of their own */
     WITH_TLS = FEATURES_OF_ONE_STREAM,
-    WITH_RELAY, /* a smarthost, itself one of ours */
+    WITH_RELAY,  /* a smarthost, itself one of ours */
     WITH_SLICES, /* daemons that share the spool */
     FEATURES
 };
@@ -46,6 +46,18 @@ struct tally {
     unsigned kills, cuts, reloads, starts, commands;
     unsigned compared, explained; /* law_truth.h */
 };
+
+/* For the audit. Runs for so long, or until is_done(), which may be NULL; true: it is. */
+bool world_run_for(int64_t ms, bool (*is_done)(void));
+/* The host ends, in order or not, and runs again. */
+void world_restart(bool by_kill);
+/* For all hops but that of reports. */
+struct hop_mood;
+void world_set_moods(const struct hop_mood *m);
+/* The first domain has a route with these options from now on; "": without any. */
+void world_set_rate(const char *options);
+/* The host has so many open. */
+size_t world_sockets(void);
 
 /* One run. A broken law ends the process. */
 struct tally world_run(const struct wishes *wishes);

@@ -1,0 +1,11 @@
+/* The audit: what trouble blurs is judged exactly once all mail is gone and the weather is
+ * good, by the settings that the run has left behind. How many sessions, recipients and
+ * octets a client may have; what RSET and a repeated recipient mean; when mail is tried
+ * again, also over a restart; that held and removed mail rests; when it expires. */
+#ifndef T_ROOF_AUDIT_H
+#define T_ROOF_AUDIT_H
+
+/* The host runs and has no mail. */
+void audit_run(void);
+
+#endif
