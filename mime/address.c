@@ -14,6 +14,8 @@
 /* RFC 1035 §2.3.4; a UTF-8 label has only the limit of the domain */
 enum { LABEL_MAX = 63 };
 
+static const char too_long[] = "longer than 254 octets";
+
 static bool
 is_alphanumeric(unsigned char c)
 {
@@ -74,22 +76,26 @@ is_deceptive(uint32_t point)
 
 /* The labels of RFC 5321 §4.1.2 and RFC 6531 §3.3, and '_', which names in the DNS
  * have, too. */
-static bool
-is_label(struct text label)
+static const char *
+label_fault(struct text label)
 {
-    if (label.length == 0 || label.at[0] == '-' || label.at[label.length - 1] == '-')
-        return false;
+    if (label.length == 0)
+        return "two dots in the domain, or one in front";
+    if (label.at[0] == '-' || label.at[label.length - 1] == '-')
+        return "a hyphen at the end of a label of the domain";
     if (label.length > LABEL_MAX && text_is_ascii(label))
-        return false;
+        return "a label of the domain is longer than 63 octets";
     for (size_t at = 0; at < label.length;) {
         uint32_t point = next_point(label, &at);
+        if (point == '@')
+            return "two @";
         if (point < 0x80 && !is_alphanumeric((unsigned char)point) && point != '-' &&
             point != '_')
-            return false;
+            return "a character that no domain has";
         if (is_deceptive(point))
-            return false;
+            return "a character that looks like another one in the domain";
     }
-    return true;
+    return NULL;
 }
 
 static bool
@@ -112,20 +118,28 @@ is_literal(struct text t)
            address.family == (six ? NET_IPV6 : NET_IPV4);
 }
 
+static const char *
+domain_fault(struct text t)
+{
+    const char *fault = NULL;
+    if (t.length == 0)
+        return "no domain";
+    if (t.length > ADDRESS_DOMAIN_MAX)
+        return "the domain is longer than 255 octets";
+    if (t.at[0] == '[')
+        return is_literal(t) ? NULL : "a malformed address literal";
+    if (!is_safe_utf8(t))
+        return "the domain is not UTF-8";
+    struct text rest = t, label;
+    while (fault == NULL && text_cut(&rest, '.', &label))
+        fault = label_fault(label);
+    return fault;
+}
+
 bool
 address_is_domain(struct text t)
 {
-    if (t.length == 0 || t.length > ADDRESS_DOMAIN_MAX)
-        return false;
-    if (t.at[0] == '[')
-        return is_literal(t);
-    if (!is_safe_utf8(t))
-        return false;
-    struct text rest = t, label;
-    while (text_cut(&rest, '.', &label))
-        if (!is_label(label))
-            return false;
-    return true;
+    return domain_fault(t) == NULL;
 }
 
 /* Dot-string of RFC 5321 §4.1.2, without limit. */
@@ -182,37 +196,80 @@ local_length(struct text t)
     return at;
 }
 
-/* SRS puts a whole address into a local part, and all hosts take such ones. */
-static size_t
-local_part_max(struct text t)
+static const char *
+odd_byte(char c)
 {
-    struct text plain = text_after(t, t.length > 0 && t.at[0] == '"' ? 1 : 0);
-    bool is_srs = text_starts_nocase(plain, TEXT("SRS0")) ||
-                  text_starts_nocase(plain, TEXT("SRS1"));
-    return is_srs ? ADDRESS_MAX : ADDRESS_LOCAL_MAX;
+    return c == ' ' || c == '\t' ? "a blank outside quotes"
+                                 : "a character that must be in quotes";
+}
+
+/* Dots may be anywhere: mailboxes such as a..b and a. exist, and what is meant is clear.
+ * They are quoted where they are written. */
+static const char *
+local_fault(struct text t)
+{
+    if (t.length == 0)
+        return "no local part";
+    if (!is_safe_utf8(t))
+        return "the local part is not UTF-8";
+    if (t.at[0] == '"') {
+        if (quoted_length(t) != t.length)
+            return "a quoted string without its end, or with more behind it";
+        return t.length > 2 ? NULL : "no local part"; /* no mailbox has the name "" */
+    }
+    size_t dots = 0;
+    while (dots < t.length && t.at[dots] == '.')
+        dots++;
+    if (dots == t.length)
+        return "only dots before the @";
+    size_t length = local_length(t);
+    return length == t.length ? NULL : odd_byte(t.at[length]);
 }
 
 bool
 address_is_local(struct text t)
 {
-    if (t.length == 0 || t.length > local_part_max(t) || !is_safe_utf8(t))
-        return false;
-    if (t.at[0] == '"') /* no mailbox has the empty name "" */
-        return t.length > 2 && quoted_length(t) == t.length;
-    return is_dot_string(t);
+    return t.length <= ADDRESS_MAX && local_fault(t) == NULL;
+}
+
+/* The normal form of a local part may need quotes, and has to be within the limit as
+ * well. */
+static size_t
+written_length(const struct address *a)
+{
+    bool quotes =
+        a->local.length > 0 && a->local.at[0] != '"' && !is_dot_string(a->local);
+    return a->local.length + 1 + a->domain.length + (quotes ? 2 : 0);
+}
+
+const char *
+address_judge(struct text mailbox, struct address *out)
+{
+    size_t length = local_length(mailbox);
+    struct text local = text_before(mailbox, length);
+    struct text domain = text_after(mailbox, length);
+    if (length == 0 && mailbox.length > 0 && mailbox.at[0] == '"')
+        local = mailbox; /* it does not end */
+    const char *fault = local_fault(local);
+    if (mailbox.length > ADDRESS_MAX + 1)
+        return too_long;
+    if (domain.length > 0 && domain.at[0] != '@' && local.length < mailbox.length)
+        return odd_byte(domain.at[0]);
+    if (fault != NULL)
+        return fault;
+    domain = text_after(domain, domain.length > 0 ? 1 : 0);
+    if (domain.length > 1 && domain.at[domain.length - 1] == '.')
+        domain = text_before(domain, domain.length - 1);
+    *out = (struct address){
+        .local = local, .domain = domain, .utf8 = !text_is_ascii(mailbox)};
+    fault = domain_fault(domain);
+    return fault == NULL && written_length(out) > ADDRESS_MAX ? too_long : fault;
 }
 
 bool
 address_parse(struct text mailbox, struct address *out)
 {
-    size_t length = local_length(mailbox);
-    if (mailbox.length > ADDRESS_MAX || length + 1 >= mailbox.length ||
-        mailbox.at[length] != '@')
-        return false;
-    *out = (struct address){.local = text_before(mailbox, length),
-                            .domain = text_after(mailbox, length + 1),
-                            .utf8 = !text_is_ascii(mailbox)};
-    return address_is_local(out->local) && address_is_domain(out->domain);
+    return address_judge(mailbox, out) == NULL;
 }
 
 /* Drops "@a,@b:" off the front of path; false if malformed. A server must accept such a
@@ -264,25 +321,31 @@ path_length(struct text t)
     return 0;
 }
 
-bool
-address_parse_path(struct text *rest, struct address *out)
+const char *
+address_judge_path(struct text *rest, struct address *out)
 {
     size_t length = path_length(*rest);
     if (length == 0 || length > ADDRESS_MAX + 2)
-        return false;
+        return rest->length > ADDRESS_MAX + 2 ? too_long : "no > behind the address";
     struct text path = text_of(rest->at + 1, length - 2);
     *rest = text_after(*rest, length);
     if (path.length == 0) {
         *out = (struct address){.local = path, .domain = path};
-        return true;
+        return NULL;
     }
     if (text_equal_nocase(path, TEXT("postmaster"))) {
         *out = (struct address){.local = path, .domain = text_after(path, path.length)};
-        return true;
+        return NULL;
     }
     if (path.at[0] == '@' && !drop_route(&path))
-        return false;
-    return address_parse(path, out);
+        return "no local part, or a malformed source route";
+    return address_judge(path, out);
+}
+
+bool
+address_parse_path(struct text *rest, struct address *out)
+{
+    return address_judge_path(rest, out) == NULL;
 }
 
 /* Copies local without quotes and backslashes to out; the result is not longer. The

@@ -4,7 +4,9 @@
 
 #include "base/buffer.h"
 
-enum { ADDRESS_LOCAL_MAX = 64, ADDRESS_DOMAIN_MAX = 255, ADDRESS_MAX = 254 };
+/* A local part has no limit of its own: RFC 5321 §4.5.3.1 asks for none beyond 64, and
+ * replies to trackers, VERP, BATV and SRS put whole addresses and keys into it. */
+enum { ADDRESS_DOMAIN_MAX = 255, ADDRESS_MAX = 254 };
 
 /* Slices of the input. local is as written, with its quotes if any; domain is empty
  * for the null path and <postmaster>; an address literal keeps its brackets. */
@@ -19,11 +21,17 @@ struct address {
  * control bytes, ill-formed UTF-8, a second @ outside quotes: false. */
 bool address_parse_path(struct text *rest, struct address *out);
 
-/* A mailbox "local@domain" without brackets; the domain is required. */
+/* A mailbox "local@domain" without brackets; the domain is required. Dots may stand
+ * anywhere in the local part, and one behind the domain, which out does not have. */
 bool address_parse(struct text mailbox, struct address *out);
 
-/* A local part by itself: dot-string or quoted string, of ADDRESS_LOCAL_MAX bytes at most
- * unless it begins with SRS0 or SRS1 (mime/srs.h). */
+/* The same two: the rule that is broken, in words for a reply; or NULL, and *out is set.
+ * *rest is shorter if there was a path in brackets, good or not. */
+const char *address_judge(struct text mailbox, struct address *out);
+const char *address_judge_path(struct text *rest, struct address *out);
+
+/* A local part by itself, without control characters: a quoted string, or characters of
+ * atoms and dots, not only dots. */
 bool address_is_local(struct text t);
 
 /* A domain name or literal by itself (EHLO argument, route pattern): labels of letters,

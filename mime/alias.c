@@ -40,7 +40,7 @@ alias_write(struct text t, bool whole_domain, struct buffer *out)
                address_write_domain(domain, out);
     }
     if (address_is_local(t))
-        return t.length <= ADDRESS_LOCAL_MAX && address_write(&address, out);
+        return address_write(&address, out);
     return address_parse(t, &address) && address_write(&address, out);
 }
 

@@ -23,7 +23,7 @@ static const struct text null_sender = TEXT("<>");
 
 enum {
     RELAY_MAX = 8192,
-    PATTERN_MAX = ADDRESS_LOCAL_MAX + 1 + ADDRESS_DOMAIN_MAX + 3, /* with quotes */
+    PATTERN_MAX = ADDRESS_DOMAIN_MAX + 2, /* ".domain"; a mailbox is shorter */
     ENTRY_SHOWN_MAX = 100
 };
 

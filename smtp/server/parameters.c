@@ -4,13 +4,13 @@
 #include "queue/set_mark.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
 static const struct refusal mail_syntax = {501, "5.5.4",
                                            "syntax: MAIL FROM:<address> [parameters]"};
 static const struct refusal rcpt_syntax = {501, "5.5.4",
                                            "syntax: RCPT TO:<address> [parameters]"};
-static const struct refusal bad_sender = {501, "5.1.7", "bad sender address"};
-static const struct refusal bad_recipient = {501, "5.1.3", "bad recipient address"};
 static const struct refusal needs_utf8 = {553, "5.6.7", "address needs SMTPUTF8"};
 static const struct refusal unknown = {555, "5.5.4", "unknown parameter"};
 static const struct refusal twice = {501, "5.5.4", "parameter given twice"};
@@ -51,12 +51,27 @@ take_prefix(struct text *argument, struct text prefix)
     return argument->length > 0;
 }
 
-/* The path must be followed by a blank or the end. */
-static bool
-take_path(struct text *argument, struct address *address)
+static const struct refusal *
+bad_path(struct parameter_refusal *out, const char *enhanced, const char *whose,
+         const char *rule)
 {
-    return address_parse_path(argument, address) &&
-           (argument->length == 0 || argument->at[0] == ' ');
+    snprintf(out->text, sizeof(out->text), "bad %s address: %s", whose, rule);
+    out->refusal = (struct refusal){501, enhanced, out->text};
+    return &out->refusal;
+}
+
+/* A value that a client wrote raw, as RFC 3461 wants it. Empty: it does not fit. */
+static struct text
+parameters_encode(struct text raw, char *at, size_t size)
+{
+    struct buffer coded;
+    buffer_init(&coded, size);
+    bool fits = raw.length > 0 && xtext_write(raw, &coded);
+    if (fits)
+        memcpy(at, coded.at, coded.length);
+    struct text t = text_of(at, fits ? coded.length : 0);
+    buffer_free(&coded);
+    return t;
 }
 
 /* Cuts "KEY" or "KEY=value" off. value.at is NULL without '='. */
@@ -114,8 +129,10 @@ read_ret(struct mail_parameters *out, struct text value)
 static const struct refusal *
 read_envid(struct mail_parameters *out, struct text value)
 {
-    out->envelope_id = value;
-    return value.length <= PARAMETER_ENVID_MAX && is_xtext(value) ? NULL : &bad_envid;
+    bool good = value.length <= PARAMETER_ENVID_MAX && is_xtext(value);
+    out->envelope_id =
+        good ? value : parameters_encode(value, out->coded, sizeof(out->coded));
+    return good ? NULL : &bad_envid;
 }
 
 /* RFC 6710: 0, or 1 to 9 with an optional minus; no plus. */
@@ -172,7 +189,7 @@ enum { MAIL_KEYS = sizeof(mail_keys) / sizeof(mail_keys[0]) };
 
 static const struct refusal *
 read_mail_parameter(struct mail_parameters *out, struct text key, struct text value,
-                    unsigned *seen)
+                    bool forgiving, unsigned *seen)
 {
     for (unsigned i = 0; i < MAIL_KEYS; i++) {
         if (!text_equal_nocase(key, mail_keys[i].key))
@@ -180,30 +197,38 @@ read_mail_parameter(struct mail_parameters *out, struct text key, struct text va
         if (*seen & 1U << i)
             return &twice;
         *seen |= 1U << i;
-        return mail_keys[i].read(out, value);
+        const struct refusal *refusal = mail_keys[i].read(out, value);
+        bool matters = refusal != &bad_envid && refusal != &bad_auth;
+        return forgiving && !matters ? NULL : refusal;
     }
     return &unknown;
 }
 
 const struct refusal *
-parameters_read_mail(struct text argument, struct mail_parameters *out)
+parameters_read_mail(struct text argument, const struct path_rules *rules,
+                     struct mail_parameters *out)
 {
+    struct address *sender = &out->sender.address;
     struct text key, value;
     unsigned seen = 0;
     *out = (struct mail_parameters){.ret = RETURN_DEFAULT};
     if (!take_prefix(&argument, TEXT("FROM:")))
         return &mail_syntax;
-    if (!take_path(&argument, &out->sender))
-        return &bad_sender;
+    const char *rule = path_read(&argument, rules, &out->sender);
     /* <postmaster> without a domain is valid in RCPT only (RFC 5321 §4.1.1.3). */
-    if (out->sender.domain.length == 0 && out->sender.local.length > 0)
-        return &bad_sender;
+    if (rule == NULL && sender->domain.length == 0 && sender->local.length > 0) {
+        sender->domain = rules->forgiving ? rules->hostname : TEXT("");
+        rule = rules->forgiving ? NULL : "no domain";
+    }
+    if (rule != NULL)
+        return bad_path(&out->bad, "5.1.7", "sender", rule);
     while (take_parameter(&argument, &key, &value)) {
-        const struct refusal *refusal = read_mail_parameter(out, key, value, &seen);
+        const struct refusal *refusal =
+            read_mail_parameter(out, key, value, rules->forgiving, &seen);
         if (refusal != NULL)
             return refusal;
     }
-    return out->sender.utf8 && !out->utf8 ? &needs_utf8 : NULL;
+    return sender->utf8 && !out->utf8 ? &needs_utf8 : NULL;
 }
 
 static const struct refusal *
@@ -258,10 +283,15 @@ read_orcpt(struct rcpt_parameters *out, struct text value, bool utf8)
     bool raw = text_equal_nocase(type, TEXT("utf-8")) &&
                (utf8 || text_is_ascii(rest)) && text_is_utf8(rest) &&
                !text_has_control(rest);
-    if (!raw && !is_xtext(rest))
-        return &bad_orcpt;
     out->original = value;
-    return NULL;
+    if (raw || is_xtext(rest))
+        return NULL;
+    /* The type and its semicolon, and then the rest in code. */
+    size_t before = type.length + 1;
+    memcpy(out->coded, value.at, before);
+    rest = parameters_encode(rest, out->coded + before, sizeof(out->coded) - before);
+    out->original = text_of(out->coded, rest.length > 0 ? before + rest.length : 0);
+    return &bad_orcpt;
 }
 
 static const struct refusal *
@@ -276,18 +306,22 @@ read_rcpt_parameter(struct rcpt_parameters *out, struct text key, struct text va
 }
 
 const struct refusal *
-parameters_read_rcpt(struct text argument, bool utf8, struct rcpt_parameters *out)
+parameters_read_rcpt(struct text argument, const struct path_rules *rules, bool utf8,
+                     struct rcpt_parameters *out)
 {
     struct text key, value;
     *out = (struct rcpt_parameters){.notify = NOTIFY_DEFAULT};
     if (!take_prefix(&argument, TEXT("TO:")))
         return &rcpt_syntax;
-    if (!take_path(&argument, &out->recipient) || out->recipient.local.length == 0)
-        return &bad_recipient;
+    const char *rule = path_read(&argument, rules, &out->recipient);
+    if (rule == NULL && out->recipient.address.local.length == 0)
+        rule = "no local part";
+    if (rule != NULL)
+        return bad_path(&out->bad, "5.1.3", "recipient", rule);
     while (take_parameter(&argument, &key, &value)) {
         const struct refusal *refusal = read_rcpt_parameter(out, key, value, utf8);
-        if (refusal != NULL)
+        if (refusal != NULL && !(rules->forgiving && refusal == &bad_orcpt))
             return refusal;
     }
-    return out->recipient.utf8 && !utf8 ? &needs_utf8 : NULL;
+    return out->recipient.address.utf8 && !utf8 ? &needs_utf8 : NULL;
 }

@@ -3,19 +3,27 @@
 #ifndef SMTP_SERVER_PARAMETERS_H
 #define SMTP_SERVER_PARAMETERS_H
 
-#include "mime/address.h"
 #include "queue/envelope.h"
 #include "smtp/reply.h"
+#include "smtp/server/path.h"
 
 enum {
     PARAMETER_ENVID_MAX = 100, /* RFC 3461 §4.4, as written */
     PARAMETER_AUTH_MAX = 500,  /* RFC 4954 §5, as written */
-    PARAMETER_ORCPT_MAX = 500  /* RFC 3461 §4.2, as written */
+    PARAMETER_ORCPT_MAX = 500, /* RFC 3461 §4.2, as written */
+    PARAMETER_REFUSAL_MAX = 120
 };
 
-/* Texts are slices of the argument. */
+/* "bad sender address: two @": the refusal of a path with its reason. */
+struct parameter_refusal {
+    struct refusal refusal; /* its text is the one here */
+    char text[PARAMETER_REFUSAL_MAX];
+};
+
+/* Texts are slices of the argument, and of the struct itself: it must not be copied. */
 struct mail_parameters {
-    struct address sender;
+    struct path sender;
+    struct parameter_refusal bad;
     int64_t size; /* SIZE=, 0 when absent */
     bool eight_bit, utf8;
     bool binary;       /* BINARYMIME; then eight_bit, too */
@@ -23,20 +31,27 @@ struct mail_parameters {
     int priority;
     enum envelope_return ret;
     struct text envelope_id; /* ENVID as given, valid xtext; or empty */
-    bool has_set_mark;       /* XDEFRAG is present, valid or not */
-    struct text set_mark;    /* as given, valid */
+    char coded[PARAMETER_ENVID_MAX];
+    bool has_set_mark;    /* XDEFRAG is present, valid or not */
+    struct text set_mark; /* as given, valid */
 };
 struct rcpt_parameters {
-    struct address recipient; /* never the null path */
+    struct path recipient; /* never the null path */
+    struct parameter_refusal bad;
     unsigned notify;
     struct text original; /* ORCPT as given, valid; or empty */
+    char coded[PARAMETER_ORCPT_MAX];
 };
 
-/* argument: the text after the verb. NULL: valid; otherwise the reply. */
+/* argument: the text after the verb. NULL: valid; otherwise the reply, which may be a
+ * part of *out. With forgiving rules ENVID and ORCPT that are no xtext are encoded, or
+ * dropped where that does not fit, and AUTH is not looked at. */
 const struct refusal *parameters_read_mail(struct text argument,
+                                           const struct path_rules *rules,
                                            struct mail_parameters *out);
 /* utf8: the transaction has SMTPUTF8. */
-const struct refusal *parameters_read_rcpt(struct text argument, bool utf8,
+const struct refusal *parameters_read_rcpt(struct text argument,
+                                           const struct path_rules *rules, bool utf8,
                                            struct rcpt_parameters *out);
 
 #endif

@@ -314,7 +314,7 @@ const struct address *
 server_recipient(const struct server *s)
 {
     assert(s->question == SERVER_ASKS_RECIPIENT);
-    return &s->transaction->rcpt.recipient;
+    return &s->transaction->rcpt.recipient.address;
 }
 
 struct text

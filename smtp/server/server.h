@@ -288,6 +288,9 @@ void server_forget_user(struct server *s);
 bool server_is_untrusted(const struct server *s);
 /* By may_relay or by AUTH: a submission client; its messages get Date and Message-ID. */
 bool server_may_relay(const struct server *s);
+/* True: the client sends its own mail, or is an old device. What it means counts, where
+ * the form is wrong (smtp/server/path.h). */
+bool server_forgives(const struct server *s);
 /* ADMIT, CHECK: a fragment passed on by one of our hosts, which has checked its
  * recipients: all are permitted. */
 bool server_is_redirect(const struct server *s);

@@ -39,6 +39,12 @@ server_may_relay(const struct server *s)
     return s->offer.may_relay || s->user != NULL;
 }
 
+bool
+server_forgives(const struct server *s)
+{
+    return server_may_relay(s) || s->offer.legacy;
+}
+
 static bool
 is_possible(const struct server *s)
 {

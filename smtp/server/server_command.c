@@ -156,7 +156,7 @@ server_command_forbid(const struct server *s, const struct mail_parameters *p,
     if (p->has_set_mark && s->offer.defrag_host == NULL)
         return &no_redirect;
     if (refusal == NULL && p->has_set_mark &&
-        (p->sender.local.length == 0 || p->binary))
+        (p->sender.address.local.length == 0 || p->binary))
         return &no_fragment;
     return refusal;
 }
@@ -177,6 +177,13 @@ refuse_without_auth(struct server *s)
     return server_refuse(s, hidden ? &tls_and_auth_first : &auth_first);
 }
 
+static struct path_rules
+path_rules(const struct server *s)
+{
+    return (struct path_rules){.forgiving = server_forgives(s),
+                               .hostname = text_from(s->rules->hostname)};
+}
+
 /* The size that the client declares saves both sides the transfer (RFC 1870 §6.1). The
  * checks that need settings and disk are the owner's: hence the question. */
 static enum server_action
@@ -186,7 +193,8 @@ on_mail(struct server *s, struct text args)
     assert(s->transaction == NULL);
     if (needs_auth(s))
         return refuse_without_auth(s);
-    const struct refusal *refusal = parameters_read_mail(args, &parameters);
+    const struct path_rules rules = path_rules(s);
+    const struct refusal *refusal = parameters_read_mail(args, &rules, &parameters);
     refusal = server_command_forbid(s, &parameters, refusal);
     if (refusal != NULL)
         return server_refuse(s, refusal);
@@ -215,8 +223,9 @@ on_rcpt(struct server *s, struct text args)
     const struct server_rules *r = s->rules;
     struct text domain =
         text_from(r->postmaster_domain ? r->postmaster_domain : r->hostname);
+    const struct path_rules rules = path_rules(s);
     const struct refusal *refusal =
-        transaction_ask(t, args, text_from(s->offer.defrag_host), domain);
+        transaction_ask(t, args, &rules, text_from(s->offer.defrag_host), domain);
     if (refusal != NULL)
         return server_refuse(s, refusal);
     s->question = SERVER_ASKS_RECIPIENT;
@@ -421,7 +430,7 @@ on_help(struct server *s, struct text args)
 static enum server_action
 on_quit(struct server *s, struct text args)
 {
-    if (args.length > 0)
+    if (args.length > 0 && !server_forgives(s))
         return server_refuse(s, &no_argument);
     reply_write(s->out, 221, "2.0.0", "%s closing", s->rules->hostname);
     server_end_transaction(s);
@@ -494,9 +503,27 @@ refuse_unknown(struct server *s, const struct refusal *refusal)
     return server_refuse(s, refusal);
 }
 
+/* Blanks for the TABs of a client that is forgiven, none in front. A line of AUTH may be
+ * longer, and stays. */
+static struct text
+server_command_untab(const struct server *s, struct text line,
+                     char plain[SERVER_LINE_MAX])
+{
+    if (!server_forgives(s) || line.length > SERVER_LINE_MAX)
+        return line;
+    for (size_t at = 0; at < line.length; at++)
+        plain[at] = line.at[at] == '\t' ? ' ' : line.at[at];
+    line = text_of(plain, line.length);
+    while (text_starts(line, TEXT(" ")))
+        line = text_after(line, 1);
+    return line;
+}
+
 enum server_action
 server_command(struct server *s, struct text line)
 {
+    char plain[SERVER_LINE_MAX];
+    line = server_command_untab(s, line, plain);
     struct text rest = line, verb;
     if (s->stage == SERVER_NEW && is_http(line)) {
         server_close_with(s, &not_smtp);

@@ -65,7 +65,7 @@ transaction_new(const struct mail_parameters *parameters, int priority)
     t->answers_end = &t->answers;
     header_scan_start(&t->header);
     dot_decode_start(&t->dot);
-    bool written = address_write(&parameters->sender, &t->normal);
+    bool written = address_write(&parameters->sender.address, &t->normal);
     assert(written);
     t->sender = arena_copy(&t->arena, buffer_text(&t->normal));
     t->expected = parameters->size;
@@ -109,7 +109,7 @@ static void
 take_ascii_domain(struct server_transaction *t)
 {
     struct text normal = buffer_text(&t->normal);
-    struct address *a = &t->rcpt.recipient;
+    struct address *a = &t->rcpt.recipient.address;
     struct text domain = text_after(normal, text_find_last(normal, '@') + 1);
     buffer_clear(&t->original);
     if (text_is_ascii(a->domain) || !text_is_ascii(domain))
@@ -128,15 +128,15 @@ take_ascii_domain(struct server_transaction *t)
 static bool
 write_normal(struct server_transaction *t, struct text domain)
 {
-    struct address whole = t->rcpt.recipient;
+    struct address whole = t->rcpt.recipient.address;
     if (whole.domain.length == 0)
         whole = (struct address){TEXT("postmaster"), domain, false};
     return address_write(&whole, &t->normal);
 }
 
 const struct refusal *
-transaction_ask(struct server_transaction *t, struct text argument, struct text name,
-                struct text domain)
+transaction_ask(struct server_transaction *t, struct text argument,
+                const struct path_rules *rules, struct text name, struct text domain)
 {
     buffer_clear(&t->argument);
     buffer_clear(&t->normal);
@@ -144,8 +144,8 @@ transaction_ask(struct server_transaction *t, struct text argument, struct text 
         return &not_our_route;
     bool kept = t->by_peer || buffer_add(&t->argument, argument);
     assert(kept);
-    const struct refusal *refusal =
-        parameters_read_rcpt(buffer_text(&t->argument), t->envelope->utf8, &t->rcpt);
+    const struct refusal *refusal = parameters_read_rcpt(
+        buffer_text(&t->argument), rules, t->envelope->utf8, &t->rcpt);
     if (refusal == NULL) {
         bool written = write_normal(t, domain);
         assert(written && t->normal.length > 0);

@@ -62,7 +62,8 @@ void transaction_free(struct server_transaction **t);
  * envelope. by_peer: cuts the source route off, whose hop must be name. NULL, or the
  * refusal. */
 const struct refusal *transaction_ask(struct server_transaction *t,
-                                      struct text argument, struct text name,
+                                      struct text argument,
+                                      const struct path_rules *rules, struct text name,
                                       struct text domain);
 /* True: the current recipient is already in the envelope (in normal form). */
 bool transaction_knows(const struct server_transaction *t);

@@ -12,6 +12,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static const struct path_rules strict = {.hostname = TEXT("mx.example")},
+                               forgiving = {true, TEXT("mx.example")};
+
 static void
 check_within(struct text part, struct text all)
 {
@@ -20,20 +23,35 @@ check_within(struct text part, struct text all)
     must(!text_has_control(part));
 }
 
+/* With forgiving rules it may have been put together. */
 static void
-sanity_mail(struct text argument)
+check_path(const struct path *p, const struct path_rules *rules, struct text all)
+{
+    struct text kept = text_of(p->kept, sizeof(p->kept));
+    const struct address *a = &p->address;
+    bool is_kept = a->local.at >= kept.at && a->local.at < kept.at + kept.length;
+    check_within(a->local, is_kept ? kept : all);
+    if (a->domain.at != rules->hostname.at)
+        check_within(a->domain, is_kept ? kept : all);
+    must(a->local.length + a->domain.length < ADDRESS_MAX);
+    must(text_is_utf8(a->local) && text_is_utf8(a->domain));
+}
+
+static void
+sanity_mail(struct text argument, const struct path_rules *rules)
 {
     struct mail_parameters p;
-    const struct refusal *refusal = parameters_read_mail(argument, &p);
+    const struct refusal *refusal = parameters_read_mail(argument, rules, &p);
     must(refusal == NULL || (refusal->code >= 400 && refusal->code < 600));
     if (refusal != NULL)
         return;
-    check_within(p.sender.local, argument);
-    check_within(p.sender.domain, argument);
-    check_within(p.envelope_id, argument);
+    check_path(&p.sender, rules, argument);
+    check_within(p.envelope_id, p.envelope_id.at == p.coded
+                                    ? text_of(p.coded, sizeof(p.coded))
+                                    : argument);
     must(p.envelope_id.length <= PARAMETER_ENVID_MAX);
     must(p.size >= 0 && (!p.binary || p.eight_bit));
-    must(!p.sender.utf8 || p.utf8);
+    must(!p.sender.address.utf8 || p.utf8);
     must(p.priority >= -9 && p.priority <= 9);
     struct set_mark mark;
     check_within(p.set_mark, argument);
@@ -41,18 +59,20 @@ sanity_mail(struct text argument)
 }
 
 static void
-check_rcpt(struct text argument, bool utf8)
+check_rcpt(struct text argument, const struct path_rules *rules, bool utf8)
 {
     struct rcpt_parameters p;
-    const struct refusal *refusal = parameters_read_rcpt(argument, utf8, &p);
+    const struct refusal *refusal = parameters_read_rcpt(argument, rules, utf8, &p);
     must(refusal == NULL || (refusal->code >= 400 && refusal->code < 600));
     if (refusal != NULL)
         return;
-    check_within(p.recipient.local, argument);
-    check_within(p.recipient.domain, argument);
-    check_within(p.original, argument);
-    must(p.recipient.local.length > 0 && p.original.length <= PARAMETER_ORCPT_MAX);
-    must(utf8 || !p.recipient.utf8);
+    check_path(&p.recipient, rules, argument);
+    check_within(p.original, p.original.at == p.coded
+                                 ? text_of(p.coded, sizeof(p.coded))
+                                 : argument);
+    must(p.recipient.address.local.length > 0 &&
+         p.original.length <= PARAMETER_ORCPT_MAX);
+    must(utf8 || !p.recipient.address.utf8);
     must((p.notify & NOTIFY_NEVER) == 0 || p.notify == NOTIFY_NEVER);
 }
 
@@ -71,10 +91,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(copy);
         return 0;
     }
+    const struct path_rules *rules = data[0] & 4 ? &forgiving : &strict;
     if (data[0] & 1)
-        sanity_mail(argument);
+        sanity_mail(argument, rules);
     else
-        check_rcpt(argument, (data[0] & 2) != 0);
+        check_rcpt(argument, rules, (data[0] & 2) != 0);
     free(copy);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "t/support/tap.h"
 
 #define A10       "aaaaaaaaaa"
+#define A54       A10 A10 A10 A10 A10 "aaaa"
 #define A60       A10 A10 A10 A10 A10 A10
 #define A63       A60 "aaa"
 #define A64       A60 "aaaa"
@@ -39,6 +40,12 @@ static const struct good {
     {"<\"a.b\"@c>", "\"a.b\"", "c", "a.b@c"},
     {"<\".a\"@c>", "\".a\"", "c", "\".a\"@c"},
     {"<\"a..b\"@c>", "\"a..b\"", "c", "\"a..b\"@c"},
+    {"<a..b@c>", "a..b", "c", "\"a..b\"@c"},
+    {"<.a@c>", ".a", "c", "\".a\"@c"},
+    {"<a.@c>", "a.", "c", "\"a.\"@c"},
+    {"<...a...@c>", "...a...", "c", "\"...a...\"@c"},
+    {"<a@c.>", "a", "c", "a@c"},
+    {"<a@Mail.Example.>", "a", "Mail.Example", "a@mail.example"},
     {"<\"a>b\"@c>", "\"a>b\"", "c", "\"a>b\"@c"},
     {"<\"<>\"@c>", "\"<>\"", "c", "\"<>\"@c"},
     {"<\" \"@c>", "\" \"", "c", "\" \"@c"},
@@ -62,6 +69,11 @@ static const struct good {
     /* Full-width @ is a letter of a local part, never a separator. */
     {"<a\xef\xbc\xa0" "c@b>", "a\xef\xbc\xa0" "c", "b", "a\xef\xbc\xa0" "c@b"},
     {"<" A64 "@b>", A64, "b", A64 "@b"},
+    {"<" A64 "a@b>", A64 "a", "b", A64 "a@b"},
+    {"<\"" A64 "\"@b>", "\"" A64 "\"", "b", A64 "@b"},
+    {"<" A63 A63 A63 A63 "@b>", A63 A63 A63 A63, "b", A63 A63 A63 A63 "@b"}, /* 254 */
+    {"<.aaaa@" A63 "." A63 "." A63 "." A54 ">", ".aaaa", A63 "." A63 "." A63 "." A54,
+     "\".aaaa\"@" A63 "." A63 "." A63 "." A54}, /* 252, and 254 with quotes */
     {"<a@" A63 ".b>", "a", A63 ".b", "a@" A63 ".b"},
     {"<" A64 "@" LABELS189 ">", A64, LABELS189, A64 "@" LABELS189},
     /* 64+1+189 = 254 */
@@ -109,12 +121,8 @@ static const char *const bad[] = {
     "<[[[[@c>",
     "<a@[[[[>",
     "<Joe <a@b>",
-    "<.a@c>",
-    "<a.@c>",
-    "<a..b@c>",
     "<.@c>",
     "<a@.c>",
-    "<a@c.>",
     "<a@c..>",
     "<a@c..d>",
     "<a@.>",
@@ -203,10 +211,12 @@ static const char *const bad[] = {
     "c>", /* no-break space */
     "<a@b\xe2\x80\x8b"
     "c>", /* zero-width space */
-    "<" A64 "a@b>",
-    "<\"" A60 "aaa\"@b>", /* 65 with its quotes */
     "<a@" A64 ".b>",
-    "<" A64 "@" LABELS189 "a>", /* 255 */
+    "<" A64 "@" LABELS189 "a>",                 /* 255 */
+    "<" A63 A63 A63 A63 "a@b>",                 /* 255 */
+    "<.aaaaa@" A63 "." A63 "." A63 "." A54 ">", /* 255 with the quotes it needs */
+    "<..@c>",
+    "<a@c...>",
     "<a@" LABELS189 "." LABELS189 ">",
     "<@" LABELS189 ":" A60 "@bbb>", /* the route counts (RFC 5321 4.5.3.1.3) */
 };
@@ -301,10 +311,12 @@ parses_repeated(const char *head, const char *unit, size_t count, const char *ta
 static void
 test_limits(void)
 {
-    ok(parses_repeated("<", "a", 64, "@b>"));
-    ok(!parses_repeated("<", "a", 65, "@b>"));
-    ok(parses_repeated("<\"", "\\\\", 31, "\"@b>"));
-    ok(!parses_repeated("<\"", "\\\\", 32, "\"@b>"));
+    ok(parses_repeated("<", "a", 252, "@b>"));
+    ok(!parses_repeated("<", "a", 253, "@b>"));
+    ok(parses_repeated("<\"", "\\\\", 125, "\"@b>"));
+    ok(!parses_repeated("<\"", "\\\\", 126, "\"@b>"));
+    ok(parses_repeated("<a", ".", 249, "@b>"));
+    ok_named(!parses_repeated("<a", ".", 250, "@b>"), "its quotes count, too");
     ok(!parses_repeated("<\"", "\\", 900, "\"@b>"));
     ok(!parses_repeated("<", ".", 900, "@b>"));
     ok(!parses_repeated("<a@", ".", 900, ">"));
@@ -315,8 +327,8 @@ test_limits(void)
     ok(!parses_repeated("<@a", ",@a", 100, ":u@b>"));
     ok(!parses_repeated("<", "a", 1000000, "@b>"));
     ok(!parses_repeated("<\"", "a", 1000000, "\"@b>"));
-    ok_named(parses_repeated("<", "\xc3\xbc", 32, "@b>"), "64 octets, not characters");
-    ok(!parses_repeated("<", "\xc3\xbc", 33, "@b>"));
+    ok_named(parses_repeated("<", "\xc3\xbc", 126, "@b>"), "octets, not characters");
+    ok(!parses_repeated("<", "\xc3\xbc", 127, "@b>"));
     ok_named(parses_repeated("<a@", "\xc3\xbc", 60, ">"),
              "a U-label may be longer than 63 octets");
 }
@@ -343,7 +355,47 @@ test_mailbox(void)
     ok(!address_is_local(TEXT("")) && !address_is_local(TEXT("\"\"")) &&
        !address_is_local(TEXT("a b")) && !address_is_local(TEXT("\"a\"b")) &&
        !address_is_local(TEXT("a@b")));
-    ok(address_is_local(TEXT(A64)) && !address_is_local(TEXT(A64 "a")));
+    ok(address_is_local(TEXT(A63 A63 A63 A63 "aa")) &&
+       !address_is_local(TEXT(A63 A63 A63 A63 "aaa")));
+    ok(address_is_local(TEXT("a..b")) && !address_is_local(TEXT("..")));
+}
+
+/* The words that a client reads in the reply. */
+static void
+test_rules(void)
+{
+    static const char *const rules[][2] = {
+        {"",                    "no local part"                                          },
+        {"@c",                  "no local part"                                          },
+        {"\"\"@c",              "no local part"                                          },
+        {"root",                "no domain"                                              },
+        {"a@",                  "no domain"                                              },
+        {"..@c",                "only dots before the @"                                 },
+        {"a b@c",               "a blank outside quotes"                                 },
+        {"(x)a@c",              "a character that must be in quotes"                     },
+        {"\"a@c",               "a quoted string without its end, or with more behind it"},
+        {"\xff@c",              "the local part is not UTF-8"                            },
+        {"\xc3\xbc\xc3@c",      "the local part is not UTF-8"                            },
+        {"a@c..d",              "two dots in the domain, or one in front"                },
+        {"a@.c",                "two dots in the domain, or one in front"                },
+        {"a@b@c",               "two @"                                                  },
+        {"a@-c",                "a hyphen at the end of a label of the domain"           },
+        {"a@c!d",               "a character that no domain has"                         },
+        {"a@b\xfc",             "the domain is not UTF-8"                                },
+        {"a@[1.2.3]",           "a malformed address literal"                            },
+        {"a@" A64 ".b",         "a label of the domain is longer than 63 octets"         },
+        {A63 A63 A63 A63 "a@b", "longer than 254 octets"                                 },
+    };
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        struct address a;
+        const char *rule = address_judge(text_from(rules[i][0]), &a);
+        is_text(text_from(rule), text_from(rules[i][1]), rules[i][0]);
+    }
+    struct address a;
+    struct text path = TEXT("<a@b");
+    is_text(text_from(address_judge_path(&path, &a)), TEXT("no > behind the address"),
+            "a bracket is missing");
+    ok(address_judge(TEXT("a@b"), &a) == NULL);
 }
 
 static void
@@ -417,7 +469,7 @@ test_write_local(void)
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         struct address a;
         struct buffer out;
-        buffer_init(&out, ADDRESS_LOCAL_MAX);
+        buffer_init(&out, ADDRESS_MAX);
         ok(address_parse(text_from(pairs[i][0]), &a) && address_write_local(&a, &out));
         is_text(buffer_text(&out), text_from(pairs[i][1]), "the local part unquoted");
         buffer_free(&out);
@@ -460,8 +512,7 @@ test_xtext(void)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         buffer_clear(&out);
         ok(buffer_add(&out, TEXT("kept")));
-        ok_named(!xtext_read(text_from(wrong[i]), &out),
-                 "bad xtext is refused");
+        ok_named(!xtext_read(text_from(wrong[i]), &out), "bad xtext is refused");
         is_text(buffer_text(&out), TEXT("kept"), "... and leaves nothing");
     }
     buffer_clear(&out);
@@ -524,15 +575,15 @@ test_utf8_xtext(void)
             TEXT("b\xc3\xb8\\x{2B}a\\x{3D}b\\x{5C}\\x{20}\xf0\x9f\x98\x80@x"),
             "unitext");
     buffer_clear(&out);
-    ok(xtext_write_utf8(
-        TEXT("utf-8;b\xc3\xb8\\x{2B}\xe2\x82\xac\xf0\x9f\x98\x80@x"), &out));
+    ok(xtext_write_utf8(TEXT("utf-8;b\xc3\xb8\\x{2B}\xe2\x82\xac\xf0\x9f\x98\x80@x"),
+                        &out));
     is_text(buffer_text(&out), TEXT("utf-8;b\\x{F8}\\x{2B}\\x{20AC}\\x{1F600}@x"),
             "the same in ASCII");
     size_t length = out.length;
-    ok_named(!xtext_write_utf8(TEXT("a\xff"), &out) && !xtext_write_unitext(TEXT("\xc3"), &out),
+    ok_named(!xtext_write_utf8(TEXT("a\xff"), &out) &&
+                 !xtext_write_unitext(TEXT("\xc3"), &out),
              "what is no UTF-8 has no such form");
-    ok(!xtext_write_utf8(TEXT("\xc3\xb8\xc3\xb8\xc3\xb8\xc3\xb8\xc3\xb8"),
-                                 &out));
+    ok(!xtext_write_utf8(TEXT("\xc3\xb8\xc3\xb8\xc3\xb8\xc3\xb8\xc3\xb8"), &out));
     is_number(out.length, length, "nothing at the limit");
     buffer_free(&out);
 }
@@ -570,6 +621,7 @@ main(void)
     test_rest();
     test_limits();
     test_mailbox();
+    test_rules();
     test_domain();
     test_write_limits();
     test_write_local();

@@ -24,19 +24,21 @@ test_qualify(void)
     qualified(TEXT("\"ann\""), "ann@h.test");
     qualified(TEXT("\"a b\"@x.test"), "\"a b\"@x.test");
     qualified(TEXT("a@[127.0.0.1]"), "a@[127.0.0.1]");
+    qualified(TEXT("a..b"), "\"a..b\"@h.test");
+    qualified(TEXT("a.@b.test."), "\"a.\"@b.test");
     static const struct text wrong[] = {
         TEXT(""),        TEXT(" "),          TEXT("<>"),      TEXT("a@"),
         TEXT("@b"),      TEXT("a b"),        TEXT("a@b@c"),   TEXT("a@b.test\n"),
         TEXT("\na@b"),   TEXT("a\r@b"),      TEXT("a@b\0"),   TEXT("a@b\t"),
         TEXT("a@b,c@d"), TEXT("a@b.test>"),  TEXT("A <a@b>"), TEXT("a@-b"),
-        TEXT("a..b"),    TEXT("a@b.test x"), TEXT("\\"),
+        TEXT("a@..b"),   TEXT("a@b.test x"), TEXT("\\"),
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         qualified(wrong[i], "(refused)");
     char lengthy[700];
     memset(lengthy, 'x', sizeof(lengthy));
     qualified(text_of(lengthy, sizeof(lengthy)), "(refused)");
-    qualified(text_of(lengthy, 65), "(refused)");
+    qualified(text_of(lengthy, 248), "(refused)"); /* 255 with @h.test */
     struct buffer out;
     buffer_init(&out, 5);
     ok(!recipients_qualify(TEXT("a@bcd.test"), "h.test", &out));

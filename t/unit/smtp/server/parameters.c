@@ -5,19 +5,20 @@
 
 static struct mail_parameters mail;
 static struct rcpt_parameters rcpt;
+static struct path_rules rules = {.hostname = TEXT("mx.example")};
 
 /* The reply code, 250 when good. */
 static int
 read_mail(struct text argument)
 {
-    const struct refusal *refusal = parameters_read_mail(argument, &mail);
+    const struct refusal *refusal = parameters_read_mail(argument, &rules, &mail);
     return refusal == NULL ? 250 : refusal->code;
 }
 
 static int
 read_rcpt(struct text argument, bool utf8)
 {
-    const struct refusal *refusal = parameters_read_rcpt(argument, utf8, &rcpt);
+    const struct refusal *refusal = parameters_read_rcpt(argument, &rules, utf8, &rcpt);
     return refusal == NULL ? 250 : refusal->code;
 }
 
@@ -28,14 +29,14 @@ mail_values(void)
         read_mail(TEXT("FROM:<a@b.example> SIZE=17 BODY=8BITMIME SMTPUTF8 RET=FULL "
                        "ENVID=x+2By")),
         250, "all of them");
-    is_text(mail.sender.local, TEXT("a"), "local part");
-    is_text(mail.sender.domain, TEXT("b.example"), "domain");
+    is_text(mail.sender.address.local, TEXT("a"), "local part");
+    is_text(mail.sender.address.domain, TEXT("b.example"), "domain");
     is_number(mail.size, 17, "size");
     ok(mail.eight_bit && mail.utf8 && mail.ret == RETURN_FULL);
     is_text(mail.envelope_id, TEXT("x+2By"), "ENVID as given");
     is_number(read_mail(TEXT("from:<>")), 250, "none of them");
     ok(mail.size == 0 && !mail.eight_bit && !mail.utf8 && mail.ret == RETURN_DEFAULT &&
-       mail.envelope_id.length == 0 && mail.sender.local.length == 0);
+       mail.envelope_id.length == 0 && mail.sender.address.local.length == 0);
     is_number(read_mail(TEXT("FROM:<> RET=hdrs BODY=7bit")), 250, "values in any case");
     ok(mail.ret == RETURN_HEADERS && !mail.eight_bit && !mail.binary);
     is_number(read_mail(TEXT("FROM:<> BODY=BinaryMime")), 250, "the third BODY");
