@@ -361,11 +361,13 @@ header_scan_add(struct header_scan *s, struct text bytes)
         }
         s->has_eight_bit = s->has_eight_bit || (unsigned char)bytes.at[at] >= 0x80;
         bool may_be_empty = s->state == SCAN_FIRST || s->state == SCAN_EMPTY;
+        bool is_empty = bytes.at[at] == '\n' && (may_be_empty || s->state == SCAN_LINE);
         s->state = (unsigned char)scan_byte(s, bytes.at[at]);
         s->length++;
         if (s->state == SCAN_OVER) {
             s->ended = true;
             s->headless = s->line_start == 0 && !(may_be_empty && bytes.at[at] == '\n');
+            s->unseparated = !s->headless && !is_empty;
             s->length = s->line_start;
         }
     }

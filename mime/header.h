@@ -24,6 +24,7 @@ struct header_scan {
     bool is_partial;    /* Content-Type (one of them) is message/partial */
     bool composite; /* Content-Type is multipart or message: there are inner headers */
     bool headless;  /* the first line is not a field: everything is body */
+    bool unseparated;  /* a line that is not a field ends it: no empty line does */
     bool mailbox_line; /* the first line is "From SENDER DATE" of mbox */
     bool ended;        /* by the empty line, or by a line that is not a field */
     size_t length;     /* bytes before the empty line (or the odd line) */

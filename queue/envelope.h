@@ -146,8 +146,9 @@ struct storage_state {
 /* Changes that the header of a message of ours may need before it leaves. */
 enum {
     HEADER_NEEDS_FROM = 1, /* it has none */
-    HEADER_NEEDS_REMOVAL =
-        2, /* Bcc, Resent-Bcc, Return-Path, white space before a colon */
+    /* Bcc, Resent-Bcc, Return-Path, white space before a colon; or no empty line ends
+     * it */
+    HEADER_NEEDS_REMOVAL = 2,
     HEADER_NEEDS_DOMAIN = 4, /* an address may have no domain */
     HEADER_NEEDS_ALL = 7
 };

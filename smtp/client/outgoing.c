@@ -95,6 +95,14 @@ log_rewritten(const struct envelope *e, const struct rewrite *r, struct log *log
                 TEXT_ARGS(r->odd), r->unparsed > 1 ? "; so do other fields" : "");
 }
 
+/* A reader behind us would take the line that ends the header for a part of it, and a
+ * signature covers no such line. */
+static bool
+outgoing_separate(struct outgoing *o, const struct header_scan *scan)
+{
+    return !scan->unseparated || buffer_add(&o->header, TEXT("\r\n"));
+}
+
 /* A header that ends within the prefix: the message came without one. */
 static bool
 write_header(struct outgoing *o, const struct outgoing_head *h,
@@ -112,7 +120,7 @@ write_header(struct outgoing *o, const struct outgoing_head *h,
     if (length < e->prefix.length)
         return good && buffer_add(&o->header, text_after(e->prefix, length));
     o->skip = (int64_t)(length - e->prefix.length);
-    return good;
+    return good && outgoing_separate(o, &h->scan);
 }
 
 static void

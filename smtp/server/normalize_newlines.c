@@ -1,35 +1,66 @@
-/* Converts bare LF to CRLF: in a whole stream, or in content alone.
+/* Repairs line ends and NULs: in a whole stream, or in content alone.
  *
  * Content is not copied: slices of the input go to smtp/dot.h as they are, and
- * constants (`more`) take the place of a bare LF and of a dot after it. So the strict
- * decoder, to which CRLF alone is a line end, decides for all clients where content
- * ends. */
+ * constants (`more`) take the place of what is repaired. So the strict decoder, to which
+ * CRLF alone is a line end, decides for all clients where content ends. */
 #include "smtp/server/normalize_newlines.h"
+
+#include "smtp/line.h"
 
 #include <assert.h>
 
 /* --- A stream --------------------------------------------------------------------- */
 
+/* Takes a run, or a byte, off *bytes, by the rule NEWLINES_LF. */
+static bool
+stream_step(struct newlines_stream *n, struct text *bytes, struct buffer *out)
+{
+    size_t run = line_run(*bytes);
+    char first = bytes->at[0];
+    bool fits = true;
+    if (first == '\n') {
+        fits = buffer_add(out, TEXT("\r\n"));
+        n->after_cr = false;
+    } else if (first != '\r') {
+        run = run > 0 ? run : 1; /* NUL */
+        fits = (!n->after_cr || buffer_add_byte(out, '\r')) &&
+               buffer_add(out, text_before(*bytes, run));
+        n->after_cr = false;
+    } else {
+        n->after_cr = true;
+    }
+    *bytes = text_after(*bytes, run > 0 ? run : 1);
+    return fits;
+}
+
+/* The same by the other two: a line as it is. */
+static bool
+stream_line(struct newlines_stream *n, struct text *bytes, struct buffer *out)
+{
+    size_t at = text_find(*bytes, '\n');
+    size_t length = at == TEXT_NONE ? bytes->length : at;
+    struct text line = text_before(*bytes, length);
+    /* The CR of this LF may have been the last byte of the previous read. */
+    if (line.length > 0)
+        n->after_cr = line.at[line.length - 1] == '\r';
+    *bytes = text_after(*bytes, at == TEXT_NONE ? length : at + 1);
+    if (at == TEXT_NONE)
+        return buffer_add(out, line);
+    if (n->rule == NEWLINES_FIRST)
+        n->rule = n->after_cr ? NEWLINES_CRLF : NEWLINES_LF;
+    bool bare = n->rule == NEWLINES_LF && !n->after_cr;
+    n->after_cr = false;
+    return buffer_add(out, line) && buffer_add(out, bare ? TEXT("\r\n") : TEXT("\n"));
+}
+
 void
 normalize_stream(struct newlines_stream *n, struct text bytes, struct buffer *out)
 {
-    while (bytes.length > 0) {
-        size_t at = text_find(bytes, '\n');
-        struct text line = text_before(bytes, at == TEXT_NONE ? bytes.length : at);
-        /* The CR of this LF may have been the last byte of the previous read. */
-        if (line.length > 0)
-            n->after_cr = line.at[line.length - 1] == '\r';
-        bool fits = buffer_add(out, line);
-        if (at != TEXT_NONE) {
-            if (n->rule == NEWLINES_FIRST)
-                n->rule = n->after_cr ? NEWLINES_CRLF : NEWLINES_LF;
-            bool bare = n->rule == NEWLINES_LF && !n->after_cr;
-            fits = fits && buffer_add(out, bare ? TEXT("\r\n") : TEXT("\n"));
-            n->after_cr = false;
-        }
-        assert(fits);
-        bytes = text_after(bytes, at == TEXT_NONE ? bytes.length : at + 1);
-    }
+    bool fits = true;
+    while (bytes.length > 0 && fits)
+        fits = n->rule == NEWLINES_LF ? stream_step(n, &bytes, out)
+                                      : stream_line(n, &bytes, out);
+    assert(fits);
 }
 
 /* --- Content ---------------------------------------------------------------------- */
@@ -43,7 +74,7 @@ normalize_content_start(struct newlines_content *n, bool repairs)
 }
 
 /* Notes bytes that were passed on unchanged. A line is compared with "." only as far as
- * it matters: a bare LF after it decides whether the decoder has dropped that dot. */
+ * it matters: a repair beside it makes it content. */
 static void
 normalize_newlines_note_bytes(struct newlines_content *n, struct text t)
 {
@@ -51,69 +82,82 @@ normalize_newlines_note_bytes(struct newlines_content *n, struct text t)
         return;
     size_t at = text_find_last(t, '\n');
     struct text line = at == TEXT_NONE ? t : text_after(t, at + 1);
-    if (at != TEXT_NONE)
+    if (at != TEXT_NONE) {
         n->line = LINE_EMPTY;
+        n->tainted = false;
+    }
     if (line.length > 0)
         n->line = n->line == LINE_EMPTY && text_equal(line, TEXT(".")) ? LINE_DOT
                                                                        : LINE_LONGER;
-    n->after_cr = t.at[t.length - 1] == '\r';
-    n->after_lf = false;
 }
 
-/* The number of bytes before the first bare LF; the first clean bytes have none. */
+/* The number of bytes at the front that stand for themselves; the first clean ones do. */
 static size_t
-before_bare(const struct newlines_content *n, struct text t, size_t clean)
+normalize_newlines_run(struct text t, size_t clean)
 {
-    for (size_t from = clean; from < t.length;) {
-        size_t at = text_find(text_after(t, from), '\n');
-        if (at == TEXT_NONE)
-            break;
-        at += from;
-        if (at > 0 ? t.at[at - 1] != '\r' : !n->after_cr)
+    size_t at = clean;
+    for (;;) {
+        at += line_run(text_after(t, at));
+        if (at + 1 >= t.length || t.at[at] != '\r' || t.at[at + 1] != '\n')
             return at;
-        from = at + 1;
+        at += 2;
     }
-    return t.length;
 }
 
-/* next follows a dot after a bare LF. A dot alone in its line is content, because its
- * line ends with LF or began after one; any other dot is the sender's dot-stuffing. */
-static void
-let_dot_go(struct newlines_content *n, char next)
+/* The same, and few enough to see each dot at the start of a line behind a repair. */
+static size_t
+run_to_pass(const struct newlines_content *n, struct text t)
 {
-    bool alone = next == '\r' || next == '\n';
-    n->held = false;
-    n->more = alone ? TEXT("..") : TEXT(".");
-    n->line = LINE_LONGER;
+    if (!n->tainted || n->line == LINE_LONGER)
+        return normalize_newlines_run(t, n->clean);
+    return t.at[0] == '\r' ? 2 : 1;
 }
 
-/* A bare LF ends the line. The decoder has dropped a dot that is alone in its line. */
+/* A line ends, by CRLF or by what stands for it. The decoder has dropped a dot that is
+ * alone in its line: unless nothing was repaired there, it is content. */
 static void
-normalize_newlines_end_line(struct newlines_content *n)
+normalize_newlines_end_line(struct newlines_content *n, bool repaired)
 {
-    n->more = n->line == LINE_DOT ? TEXT(".\r\n") : TEXT("\r\n");
+    bool is_content = n->line == LINE_DOT && (repaired || n->tainted);
+    n->more = is_content ? TEXT(".\r\n") : TEXT("\r\n");
     n->line = LINE_EMPTY;
-    n->after_cr = false;
-    n->after_lf = true;
+    n->tainted = repaired;
+    n->held = n->several = false;
 }
 
-/* Converts the bytes at the front that are not passed on unchanged. A dot after a bare
- * LF is held back: the byte after it decides whether it is content. */
+/* A CR is held back, and the next byte says what it is. Returns how many bytes are read. */
+static size_t
+settle_cr(struct newlines_content *n, char next)
+{
+    if (next == '\r') {
+        n->several = n->had_cr = true;
+        return 1;
+    }
+    n->had_cr = n->had_cr || next != '\n';
+    normalize_newlines_end_line(n, n->several || next != '\n');
+    return next == '\n' ? 1 : 0;
+}
+
+/* Takes bytes off the front that are not passed on as they are, up to the first that
+ * makes output: then `more` has it. */
 static void
 look_at_front(struct newlines_content *n, struct text *input)
 {
-    if (input->length > 0 && n->after_lf && !n->held && input->at[0] == '.') {
-        n->held = true;
-        n->after_lf = false;
-        *input = text_after(*input, 1);
-    }
-    if (input->length == 0)
-        return;
-    if (n->held) {
-        let_dot_go(n, input->at[0]);
-    } else if (input->at[0] == '\n' && !n->after_cr) {
-        normalize_newlines_end_line(n);
-        *input = text_after(*input, 1);
+    while (input->length > 0 && n->more.length == 0) {
+        char c = input->at[0];
+        bool is_crlf = text_starts(*input, TEXT("\r\n"));
+        size_t read = 1;
+        if (n->held)
+            read = settle_cr(n, c);
+        else if (c == '\0')
+            n->tainted = n->had_nul = true;
+        else if (c == '\n')
+            normalize_newlines_end_line(n, true);
+        else if (c == '\r' && (!is_crlf || (n->line == LINE_DOT && n->tainted)))
+            n->held = true;
+        else
+            return;
+        *input = text_after(*input, read);
     }
 }
 
@@ -123,12 +167,14 @@ normalize_data(struct newlines_content *n, struct dot_decoder *d, struct text *i
 {
     if (!n->repairs)
         return dot_decode(d, input, content);
-    if (n->more.length == 0)
+    if (n->more.length == 0 && n->clean == 0)
         look_at_front(n, input);
     /* The output that replaces input comes before the rest of the input. */
     if (n->more.length > 0)
         return dot_decode(d, &n->more, content);
-    struct text piece = text_before(*input, before_bare(n, *input, n->clean));
+    struct text none = text_before(*input, 0);
+    struct text piece =
+        input->length > 0 ? text_before(*input, run_to_pass(n, *input)) : none;
     struct text rest = piece;
     enum progress progress = dot_decode(d, &rest, content);
     size_t taken = piece.length - rest.length;
@@ -146,17 +192,46 @@ normalize_has_more(const struct newlines_content *n)
     return n->more.length > 0;
 }
 
+/* Takes one byte that is not passed on as it is off *chunk; *content takes its place. */
+static void
+normalize_newlines_odd(struct newlines_content *n, struct text *chunk,
+                       struct text *content)
+{
+    char c = chunk->at[0];
+    size_t read = 1; /* the client has counted one byte */
+    if (n->held) {
+        read = settle_cr(n, c);
+    } else if (c == '\n') {
+        n->more = TEXT("\r\n");
+    } else {
+        n->held = c == '\r';
+        n->had_nul = n->had_nul || c == '\0';
+    }
+    *content = n->more;
+    n->more = TEXT("");
+    *chunk = text_after(*chunk, read);
+}
+
 bool
 normalize_chunk(struct newlines_content *n, struct dot_checker *c, struct text *chunk,
                 struct text *content)
 {
-    size_t size = n->repairs ? before_bare(n, *chunk, 0) : chunk->length;
+    size_t size = !n->repairs ? chunk->length
+                  : n->held   ? 0
+                              : normalize_newlines_run(*chunk, 0);
     *content = text_before(*chunk, size);
-    if (size == 0 && chunk->length > 0) {
-        *content = TEXT("\r\n");
-        size = 1; /* the client has counted one byte */
-    }
-    n->after_cr = size > 0 && chunk->at[size - 1] == '\r';
-    *chunk = text_after(*chunk, size);
+    if (size == 0 && chunk->length > 0)
+        normalize_newlines_odd(n, chunk, content);
+    else
+        *chunk = text_after(*chunk, size);
     return dot_check(c, *content);
+}
+
+struct text
+normalize_chunk_end(struct newlines_content *n)
+{
+    bool ends = n->held;
+    n->held = false;
+    n->had_cr = n->had_cr || ends;
+    return ends ? TEXT("\r\n") : TEXT("");
 }

@@ -193,6 +193,8 @@ end_chunk(struct server *s)
         server_enter(s, SERVER_CHUNKS);
         return SERVER_GO_ON;
     }
+    if (!t->envelope->binary && t->newlines.held)
+        return server_take(s, normalize_chunk_end(&t->newlines));
     if (!t->envelope->binary && !dot_check_end(&t->checker)) {
         server_close_with(s, &odd);
         return SERVER_GO_ON;

@@ -201,7 +201,7 @@ on_mail(struct server *s, struct text args)
     if (s->rules->size_limit > 0 && parameters.size > s->rules->size_limit)
         return server_refuse(s, &too_large);
     s->transaction = transaction_new(&parameters, grant_priority(s, &parameters));
-    normalize_content_start(&s->transaction->newlines, server_may_relay(s));
+    normalize_content_start(&s->transaction->newlines, server_forgives(s));
     s->transaction->gathers_head = server_may_relay(s) && s->rules->senders != NULL;
     s->transaction->envelopes = s->envelopes;
     s->transaction->recipients_max = server_may_relay(s)

@@ -96,6 +96,8 @@ submitter_note(struct server_transaction *t, const struct server *s)
     e->submitter = envelope_text(e, text_from(name));
     e->header_needs =
         (t->header.has_from ? 0 : HEADER_NEEDS_FROM) |
-        (t->header.has_private || t->header.has_odd_name ? HEADER_NEEDS_REMOVAL : 0) |
+        (t->header.has_private || t->header.has_odd_name || t->header.unseparated
+             ? HEADER_NEEDS_REMOVAL
+             : 0) |
         (header_scan_has_bare(&t->header) ? HEADER_NEEDS_DOMAIN : 0);
 }

@@ -1,7 +1,9 @@
 /* Collects sender, recipients and facts about the content of one message. */
 #include "smtp/server/transaction.h"
 
+#include "base/log/log.h"
 #include "base/memory.h"
+#include "queue/event/event.h"
 #include "queue/manager/expansion.h"
 #include "smtp/redirect.h"
 #include "smtp/server/server_internal.h"
@@ -475,6 +477,19 @@ forget_recipients(struct server_transaction *t)
     buffer_free(&t->head);
 }
 
+/* Once for a message, whatever was repaired in it. */
+static void
+log_repairs(const struct server_transaction *t, const struct server *s)
+{
+    const struct newlines_content *n = &t->newlines;
+    bool unseparated = t->header.unseparated && server_may_relay(s);
+    if (s->events != NULL && (n->had_cr || n->had_nul || unseparated))
+        log_say(event_hub_log(s->events), LOG_LEVEL_INFO, "smtpd", t->id,
+                "repaired:%s%s%s", n->had_cr ? " bare CR;" : "",
+                n->had_nul ? " NUL;" : "",
+                unseparated ? " no empty line behind the header;" : "");
+}
+
 struct envelope *
 transaction_seal(struct server_transaction *t, const struct server *s, int64_t now_ms)
 {
@@ -514,6 +529,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
         e->trust = trust_of(s, e);
     if (submitted)
         submitter_note(t, s);
+    log_repairs(t, s);
     server_note_names(s, e);
     e->ascii_header = e->utf8 && has_ascii_header(t) && text_is_ascii(e->prefix);
     buffer_free(&lines);

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # One message or two? Every way of spec "SMTP smuggling" to have one message taken for two, sent through Petrel to a
 # sink that keeps the bytes, to Postfix as Debian ships it and to Exim: one message comes out, or a refusal. From an
-# untrusted client, whose bare LF is refused, from one that may relay, whose bare LF in content becomes CRLF, from an old
-# device and by sendmail -bs.
+# untrusted client, whose bare LF, bare CR and NUL are refused, from one that may relay, in whose content they are repaired,
+# from an old device and by sendmail -bs.
 use strict;
 use warnings;
 use IO::Select;
@@ -48,8 +48,11 @@ my (%copies, %odd, %sent); # recipient => how many may arrive; name => answers o
 my $tries = 0;
 my %from = (untrusted => '127.0.0.2', trusted => '127.0.0.1');
 my $who; # of these: who tries
-# The resulting content: behind a bare LF, or before one, a dot alone in its line is content.
-sub repaired { return join $crlf, map { $_ eq '.' ? $_ : s/\A\.//r } split /\r?\n/, $_[0] =~ s/\r\n\.\r\n\z/\r\n/r, -1 }
+# The resulting content: beside what is repaired, a dot alone in its line is content.
+sub repaired {
+    my $lines = $_[0] =~ s/\r\n\.\r\n\z/\r\n/r =~ s/\r+\n|\r+|\n/$crlf/gr =~ s/\0//gr;
+    return join $crlf, map { $_ eq '.' ? $_ : s/\A\.//r } split /$crlf/, $lines, -1;
+}
 
 # Sends the pieces as content; returns "250" or the like, and remembers what may arrive.
 sub try_content {
@@ -104,7 +107,7 @@ for (qw(untrusted trusted)) {
     }
     for my $name (sort keys %answers) {
         my $end = $ends{$name} // $starts{ $name =~ s/^start //r };
-        my $bare = ($end =~ s/\r\n//gr) =~ ($who eq 'trusted' ? qr/[\r\0]/ : qr/[\r\n\0]/);
+        my $bare = $who eq 'untrusted' && ($end =~ s/\r\n//gr) =~ /[\r\n\0]/;
         like $answers{$name}, $bare ? qr/\A521/ : qr/\A250/, "$who, $name: is " . ($bare ? 'refused' : 'taken');
     }
 }
@@ -155,11 +158,11 @@ for my $size ('-1', '+5', '0x10', '4294967296', '4294967301', '92233720368547758
 }
 for (qw(untrusted trusted)) {
     $who = $_;
-    my $lf_is_good = $who eq 'trusted' ? 1 : 0;
+    my $is_good = $who eq 'trusted' ? 1 : 0;
     for my $case (
-        ['bare LF' => $lf_is_good, "BDAT 9 LAST${crlf}a$lf.${lf}b$crlf$lf$lf"], ['bare CR' => 0, "BDAT 9 LAST${crlf}a$cr.${cr}b$crlf$crlf"],
-        ['NUL' => 0, "BDAT 5 LAST${crlf}a\0b$crlf"], ['bare CR at the end of a chunk' => 0, "BDAT 2${crlf}a$cr", "BDAT 3 LAST${crlf}b$crlf"],
-        ['bare CR at the end of the last chunk' => 0, "BDAT 2 LAST${crlf}a$cr"], ['a lone LF as the last chunk' => $lf_is_good, "BDAT 1${crlf}a", "BDAT 1 LAST$crlf$lf"],
+        ['bare LF' => $is_good, "BDAT 9 LAST${crlf}a$lf.${lf}b$crlf$lf$lf"], ['bare CR' => $is_good, "BDAT 9 LAST${crlf}a$cr.${cr}b$crlf$crlf"],
+        ['NUL' => $is_good, "BDAT 5 LAST${crlf}a\0b$crlf"], ['bare CR at the end of a chunk' => $is_good, "BDAT 2${crlf}a$cr", "BDAT 3 LAST${crlf}b$crlf"],
+        ['bare CR at the end of the last chunk' => $is_good, "BDAT 2 LAST${crlf}a$cr"], ['a lone LF as the last chunk' => $is_good, "BDAT 1${crlf}a", "BDAT 1 LAST$crlf$lf"],
         ['CRLF across chunks' => 1, "BDAT 2${crlf}a$cr", "BDAT 4 LAST$crlf${lf}b$crlf"], ['DATA behind a chunk' => 0, "BDAT 3${crlf}a$crlf", "DATA$crlf"],
         ['a second envelope behind a chunk' => 0, "BDAT 3${crlf}a$crlf", $inner], ['LF for the line of BDAT' => 0, "BDAT 5 LAST${lf}abc$crlf"],
         )
@@ -206,14 +209,18 @@ for my $case (['LF' => "one\n..\n.two\n\n", "one\r\n.\r\ntwo\r\n\r\n"], ['mixed'
     like $front_door->reply, qr/^250/, "old device, $name: taken";
     ($copies{$to}, $sent{$to}) = (1, "$header$wanted");
 }
-# Its NULs and bare CRs are nobody's line ends.
-for my $text ("a\r.\rb", "a\0b", "a\r\r\nb") {
+# Its NULs and bare CRs end no message, and no command.
+for my $text ("a\r.\rb\n", "a\0b\n\0.\n", "a\r\r\nb\n", "a\r\n.\r\0\nb\n") {
     my $to = 'legacy' . ++$tries . '@raw.test';
     my $client = Client->greeted($legacy);
     $client->say($_) for 'MAIL FROM:<a@sender.test>', "RCPT TO:<$to>", 'DATA';
-    $client->put("Subject: x\n\n$text\n.\n");
-    $copies{$to} = $client->reply =~ /^250/ ? 1 : 0;
-    $sent{$to} = '' if $copies{$to};
+    $client->put("Subject: x\n\n$text.\n");
+    like $client->reply, qr/^250/, 'old device, odd bytes: taken';
+    like $client->say('QUIT'), qr/^221/, 'old device, odd bytes: and nothing else';
+    ($copies{$to}, $sent{$to}) = (1, repaired("$crlf$text"));
+}
+for my $case ("NO\rOP", "NOOP\0", "MAIL FROM:<a\@sender.test>\rRCPT TO:<b\@raw.test>") {
+    like(Client->greeted($legacy)->say($case), qr/^5/, 'old device, odd bytes in a command: refused');
 }
 
 # --- From a program that writes to sendmail -bs
@@ -229,12 +236,12 @@ for my $case (['LF' => $lf, "one\n.\n"], ['CRLF' => $crlf, "one\r\n.\r\n"], ['CR
     is scalar(() = $said =~ /^250-CHUNKING/mg), $end eq $lf ? 0 : 1, "sendmail -bs, $name: chunks where their bytes are counted";
     ($copies{$to}, $sent{$to}) = (1, $header . repaired($end eq $lf ? $text =~ s/\n/\r\n/gr : $text));
 }
-for my $text ("one$cr.${cr}two$lf.$lf", "one\0$lf.$lf") {
+for my $text ("one$cr.${cr}two$lf", "one\0$lf") {
     my $to = 'standard' . ++$tries . '@raw.test';
-    my ($code, $said) = Petrel::command((join $lf, 'EHLO x', 'MAIL FROM:<a@sender.test>', "RCPT TO:<$to>", 'DATA', '') . "Subject: x$lf$lf${text}QUIT$lf",
+    my ($code, $said) = Petrel::command((join $lf, 'EHLO x', 'MAIL FROM:<a@sender.test>', "RCPT TO:<$to>", 'DATA', '') . "Subject: x$lf$lf$text.${lf}QUIT$lf",
         $Petrel::binary, '-c', $petrel->conf, 'sendmail', '-bs');
-    like $said, qr/^521/m, 'sendmail -bs: a bare CR or NUL is refused';
-    $copies{$to} = 0;
+    is scalar(() = $said =~ /queued as/g), 1, 'sendmail -bs: a bare CR or NUL is repaired';
+    ($copies{$to}, $sent{$to}) = (1, repaired("$crlf$text"));
 }
 
 # --- Input of the next hop

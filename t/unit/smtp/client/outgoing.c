@@ -65,6 +65,8 @@ test_forms(struct kit *k)
             "Received: x\r\nFrom: a@b\r\n\r\nBcc: body\r\n");
     becomes(k, "Received: x\r\n", "Subject: s\r\n\r\n",
             "Received: x\r\nFrom: ann@a.test\r\nSubject: s\r\n\r\n");
+    becomes(k, "Received: x\r\n", "Subject: alarm\r\ndisk is full\r\n",
+            "Received: x\r\nFrom: ann@a.test\r\nSubject: alarm\r\n\r\ndisk is full\r\n");
     becomes(k, "", "Subject: s\r\n", "From: ann@a.test\r\nSubject: s\r\n");
     becomes(
         k, "Received: x\r\nDate: y\r\n\r\n", "no header\r\nBcc: x\r\n",

@@ -89,6 +89,7 @@ test_needs(void)
         {"From: a@b.example\r\nX-Petrel-Tag: t\r\n\r\nx\r\n", HEADER_NEEDS_REMOVAL},
         {"Return-Path: <>\r\nTo: bob\r\n\r\nx\r\n", HEADER_NEEDS_ALL},
         {"no header at all\r\n", HEADER_NEEDS_FROM},
+        {"From: a@b.example\r\nno field\r\n", HEADER_NEEDS_REMOVAL},
         {"From: root\r\n", HEADER_NEEDS_DOMAIN},
         {"From: a@b.example\r\n\r\nTo: alice\r\nBcc: x\r\n", 0},
     };
