@@ -33,10 +33,22 @@ struct reader {
     size_t at;
     struct entry entry;
     bool in_group;
+    size_t begin; /* of the entry, with the white space before it */
     size_t broken;
+    void (*each_broken)(void *context, struct text entry); /* NULL: not wanted */
     void (*each)(void *context, const struct address_place *place);
     void *context;
 };
+
+/* The entry ends at r->at. */
+static void
+address_list_reject(struct reader *r)
+{
+    r->broken++;
+    if (r->each_broken != NULL)
+        r->each_broken(r->context,
+                       text_trim(text_of(r->in.at + r->begin, r->at - r->begin)));
+}
 
 /* Two adjacent words are allowed only as the display name before <...>. In the end the
  * mailbox is parsed by the rules of RCPT, or is a local part alone: nothing else is
@@ -57,7 +69,7 @@ finish_entry(struct reader *r)
     if (good)
         r->each(r->context, &place);
     else if (e->present)
-        r->broken++;
+        address_list_reject(r);
     *e = (struct entry){.gap = false};
 }
 
@@ -182,8 +194,9 @@ on_colon(struct reader *r)
     /* "a@b Cc: c@d" is not a group but a line with a lost line end. */
     bool address = memchr(e->mailbox, '@', e->length) != NULL && e->mailbox[0] != '"';
     if (e->broken || !e->present || r->in_group || address)
-        r->broken++;
+        address_list_reject(r);
     *e = (struct entry){.gap = false};
+    r->begin = r->at;
     r->in_group = true; /* the words before it are its name */
 }
 
@@ -193,7 +206,9 @@ on_separator(struct reader *r, char c)
 {
     if (c == ',' && r->entry.in_route)
         return;
+    r->at--; /* the entry ends before it */
     finish_entry(r);
+    r->begin = ++r->at;
     if (c == ';')
         r->in_group = false;
 }
@@ -229,36 +244,43 @@ take_special(struct reader *r, char c)
     }
 }
 
+static void
+address_list_run(struct reader *r)
+{
+    while (r->at < r->in.length) {
+        char c = r->in.at[r->at];
+        if (text_is_space(c)) {
+            r->entry.gap = true;
+            r->at++;
+        } else if (c == '(') {
+            address_list_skip_comment(r);
+        } else if (c == '"') {
+            take_enclosed(r, '"');
+        } else if (c == '[') {
+            take_enclosed(r, ']');
+        } else if (c != '\0' && strchr("<>:,;@.)]", c) != NULL) {
+            take_special(r, c);
+        } else {
+            address_list_take_word(r);
+        }
+    }
+    finish_entry(r);
+}
+
 size_t
 address_list_places(struct text value,
                     void (*each)(void *context, const struct address_place *place),
                     void *context)
 {
     struct reader r = {.in = value, .each = each, .context = context};
-    while (r.at < value.length) {
-        char c = value.at[r.at];
-        if (text_is_space(c)) {
-            r.entry.gap = true;
-            r.at++;
-        } else if (c == '(') {
-            address_list_skip_comment(&r);
-        } else if (c == '"') {
-            take_enclosed(&r, '"');
-        } else if (c == '[') {
-            take_enclosed(&r, ']');
-        } else if (c != '\0' && strchr("<>:,;@.)]", c) != NULL) {
-            take_special(&r, c);
-        } else {
-            address_list_take_word(&r);
-        }
-    }
-    finish_entry(&r);
+    address_list_run(&r);
     return r.broken;
 }
 
 /* For callers that want mailboxes alone. */
 struct plain {
     void (*each)(void *context, struct text mailbox);
+    void (*broken)(void *context, struct text entry);
     void *context;
 };
 
@@ -273,6 +295,26 @@ size_t
 address_list_read(struct text unfolded,
                   void (*each)(void *context, struct text mailbox), void *context)
 {
-    struct plain plain = {each, context};
+    struct plain plain = {each, NULL, context};
     return address_list_places(unfolded, give_mailbox, &plain);
+}
+
+static void
+give_broken(void *context, struct text entry)
+{
+    struct plain *plain = context;
+    plain->broken(plain->context, entry);
+}
+
+void
+address_list_read_all(struct text unfolded,
+                      void (*each)(void *context, struct text mailbox),
+                      void (*broken)(void *context, struct text entry), void *context)
+{
+    struct plain plain = {each, broken, context};
+    struct reader r = {.in = unfolded,
+                       .each = give_mailbox,
+                       .each_broken = give_broken,
+                       .context = &plain};
+    address_list_run(&r);
 }

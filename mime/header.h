@@ -91,6 +91,12 @@ size_t address_list_read(struct text unfolded,
                          void (*each)(void *context, struct text mailbox),
                          void *context);
 
+/* The same, and calls broken with the text of each malformed entry, trimmed. */
+void address_list_read_all(struct text unfolded,
+                           void (*each)(void *context, struct text mailbox),
+                           void (*broken)(void *context, struct text entry),
+                           void *context);
+
 /* The same for a value that may be folded, with the place of each addr-spec in it (RFC
  * 5322 §3.4.1), for code that replaces it: bytes [start, end), with its route, without
  * angle brackets and comments around it. */

@@ -125,11 +125,14 @@ take_flag(struct flags *f, int flag, const char *value)
     }
 }
 
-/* Reports a flag that getopt does not know, or that has no value. */
+/* Reports a flag that getopt does not know, or that has no value. To getopt "--word" is a
+ * cluster that begins with '-': its letters would be flags, and -f among them a sender. */
 static int
-odd_flag(int answer)
+odd_flag(int answer, const char *word)
 {
     char flag[3] = {'-', (char)optopt, '\0'};
+    if (optopt == '-')
+        return complaint_say("sendmail", EX_USAGE, "unknown argument", word);
     if (answer == ':')
         return complaint_say("sendmail", EX_USAGE, "this flag needs a value", flag);
     return complaint_say("sendmail", 0, "this flag is unknown and ignored", flag);
@@ -149,7 +152,8 @@ flags_parse(struct flags *f, int count, char **arguments)
     memcpy(all + 1, arguments, (size_t)count * sizeof(*all));
     optind = 0; /* from the start, also when main() was in the middle of a cluster */
     while (code == 0 && (flag = getopt(count + 1, all, flags)) != -1)
-        code = flag == '?' || flag == ':' ? odd_flag(flag) : take_flag(f, flag, optarg);
+        code = flag == '?' || flag == ':' ? odd_flag(flag, all[optind])
+                                          : take_flag(f, flag, optarg);
     f->recipients = arguments + optind - 1;
     f->recipient_count = count - (optind - 1);
     free(all);

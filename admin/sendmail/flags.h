@@ -19,8 +19,9 @@ struct flags {
 
 /* Reads the arguments, without the program's name; glued and separate values, clusters,
  * "--". Flags end at the first recipient. Flags of sendmail(1) that Petrel does not
- * need have no effect; an unknown flag is reported and ignored. The strings are
- * borrowed. Returns 0, or EX_USAGE when a line was written to standard error. */
+ * need have no effect; an unknown flag is reported and ignored, an unknown "--word" an
+ * error. The strings are borrowed. Returns 0, or EX_USAGE when a line was written to
+ * standard error. */
 int flags_parse(struct flags *f, int count, char **arguments);
 
 #endif

@@ -73,8 +73,40 @@ add_normal(struct recipients *r, struct text address)
     HASH_ADD_KEYPTR(hh, r->known, kept.at, kept.length, known);
 }
 
+/* The entry as text that no reader takes for an address. */
+static struct text
+recipients_inert(struct text entry, char inert[RECIPIENTS_ADDRESS_MAX])
+{
+    struct address parsed;
+    size_t length = 0;
+    for (size_t at = 0; at < entry.length && length < ADDRESS_MAX; at++) {
+        char c = entry.at[at];
+        inert[length++] = c == '\t' ? ' ' : c < ' ' || c > '~' ? '?' : c;
+    }
+    inert[length] = '\0';
+    if (address_parse(text_of(inert, length), &parsed))
+        inert[0] = '<';
+    return text_of(inert, length);
+}
+
 static void
-add_one(void *context, struct text mailbox)
+add_broken(void *context, struct text entry)
+{
+    struct recipients *r = context;
+    char inert[RECIPIENTS_ADDRESS_MAX];
+    struct text kept = recipients_inert(entry, inert);
+    unsigned before = recipients_count(r);
+    if (r->broken[0] == '\0')
+        snprintf(r->broken, sizeof(r->broken), "%s", inert);
+    if (!r->returns_broken)
+        recipients_fail(r, "not a mail address, or a broken list");
+    else if (kept.length > 0)
+        add_normal(r, kept);
+    r->broken_count += recipients_count(r) - before;
+}
+
+static void
+recipients_add_one(void *context, struct text mailbox)
 {
     struct recipients *r = context;
     struct buffer normal;
@@ -82,16 +114,51 @@ add_one(void *context, struct text mailbox)
     if (recipients_qualify(mailbox, r->hostname, &normal))
         add_normal(r, buffer_text(&normal));
     else
-        recipients_fail(r, "not a mail address");
+        add_broken(r, mailbox);
     buffer_free(&normal);
 }
 
 bool
 recipients_add(struct recipients *r, struct text list)
 {
-    if (address_list_read(list, add_one, r) > 0)
-        recipients_fail(r, "not a mail address, or a broken list");
+    address_list_read_all(list, recipients_add_one, add_broken, r);
     return r->error == NULL;
+}
+
+struct recipients_sender {
+    struct buffer kept;
+    unsigned count;
+};
+
+static void
+recipients_note_sender(void *context, struct text mailbox)
+{
+    struct recipients_sender *s = context;
+    s->count++;
+    buffer_clear(&s->kept);
+    (void)!buffer_add(&s->kept, mailbox);
+}
+
+bool
+recipients_qualify_sender(struct text written, const char *hostname, struct buffer *out)
+{
+    char plain[2 * RECIPIENTS_ADDRESS_MAX];
+    struct recipients_sender s = {.count = 0};
+    size_t length = 0;
+    if (recipients_qualify(written, hostname, out))
+        return true;
+    if (text_has_control(written) || written.length > sizeof(plain))
+        return false;
+    for (size_t at = 0; at < written.length; at++)
+        if (written.at[at] != '\\' || at + 1 == written.length ||
+            text_find(TEXT("<>"), written.at[at + 1]) == TEXT_NONE)
+            plain[length++] = written.at[at];
+    buffer_init(&s.kept, RECIPIENTS_ADDRESS_MAX);
+    bool good =
+        address_list_read(text_of(plain, length), recipients_note_sender, &s) == 0 &&
+        s.count == 1 && recipients_qualify(buffer_text(&s.kept), hostname, out);
+    buffer_free(&s.kept);
+    return good;
 }
 
 unsigned

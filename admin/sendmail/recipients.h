@@ -23,6 +23,12 @@ struct recipients {
     unsigned notify;               /* RFC 3461, of each */
     struct recipients_seen *known; /* recipients.c's; NULL at first */
     const char *error;             /* the first one; NULL */
+    /* An entry of a header that is no address is a recipient, too, as printable text
+     * that is no address. The daemon returns it to the sender with the others it cannot
+     * deliver. */
+    bool returns_broken;
+    unsigned broken_count;               /* such recipients */
+    char broken[RECIPIENTS_ADDRESS_MAX]; /* the first entry that is no address, or "" */
 };
 
 /* An address list (RFC 5322 §3.4): "a@b", "<a@b>", "Name <a@b>, c". False: error says
@@ -35,6 +41,11 @@ unsigned recipients_count(const struct recipients *r);
 struct envelope **recipients_envelope(struct recipients *r, unsigned index);
 /* Frees the envelopes, too, but for those that were taken and are NULL. */
 void recipients_free(struct recipients *r);
+
+/* The sender: the same, or one address with a name, also as PHP's mail() escapes it: "Joe
+ * \<a@b\>". */
+bool recipients_qualify_sender(struct text written, const char *hostname,
+                               struct buffer *out) __attribute__((warn_unused_result));
 
 /* One address: "<a@b>", "a@b", "a" (then a@hostname), in normal form. False: bad
  * syntax, or a control character anywhere. */

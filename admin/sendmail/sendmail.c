@@ -45,7 +45,7 @@ set_sender(struct envelope *e, const char *sender, const char *hostname)
     if (sender[0] == '\0' || strcmp(sender, "<>") == 0)
         return 0;
     buffer_init(&normal, RECIPIENTS_ADDRESS_MAX);
-    if (recipients_qualify(text_from(sender), hostname, &normal))
+    if (recipients_qualify_sender(text_from(sender), hostname, &normal))
         e->sender = envelope_text(e, buffer_text(&normal));
     else
         code = complaint_say("sendmail", EX_DATAERR, "the sender is not a mail address",
@@ -147,6 +147,10 @@ read_message(struct submission *s, const struct flags *f, const struct recipient
     int code = submission_finish(s, id, error, sizeof(error));
     if (code != 0)
         return complaint_say("sendmail", code, error, "");
+    if (to->broken_count > 0)
+        (void)complaint_say("sendmail", 0,
+                            "not a mail address, it is returned to the sender",
+                            to->broken);
     if (f->verbose && to->full_count > 0)
         printf("queued as %s and %u more\n", id, to->full_count);
     else if (f->verbose)

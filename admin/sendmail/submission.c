@@ -16,7 +16,9 @@
 
 enum { PREFIX_MAX = 8192, PIECE = 16 * 1024 };
 
-#define MBOX_LINE TEXT("From ")
+/* A line of a mailbox file, as it is and as it was quoted in one. */
+#define MBOX_LINE   TEXT("From ")
+#define MBOX_QUOTED TEXT(">From ")
 
 enum part {
     PART_START, /* until it is clear that there is no mbox line */
@@ -121,6 +123,7 @@ take_recipients(struct submission *s, const struct header_field *f)
     buffer_init(&unfolded, SUBMISSION_LIST_MAX);
     bool whole = header_unfold(f->value, &unfolded);
     assert(whole); /* it is part of a header within the limit */
+    s->recipients->returns_broken = true;
     if (!recipients_add(s->recipients, buffer_text(&unfolded))) {
         snprintf(what, sizeof(what), "%.*s: %s", TEXT_ARGS(f->name),
                  s->recipients->error);
@@ -203,9 +206,9 @@ has_line_end(struct text t)
 static void
 begin_header(struct submission *s)
 {
-    char start[4 * 5];
+    char start[4 * 6];
     struct text whole = buffer_text(&s->header);
-    if (text_starts(whole, MBOX_LINE)) {
+    if (text_starts(whole, MBOX_LINE) || text_starts(whole, MBOX_QUOTED)) {
         s->part = has_line_end(whole) ? PART_HEADER : PART_MBOX;
         buffer_clear(&s->header);
         return;
@@ -243,10 +246,10 @@ put_body(struct submission *s, struct text bytes)
 static void
 put_start(struct submission *s, struct text bytes)
 {
-    struct text front = text_before(bytes, MBOX_LINE.length);
+    struct text front = text_before(bytes, MBOX_QUOTED.length);
     if (!buffer_add(&s->header, front))
         assert(false && "the start is short");
-    if (s->header.length >= MBOX_LINE.length || has_line_end(front))
+    if (s->header.length >= MBOX_QUOTED.length || has_line_end(front))
         begin_header(s);
     bytes = text_after(bytes, front.length);
     if (bytes.length > 0 && s->part == PART_HEADER)
@@ -369,6 +372,22 @@ submission_commit(struct submission *s)
     assert(s->stored == s->draft_count || s->code != 0);
 }
 
+/* True: all recipients are entries that are no addresses. */
+static bool
+submission_has_none(const struct submission *s)
+{
+    return recipients_count(s->recipients) == s->recipients->broken_count;
+}
+
+static void
+submission_fail_at(struct submission *s, const char *entry)
+{
+    char what[RECIPIENTS_ADDRESS_MAX + 64];
+    snprintf(what, sizeof(what), "not a mail address, and there is no other: %s",
+             entry);
+    submission_fail(s, EX_DATAERR, what);
+}
+
 int
 submission_finish(struct submission *s, char id[ID_LENGTH + 1], char *error,
                   size_t error_size)
@@ -379,6 +398,8 @@ submission_finish(struct submission *s, char id[ID_LENGTH + 1], char *error,
     if (s->code == 0 && s->part != PART_BODY)
         header_complete(s);
     submission_flush(s);
+    if (s->code == 0 && recipients_count(s->recipients) > 0 && submission_has_none(s))
+        submission_fail_at(s, s->recipients->broken);
     if (s->code == 0 && recipients_count(s->recipients) == 0)
         submission_fail(s, EX_USAGE,
                         "no recipients: name them, or use -t with To, Cc or Bcc");

@@ -202,6 +202,12 @@ test_odd(void)
     ok(f.ignore_dots && f.from_header && f.recipient_count == 1);
     is_number(parse(&f, "-\x1b who"), 0, "an escape");
     is_string(said, "sendmail: this flag is unknown and ignored: -\\x1b\n", "is tamed");
+    is_number(parse(&f, "--read-envelope-from -t"), EX_USAGE, "a word of others");
+    is_string(said, "sendmail: unknown argument: --read-envelope-from\n", "is whole");
+    ok_named(f.sender == NULL, "and names no sender");
+    is_number(parse(&f, "-i --help"), EX_USAGE, "behind a flag, too");
+    is_string(said, "sendmail: unknown argument: --help\n", "is whole");
+    is_number(parse(&f, "-f --x who"), 0, "but not as a value");
     is_number(parse(&f, "-i -f"), EX_USAGE, "a value is missing");
     is_string(said, "sendmail: this flag needs a value: -f\n", "and told");
     is_number(parse(&f, "-if"), EX_USAGE, "in a cluster");

@@ -45,6 +45,33 @@ test_qualify(void)
     buffer_free(&out);
 }
 
+static void
+sender_is(const char *written, const char *want)
+{
+    struct buffer out;
+    buffer_init(&out, RECIPIENTS_ADDRESS_MAX);
+    bool good = recipients_qualify_sender(text_from(written), "h.test", &out);
+    is_text(good ? buffer_text(&out) : TEXT("(refused)"), text_from(want), written);
+    buffer_free(&out);
+}
+
+static void
+test_sender(void)
+{
+    sender_is("ann", "ann@h.test");
+    sender_is("<a@b.test>", "a@b.test");
+    sender_is("Joe <joe@client.test>", "joe@client.test");
+    sender_is("Web \\<web@client.test\\>", "web@client.test"); /* PHP's mail() */
+    sender_is("\"Doe, Joe\" <joe@client.test>", "joe@client.test");
+    sender_is("joe@client.test (Joe)", "joe@client.test");
+    sender_is("Joe <joe>", "joe@h.test");
+    sender_is("a@b, c@d", "(refused)");
+    sender_is("Doe, Joe <joe@client.test>", "(refused)");
+    sender_is("Joe", "Joe@h.test");
+    sender_is("Joe Doe", "(refused)");
+    sender_is("Joe <a@b>\nBcc: x", "(refused)");
+}
+
 static struct recipients
 begin(void)
 {
@@ -153,6 +180,7 @@ int
 main(void)
 {
     test_qualify();
+    test_sender();
     test_lists();
     test_once();
     test_many();

@@ -194,6 +194,9 @@ test_mbox(void)
                "an mbox line goes");
     content_is(&w, TEXT("From \nA: b\n\nc\n"), "A: b\r\n\r\nc\r\n", "a bare one too");
     content_is(&w, TEXT("From x"), "\r\n", "alone");
+    content_is(&w, TEXT(">From root Mon\nA: b\n\nc\n"), "A: b\r\n\r\nc\r\n", "quoted");
+    content_is(&w, TEXT(">From \nA: b\n\nc\n"), "A: b\r\n\r\nc\r\n", "a bare quoted one");
+    content_is(&w, TEXT(">Form x\nA: b\n"), "\r\n>Form x\r\nA: b\r\n", "another word");
     content_is(&w, TEXT("From: x\n\nc\n"), "From: x\r\n\r\nc\r\n", "a field stays");
     content_is(&w, TEXT("From\n"), "\r\nFrom\r\n", "a word stays");
     content_is(&w, TEXT("A: b\nFrom x\n"), "A: b\r\n\r\nFrom x\r\n",
@@ -286,14 +289,16 @@ test_recipients(void)
                    "bob@b.test c@d.test e@f.test g@h.test");
     recipients_are(&w, "To: undisclosed-recipients:;\n\n", "bob@b.test");
     recipients_are(&w, "To:\nCc: \n\n", "bob@b.test");
-    recipients_are(&w, "To: a@b.test, x y z\n\n",
-                   "To: not a mail address, or a broken list");
+    recipients_are(&w, "To: a@b.test, x y z, g\xfc@b@c, x y z\nCc: \"q <r@s.test>\n\n",
+                   "bob@b.test a@b.test x y z g?@b@c \"q <r@s.test>");
     recipients_are(&w, "Subject: x\rCc: c@d.test\n\n", "bob@b.test");
     recipients_are(&w, "no header\nTo: a@b.test\n", "bob@b.test");
     w.to = "";
     recipients_are(&w, "Subject: x\n\n",
                    "no recipients: name them, or use -t with To, Cc or Bcc");
     recipients_are(&w, "Bcc: a@b.test\n\n", "a@b.test");
+    recipients_are(&w, "To: x y z, x y z\n\n",
+                   "not a mail address, and there is no other: x y z");
     recipients_are(&w, "To: a@b.test, c@d.test\nCc: a@b.test\n\n", "a@b.test c@d.test");
     struct result r = submit(&w, TEXT("To: a@b.test\n\n"));
     is_number(r.envelope->recipients[0].notify, 4, "with what was asked");
