@@ -14,8 +14,9 @@
 #include <utlist.h>
 
 enum {
-    COST_UNIT = 1024,    /* of a small transaction */
-    IDLE_MAX = 1000,     /* flows of a queue without mail whose turn has not passed */
+    COST_UNIT = 1024, /* of a small transaction */
+    IDLE_MAX = 1000,  /* flows of a queue without mail whose turn has not passed */
+    RUN_NEW_MAX = 7,  /* transactions of new mail in a row while deferred mail waits */
     RUN_OLD_EARLY = 1000 /* run_old from which deferred mail may be early */
 };
 
@@ -192,10 +193,9 @@ flow_queue_may_be_early(const struct flow_queue *q)
 static struct flow *
 flow_first(const struct flow_queue *q)
 {
-    const struct flow_turns *turns = &q->turns[q->next];
-    if (turns->entries == 0)
-        turns = &q->turns[!q->next];
-    struct heap_node *first = heap_first(&turns->flows);
+    bool is_new = q->turns[FLOW_OLD].entries == 0 ||
+                  (q->turns[FLOW_NEW].entries > 0 && q->run_new < RUN_NEW_MAX);
+    struct heap_node *first = heap_first(&q->turns[is_new ? FLOW_NEW : FLOW_OLD].flows);
     return first ? memory_container(first, struct flow, node) : NULL;
 }
 
@@ -248,6 +248,16 @@ flow_leave(struct flows *flows, struct flow_turns *turns, struct flow *f)
     }
 }
 
+static void
+flow_count_run(struct flow_queue *q, enum flow_age age)
+{
+    unsigned *run = age == FLOW_NEW ? &q->run_new : &q->run_old,
+             *other = age == FLOW_NEW ? &q->run_old : &q->run_new;
+    *other = 0;
+    if (*run < RUN_OLD_EARLY)
+        ++*run;
+}
+
 struct entry *
 flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
                const struct transport_params *t, uint32_t job_s, unsigned *first,
@@ -274,11 +284,7 @@ flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
         jobs_grow(&e->job);
     q->works -= more ? 0 : 1;
     q->recipients -= *count;
-    q->next = flow_age(e->message) == FLOW_NEW ? FLOW_OLD : FLOW_NEW;
-    if (q->next == FLOW_OLD)
-        q->run_old = 0;
-    else if (q->run_old < RUN_OLD_EARLY)
-        q->run_old++;
+    flow_count_run(q, flow_age(e->message));
     turns->virtual_time = f->virtual_time;
     if (e->given == e->count) {
         DL_DELETE(f->waiting, e);

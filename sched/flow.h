@@ -9,9 +9,10 @@
  * mail waiting at the site, or that had mail and was served beyond the present virtual
  * time: it is not new when it returns.
  *
- * New mail and mail that was deferred before have turns of their own and are served
- * alternately while both wait. Otherwise a flushed deferred queue would delay all new
- * mail until the flush is over. */
+ * New mail and mail that was deferred before have turns of their own. New mail goes
+ * first, and deferred mail gets what it leaves, at least one transaction in eight while
+ * both wait. Otherwise a flushed deferred queue would delay all new mail until the flush
+ * is over, or new mail that comes faster than the site takes it would starve the other. */
 #ifndef SCHED_FLOW_H
 #define SCHED_FLOW_H
 
@@ -67,10 +68,10 @@ struct flow_turns {
 
 struct flow_queue {
     struct flow_turns turns[FLOW_AGES];
-    enum flow_age next; /* served next if both have mail */
-    unsigned run_old;   /* transactions of deferred mail since the last of new mail */
-    size_t works;       /* transactions that the waiting entries make */
-    size_t recipients;  /* waiting */
+    unsigned run_new;  /* transactions of new mail since the last of deferred mail */
+    unsigned run_old;  /* and the other way round */
+    size_t works;      /* transactions that the waiting entries make */
+    size_t recipients; /* waiting */
 };
 
 enum flow_age flow_age(const struct sched_message *m);

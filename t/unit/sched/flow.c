@@ -228,9 +228,12 @@ static void
 test_classes(void)
 {
     start();
-    append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_URGENT}, 500);
-    append_many((struct client_transaction){.sender = 2, .class = SCHED_CLASS_NORMAL}, 500);
-    append_many((struct client_transaction){.sender = 3, .class = SCHED_CLASS_BULK}, 500);
+    append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_URGENT},
+                500);
+    append_many((struct client_transaction){.sender = 2, .class = SCHED_CLASS_NORMAL},
+                500);
+    append_many((struct client_transaction){.sender = 3, .class = SCHED_CLASS_BULK},
+                500);
     const char *text = served(210);
     is_number(count_of(text, 'A'), 160, "urgent: 16 shares");
     is_number(count_of(text, 'B'), 40, "normal: 4");
@@ -239,8 +242,10 @@ test_classes(void)
     ok_named(count_of(text, 'C') == 1 && count_of(text, 'B') == 4, "evenly");
     finish();
     start();
-    append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_BULK}, 100);
-    append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_NORMAL}, 100);
+    append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_BULK},
+                100);
+    append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_NORMAL},
+                100);
     unsigned bulk = 0;
     for (int i = 0; i < 50; i++)
         bulk += post.letters[serve()]->class == SCHED_CLASS_BULK;
@@ -280,9 +285,11 @@ test_newcomer(void)
              "all in turn");
     finish();
     start();
-    append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_BULK}, 100);
+    append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_BULK},
+                100);
     served(50);
-    append_many((struct client_transaction){.sender = 2, .class = SCHED_CLASS_URGENT}, 40);
+    append_many((struct client_transaction){.sender = 2, .class = SCHED_CLASS_URGENT},
+                40);
     const char *rest = served(36);
     ok_named(count_of(rest, 'A') == 2 && strncmp(rest, "BBBBBBBBBBBBBBBB", 16) == 0,
              "after it a class has its shares, the urgent first");
@@ -576,25 +583,29 @@ test_sender(void)
              "whatever stands in the domain: no trap");
 }
 
-/* New mail and mail that was deferred before take turns, each in its own order. */
+/* New mail goes first; mail that was deferred before has an eighth, in its own order. */
 static void
 test_ages(void)
 {
     start();
     for (unsigned i = 0; i < 6; i++)
         append((struct client_transaction){.sender = 1, .attempts = 1 + i});
-    for (unsigned i = 0; i < 3; i++)
-        append((struct client_transaction){.sender = 2});
+    append_many((struct client_transaction){.sender = 2}, 15);
     append((struct client_transaction){.sender = 3, .attempts = 1});
-    is_string(served(4), "BABC", "turn by turn, and senders within each");
-    ok(flow_queue_has_sender(&post.flows, &post.q, post.letters[8]));
-    is_string(served(2), "BA", "of a sender in order");
-    ok_named(!flow_queue_has_sender(&post.flows, &post.q, post.letters[8]),
+    is_string(served(16), "BBBBBBBABBBBBBBC", "one in eight, and senders within each");
+    ok(flow_queue_has_sender(&post.flows, &post.q, post.letters[20]));
+    is_string(served(1), "B", "of a sender in order");
+    ok_named(!flow_queue_has_sender(&post.flows, &post.q, post.letters[20]),
              "no new mail of that sender is left");
     ok(flow_queue_has_sender(&post.flows, &post.q, post.letters[0]));
-    is_string(served(2), "AA", "with one age alone it has every turn");
+    is_string(served(3), "AAA", "with one age alone it has every turn");
     append((struct client_transaction){.sender = 4});
-    is_string(served(2), "DA", "new mail waits for one turn at most");
+    is_string(served(3), "DAA", "new mail waits for no turn of a flush");
+    append_many((struct client_transaction){.sender = 5}, 20);
+    served(16);
+    append((struct client_transaction){.sender = 1, .attempts = 1});
+    is_string(served(2), "AE",
+              "new mail alone lets old mail wait for one turn at most");
     finish();
 }
 
