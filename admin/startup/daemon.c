@@ -275,6 +275,7 @@ daemon_open(struct daemon *d, char *error)
     d->log = log_wiring_open(d->loop, o);
     notify_open(&d->notify, d->loop, d->log);
     d->events = event_hub_new(d->log);
+    event_hub_count_waiting(d->events, d->loop);
     d->certificates = (struct certificate_keeper){.loop = d->loop,
                                                   .log = d->log,
                                                   .events = d->events,

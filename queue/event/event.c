@@ -78,8 +78,16 @@ event_hub_new(struct log *log)
 }
 
 void
+event_hub_count_waiting(struct event_hub *hub, struct loop *loop)
+{
+    event_log_waiting_start(&hub->log.waiting, loop, hub->log.log);
+}
+
+void
 event_hub_free(struct event_hub **hub)
 {
+    if (*hub != NULL)
+        event_log_waiting_stop(&(*hub)->log.waiting);
     free(*hub);
     *hub = NULL;
 }

@@ -15,6 +15,7 @@
 #include "base/text.h"
 
 struct log;
+struct loop;
 struct event_log;
 
 enum event_kind {
@@ -125,6 +126,7 @@ struct event {
     uint32_t recipients, attempt, injector;
     unsigned delivery; /* its number, from 1 on; 0: ATTEMPTED was not reported */
     bool is_local;     /* the delivery, not SMTP's */
+    bool is_again;     /* DEFERRED: so was the message, in an attempt before */
     bool is_quiet;     /* beyond the log's share of such lines: only for counters */
     const struct event_verb *verbs;
     const struct event_field *fields;
@@ -143,6 +145,9 @@ typedef void event_reader(void *context, const struct event *event);
 /* The log is the first reader (event_log.h), and borrowed; NULL: it is none. */
 struct event_hub *event_hub_new(struct log *log);
 void event_hub_free(struct event_hub **hub);
+/* From now on the log counts deferrals of waiting mail where they are many
+ * (event_log_waiting.h). Free the hub before the loop. */
+void event_hub_count_waiting(struct event_hub *hub, struct loop *loop);
 /* For sentences that are no events. NULL without a hub or log. */
 struct log *event_hub_log(const struct event_hub *hub);
 /* The reader of the log, for event_log_history(). NULL without a hub. */

@@ -493,7 +493,8 @@ event_log(struct event_log *l, const struct event *event)
     enum log_style style = log_style(l->log);
     event_log_count(l, event);
     l->line.event = NULL;
-    if (event->is_quiet && event->kind != EVENT_DISCONNECTED)
+    if ((event->is_quiet && event->kind != EVENT_DISCONNECTED) ||
+        event_log_waiting_counts(&l->waiting, event))
         return;
     if (style == LOG_STYLE_QMAIL && event_log_qmail(l, event))
         return;

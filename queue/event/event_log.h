@@ -13,6 +13,7 @@
 
 #include "base/log/log.h"
 #include "queue/event/event.h"
+#include "queue/event/event_log_waiting.h"
 
 /* qmail numbers messages by their inode. Here the number is the hash of the id, the same
  * after a restart, and the id itself follows: "id NAME". */
@@ -34,6 +35,7 @@ struct event_log {
     struct log *log;
     bool is_history;
     struct event_log_qmail qmail;
+    struct event_log_waiting waiting;
     struct event_log_line line; /* the last one */
 };
 

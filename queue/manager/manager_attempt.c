@@ -263,6 +263,7 @@ tell_verdict(struct active *a, unsigned index, const struct outcome *outcome,
         .attempt = e->delivery.attempts,
         .delivery = a->deliveries ? a->deliveries[index] : 0,
         .is_local = manager_attempt_channel_of(a->kinds[index]) == CHANNEL_LOCAL,
+        .is_again = a->is_again,
         .outcome = outcome};
     verdict_delays(a, timing, &event);
     if (timing != NULL) {

@@ -403,6 +403,8 @@ begin_attempt(struct active *a, const struct outcome *never)
     const struct envelope *e = a->envelope;
     a->loaded_ms = loop_now_ms(m->loop);
     a->late = a->has_held = false;
+    a->is_again =
+        e->delivery.attempts > 0 || deferral_reasons_find(m->reasons, a->id)[0] != '\0';
     a->awaits_until_ms = INT64_MAX;
     free(a->kinds);
     free(a->redirected);

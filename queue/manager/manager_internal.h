@@ -51,6 +51,7 @@ struct active {
      * fragments. INT64_MAX: none waits. */
     int64_t awaits_until_ms;
     bool *redirected; /* per recipient: redirected to a peer; NULL: none is */
+    bool is_again;    /* an attempt before has deferred it */
     bool late;        /* warn the sender of deferrals in this attempt */
     int64_t warned_s; /* delivery.warned_s with the notification being committed */
     bool has_held;    /* a route holds some of its recipients, which stay open */

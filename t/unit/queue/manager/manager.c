@@ -89,13 +89,35 @@ test_deferral(void)
     manager_world_end(&w);
 }
 
+static void
+count_deferrals(void *context, const struct event *event)
+{
+    unsigned *counts = context;
+    counts[event->is_again]++;
+}
+
+/* The log gives only the first deferral of a message its line in any case. */
+static void
+test_deferred_again(void)
+{
+    struct world w;
+    unsigned counts[2] = {0};
+    manager_world_begin(&w, "* smtp://sink.test");
+    event_read(w.events, EVENT_BIT(EVENT_DEFERRED), count_deferrals, counts);
+    world_deliver(&w, "ann@a.test", "later@b.test later@b.test");
+    ok_named(counts[0] == 2 && counts[1] == 0, "the first deferral of each recipient");
+    sim_loop_advance(w.loop, 400 * 1000);
+    ok_named(counts[0] == 2 && counts[1] == 2, "the second");
+    manager_world_end(&w);
+}
+
 /* One next hop with options of two routes, within a message: the last one counts. */
 static void
 test_options_of_two_routes(void)
 {
     struct world w;
     manager_world_begin(&w, "one.test smtp://sink.test?recipients=1, two.test "
-                    "smtp://sink.test?recipients=2, * smtp://sink.test");
+                            "smtp://sink.test?recipients=2, * smtp://sink.test");
     world_deliver(&w, "ann@a.test", "good@b.test later@one.test good@two.test");
     world_saw(&w,
               "ann@a.test>good@b.test ann@a.test>later@one.test "
@@ -162,7 +184,7 @@ test_immediate(void)
 {
     struct world w;
     manager_world_begin(&w, "drop.test discard\nno.test error:5.7.13 not, today\n"
-                    "* smtp://sink.test");
+                            "* smtp://sink.test");
     w.routes_text.local = TEXT("");
     world_deliver(&w, "ann@a.test", "x@drop.test");
     world_saw(&w, "", "no session for that");
@@ -563,8 +585,8 @@ static void
 test_share(void)
 {
     struct world w;
-    manager_world_begin(&w,
-                "gone.test discard\nno.test error:5.1.1 nobody\n* smtp://sink.test");
+    manager_world_begin(
+        &w, "gone.test discard\nno.test error:5.1.1 nobody\n* smtp://sink.test");
     w.settings.sched.active_limit = 8;
     w.settings.sched.site_share = 25;
     world_restart(&w);
@@ -766,6 +788,7 @@ main(void)
     test_bounce();
     test_double_bounce();
     test_deferral();
+    test_deferred_again();
     test_options_of_two_routes();
     test_restart();
     test_expiry();
