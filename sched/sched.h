@@ -205,6 +205,10 @@ struct session_limits {
 };
 void sched_session_limit(struct sched_session *session,
                          const struct session_limits *limits);
+/* Its host took that number of recipients in a transaction, and said that the others were
+ * too many: the site gets no more in one for an hour. */
+void sched_session_takes(struct sched *s, int64_t now_ms, struct sched_session *session,
+                         unsigned recipients);
 
 /* It has carried as many messages as the transport or the host allows, or its place is
  * needed for other mail, which may come in any turn of an idle one: sched_take will

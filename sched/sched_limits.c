@@ -21,6 +21,7 @@ site_begin_anew(struct sched *s, struct site *site)
     site->latency = (struct latency){0};
     site->slow = 0;
     site->slow_since_ms = 0;
+    site->recipients = 0;
     site->open_after_ms = 0;
     if (!site->dead && !site->window.probing)
         window_init(&site->window, site_transport(site));

@@ -187,6 +187,9 @@ sched_session_begin(struct sites *set, struct sched_session *session, int64_t no
     assert(most > 0); /* else sched_has_work() was false */
     if (session->limits.recipients > 0 && session->limits.recipients < most)
         most = session->limits.recipients;
+    if (site->recipients > 0 && now_ms < site->recipients_until_ms &&
+        site->recipients < most)
+        most = site->recipients;
     struct lane *lane = sched_session_lane(session);
     session->plain_turn = lane->demand != 0;
     struct entry *e = lane_cut(&set->flows, lane, most, t, sites_job_s(set, now_ms),

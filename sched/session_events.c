@@ -12,10 +12,11 @@
 #include <utlist.h>
 
 enum {
-    TURN_WORKS = 20,      /* works of a session while others wait for one */
-    TURN_MS = 10000,      /* or this time, while another demand waits for one */
-    LANES_TRIED = 8,      /* of those that lack sessions */
-    TRANSPORTS_TRIED = 32 /* of those that want a session */
+    TURN_WORKS = 20,              /* works of a session while others wait for one */
+    RECIPIENTS_LAST_MS = 3600000, /* a limit of recipients is remembered */
+    TURN_MS = 10000,              /* or this time, while another demand waits for one */
+    LANES_TRIED = 8,              /* of those that lack sessions */
+    TRANSPORTS_TRIED = 32         /* of those that want a session */
 };
 
 /* One of its sessions has begun or ended a delivery. With a transport rate delay that
@@ -392,6 +393,20 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
     if (to != from)
         site_update(sites, to, s->now_ms);
     return has_space && !is_suspended;
+}
+
+/* The limit ends by itself: to find that it still holds costs one transaction, whose other
+ * recipients follow in the next one. */
+void
+sched_session_takes(struct sched *s, int64_t now_ms, struct sched_session *session,
+                    unsigned recipients)
+{
+    sched_tick(s, now_ms);
+    struct site *site = session->site;
+    if (!site_is_adaptive(site) || recipients == 0)
+        return;
+    site->recipients = recipients;
+    site->recipients_until_ms = s->now_ms + RECIPIENTS_LAST_MS;
 }
 
 void

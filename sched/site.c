@@ -759,6 +759,7 @@ site_shift(void *context, struct site *site)
     site->open_after_ms += delta;
     site->crowded_since_ms += delta;
     site->slow_since_ms += site->slow_since_ms ? delta : 0;
+    site->recipients_until_ms += delta;
     lanes_shift(&site->lanes, delta);
     ceiling_shift(&site->ceiling, delta);
     bucket_shift(&site->bucket, delta);

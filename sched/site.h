@@ -73,6 +73,10 @@ struct site {
     unsigned failures;     /* sessions that never greeted since the last that did */
     unsigned slow;         /* slow transactions in this cohort */
     int64_t slow_since_ms; /* 0: it is not */
+    unsigned
+        recipients; /* that its host takes in a transaction, until then; 0: no limit
+                            * is known */
+    int64_t recipients_until_ms;
     struct site *stalled_prev, *stalled_next;
     bool is_stalled;                  /* mail waits, and idle sessions could carry it */
     bool dead, is_ready, has_greeted; /* has_greeted: since its last death */

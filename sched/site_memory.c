@@ -115,6 +115,8 @@ site_inherit(struct site *site, const struct site *old)
     site->learnt = old->learnt;
     site->bucket = old->bucket;
     site->pause_until_ms = old->pause_until_ms;
+    site->recipients = old->recipients;
+    site->recipients_until_ms = old->recipients_until_ms;
     log_in_alone(site);
 }
 

@@ -693,6 +693,13 @@ manager_session_limit(struct sched_session *session,
     sched_session_limit(session, limits);
 }
 
+void
+manager_session_takes(struct manager *m, struct sched_session *session,
+                      unsigned recipients)
+{
+    sched_session_takes(m->sched, loop_now_ms(m->loop), session, recipients);
+}
+
 bool
 manager_session_found(struct manager *m, struct sched_session *session, struct text key)
 {

@@ -143,10 +143,12 @@ void manager_settled(struct manager *manager, const struct delivery_request *req
                      const struct timing *timing);
 /* The next functions are a fence: they only add the present time to the calls of
  * sched.h with the same names, so that no channel holds a struct sched. See
- * sched_session_limit(), sched_session_found(), sched_session_demand(),
+ * sched_session_limit(), sched_session_takes(), sched_session_found(), sched_session_demand(),
  * sched_session_is_spent(), sched_ask_again(). */
 void manager_session_limit(struct sched_session *session,
                            const struct session_limits *limits);
+void manager_session_takes(struct manager *manager, struct sched_session *session,
+                           unsigned recipients);
 bool manager_session_found(struct manager *manager, struct sched_session *session,
                            struct text key) __attribute__((warn_unused_result));
 void manager_session_demand(struct manager *manager, struct sched_session *session,

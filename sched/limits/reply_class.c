@@ -236,6 +236,25 @@ reply_class_asked_ms(const struct outcome *o)
     return 0;
 }
 
+/* After RCPT, once others of the transaction were accepted. A bare 452 can mean a full
+ * disk, too; then the next transaction has no recipient, and the refusal counts. */
+bool
+reply_class_is_of_recipients(const struct outcome *o)
+{
+    struct outcome_sentence said;
+    struct reply_words words;
+    if (o->code / 100 != 4 && o->code / 100 != 5)
+        return false;
+    if (o->code != 421 && strcmp(o->enhanced + 1, ".5.3") == 0)
+        return true;
+    if ((o->code != 452 && o->code != 552) || strcmp(o->enhanced + 1, ".0.0") != 0)
+        return false;
+    (void)outcome_reply_read(o, &said);
+    reply_words_make(&words, said.reply);
+    return reply_words_have(&words, " recipients", NULL) ||
+           reply_class_classify(o) == REPLY_CLASS_PLAIN;
+}
+
 static int64_t
 reply_class_clip(int64_t value, int64_t low, int64_t high)
 {

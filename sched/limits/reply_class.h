@@ -47,6 +47,10 @@ int64_t reply_class_delay_ms(enum reply_class_class class,
 /* The first time that the reply gives after "in", "after" and the like. 0: none. */
 int64_t reply_class_asked_ms(const struct outcome *outcome);
 
+/* Whether a refusal of RCPT means that the transaction has too many recipients: x.5.3, or
+ * a 452 or 552 without an enhanced code that has no other reason. */
+bool reply_class_is_of_recipients(const struct outcome *outcome);
+
 /* Whether a host has rejected our user or password (4.7.8, RFC 4954 §6). That says
  * nothing about the mail, and a quick retry may lock us out. */
 bool reply_class_refuses_us(const struct outcome *outcome);

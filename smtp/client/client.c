@@ -31,9 +31,31 @@ client_settle(struct client_transaction *l, size_t which, struct client_event *e
     assert(l->states[which] != RECIPIENT_SETTLED);
     l->states[which] = RECIPIENT_SETTLED;
     l->mail_heard = true; /* a message with a verdict uses no other connection */
-    *event = (struct client_event){
-        .kind = CLIENT_VERDICT, .which = which, .outcome = &l->spread_outcome};
+    bool is_later = l->spread == SPREAD_LATER;
+    *event = (struct client_event){.kind = is_later ? CLIENT_LATER : CLIENT_VERDICT,
+                                   .which = which,
+                                   .outcome = is_later ? &l->later_outcome
+                                                       : &l->spread_outcome};
     return true;
+}
+
+static bool
+spreads_to(enum spread to, enum recipient_state state)
+{
+    switch (to) {
+    case SPREAD_NONE:
+    case SPREAD_ONE:
+        return false;
+    case SPREAD_UNFIT:
+        return state == RECIPIENT_UNFIT;
+    case SPREAD_ACCEPTED:
+        return state == RECIPIENT_ACCEPTED;
+    case SPREAD_LATER:
+        return state == RECIPIENT_LATER;
+    case SPREAD_ALL:
+        return state != RECIPIENT_SETTLED;
+    }
+    abort(); /* not a spread */
 }
 
 /* One reply may settle many recipients, and each call returns one event: spread_at is
@@ -42,19 +64,19 @@ static bool
 next_verdict(struct client *c, struct client_event *event)
 {
     struct client_transaction *l = client_front(c);
-    enum spread to = l->spread;
-    if (to == SPREAD_ONE) {
+    if (l->spread == SPREAD_ONE) {
         l->spread = SPREAD_NONE;
         return client_settle(l, l->spread_at, event);
     }
-    for (; to != SPREAD_NONE && l->spread_at < l->mail.count; l->spread_at++) {
-        unsigned char state = l->states[l->spread_at];
-        if (state != RECIPIENT_SETTLED &&
-            (to == SPREAD_ALL || state == RECIPIENT_UNFIT))
+    for (; l->spread != SPREAD_NONE && l->spread_at < l->mail.count; l->spread_at++)
+        if (spreads_to(l->spread, l->states[l->spread_at]))
             return client_settle(l, l->spread_at, event);
-    }
     l->spread = SPREAD_NONE;
-    return false;
+    if (!l->active || !l->ended || l->later == 0)
+        return false;
+    l->later = 0;
+    client_hand_out(l, c->over ? SPREAD_ALL : SPREAD_LATER, 0, c->end_outcome);
+    return next_verdict(c, event);
 }
 
 static struct client_transaction *
@@ -365,12 +387,13 @@ check_recipients(const struct client *c, struct client_transaction *l)
                                         "the recipient's address cannot be sent"));
 }
 
-/* Whether a message may follow the front: only the reply to its dot is missing. */
+/* Whether a message may follow the front: only the reply to its dot is missing, and no
+ * recipient of it is to follow first. */
 static bool
 is_early(const struct client *c)
 {
     const struct client_transaction *l = &c->slots[c->front];
-    return l->active && !l->ended && !c->slots[!c->front].active &&
+    return l->active && !l->ended && l->later == 0 && !c->slots[!c->front].active &&
            c->extensions & EXTENSION_PIPELINING && c->in_flight > 0 &&
            c->waiting[c->first].step == STEP_END;
 }
@@ -404,7 +427,7 @@ client_send(struct client *c, const struct client_mail *mail)
     }
     l->active = true;
     l->mail_heard = l->ended = l->unheard = l->sending = false;
-    l->accepted = 0;
+    l->accepted = l->later = 0;
     c->transactions++;
     check_recipients(c, l);
     const char *enhanced, *why = client_choose_form(c, l, &enhanced);

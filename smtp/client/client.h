@@ -77,11 +77,14 @@ enum client_event_kind {
     CLIENT_PREPARE, /* find out whether client_way() can convert the content, if
                        client_converts(), and sign it; then call client_prepared() */
     CLIENT_VERDICT, /* outcome for recipient which */
+    CLIENT_LATER, /* the host takes no more recipients in one transaction, and has taken
+                       the message for others: recipient which has no verdict, and goes in
+                       another one (RFC 5321 §4.5.3.1.10). outcome: the refusal */
     CLIENT_CONTENT, /* call client_content() until all is sent, then
                        client_content_end() */
     CLIENT_EARLY,   /* the dot is written, its reply has not come: client_send() may be
                      called once before CLIENT_DONE (client_has_space) */
-    CLIENT_DONE, /* every recipient has its verdict: client_send() may be called. If it
+    CLIENT_DONE, /* every recipient has its verdict, or was LATER: client_send() may be called. If it
                      was called after CLIENT_EARLY, the events are now those of that
                      mail */
     CLIENT_PROBED, /* of client_probe(): the outcome of MAIL; which is 1: of RCPT */
@@ -98,10 +101,11 @@ enum client_end {
 };
 struct client_event {
     enum client_event_kind kind;
-    size_t which;                  /* of indexes in struct client_mail */
-    const struct outcome *outcome; /* until the next call; of VERDICT, PROBED and OVER,
+    size_t which; /* of indexes in struct client_mail */
+    const struct outcome
+        *outcome;        /* until the next call; of VERDICT, LATER, PROBED, OVER,
                                       which always have one */
-    enum client_end end;           /* of OVER */
+    enum client_end end; /* of OVER */
 };
 /* Takes whole lines off *input and returns the next event; to be called until it is
  * false. Bytes left in *input must be passed again, with more after them. */

@@ -133,6 +133,7 @@ handle(struct client_connection *s, const struct client_event *event)
         return;
     case CLIENT_READY:
     case CLIENT_VERDICT:
+    case CLIENT_LATER:
     case CLIENT_EARLY:
     case CLIENT_PROBED:
         break;

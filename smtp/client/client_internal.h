@@ -43,11 +43,13 @@ enum extension {
     EXTENSION_XDEFRAG = 64
 };
 
-/* OPEN: no verdict yet; ACCEPTED: open, and the peer took its RCPT. */
+/* OPEN: no verdict yet; ACCEPTED: open, and the peer took its RCPT; LATER: open, and the
+ * peer took others, but says that there are too many in this transaction. */
 enum recipient_state {
     RECIPIENT_OPEN,
     RECIPIENT_UNFIT,
     RECIPIENT_ACCEPTED,
+    RECIPIENT_LATER,
     RECIPIENT_SETTLED
 };
 
@@ -57,7 +59,14 @@ struct awaited_reply {
 };
 
 /* The recipients that get the verdict. */
-enum spread { SPREAD_NONE, SPREAD_ONE, SPREAD_UNFIT, SPREAD_ALL };
+enum spread {
+    SPREAD_NONE,
+    SPREAD_ONE,
+    SPREAD_UNFIT,
+    SPREAD_ACCEPTED,
+    SPREAD_LATER, /* no verdict: CLIENT_LATER */
+    SPREAD_ALL
+};
 
 /* BODY of MAIL. */
 enum body { BODY_NONE, BODY_8BITMIME, BODY_BINARYMIME };
@@ -68,8 +77,9 @@ struct client_transaction {
     struct client_mail mail;
     unsigned char *states; /* enum recipient_state */
     size_t states_capacity;
-    size_t accepted;
-    bool utf8; /* goes with SMTPUTF8 */
+    size_t accepted, later;
+    struct outcome later_outcome; /* of the first of these */
+    bool utf8;                    /* goes with SMTPUTF8 */
     enum body body;
     uint64_t size;       /* of the content sent; at least its size */
     size_t added;        /* bytes of signatures before the content; in size */

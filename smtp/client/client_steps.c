@@ -4,6 +4,7 @@
  * commands: a reply always belongs to the first one. ask() appends to it and sets the
  * step after it; heard() gets the step that was taken off. With PIPELINING the next
  * step is asked while others wait; without, only when the queue is empty. */
+#include "sched/limits/reply_class.h"
 #include "smtp/client/client_internal.h"
 
 #include <assert.h>
@@ -88,7 +89,8 @@ client_hand_out(struct client_transaction *l, enum spread to, size_t at,
 }
 
 /* A message that the host has not heard gets no verdict: another connection, or another
- * host, may take it. A reply that is being handed out to all stays their verdict. */
+ * host, may take it. A reply that is being handed out stays the verdict of those that it is
+ * for. */
 static void
 end_transaction(struct client_transaction *l, const struct outcome *outcome)
 {
@@ -97,7 +99,7 @@ end_transaction(struct client_transaction *l, const struct outcome *outcome)
     if (!l->mail_heard) {
         l->unheard = true;
         l->spread = SPREAD_NONE;
-    } else if (l->spread != SPREAD_ALL) {
+    } else if (l->spread != SPREAD_ALL && l->spread != SPREAD_ACCEPTED) {
         client_hand_out(l, SPREAD_ALL, 0, *outcome);
     }
     l->ended = true;
@@ -426,6 +428,12 @@ heard_rcpt(struct client *c, const struct awaited_reply *w, const struct reply *
     }
     struct outcome outcome =
         reply_outcome_rcpt(c->settings.peer, reply, "in reply to RCPT TO command");
+    if (l->accepted > 0 && reply_class_is_of_recipients(&outcome)) {
+        l->states[w->which] = RECIPIENT_LATER;
+        if (l->later++ == 0)
+            l->later_outcome = reply_outcome_waits(outcome);
+        return;
+    }
     client_hand_out(l, SPREAD_ONE, w->which, of_account(c, outcome));
 }
 
@@ -491,7 +499,9 @@ heard_end(struct client *c, const struct awaited_reply *w, const struct reply *r
     c->needs_reset = false;
     struct client_transaction *l = client_front(c);
     if (!c->settings.lmtp) {
-        client_hand_out(l, SPREAD_ALL, 0, outcome);
+        /* A refusal of the content is one for all recipients. */
+        bool good = outcome.verdict == VERDICT_DELIVERED;
+        client_hand_out(l, good ? SPREAD_ACCEPTED : SPREAD_ALL, 0, outcome);
         l->ended = true;
         /* CLIENT_DONE comes now, and permits the same. */
         c->early_due = false;

@@ -33,9 +33,20 @@ program(const struct delivery_session *s)
 static void
 delivery_settle_all(struct delivery_session *s, const struct outcome *outcome)
 {
-    for (size_t i = 0; i < s->request.count; i++)
-        manager_settled(s->delivery->manager, &s->request, i, outcome, NULL);
+    size_t count = s->rest != NULL ? s->rest_count : s->request.count;
+    for (size_t i = 0; i < count; i++)
+        manager_settled(s->delivery->manager, &s->request,
+                        s->rest != NULL ? s->rest[i] : i, outcome, NULL);
     s->in_request = false;
+}
+
+static void
+request_forget_rest(struct delivery_session *s)
+{
+    free(s->rest);
+    free(s->rest_indexes);
+    s->rest = s->rest_indexes = NULL;
+    s->rest_count = s->later_count = 0;
 }
 
 /* The list `early` is emptied at the end of the turn. A session whose reply to the dot
@@ -71,6 +82,7 @@ delivery_session_end(struct delivery_session *s, const struct outcome *why)
     client_connection_free(&s->connection);
     exchange_free(&s->exchange);
     relayhosts_free(&s->relays);
+    request_forget_rest(s);
     loop_unpost(d->loop, &s->task);
     DL_DELETE(d->sessions, s);
     loop_release(d->loop, free, s);
@@ -157,12 +169,19 @@ request_say(struct delivery_session *s, const struct delivery_request *request)
     client_connection_send(s->connection, &mail);
 }
 
+/* The recipients that are to be asked for now: all, or those for which the host had no
+ * space in the transaction before. */
 static void
 request_send(struct delivery_session *s)
 {
+    struct delivery_request request = s->request;
     s->request_ms = loop_monotonic_ms(s->delivery->loop);
     s->sent = true;
-    request_say(s, &s->request);
+    if (s->rest != NULL) {
+        request.indexes = s->rest_indexes;
+        request.count = s->rest_count;
+    }
+    request_say(s, &request);
 }
 
 static void
@@ -174,7 +193,65 @@ request_settle(struct delivery_session *s, size_t which, const struct outcome *o
     s->timing.dkim = client_connection_dkim(s->connection);
     s->timing.sender = client_connection_sender(s->connection);
     struct outcome judged = delivery_family_judge(s, outcome);
+    if (s->rest != NULL)
+        which = s->rest[which];
     manager_settled(s->delivery->manager, &s->request, which, &judged, &s->timing);
+}
+
+/* The rest grows at the front of the list, behind which the present transaction reads. */
+static void
+request_later(struct delivery_session *s, size_t which, const struct outcome *why)
+{
+    size_t count = s->request.count;
+    if (s->rest == NULL) {
+        s->rest = memory_array(count, sizeof(*s->rest));
+        s->rest_indexes = memory_array(count, sizeof(*s->rest_indexes));
+        s->rest_count = count;
+        for (size_t i = 0; i < count; i++)
+            s->rest[i] = (unsigned)i;
+    }
+    s->rest[s->later_count] = s->rest[which];
+    s->rest_indexes[s->later_count] = s->request.indexes[s->rest[which]];
+    s->later_count++;
+    s->later = *why;
+}
+
+static void
+request_settle_later(struct delivery_session *s)
+{
+    for (size_t i = 0; i < s->later_count; i++)
+        request_settle(s, i, &s->later);
+    request_forget_rest(s);
+}
+
+/* A rate, or a pause between transactions, forbids another one now, and so does a host
+ * that takes one message over a connection. */
+static bool
+request_may_go_on(const struct delivery_session *s)
+{
+    const struct transport_params *t = &s->target->transport;
+    return !s->closing && client_connection_limits(s->connection).mails != 1 &&
+           t->rate.amount == 0 && t->rate_delay_ms == 0 &&
+           t->transport_rate_delay_ms == 0;
+}
+
+/* RFC 5321 §4.5.3.1.10: the recipients that the host had no space for follow in another
+ * transaction. The site remembers how many it took. False: there are none. */
+static bool
+request_goes_on(struct delivery_session *s)
+{
+    size_t taken = s->rest_count - s->later_count;
+    if (s->later_count == 0)
+        return false;
+    manager_session_takes(s->delivery->manager, s->session, (unsigned)taken);
+    if (!request_may_go_on(s)) {
+        request_settle_later(s);
+        return false;
+    }
+    s->rest_count = s->later_count;
+    s->later_count = 0;
+    request_send(s);
+    return true;
 }
 
 /* A request that its last connection could not carry comes before new mail. */
@@ -231,6 +308,7 @@ static void
 request_done(struct delivery_session *s)
 {
     leave_early(s);
+    request_forget_rest(s);
     s->prompt = loop_monotonic_ms(s->delivery->loop) - s->dot_ms <= SCHED_PROMPT_MS;
     s->timing.connect_ms = 0;
     s->in_request = s->sent = s->has_next;
@@ -485,8 +563,10 @@ on_over(struct delivery_session *s, const struct client_event *event,
     leave_early(s);
     leave_idle(s);
     s->prompt = s->sent = false;
-    if (event->end == CLIENT_END_MAIL)
+    if (event->end == CLIENT_END_MAIL) {
+        request_settle_later(s);
         s->in_request = false; /* the client machine has given its verdicts */
+    }
     if (event->end == CLIENT_END_HOST && !s->closing)
         delivery_host_failed(s, &why);
     else if (event->end == CLIENT_END_KEPT || event->end == CLIENT_END_IDLE)
@@ -544,12 +624,17 @@ on_sending(void *context, const struct client_event *event)
     case CLIENT_VERDICT:
         request_settle(s, event->which, event->outcome);
         return;
+    case CLIENT_LATER:
+        request_later(s, event->which, event->outcome);
+        return;
     case CLIENT_EARLY:
         s->dot_ms = loop_monotonic_ms(s->delivery->loop);
         DL_APPEND2(s->delivery->early, s, early_prev, early_next);
         s->is_early = true;
         return;
     case CLIENT_DONE:
+        if (request_goes_on(s))
+            return;
         request_done(s);
         if (!s->in_request)
             request_next(s);

@@ -81,7 +81,11 @@ struct delivery_session {
     bool in_request;                      /* request is not settled */
     bool sent; /* over this connection: the machine settles it */
     struct delivery_request request;
-    bool has_next; /* the next request is taken and sent */
+    unsigned *rest; /* which of its recipients are in the transaction; NULL: all */
+    unsigned *rest_indexes; /* likewise, of the envelope */
+    size_t rest_count, later_count;
+    struct outcome later; /* why the first later_count of rest go in another one */
+    bool has_next;        /* the next request is taken and sent */
     struct delivery_request next_request;
     bool prompt, is_early, is_idle;
     int64_t dot_ms, next_request_ms;

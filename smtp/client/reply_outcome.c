@@ -92,6 +92,14 @@ reply_outcome_handshake(const struct reply_outcome_peer *peer,
 }
 
 struct outcome
+reply_outcome_waits(struct outcome o)
+{
+    o.verdict = VERDICT_DEFERRED;
+    o.enhanced[0] = '4';
+    return o;
+}
+
+struct outcome
 reply_outcome_by_account(struct outcome o)
 {
     enum refusal_class class = REFUSAL_OTHER;
@@ -99,10 +107,8 @@ reply_outcome_by_account(struct outcome o)
         class = refusal_classify(&o);
     if (class != REFUSAL_LOGIN && class != REFUSAL_SENDER && class != REFUSAL_QUOTA)
         return o;
-    o.verdict = VERDICT_DEFERRED;
     o.blame = class == REFUSAL_LOGIN ? BLAME_SITE : BLAME_MESSAGE;
-    o.enhanced[0] = '4';
-    return o;
+    return reply_outcome_waits(o);
 }
 
 struct outcome

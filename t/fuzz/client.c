@@ -20,7 +20,7 @@ struct run {
     bool early_wish, early; /* early: one is said behind the one under way */
     unsigned mails;
     unsigned options; /* what becomes of content that the host cannot take */
-    char before;   /* the last byte that went out */
+    char before;      /* the last byte that went out */
 };
 
 static void
@@ -62,7 +62,7 @@ make_mail(struct run *r, unsigned which)
                       TEXT("rfc822;b+2B@x")) &&
          envelope_add(e, thirds[which], 0, TEXT("utf-8;\xc3\xb8@x")));
     e->fragment.set_mark = TEXT("00112233445566778899aabbccddeeff"
-                       "00112233445566778899aabbccddeeff;0;17");
+                                "00112233445566778899aabbccddeeff;0;17");
     e->envelope_id = TEXT("id+2B");
     e->ret = which == 1 ? RETURN_FULL : RETURN_HEADERS;
     e->content_size = 26;
@@ -77,7 +77,8 @@ send_mail(struct run *r)
     static const unsigned indexes[RECIPIENTS] = {0, 1, 2};
     if (r->mails == MAILS)
         return false;
-    struct client_mail mail = {.envelope = r->envelopes[r->mails++], .indexes = indexes, .count = RECIPIENTS};
+    struct client_mail mail = {
+        .envelope = r->envelopes[r->mails++], .indexes = indexes, .count = RECIPIENTS};
     client_send(r->client, &mail);
     return true;
 }
@@ -96,6 +97,9 @@ take_event(struct run *r, const struct client_event *event)
     must(!r->over);
     switch (event->kind) {
     case CLIENT_VERDICT:
+    case CLIENT_LATER:
+        must(event->kind != CLIENT_LATER ||
+             event->outcome->verdict == VERDICT_DEFERRED);
         must(event->which < RECIPIENTS && event->outcome->enhanced[0] != '\0');
         must(strcmp(event->outcome->remote, peer.remote) == 0);
         must(r->verdicts[event->which]++ == 0);
@@ -106,7 +110,8 @@ take_event(struct run *r, const struct client_event *event)
         return;
     case CLIENT_PREPARE:
         must(r->sent);
-        client_prepared(r->client, (enum downgrade_verdict)(r->options % 4), "no", 40, 0);
+        client_prepared(r->client, (enum downgrade_verdict)(r->options % 4), "no", 40,
+                        0);
         return;
     case CLIENT_EARLY:
         r->early = r->early_wish && send_mail(r);

@@ -230,13 +230,15 @@ manager_has_work(const struct manager *m, const struct sched_session *session)
 }
 
 bool
-manager_take(struct manager *m, struct sched_session *session, struct delivery_request *request)
+manager_take(struct manager *m, struct sched_session *session,
+             struct delivery_request *request)
 {
     if (!manager_has_work(m, session))
         return false;
     host_must(m->open[1] == 0); /* two requests at a time */
-    *request = (struct delivery_request){session, m->envelopes[m->taken], m->indexes[m->taken],
-                              m->envelopes[m->taken]->count};
+    *request =
+        (struct delivery_request){session, m->envelopes[m->taken], m->indexes[m->taken],
+                                  m->envelopes[m->taken]->count};
     size_t at = m->open[0] > 0;
     host_must(at == 0 || m->holder == session);
     m->open[at] = request->count;
@@ -279,8 +281,8 @@ manager_session_found(struct manager *m, struct sched_session *session, struct t
 }
 
 void
-manager_session_demand(struct manager *m, struct sched_session *session, uint64_t demand,
-                       int64_t valid_ms)
+manager_session_demand(struct manager *m, struct sched_session *session,
+                       uint64_t demand, int64_t valid_ms)
 {
     (void)session;
     m->demand = demand;
@@ -339,6 +341,14 @@ manager_session_limit(struct sched_session *session,
 {
     host_must(session != NULL);
     told_limits = *limits;
+}
+
+void
+manager_session_takes(struct manager *m, struct sched_session *session,
+                      unsigned recipients)
+{
+    host_must(session != NULL);
+    m->takes = recipients;
 }
 
 void

@@ -22,7 +22,7 @@ enum { ERRANDS = 8, CONTENT_MAX = 3 * 1024 * 1024 };
 
 struct manager {
     struct envelope *envelopes[ERRANDS];
-    unsigned indexes[ERRANDS][4];
+    unsigned indexes[ERRANDS][8];
     size_t count, taken;
     size_t hidden;  /* requests that come only later */
     size_t open[2]; /* recipients of the requests under way without a verdict */
@@ -36,6 +36,7 @@ struct manager {
     char found[256]; /* the site of the session opened last */
     uint64_t demand; /* of its domain */
     unsigned asked_again;
+    unsigned takes;   /* recipients in a transaction */
     int64_t valid_ms; /* of that; 0: for ever */
     bool no_space, backwards;
     manager_watch *watch;
@@ -87,7 +88,7 @@ void bed_start(struct bed *b);
 
 void bed_stop(struct bed *b);
 
-struct sched_session * place(struct bed *b);
+struct sched_session *place(struct bed *b);
 
 void turns(struct bed *b, int64_t ms);
 
@@ -96,7 +97,8 @@ void run(struct bed *b, const char *domain);
 
 void is_settled(struct bed *b, const char *want, const char *name);
 
-void is_trouble(struct bed *b, enum verdict verdict, const char *enhanced, const char *text);
+void is_trouble(struct bed *b, enum verdict verdict, const char *enhanced,
+                const char *text);
 
 bool has(const struct buffer *b, const char *what);
 

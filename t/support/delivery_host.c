@@ -55,6 +55,11 @@ host_line(struct host_link *l, struct text line)
         host_must(buffer_add(&l->host->commands, line) &&
                   buffer_add_byte(&l->host->commands, '\n'));
     const char *reply = host_reply(l, line);
+    if (text_starts(line, TEXT("MAIL")))
+        l->rcpts = 0;
+    if (text_starts(line, TEXT("RCPT")) && reply != NULL && reply[0] == '2' &&
+        l->host->rcpt_max > 0 && ++l->rcpts > l->host->rcpt_max)
+        reply = l->host->rcpt_beyond;
     if (dot && l->host->quiet_after > 0 && ++l->host->dots > l->host->quiet_after)
         l->host->quiet = true;
     if (l->host->quiet)

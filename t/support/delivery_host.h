@@ -21,7 +21,7 @@ struct host_rule {
 struct host_link {
     struct host *host;
     struct net_connection *connection;
-    unsigned number;
+    unsigned number, rcpts; /* accepted in this transaction */
     bool in_data, ended;
     bool secure; /* STARTTLS was answered in this turn */
     bool broken; /* as tls_breaks has it */
@@ -36,11 +36,13 @@ struct host {
     bool tls_implicit;
     bool tls_breaks; /* hangs up when the handshake begins */
     unsigned connections, open;
-    struct buffer commands;     /* heard, LF ended */
-    struct buffer content;      /* of all messages, with dots */
-    struct net_address from;    /* of the last connection */
-    bool deaf;                  /* reads no content */
-    int kept; /* port_keep() */
+    struct buffer commands;  /* heard, LF ended */
+    struct buffer content;   /* of all messages, with dots */
+    struct net_address from; /* of the last connection */
+    bool deaf;               /* reads no content */
+    unsigned rcpt_max;       /* recipients in a transaction; 0 = no limit; beyond it: */
+    const char *rcpt_beyond;
+    int kept;                   /* port_keep() */
     unsigned dots, quiet_after; /* so many dots are answered, then it is... */
     bool quiet;                 /* ...and says nothing; quiet_after 0 = never */
 };
@@ -50,7 +52,8 @@ void host_must(bool good);
 void host_hang_up(struct host_link *l);
 
 /* address: "127.0.0.2:0", "unix:/path". Its port comes back. */
-uint16_t fake_host_start(struct host *h, struct net *net, const char *address, uint16_t port);
+uint16_t fake_host_start(struct host *h, struct net *net, const char *address,
+                         uint16_t port);
 
 /* Nobody listens there any more, and nobody else may begin to. */
 void host_shut(struct host *h);

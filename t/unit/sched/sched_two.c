@@ -203,6 +203,40 @@ test_host_limits(void)
     sched_world_end(&w);
 }
 
+/* A host took two recipients, and said that the others were too many. */
+static void
+test_learnt_recipients(void)
+{
+    struct world w;
+    sched_world_start(&w, 1000, 1000);
+    w.target.transport.adaptive = true;
+    w.target.transport.initial_concurrency = 1;
+    for (unsigned i = 0; i < 5; i++)
+        world_add(&w, "a.example a.example a.example", 0, 0);
+    struct channel *c = first_channel(&w);
+    channel_take(&w, c);
+    is_number(c->work.count, 3, "all at a time");
+    sched_session_takes(w.s, w.now, c->session, 2);
+    channel_send(&w, c);
+    channel_take(&w, c);
+    is_number(c->work.count, 2, "the next message goes in two parts");
+    channel_send(&w, c);
+    ok_named(sched_forget_limits(w.s, w.now, "smtp:a.example"), "an operator ends it");
+    channel_take(&w, c);
+    is_number(c->work.count, 1, "the rest");
+    channel_send(&w, c);
+    channel_take(&w, c);
+    is_number(c->work.count, 3, "all again");
+    sched_session_takes(w.s, w.now, c->session, 2);
+    channel_send(&w, c);
+    w.now += 3600000;
+    channel_take(&w, c);
+    is_number(c->work.count, 3, "an hour later it is forgotten");
+    channel_send(&w, c);
+    channel_end(&w, c, NULL);
+    sched_world_end(&w);
+}
+
 int
 main(void)
 {
@@ -212,5 +246,6 @@ main(void)
     test_waive();
     test_limits();
     test_host_limits();
+    test_learnt_recipients();
     return done();
 }

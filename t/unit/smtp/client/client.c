@@ -11,7 +11,8 @@
 
 enum { BYTES_MAX = 8 * 1024 * 1024, RECIPIENTS_MAX = 2000 };
 
-static const struct reply_outcome_peer peer = {"mx.test[192.0.2.1]", "mx.test[192.0.2.1]:25"};
+static const struct reply_outcome_peer peer = {"mx.test[192.0.2.1]",
+                                               "mx.test[192.0.2.1]:25"};
 static const char *const blames[] = {"none", "message", "site"};
 
 /* --- The player ------------------------------------------------------------------- */
@@ -132,7 +133,8 @@ static void
 send_mail(struct player *p, struct mail *m, struct text words)
 {
     mail_read(m, words);
-    struct client_mail mail = {.envelope = m->envelope, .indexes = m->indexes, .count = m->envelope->count};
+    struct client_mail mail = {
+        .envelope = m->envelope, .indexes = m->indexes, .count = m->envelope->count};
     client_send(p->client, &mail);
 }
 
@@ -209,10 +211,12 @@ take_event(struct player *p, const struct client_event *event)
             send_next(p, &p->next);
         return;
     }
-    if (event->kind == CLIENT_VERDICT) {
+    if (event->kind == CLIENT_VERDICT || event->kind == CLIENT_LATER) {
         unsigned index = p->mail.indexes[event->which];
         struct text address = p->mail.envelope->recipients[index].address;
-        must(buffer_format(&p->said, "V: %.*s", TEXT_ARGS(address)));
+        must(buffer_format(&p->said, "%c: %.*s",
+                           event->kind == CLIENT_LATER ? 'L' : 'V',
+                           TEXT_ARGS(address)));
     } else {
         must(buffer_format(&p->said, "E: %s", names[event->kind]));
     }
@@ -580,7 +584,8 @@ test_window(void)
 {
     struct client *c = greeted_client(1);
     struct mail m = {0};
-    struct client_mail mail = {.envelope = many_recipients(&m, 1000), .indexes = m.indexes, .count = 1000};
+    struct client_mail mail = {
+        .envelope = many_recipients(&m, 1000), .indexes = m.indexes, .count = 1000};
     struct client_event event;
     unsigned verdicts = 0, wrong = 0, replies = 0, most = 0, asked = 0;
     struct text input = TEXT("");
@@ -623,7 +628,8 @@ test_window(void)
 static void
 start_content(struct client *c, struct mail *m)
 {
-    struct client_mail mail = {.envelope = many_recipients(m, 1), .indexes = m->indexes, .count = 1};
+    struct client_mail mail = {
+        .envelope = many_recipients(m, 1), .indexes = m->indexes, .count = 1};
     struct client_event event;
     struct text input = TEXT("");
     client_send(c, &mail);
@@ -735,7 +741,8 @@ test_end_between_verdicts(void)
 {
     struct client *c = greeted_client(1);
     struct mail m = {0};
-    struct client_mail mail = {.envelope = many_recipients(&m, 3), .indexes = m.indexes, .count = 3};
+    struct client_mail mail = {
+        .envelope = many_recipients(&m, 3), .indexes = m.indexes, .count = 3};
     struct client_event event;
     struct text input = TEXT("");
     client_send(c, &mail);
@@ -762,7 +769,8 @@ test_abandon_reused(void)
 {
     struct client *c = greeted_client(1);
     struct mail m = {0};
-    struct client_mail mail = {.envelope = many_recipients(&m, 1), .indexes = m.indexes, .count = 1};
+    struct client_mail mail = {
+        .envelope = many_recipients(&m, 1), .indexes = m.indexes, .count = 1};
     struct client_event event;
     struct text input = TEXT("");
     struct outcome own = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2", "x");

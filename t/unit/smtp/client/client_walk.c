@@ -82,7 +82,8 @@ send_letter(struct walk *w)
 {
     struct client_transaction *l = &w->transactions[w->sent++];
     make_letter(w, l);
-    struct client_mail mail = {.envelope = l->envelope, .indexes = l->indexes, .count = l->count};
+    struct client_mail mail = {
+        .envelope = l->envelope, .indexes = l->indexes, .count = l->count};
     client_send(w->client, &mail);
 }
 
@@ -208,6 +209,10 @@ take_event(struct walk *w, const struct client_event *event)
         w->preparing = true;
         return;
     case CLIENT_VERDICT:
+        on_verdict(w, event);
+        return;
+    case CLIENT_LATER:
+        walk_must(event->outcome->verdict == VERDICT_DEFERRED, "later", w->peer.last);
         on_verdict(w, event);
         return;
     case CLIENT_CONTENT:
@@ -421,14 +426,15 @@ main(int count, char **arguments)
             printf("# %" PRIu64 "\n", seed);
         walk(seed, count > 2 && end == seed + 1);
     }
-    printf("# ready %u, kept %u, host %u, early %u, bdat %u, converted %u, delivered %u, "
-           "secured %u, "
-           "logged in %u\n",
-           seen.ready, seen.kept, seen.host, seen.early, seen.bdat, seen.converted,
-           seen.delivered, seen.secured, seen.logged_in);
-    ok_named(seen.ready > 100 && seen.kept > 100 && seen.host > 100 && seen.early > 100 &&
-                 seen.bdat > 100 && seen.converted > 100 && seen.delivered > 100 &&
-                 seen.secured > 100 && seen.logged_in > 100,
+    printf(
+        "# ready %u, kept %u, host %u, early %u, bdat %u, converted %u, delivered %u, "
+        "secured %u, "
+        "logged in %u\n",
+        seen.ready, seen.kept, seen.host, seen.early, seen.bdat, seen.converted,
+        seen.delivered, seen.secured, seen.logged_in);
+    ok_named(seen.ready > 100 && seen.kept > 100 && seen.host > 100 &&
+                 seen.early > 100 && seen.bdat > 100 && seen.converted > 100 &&
+                 seen.delivered > 100 && seen.secured > 100 && seen.logged_in > 100,
              "one verdict for each recipient and no secret, whichever way it went");
     return done();
 }

@@ -226,6 +226,129 @@ test_verdicts(void)
     bed_stop(&b);
 }
 
+/* --- Too many recipients ------------------------------------------------------------ */
+
+static unsigned
+heard(const struct host *h, const char *verb)
+{
+    unsigned count = 0;
+    struct text rest = buffer_text(&h->commands);
+    size_t end;
+    while ((end = text_find(rest, '\n')) != TEXT_NONE) {
+        count += text_starts(rest, text_from(verb));
+        rest = text_after(rest, end + 1);
+    }
+    return count;
+}
+
+/* RFC 5321 §4.5.3.1.10: the others follow in the next transactions, immediately. */
+static void
+test_too_many(const char *beyond, const char *ehlo)
+{
+    const struct host_rule rules[] = {
+        {"EHLO",          ehlo,                 0, 0},
+        {"RCPT TO:<bad",  "550 5.1.1 no\r\n",   0, 0},
+        {"RCPT TO:<full", "452 4.2.2 full\r\n", 0, 0},
+        {NULL,            NULL,                 0, 0}
+    };
+    struct bed b;
+    bed_start(&b);
+    b.a.rules = rules;
+    b.a.rcpt_max = 2;
+    b.a.rcpt_beyond = beyond;
+    add_mail(&b, "a@x.test bad@x.test b@x.test c@x.test full@x.test d@x.test e@x.test");
+    add_mail(&b, "z@x.test");
+    run(&b, "x.test");
+    is_settled(
+        &b,
+        "bad@x.test bounced 5.1.1 message\nfull@x.test deferred 4.2.2 message\n"
+        "a@x.test sent 2.0.0 none\nb@x.test sent 2.0.0 none\nc@x.test sent 2.0.0 none\n"
+        "d@x.test sent 2.0.0 none\ne@x.test sent 2.0.0 none\nz@x.test sent 2.0.0 "
+        "none\n",
+        "all get the message, and each one verdict");
+    is_number(b.a.connections, 1, "over one connection");
+    is_number(heard(&b.a, "DATA"), 4, "in three transactions; then the next message");
+    is_number(heard(&b.a, "RCPT TO:<b@"), 1, "none is asked for twice");
+    is_number(b.manager.takes, 2, "the site is known to take two");
+    bed_stop(&b);
+}
+
+static void
+test_too_many_ends(void)
+{
+    static const char many[] = "452 4.5.3 too many recipients\r\n";
+    struct host_rule none[] = {
+        {"RCPT", many, 0, 0},
+        {NULL,   NULL, 0, 0}
+    };
+    struct host_rule refusal[] = {
+        {".",  "554 5.6.0 bad content\r\n", 0, 0},
+        {NULL, NULL,                        0, 0}
+    };
+    struct host_rule alone[] = {
+        {"EHLO", "250-host\r\n250 LIMITS MAILMAX=1\r\n", 0, 0},
+        {NULL,   NULL,                                   0, 0}
+    };
+    struct host_rule closes[] = {
+        {"MAIL FROM:<later", NULL, 1, 2},
+        {NULL,               NULL, 0, 0}
+    };
+    struct {
+        const struct host_rule *rules;
+        const char *verdicts, *name;
+        bool has_rate;
+    } all[] = {
+        {none,
+         "a@x.test deferred 4.5.3 message\nb@x.test deferred 4.5.3 message\nc@x.test "
+         "deferred 4.5.3 message\n", "a host that takes none is tried again later",      false},
+        {refusal,
+         "a@x.test bounced 5.6.0 message\nb@x.test bounced 5.6.0 message\nc@x.test "
+         "bounced 5.6.0 message\n",  "a refusal of the content is one for all",          false},
+        {alone,
+         "a@x.test sent 2.0.0 none\nb@x.test deferred 4.5.3 message\nc@x.test deferred "
+         "4.5.3 message\n",          "no second transaction where the host permits one", false},
+        {NULL,
+         "a@x.test sent 2.0.0 none\nb@x.test deferred 4.5.3 message\nc@x.test deferred "
+         "4.5.3 message\n",          "nor one beyond the rate of a route",               true },
+        {closes,
+         "a@x.test sent 2.0.0 none\nb@x.test sent 2.0.0 none\nc@x.test sent 2.0.0 "
+         "none\n",                   "in the order of the message",                      false},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct bed b;
+        bed_start(&b);
+        b.a.rules = all[i].rules;
+        b.a.rcpt_max = 1;
+        b.a.rcpt_beyond = many;
+        b.target.transport.rate =
+            (struct rate){.amount = all[i].has_rate, .burst = 1, .period_ms = 1000};
+        add_mail(&b, "a@x.test b@x.test c@x.test");
+        run(&b, "x.test");
+        is_settled(&b, all[i].verdicts, all[i].name);
+        bed_stop(&b);
+    }
+}
+
+/* The end of the connection comes with the reply to the content. */
+static void
+test_too_many_closes(void)
+{
+    static const struct host_rule rules[] = {
+        {".",  "250 2.0.0 taken\r\n421 4.3.2 bye\r\n", 0, 0},
+        {NULL, NULL,                                   0, 0}
+    };
+    struct bed b;
+    bed_start(&b);
+    b.a.rules = rules;
+    b.a.rcpt_max = 1;
+    b.a.rcpt_beyond = "452 too many recipients\r\n";
+    add_mail(&b, "a@x.test b@x.test");
+    run(&b, "x.test");
+    is_settled(&b, "a@x.test sent 2.0.0 none\nb@x.test deferred 4.0.0 message\n",
+               "each has one verdict");
+    bed_stop(&b);
+}
+
 static void
 test_lost_in_the_middle(void)
 {
@@ -578,6 +701,17 @@ main(void)
     test_no_host();
     test_no_domain();
     test_verdicts();
+    static const char plain[] = "250 host\r\n",
+                      piped[] = "250-host\r\n250 PIPELINING\r\n";
+    test_too_many("452 4.5.3 too many recipients\r\n", plain);
+    test_too_many("452 4.5.3 too many recipients\r\n", piped);
+    test_too_many("452 too many recipients\r\n", piped);
+    test_too_many("552 that is enough\r\n", piped);
+    test_too_many("550 5.5.3 no more\r\n", piped);
+    test_too_many("451 4.5.3 no more\r\n",
+                  "250-host\r\n250-PIPELINING\r\n250 CHUNKING\r\n");
+    test_too_many_ends();
+    test_too_many_closes();
     test_lost_in_the_middle();
     test_again();
     test_again_refused();
