@@ -95,13 +95,25 @@ const now = () => Date.now() + ahead;
 const at = (ms = 0) => new Date(ms)[Math.abs(now() - ms) < 432e5 ? 'toLocaleTimeString' : 'toLocaleString']();
 const time = (ms) => h('time', { title: new Date(ms).toISOString() }, at(ms));
 const address = (a) => `<${a || ''}>`;
+/* A short one does not break, a long one at the @ first. */
+const mailbox = (a) => address(a).length < 30 ? h('span.whole', address(a)) : address(a).split(/(?=@)/).flatMap((x, i) => i ? [h('wbr'), x] : x);
+const rate = (perSecond) => { /* 0.017 a second is 1 a minute */
+	const [n, unit] = [[1, 's'], [60, 'min'], [3600, 'h'], [86400, 'd']].map(([x, u]) => [perSecond * x, u]).find(([x]) => x >= .95) || [perSecond * 86400, 'd'];
+	return number(n) + '/' + unit;
+};
+/* The daemon's times within a sentence, as the others here. */
+const local = (text) => (text || '').replace(/\w{3}, \d+ \w{3} \d{4} [\d:]{8} [+-]\d{4}/g, (d) => at(Date.parse(d)));
 const link = (to, ...children) => h('a', { href: '#/' + to }, ...children);
 const idLink = (id) => h('a.id', { href: '#/message/' + id }, id);
 const pill = (word, kind) => h('span.pill' + (kind ? '.' + kind : ''), word);
 
 /* --- Questions --- */
 
-let status = null, series = null, live = false, since = 0, gone = false;
+let status = null, series = null, live = false, gone = false;
+/* When the daemon was last heard (our clock), and whether it answered the last question. It speaks each second, or each
+ * 15 seconds if nothing changes: ms until one that hangs counts as dead. */
+let heard = 0, reached = true, silence = 35e3;
+const isStale = () => !live && !reached;
 
 async function ask(path, { body, ...options } = {}) {
 	const answer = await fetch(path, {
@@ -112,7 +124,7 @@ async function ask(path, { body, ...options } = {}) {
 	if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error || 'HTTP ' + answer.status);
 	return answer;
 }
-const askJson = async (path) => (await ask(path)).json();
+const askJson = async (path, patience = 6e4) => (await ask(path, { signal: AbortSignal.timeout(patience) })).json();
 
 async function eachLine(answer, each) {
 	const reader = answer.body.getReader(), decoder = new TextDecoder();
@@ -144,12 +156,12 @@ function latest(store, key, path) {
 
 /* A list that comes in pages of 500, for a view. */
 function pages(path, member) {
-	const list = { all: null, error: '' };
+	const list = { all: null, error: '', asked: 0 };
 	list.load = () => attempt(list, async () => {
-		const all = [];
+		const all = [], asked = now();
 		for (let from = 0, part; from < 20000 && (!part || part.length === 500); from += 500)
 			all.push(...part = (await askJson(`${path}?from=${from}`))[member]);
-		list.all = all;
+		Object.assign(list, { all, asked });
 	});
 	return list;
 }
@@ -183,22 +195,27 @@ function takeFrame({ id, event, data }) {
 function setLive(value) {
 	if (live === value) return;
 	live = value;
-	since = Date.now();
 	say(live ? 'Live' : 'Not live');
 	draw();
 }
 
-const refresh = () => askJson('api/status').then(takeStatus, () => {});
+const refresh = () => askJson('api/status', Math.min(silence, 1e4)).then((fresh) => { heard = Date.now(); reached = true; takeStatus(fresh); }, () => { reached = false; draw(); });
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /* A restarted daemon numbers its events anew. */
 async function follow() {
 	while (!gone) {
+		const stop = new AbortController();
+		let guard;
+		const wait = () => { clearTimeout(guard); guard = setTimeout(() => stop.abort(), silence); };
 		try {
-			const answer = await ask('events' + (sequence && '?from=' + sequence));
+			wait();
+			const answer = await ask('events' + (sequence && '?from=' + sequence), { signal: stop.signal });
 			let frame = {};
 			setLive(true);
 			await eachLine(answer, (line) => {
+				heard = Date.now();
+				wait();
 				const colon = line.indexOf(': ');
 				if (line) frame[line.slice(0, colon)] = line.slice(colon + 2);
 				else takeFrame(frame), frame = {};
@@ -206,9 +223,10 @@ async function follow() {
 		} catch (error) {
 			sequence = '';
 		}
+		clearTimeout(guard);
 		setLive(false);
-		await sleep(5e3);
 		await refresh();
+		await sleep(5e3);
 	}
 }
 
@@ -228,7 +246,7 @@ function bound(s) {
 		dead: `dead until ${at(s.dead_until_ms || s.bound_until_ms)}${s.reason ? ': ' + s.reason : ''}`,
 		probe: 'it was dead: one session tries it',
 		rate: `rate ${s.rate}${next}`,
-		learnt_rate: `rate ${number(s.learnt_rate)}/s, learnt from its replies${next}`,
+		learnt_rate: `rate ${rate(s.learnt_rate)}, learnt from its replies${next}`,
 		rate_delay: `a delay of ${span(s.rate_delay_ms)} after each message${next}`,
 		transport_rate_delay: `its transport's delay of ${span(s.transport_rate_delay_ms)}${next}`,
 		window: `window ${s.window} of ${s.limit}`,
@@ -286,9 +304,14 @@ function lanes() {
 let period = 'second';
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 
-function curve(values) {
+/* In steps, as many as can be seen. */
+function steps(values) {
 	const each = Math.max(1, Math.floor(values.length / 100)), sums = [];
 	for (let i = values.length % each; i < values.length; i += each) sums.push(sum(values.slice(i, i + each)));
+	return { sums, ms: each * (period === 'second' ? 1e3 : 6e4) };
+}
+
+function curve(sums) {
 	const most = Math.max(...sums, 1), step = 300 / Math.max(1, sums.length - 1);
 	const line = sums.map((v, i) => `${i ? 'L' : 'M'}${(i * step).toFixed(1)} ${(54 - v / most * 50).toFixed(1)}`).join('');
 	return h('svg', { viewBox: '0 0 300 56', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
@@ -296,21 +319,29 @@ function curve(values) {
 }
 
 function figure(kind) {
-	const values = series ? series[period][kind] : [];
+	const values = series ? series[period][kind] : [], { sums, ms } = steps(values), most = Math.max(...sums, 0);
 	return h('div.figure.c-' + kind, h('div.name', h('i'), h('span', kind)),
 		h('b', series ? number(sum(series.second[kind].slice(-60))) : '–'),
-		h('div.under.n', h('span', 'in the last minute'), h('span', `${number(sum(values))} in ${period === 'second' ? '10 min' : '24 h'}`)), curve(values));
+		h('div.under.n', h('span', 'in the last minute'), h('span', `${number(sum(values))} in ${period === 'second' ? '10 min' : '24 h'}`, most > 0 && `, at most ${number(most)} in ${span(ms)}`)), curve(sums));
 }
 
 const rank = (f) => ['error', 'warning', 'hint'].indexOf(f.severity);
 
+/* Where its cause is seen: a queue, a message or a site that it names, the sites. */
+const CAUSES = { corrupt: 'queue?queue=corrupt', held_long: 'queue?queue=hold', hold_by_route: 'queue?queue=hold', expires_soon: 'queue?older=1d', fragments_stuck: 'fragments', port_25_blocked: 'sites' };
+
+function causes(f) {
+	const [id] = /\b[0-9A-Z]{10}-[0-9A-Z]{8}\b/.exec(f.text) || [], named = status.sites.find((s) => f.text.includes(s.site) || f.subject === s.site);
+	return [CAUSES[f.code] && link(CAUSES[f.code], 'Show'), id && link('message/' + id, 'The message'), named ? siteLink(named) : /^site_/.test(f.code) && link('sites', 'The sites')].filter(Boolean).map((a) => [' ', a]);
+}
+
 function findings() {
 	const list = [...status.findings || []].sort((a, b) => rank(a) - rank(b));
 	return list.length > 0 && h('ul.findings', { 'aria-label': 'Findings' }, list.map((f) => h('li', { class: f.severity, 'data-key': f.code + f.subject },
-		h('span.word', f.severity), h('span.text', f.text), muted(f.since_ms && 'for ' + span(now() - f.since_ms)), h('span.remedy.muted', f.remedy.split('`').map((t, i) => i % 2 ? h('code', t) : t)))));
+		h('span.word', f.severity), h('span.text', f.subject && [h('b', f.subject), ': '], local(f.text)), muted(f.since_ms && 'for ' + span(now() - f.since_ms)), h('span.remedy.muted', f.remedy.split('`').map((t, i) => i % 2 ? h('code', t) : t), causes(f)))));
 }
 
-const PLACES = { incoming: 'not yet loaded', active: 'in delivery', deferred: 'to be retried', hold: 'held', defrag: 'await parts', corrupt: 'quarantined' };
+const PLACES = { incoming: 'not yet loaded', active: 'in memory', deferred: 'to be retried', hold: 'held', defrag: 'await parts', corrupt: 'quarantined' };
 
 function places() {
 	return h('div.places', Object.keys(PLACES).map((p) => h('a', { href: '#/queue?queue=' + p, class: p === 'corrupt' && status.queue[p] > 0 && 'is-bad' },
@@ -331,7 +362,7 @@ function machine() {
 			history.size > 0 && ['history', `${bytes(history.bytes)} of ${bytes(history.size)}`, history.paused && h('span.bad', ' paused'), gauge(history.bytes, history.size)])),
 		card('Connections', facts(
 			['sessions', `${number(sessions.in)} in, ${number(sessions.out)} out (${number(sessions.busy)} busy)`],
-			listeners.length > 0 && ['listeners', lines(listeners, (l) => [h('code', l.address), muted(` ${l.kind}, TLS: ${l.tls}`)])],
+			listeners.length > 0 && ['listeners', lines(listeners.filter((l) => l.kind !== 'control'), (l) => [h('code', l.address), muted(` ${l.kind}, TLS: ${l.tls}`)])],
 			certificates.length > 0 && ['certificates', lines(certificates, (c) => [`${c.names[0] || c.file} `, h('span', { class: c.days_left < 14 ? 'bad' : 'muted' }, c.valid ? count(c.days_left, 'day') + ' left' : 'not valid')])],
 			upstreams.length > 0 && ['smarthosts', lines(upstreams, (u) => [`${u.relay} `, u.up ? pill('works', 'good') : pill('fails', 'bad'), u.success_ms > 0 && muted(' last success ', time(u.success_ms))])],
 			['sandbox', `Landlock ${sandbox.landlock || 'missing'}, seccomp ${sandbox.seccomp ? 'on' : 'missing'}`],
@@ -349,7 +380,7 @@ function drawNow() {
 
 /* --- Queue --- */
 
-const queue = { key: null, all: [], next: null, loading: false, error: '', selected: new Set(), turn: 0 };
+const queue = { key: null, all: [], next: null, loading: false, error: '', selected: new Set(), turn: 0, asked: 0 };
 
 async function queuePage(after, limit) {
 	const query = new URLSearchParams(route().query);
@@ -360,7 +391,7 @@ async function queuePage(after, limit) {
 
 async function loadQueue(fresh) {
 	const turn = fresh ? ++queue.turn : queue.turn;
-	if (fresh) Object.assign(queue, { all: [], next: null, selected: new Set() });
+	if (fresh) Object.assign(queue, { all: [], next: null, selected: new Set(), asked: now() });
 	Object.assign(queue, { loading: true, error: '' });
 	draw();
 	const got = await queuePage(queue.next, 100).catch((error) => ({ messages: [], error: error.message }));
@@ -371,19 +402,19 @@ async function loadQueue(fresh) {
 }
 
 function whyShort(m) {
-	const reason = (m.recipients.find((r) => !r.done && r.delay_reason) || {}).delay_reason, due = m.due_time * 1000 - now();
-	return m.queue_name === 'hold' ? 'held' : m.queue_name === 'active' ? reason || 'in delivery'
+	const reason = local((m.recipients.find((r) => !r.done && r.delay_reason) || {}).delay_reason), due = m.due_time * 1000 - now();
+	return m.queue_name === 'hold' ? 'held' : m.queue_name === 'active' ? reason || 'in memory: its turn comes, or it is in delivery'
 		: [m.queue_name === 'deferred' && (due > 0 ? 'next attempt in ' + span(due) : 'next attempt soon'), reason].filter(Boolean).join('; ');
 }
 
 function queueRow(m) {
 	const pick = h('input', { type: 'checkbox', checked: queue.selected.has(m.queue_id), 'aria-label': 'Select ' + m.queue_id,
 		on: { change: (e) => { queue.selected[e.target.checked ? 'add' : 'delete'](m.queue_id); draw(); } } });
-	const row = [m.queue_id, mayAct() && pick, idLink(m.queue_id)], place = [null, 'in', m.queue_name];
+	const row = [m.queue_id, mayAct() && pick, idLink(m.queue_id)], place = [null, 'queue', m.queue_name];
 	if (!m.recipients) return [...row, '', '', place, '', '', '']; /* it cannot be read */
 	const open = m.recipients.filter((r) => !r.done), to = (open.length ? open : m.recipients).map((r) => r.address), more = to.length - 2 + (m.recipients_more || 0);
-	return [...row, ['a', 'from', address(m.sender)],
-		['a', 'to', to.slice(0, 2).join(', ') + (more > 0 ? ` and ${number(more)} more` : '')], place,
+	return [...row, ['a', 'from', mailbox(m.sender)],
+		['a', 'to', to.slice(0, 2).map((a, i) => [i ? ', ' : '', mailbox(a)]), more > 0 && ` and ${number(more)} more`], place,
 		['r n', 'size', bytes(m.message_size)], ['r n', 'age', span(now() - m.arrival_time * 1000)], ['a small', 'why', whyShort(m)]];
 }
 
@@ -399,7 +430,7 @@ function queueFilter(query) {
 	const select = (name, label, options) => h('label', label, h('select', { name, on: { change: () => setFilter() } },
 		options.map(([value, text]) => h('option', { value, selected: (query.get(name) || '') === value }, text))));
 	return h('form.tools', { id: 'filter', 'data-key': String(query), on: { submit: setFilter } },
-		select('queue', 'place', [['', 'anywhere'], ...Object.keys(PLACES).map((p) => [p, p])]), [['q', 'words'], ['from', 'sender'], ['to', 'recipient']].map(field),
+		select('queue', 'queue', [['', 'anywhere'], ...Object.keys(PLACES).map((p) => [p, p])]), [['q', 'words'], ['from', 'sender'], ['to', 'recipient']].map(field),
 		select('older', 'age', [['', 'any'], ['10m', 'over 10 min'], ['1h', 'over 1 hour'], ['1d', 'over 1 day']]),
 		h('button.main', 'Filter'), String(query) && link('queue', 'clear'));
 }
@@ -412,14 +443,20 @@ function drawQueue({ query }) {
 	const { all, selected, error, loading, next } = queue, n = selected.size;
 	const pickAll = h('input', { type: 'checkbox', 'aria-label': 'Select all shown', checked: n > 0 && n >= all.length,
 		on: { change: (e) => { queue.selected = new Set(e.target.checked ? all.map((m) => m.queue_id) : []); draw(); } } });
-	return [head('Queue', muted(count(all.length, 'message') + ' shown'), button('Refresh', () => loadQueue(true))),
+	return [head('Queue', muted(count(all.length, 'message'), ' shown, as of ', time(queue.asked)), button('Refresh', () => loadQueue(true))),
 		card(null, queueFilter(query)),
 		card(null,
-			all.length > 0 && table([mayAct() && h('td', pickAll), 'id', 'from', 'to', 'in', ...['size', 'age'].map((t) => h('th.r', { scope: 'col' }, t)), 'why it waits'], all.map(queueRow)),
+			all.length > 0 && table([mayAct() && h('td', pickAll), 'id', 'from', 'to', 'queue', ...['size', 'age'].map((t) => h('th.r', { scope: 'col' }, t)), 'why it waits'], all.map(queueRow)),
 			failure(error), loading ? empty('Loading…') : !all.length && !error && empty(String(query) ? 'No message matches.' : 'The queue is empty.'),
 			next && !loading && h('p.more', button('Show more', () => loadQueue())),
-			mayAct() && all.length > 0 && h('div.acts.tools', n > 0 ? [muted(`${number(n)} selected:`), verbButtons(() => [...queue.selected])] : muted('Select messages to act on them, or'),
+			mayAct() && all.length > 0 && h('div.acts.tools', n > 0 ? [muted(`${number(n)} selected:`), verbButtons(() => [...queue.selected], fitting())] : muted('Select messages to act on them, or'),
 				button(next ? 'select all that match' : 'select all', () => attempt(queue, selectMatching), 'link')))];
+}
+
+/* Held mail is released, other mail held or tried; of a part that is not shown nothing is known. */
+function fitting() {
+	const places = new Set(queue.all.filter((m) => queue.selected.has(m.queue_id)).map((m) => m.queue_name)), isHold = places.has('hold');
+	return Object.keys(VERBS).filter((v) => isDanger(v) || queue.selected.size > queue.all.length || (v === 'release' ? isHold : !isHold || places.size > 1));
 }
 
 /* Every id that matches: what is confirmed is done. */
@@ -441,7 +478,7 @@ const VERBS = {
 	release: ['Release', 'It is delivered again.'],
 	retry: ['Retry', 'Delivery is tried now.'],
 	bounce: ['Return', 'Open recipients fail, and the sender is notified.'],
-	rm: ['Delete', 'Nobody is notified.'],
+	rm: ['Delete', 'Nobody is notified, and nothing brings it back.'],
 };
 const isDanger = (verb) => verb === 'bounce' || verb === 'rm';
 const mayAct = () => status && status.access === 'operate';
@@ -453,14 +490,21 @@ function openDialog(title, ...children) {
 	if (!byId('dialog').open) byId('dialog').showModal();
 }
 
+function named(id) {
+	const m = queue.all.find((x) => x.queue_id === id) || (message.id === id && message.why) || {}, to = (m.recipients || []).map((r) => r.address);
+	return m.recipients && [' ', mailbox(m.sender), ' to ', mailbox(to[0]), to.length > 1 && ` and ${number(to.length - 1 + (m.recipients_more || 0))} more`];
+}
+
 function confirmAct(verb, ids) {
 	const must = isDanger(verb) && ids.length > 10;
 	const go = h('button', { class: isDanger(verb) ? 'danger' : 'main', disabled: must }, VERBS[verb][0]);
 	const typed = h('input', { id: 'typed', on: { input: () => { go.disabled = typed.value.trim() !== String(ids.length); } } });
+	const cancel = button('Cancel', closeDialog);
 	openDialog(`${VERBS[verb][0]} ${count(ids.length, 'message')}?`, h('form', { on: { submit: (e) => { e.preventDefault(); act(verb, ids); } } },
+		h('ul.named', ids.slice(0, 5).map((id) => h('li', h('span.id', id), named(id))), ids.length > 5 && h('li', `and ${number(ids.length - 5)} more`)),
 		h('p', VERBS[verb][1]), must && [h('label', { for: 'typed' }, `Type ${ids.length} to confirm:`), typed],
-		h('div.tools', button('Cancel', closeDialog), go)));
-	(must ? typed : go).focus();
+		h('div.tools', cancel, go)));
+	(must ? typed : isDanger(verb) ? cancel : go).focus(); /* Enter destroys nothing */
 }
 
 async function act(verb, ids) {
@@ -533,14 +577,14 @@ function whySentences() {
 	if (m.queue_name === 'hold') return ['It is held: it is not delivered, not retried, and does not expire until it is released.'];
 	if (!w) return [];
 	return [w.due_ms > now() && ['The next attempt is at ', time(w.due_ms), `, in ${span(w.due_ms - now())}${w.backlogged ? ', or as soon as its site works again' : ''}.`],
-		...w.reasons || [], w.ahead > 0 && `${count(w.ahead, 'message')} will be loaded before it.`, w.loading && 'It is being read from the disk.',
+		...(w.reasons || []).map(local), w.ahead > 0 && `${count(w.ahead, 'message')} will be loaded before it.`, w.loading && 'It is being read from the disk.',
 		w.excess && 'Its site has more than its share of the active queue; it is loaded when that changes.', w.lacks_room && 'It has more recipients than there is space for in the active queue.',
 		...(w.hops || []).filter((x) => x.site).map((x) => `${x.site.site}: ${bound(x.site)}; ${count(x.site.waiting, 'message')} waiting there.`),
 		w.expires_ms && ['It expires at ', time(w.expires_ms), '.']].filter(Boolean);
 }
 
 function messageRecipients() {
-	if (message.why) return message.why.recipients.map((r) => [r.address, r.done ? 'done' : 'open', r.delay_reason || '']);
+	if (message.why) return message.why.recipients.map((r) => [r.address, r.done ? 'done' : 'open', local(r.delay_reason)]);
 	const last = {};
 	for (const e of message.life.events) if (e.recipient !== undefined) last[e.recipient] = e;
 	return Object.entries(last).map(([a, e]) => [a, e.type, e.text || '']);
@@ -562,8 +606,8 @@ function drawMessage({ rest: id }) {
 	m && card(null, facts(['from', address(m.sender)], ['size', bytes(why ? why.message_size : life.size)],
 		['arrived', time(arrived), muted(` ${span(now() - arrived, true)} ago`)], life && life.message_id && ['Message-ID', h('code', life.message_id)], messageParts())),
 	sentences.length > 0 && card(why ? 'Why it waits' : 'Now', h('ul.reasons', sentences.map((s) => h('li', s)))),
-	m && card('Recipients', table(['address', 'state', 'last word'], messageRecipients().slice(0, 500).map(([a, s, t]) => [a, ['a', null, address(a)], s, ['a small', null, t]]))),
-	life && card('Its life', h('ol.timeline', life.events.map((e) => h('li', { class: e.type }, time(e.time_ms), eventSentence(e), e.hint && h('span.hint', e.hint))))),
+	m && card('Recipients', table(['address', 'state', 'last reply'], messageRecipients().slice(0, 500).map(([a, s, t]) => [a, ['a', null, mailbox(a)], s, ['a small', null, t]]))),
+	life && card('History', h('ol.timeline', life.events.map((e) => h('li', { class: e.type }, time(e.time_ms), eventSentence(e), e.hint && h('span.hint', e.hint))))),
 	why && mayAct() && card(null, h('div.head', h('h2', 'Content'), button('Show the header', loadHeader), button('Download', () => attempt(message, download))), failure(message.error), header && h('pre', { tabindex: 0 }, header))];
 }
 
@@ -577,22 +621,23 @@ function drawSearch({ query: asked }) {
 	const { data: list, error } = found, names = (m) => [...new Set(m.events.map((e) => e.recipient).filter((r) => r !== undefined))].slice(0, 3).join(', ');
 	if (list && list.length === 1) location.replace('#/message/' + list[0].id);
 	return [head(`Messages with “${query}”`), card(null, failure(error) || !list && empty('Searching the history…'), list && !list.length && empty('The history has no such message.'),
-		list && list.length > 0 && table(['time', 'id', 'from', 'to', 'state'], list.map((m) => [m.id, time(m.time_ms), idLink(m.id), ['a', 'from', address(m.sender)], ['a', 'to', names(m)], m.state])))];
+		list && list.length > 0 && table(['time', 'id', 'from', 'to', 'state'], list.map((m) => [m.id, time(m.time_ms), idLink(m.id), ['a', 'from', mailbox(m.sender)], ['a', 'to', names(m)], m.state])))];
 }
 
 /* --- Sites --- */
 
 const sites = pages('api/sites', 'sites');
-let sortKey = 'waiting', isDown = true;
+let sortKey = 'state', isDown = true; /* probing, dead, alive */
 
 function drawSites({ rest }) {
 	if (rest) return drawSite(rest);
 	const order = (a, b, x = a[sortKey], y = b[sortKey]) => typeof x === 'number' ? x - y : String(x).localeCompare(y);
-	const list = [...sites.all || []].sort((a, b) => (isDown ? -1 : 1) * order(a, b)), shown = list.slice(0, 500);
+	const mail = (s) => s.waiting + s.backlogged;
+	const list = [...sites.all || []].sort((a, b) => (isDown ? -1 : 1) * order(a, b) || mail(b) - mail(a)), shown = list.slice(0, 500);
 	const column = ([key, text]) => h('th', { scope: 'col', 'aria-sort': sortKey === key && (isDown ? 'descending' : 'ascending') },
 		button(text, () => { isDown = sortKey === key ? !isDown : key !== 'site'; sortKey = key; draw(); }));
 	const columns = [['site', 'site'], ['state', 'state'], ['waiting', 'waiting'], ['backlogged', 'backlogged'], ['busy', 'sessions'], ['window', 'window'], ['latency_ms', 'latency'], ['bound', 'bound']];
-	return [head('Sites', muted(sites.all && count(list.length, 'site') + (list.length > 500 ? ', 500 shown' : '')), button('Refresh', sites.load)),
+	return [head('Sites', muted(sites.all && count(list.length, 'site') + (list.length > 500 ? ', 500 shown' : ''), sites.all && [', as of ', time(sites.asked)]), button('Refresh', sites.load)),
 		card(null, failure(sites.error), sites.all && !list.length && empty('No mail has gone out yet.'),
 			list.length > 0 && table(columns.map(column), shown.map((s) => [s.site, ['a', null, siteLink(s)], [isDead(s) && 'bad', null, s.state], ['n', 'waiting', number(s.waiting)], ['n', 'backlogged', number(s.backlogged)],
 				['n', 'sessions', `${s.busy} of ${s.sessions} busy`], ['n', 'window', `${s.window} of ${s.limit}`], ['n', 'latency', s.latency_ms ? number(s.latency_ms) + ' ms' : ''], ['a small', null, bound(s)]])))];
@@ -605,8 +650,8 @@ function drawSite(name) {
 	const { error, data } = site, { failed, site: known } = data || {}, s = (status ? status.sites : []).find((x) => x.site === name) || known;
 	if (!s) return [head(name), failure(error) || empty('Loading…')];
 	return [head([s.site, ' ', statePill(s)], link('sites', 'all sites')), card(null, h('ul.lanes', lane(s, Math.max(1, s.waiting + s.backlogged)))),
-		card('Limits and addresses', facts(['bound', bound(s)], ['domains', s.domains.join(', ')], ['window', `${s.window} of ${s.limit}${s.ceiling ? ', ceiling ' + s.ceiling : ''}`],
-			['rate', s.rate || 'not limited', s.learnt_rate > 0 && `; learnt ${number(s.learnt_rate)}/s`], ['latency', s.latency_ms ? number(s.latency_ms) + ' ms' : 'not known yet'],
+		card('Limits and addresses', facts(['bound', bound(s)], ['domains', s.domains.map((d, i) => [i ? ', ' : '', /:/.test(d) ? d : link('queue?to=' + encodeURIComponent(d), d)])], ['window', `${s.window} of ${s.limit}${s.ceiling ? ', ceiling ' + s.ceiling : ''}`],
+			['rate', s.rate || 'not limited', s.learnt_rate > 0 && `; learnt ${rate(s.learnt_rate)}`], ['latency', s.latency_ms ? number(s.latency_ms) + ' ms' : 'not known yet'],
 			s.dead_since_ms && ['dead', 'since ', time(s.dead_since_ms), s.dead_until_ms ? [', until ', time(s.dead_until_ms)] : ', being tried now'], s.reason && ['reason', s.reason], s.remote && ['address', h('code', s.remote)])),
 		failed && card('Its last failed conversation', muted(time(failed.begun_ms), ' with ', failed.relay), h('pre', { tabindex: 0 }, failed.lines.map((l) => `${l.from.padEnd(5)}${l.text}\n`).join('')))];
 }
@@ -622,7 +667,7 @@ function boxes(total, isHere) {
 
 function drawFragments() {
 	const list = sets.all || [];
-	return [head('Fragments', muted(sets.all && count(list.length, 'set')), button('Refresh', sets.load)),
+	return [head('Fragments', muted(sets.all && [count(list.length, 'set'), ', as of ', time(sets.asked)]), button('Refresh', sets.load)),
 		card(null, failure(sets.error), sets.all && !list.length && empty('No fragment waits for others.'),
 			list.length > 0 && table(['parts', 'from', 'to', 'size', 'since', 'until'], list.map((s) => [s.set,
 				[null, null, boxes(s.total || Math.max(0, ...s.have), (i) => s.have.includes(i)), !s.total && muted('total not known yet')], ['a', 'from', address(s.sender)], ['a', 'to', address(s.recipient)],
@@ -681,24 +726,28 @@ function route() {
 const view = () => route().name;
 
 const VIEWS = { __proto__: null, queue: drawQueue, message: drawMessage, sites: drawSites, fragments: drawFragments, log: drawLog, search: drawSearch };
-const drawView = () => (VIEWS[view()] || drawNow)(route());
+const drawNothing = () => [head('There is no such view'), card(null, h('p', link('', 'What happens now')))];
+const drawView = () => (VIEWS[view()] || (view() ? drawNothing : drawNow))(route());
 
 function drawState() {
 	const { queue: q, findings: list = [], accepting, reason, oldest_ms: oldest } = status, waiting = q.incoming + q.active + q.deferred;
-	const worst = Math.min(2, ...list.map(rank)), kind = !accepting || worst === 0 ? 'is-bad' : worst === 1 ? 'is-warn' : 'is-good';
-	byId('state').className = 'state ' + kind;
-	byId('state').textContent = (accepting ? 'Accepting. ' : `Not accepting: ${reason}. `) +
-		(waiting ? `${count(waiting, 'message')} wait${waiting === 1 ? 's' : ''}${oldest ? `, the oldest for ${span(now() - oldest, true)}` : ''}.` : 'Nothing waits.') + (q.hold ? ` ${number(q.hold)} held.` : '');
+	const worst = Math.min(2, ...list.map(rank)), { dead } = status.site_totals;
+	const kind = !accepting || worst === 0 ? 'is-bad' : worst === 1 || dead ? 'is-warn' : 'is-good';
+	byId('state').className = 'state ' + (isStale() ? 'is-bad' : kind);
+	byId('state').textContent = isStale() ? `Not reachable since ${at(heard + ahead)}. What is below is from then.` : (accepting ? 'Accepting. ' : `Not accepting: ${reason}. `) +
+		(waiting ? `${count(waiting, 'message')} wait${waiting === 1 ? 's' : ''}${oldest ? `, the oldest for ${span(now() - oldest, true)}` : ''}.` : 'Nothing waits.') + (q.hold ? ` ${number(q.hold)} held.` : '') + (dead ? ` ${count(dead, 'site')} dead.` : '');
 }
 
 function drawFrame() {
 	const notice = byId('notice'), here = { message: 'queue', search: 'queue' }[view()] || view();
-	notice.hidden = live || !since;
-	notice.textContent = `Not live since ${at(since + ahead)}. The daemon is asked every 5 seconds.`;
+	notice.hidden = live || !heard;
+	document.body.classList.toggle('stale', isStale());
+	patchAll(notice, isStale() ? [`The daemon has not answered since ${at(heard + ahead)}; it is asked every 5 seconds. On its host `, h('code', 'systemctl status petrel'), ' says whether it runs, and ', h('code', 'journalctl -u petrel -n 50'), ' why not. If you came by ssh, see whether that connection still stands.']
+		: ['The live view is not to be had; the numbers are asked every 5 seconds.']);
 	if (!status) return;
 	drawState();
 	byId('host').textContent = status.hostname;
-	document.title = status.hostname + ' – Petrel';
+	document.title = (isStale() ? 'Not reachable: ' : '') + status.hostname + ' – Petrel';
 	const tabs = { '': null, queue: sum(Object.values(status.queue)), sites: status.site_totals.sites, fragments: status.fragments.sets, log: null };
 	patchAll(byId('nav'), Object.entries(tabs).map(([name, n]) => h('a', { href: '#/' + name, 'aria-current': here === name && 'page' }, name || 'now', n > 0 && h('span.n', number(n)))));
 	patchAll(byId('footer'), [h('span', mayAct() ? 'This session may act.' : 'This session may only look.'), button('Keys', showKeys, 'link')]);
@@ -765,12 +814,20 @@ function onRoute() {
 	draw();
 }
 
-async function begin() {
+/* The address of `petrel page`, also when it is opened in the tab that asks for it. False: its key is bad. */
+async function takeKey() {
 	const [, key] = /^#k=(.+)$/.exec(location.hash) || [];
-	if (key) {
-		history.replaceState(null, '', '#/');
-		if (!await openSession(key)) return enter(BAD_KEY);
-	}
+	if (!key) return true;
+	history.replaceState(null, '', '#/');
+	const good = await openSession(key);
+	if (!good) enter(BAD_KEY);
+	else if (gone) location.reload();
+	return good;
+}
+
+async function begin() {
+	window.addEventListener('hashchange', takeKey);
+	if (!await takeKey()) return;
 	byId('search').addEventListener('submit', onSearch);
 	document.addEventListener('keydown', onKey);
 	window.addEventListener('hashchange', () => { window.scrollTo(0, 0); byId('main').focus({ preventScroll: true }); onRoute(); });

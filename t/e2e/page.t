@@ -45,7 +45,7 @@ for my $path (sort keys %type) {
     unlike $answer, qr/\bstyle=|\bon[a-z]+=|<script>|https?:(?!\/\/www\.w3\.org\/2000\/svg)/, 'nothing inline, nothing of others' unless $path eq '/page.js';
 }
 unlike get('/page.js'), qr/innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|https?:\/\/(?!www\.w3\.org\/2000\/svg)/, 'the script makes no markup of texts';
-cmp_ok -s "$Petrel::root/admin/page/page.js", '<=', 40 * 1024, 'and is small';
+cmp_ok -s "$Petrel::root/admin/page/page.js", '<=', 48 * 1024, 'and is small';
 like get('/index.html'), qr/^HTTP\/1\.1 (401|403)/, 'there are no other files';
 
 # --- In a browser
@@ -71,9 +71,12 @@ SKIP: {
         held => sub { return decode_json((split /\n/, ($petrel->run('queue', 'ls', '--json', shift))[1])[0])->{queue_name} eq 'hold' ? 'yes' : 'no' },
         deferred => sub { return decode_json($petrel->status)->{queue}{deferred} },
         send => sub { mail('bob@fine.example', 'now'); return 'sent' },
+        key => sub { return PageBrowser::key($petrel) },
+        freeze => sub { kill 'STOP', $petrel->{pid}; return 'frozen' },
+        thaw => sub { kill 'CONT', $petrel->{pid}; return 'goes on' },
         stop => sub { $petrel->stop; return 'stopped' },
         start => sub { $petrel->start; return 'started' });
-    PageBrowser::run(300, 45, \%answers, 'page.mjs', "http://127.0.0.1:$port/", PageBrowser::key($petrel), "$Petrel::root/$Petrel::build/page");
+    PageBrowser::run(300, 70, \%answers, 'page.mjs', "http://127.0.0.1:$port/", PageBrowser::key($petrel), "$Petrel::root/$Petrel::build/page");
 }
 $petrel->stop;
 done_testing;

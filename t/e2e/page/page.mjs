@@ -22,6 +22,11 @@ await page.fill('main input', 'not-a-key');
 await page.click('main button');
 await page.waitForSelector('text=This key is not valid');
 tell(true, 'a wrong key is refused in words');
+await page.evaluate((k) => { location.hash = '#k=' + k; }, await ask('key'));
+await page.waitForSelector('.lanes .lane', WAIT);
+tell(!page.url().includes('k='), 'the address of the form, opened in the tab that has it, logs in');
+await go(page, '#/nonsense', 'text=There is no such view');
+tell(true, 'a view that is not there says so');
 complaints.length = 0; // 401 is an error to the console
 await page.context().close();
 
@@ -38,7 +43,7 @@ await shows(page, '.lanes .pill', /dead/, 'a dead site is marked in words');
 await shows(page, '.lanes', /dead until .*Connection refused/, 'and says until when and why');
 await shows(page, '.findings li', /./, 'findings are there with their remedies');
 await shows(page, '.places', /held/, 'the places of the queue');
-await shows(page, '#state', / 3 held\.$/, 'held mail is not passed over');
+await shows(page, '#state', / 3 held\. 1 site dead\.$/, 'held mail and a dead site are not passed over');
 await shows(page, '.findings .remedy code', /^petrel queue ls --queue corrupt$/m, 'a command in a remedy stands out');
 await shows(page, 'main', /listeners\s[\s\S]*127\.0\.0\.1:\d+ smtp, TLS: starttls/, 'who listens, with TLS');
 await shows(page, 'main', /certificates\s[\s\S]*mail\.example\.net [\d,.]+ days left/, 'certificates, with their days');
@@ -78,6 +83,14 @@ await page.waitForSelector('dialog >> text=1 of 1 done');
 await page.keyboard.press('Enter');
 await until(page, (n) => document.querySelectorAll('main tbody tr').length === n, before - 1);
 tell((await ask('held ' + id)) === 'yes', 'held by keyboard alone');
+await page.locator('main tbody input').first().check();
+await page.focus('.acts button:text-is("Delete")');
+await page.keyboard.press('Enter');
+await shows(page, 'dialog[open]', /Delete 1 message\?[\s\S]*<\S* to <erin@dead\.example>[\s\S]*nothing brings it back/, 'what is deleted is named');
+tell(await page.evaluate(() => document.activeElement.textContent) === 'Cancel', 'Enter does not delete');
+await inspect(page, 'dialog-delete');
+await page.keyboard.press('Enter');
+tell(await page.locator('.acts button:text-is("Release")').count() === 0, 'mail that is not held is not offered to be released');
 await page.click('text=select all');
 await page.waitForSelector(`text=${before - 1} selected:`);
 await page.focus('.acts button:text-is("Delete")');
@@ -130,6 +143,26 @@ for (const [name, words] of [['lease', "our part of the group's sessions"], ['le
   const said = await page.evaluate((b) => bound({ bound: b }), name);
   tell(said === words, `${name} binds a site, in words`, said);
 }
+for (const [perSecond, words] of [[250, '250/s'], [1, '1/s'], [0.017, '1/min'], [0.001, '3.6/h'], [0.00001, '0.9/d']]) {
+  const said = await page.evaluate((r) => bound({ bound: 'learnt_rate', learnt_rate: r }), perSecond);
+  tell(said === `rate ${words}, learnt from its replies`, `a rate of ${perSecond} is not 0`, said);
+}
+// Each finding names its subject, and leads to its cause.
+const listed = await page.evaluate(() => {
+  const before = status;
+  status = { ...status, findings: [{ code: 'receiver_refuses_us', severity: 'warning', subject: 'mx.dest.example', text: 'refuses mail (reputation), until Tue, 1 Dec 2026 06:38:35 +0000', remedy: 'See `petrel trace mx.dest.example`.' },
+    { code: 'site_dead', severity: 'error', subject: '', text: `${status.sites[0].site} has not worked for 30 minutes`, remedy: 'x' },
+    { code: 'mail_old', severity: 'warning', subject: '', text: 'mail has waited for 2 hours: 01JD3ZK5Q8-9F3K2C7A, not yet tried', remedy: 'x' },
+    { code: 'corrupt', severity: 'warning', subject: '', text: '1 message is quarantined', remedy: 'x' }] };
+  const list = [...findings().children].map((li) => [li.textContent, [...li.querySelectorAll('a')].map((a) => a.getAttribute('href')).join()]);
+  status = before;
+  return list;
+});
+tell(/mx\.dest\.example: refuses mail/.test(listed[1][0]), 'the subject of a finding is there', listed[1][0]);
+tell(!/\+0000/.test(listed[1][0]), 'times are those of the reader', listed[1][0]);
+tell(/^#\/sites\/.+/.test(listed[0][1]), 'a finding about a site leads to it', listed[0][1]);
+tell(listed[2][1] === '#/message/01JD3ZK5Q8-9F3K2C7A', 'about a message likewise', listed[2][1]);
+tell(listed[3][1] === '#/queue?queue=corrupt', 'and about a place of the queue', listed[3][1]);
 await go(page, '#/fragments', '.boxes');
 await shows(page, '.boxes .missing', /^2\n4$/, 'missing parts are marked');
 await inspect(page, 'fragments');
@@ -142,6 +175,12 @@ await page.waitForSelector('dialog[open] >> text=then n, q, s, f, l');
 await page.keyboard.press('Escape');
 
 // --- Narrow, and dark
+await page.setViewportSize({ width: 375, height: 800 });
+await go(page, '#/', '.lanes');
+await inspect(page, 'now-375');
+await page.emulateMedia({ colorScheme: 'dark' });
+await inspect(page, 'now-375-dark');
+await page.emulateMedia({ colorScheme: 'light' });
 await page.setViewportSize({ width: 320, height: 700 });
 for (const [hash, wanted, name] of [['#/', '.lanes', 'now'], ['#/queue', 'main tbody tr', 'queue'], ['#/message/' + id, '.timeline', 'message'], ['#/sites', 'main tbody tr', 'sites'],
   ['#/fragments', 'main h1', 'fragments'], ['#/log', '.log li', 'log']]) {
@@ -163,9 +202,27 @@ for (const [hash, wanted, name] of [['#/', '.lanes', 'now'], ['#/queue', 'main t
 await go(page, '#/', '.lanes');
 tell(complaints.length === 0, 'no error and no violation of the policy in the console', complaints.join(' | '));
 await ask('stop');
-await shows(page, '#notice:not([hidden])', /Not live since/, 'a daemon that is gone is said to be gone');
+await shows(page, '#notice:not([hidden])', /has not answered since[\s\S]*systemctl status petrel/, 'a daemon that is gone is said to be gone, with what to do');
+await shows(page, '#state.is-bad', /^Not reachable since /, 'the header does not say that it accepts');
+tell(await page.title() === 'Not reachable: ' + await page.locator('#host').textContent() + ' – Petrel', 'nor the title', await page.title());
+for (const [width, scheme] of [[1280, 'light'], [1280, 'dark'], [375, 'light'], [375, 'dark']]) {
+  await page.setViewportSize({ width, height: 900 });
+  await page.emulateMedia({ colorScheme: scheme });
+  await inspect(page, `gone-${width}-${scheme}`);
+}
 await ask('start');
 await page.waitForSelector('text=A key is needed', WAIT);
 tell(true, 'after a restart it is found again, and asks for a key');
+
+// --- One that hangs is not live, and is when it goes on
+page = await open();
+await page.goto(`${address}#k=${await ask('key')}`);
+await shows(page, '#state', /^Accepting/, 'it is live');
+const once = await page.evaluate(() => { silence = 2000; return heard; });
+await until(page, (before) => live && heard > before, once);
+await ask('freeze');
+await shows(page, '#state', /^Not reachable since /, 'a daemon that hangs is not reachable');
+await ask('thaw');
+await shows(page, '#state', /^Accepting/, 'and is again');
 await browser.close();
 process.exit(0);
