@@ -117,6 +117,7 @@ candidates_name(const struct mx_lookup_host *host, struct reply_outcome_peer *pe
     if (host->address.family == NET_UNIX) {
         text_copy(peer->where, sizeof(peer->where), text_from(host->address.path));
         text_copy(peer->remote, sizeof(peer->remote), text_from(host->address.path));
+        peer->port = 0;
         return;
     }
     net_address_ip(&host->address, ip);
@@ -124,4 +125,5 @@ candidates_name(const struct mx_lookup_host *host, struct reply_outcome_peer *pe
     snprintf(peer->where, sizeof(peer->where), "%.255s[%.45s]", name, ip);
     snprintf(peer->remote, sizeof(peer->remote), "%.255s[%.45s]:%u", name, ip,
              host->address.port);
+    peer->port = host->address.port;
 }

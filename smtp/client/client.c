@@ -568,20 +568,35 @@ client_activity(const struct client *c, const char **command)
     return ACTIVITY_REPLY;
 }
 
+void
+client_wonder(const struct client *c, struct outcome *outcome)
+{
+    size_t used = strlen(outcome->text);
+    if (c->settings.other_scheme != NULL && !c->greeted && c->in_flight > 0 &&
+        (c->waiting[c->first].step == STEP_GREETING ||
+         c->waiting[c->first].step == STEP_HANDSHAKE))
+        snprintf(outcome->text + used, sizeof(outcome->text) - used,
+                 " (does this port need %s://?)", c->settings.other_scheme);
+}
+
 /* Lost or silent while TLS is set up: this counts as a failure of TLS, so that with
  * tls=may the host is tried once more in cleartext. */
 void
 client_lost(struct client *c)
 {
+    struct outcome outcome = reply_outcome_lost(c->settings.peer, doing(c));
+    client_wonder(c, &outcome);
     c->broken = c->broken || client_is_securing(c);
-    client_end(c, reply_outcome_lost(c->settings.peer, doing(c)));
+    client_end(c, outcome);
 }
 
 void
 client_timed_out(struct client *c)
 {
+    struct outcome outcome = reply_outcome_timed_out(c->settings.peer, doing(c));
+    client_wonder(c, &outcome);
     c->broken = c->broken || client_is_securing(c);
-    client_end(c, reply_outcome_timed_out(c->settings.peer, doing(c)));
+    client_end(c, outcome);
 }
 
 void

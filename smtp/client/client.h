@@ -41,10 +41,13 @@ struct client_settings {
     const struct reply_outcome_peer
         *peer; /* this and hostname live as long as the client */
     bool lmtp;
-    double timeout_scale; /* of the time-outs of RFC 5321 §4.5.3.2; > 0 */
-    enum target_tls tls;  /* ENCRYPT, VERIFY: no mail before TLS */
-    const char *demander; /* of that, in errors: "DANE"; NULL: the route */
-    bool tls_implicit;    /* TLS before the greeting: the owner starts it without being
+    double timeout_scale;     /* of the time-outs of RFC 5321 §4.5.3.2; > 0 */
+    enum target_tls tls;      /* ENCRYPT, VERIFY: no mail before TLS */
+    const char *demander;     /* of that, in errors: "DANE"; NULL: the route */
+    const char *other_scheme; /* the one that the route may need in place of its own
+                                 ("smtps"): said if the session ends before its greeting;
+                                 NULL: nothing suggests it */
+    bool tls_implicit; /* TLS before the greeting: the owner starts it without being
                              asked (no CLIENT_SECURE); tls is ENCRYPT or VERIFY */
     const struct client_login *login; /* NULL: no login. Lives as long as the client */
     bool tls_failed; /* the last handshake with the host failed; tls is NONE. A reply

@@ -361,18 +361,21 @@ client_connection_new(const struct client_connection_settings *settings,
     s->context = context;
     s->pump = client_connection_pump;
     client_connection_begin_transcript(s);
-    struct client_settings machine = {.hostname = s->hostname,
-                                      .redirect_to = s->redirect_to,
-                                      .peer = &s->settings.peer,
-                                      .lmtp = settings->lmtp,
-                                      .timeout_scale = settings->timeout_scale,
-                                      .login = credentials_login(settings->login),
-                                      .tls = settings->security.level,
-                                      .demander =
-                                          security_demander(&settings->security),
-                                      .tls_implicit = settings->security.implicit,
-                                      .tls_failed = settings->security.fallen_back,
-                                      .transcript = s->transcript};
+    struct client_settings machine = {
+        .hostname = s->hostname,
+        .redirect_to = s->redirect_to,
+        .peer = &s->settings.peer,
+        .lmtp = settings->lmtp,
+        .timeout_scale = settings->timeout_scale,
+        .login = credentials_login(settings->login),
+        .tls = settings->security.level,
+        .demander = security_demander(&settings->security),
+        .tls_implicit = settings->security.implicit,
+        .other_scheme = security_other_scheme(
+            &settings->security, settings->peer.port,
+            settings->security.implicit ? ACTIVITY_HANDSHAKE : ACTIVITY_GREETING, 0),
+        .tls_failed = settings->security.fallen_back,
+        .transcript = s->transcript};
     s->client = client_new(&machine);
     s->connection = settings->connection;
     net_attach(s->connection, client_connection_on_net, s);

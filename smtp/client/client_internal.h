@@ -171,6 +171,8 @@ void client_hand_out(struct client_transaction *l, enum spread to, size_t at,
  * connection that is lost or refused at MAIL says nothing about the message, which goes
  * over another one. */
 void client_end(struct client *c, struct outcome outcome);
+/* Before the greeting: asks whether the route has the wrong scheme for the port. */
+void client_wonder(const struct client *c, struct outcome *outcome);
 void client_protocol_error(struct client *c, const char *doing, const char *what);
 /* The same, with QUIT if no reply is awaited. */
 void client_end_politely(struct client *c, struct outcome outcome);

@@ -19,6 +19,8 @@ end_insecure(struct client *c, const char *enhanced, const char *what, bool poli
     struct outcome outcome = reply_outcome_insecure(s->peer, enhanced, why);
     if (s->demander != NULL)
         outcome.blame = BLAME_DEMAND;
+    if (s->tls_implicit)
+        client_wonder(c, &outcome);
     if (polite)
         client_end_politely(c, outcome);
     else

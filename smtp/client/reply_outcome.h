@@ -8,6 +8,7 @@
 struct reply_outcome_peer {
     char where[OUTCOME_REMOTE_MAX];  /* "host[ip]", or the path of a Unix socket */
     char remote[OUTCOME_REMOTE_MAX]; /* "host[ip]:port", or the path */
+    unsigned port;                   /* 0: it has none */
 };
 
 /* 2yz delivered, 4yz deferred, 5yz failed; a 3yz must not come here. answered: "in

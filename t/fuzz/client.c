@@ -9,7 +9,7 @@
 
 enum { RECIPIENTS = 3, MAILS = 3 };
 
-static const struct reply_outcome_peer peer = {"mx[192.0.2.1]", "mx[192.0.2.1]:25"};
+static const struct reply_outcome_peer peer = {"mx[192.0.2.1]", "mx[192.0.2.1]:25", 25};
 
 struct run {
     struct client *client;

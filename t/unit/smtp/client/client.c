@@ -12,7 +12,7 @@
 enum { BYTES_MAX = 8 * 1024 * 1024, RECIPIENTS_MAX = 2000 };
 
 static const struct reply_outcome_peer peer = {"mx.test[192.0.2.1]",
-                                               "mx.test[192.0.2.1]:25"};
+                                               "mx.test[192.0.2.1]:25", 25};
 static const char *const blames[] = {"none", "message", "site"};
 
 /* --- The player ------------------------------------------------------------------- */
@@ -37,6 +37,7 @@ struct player {
     bool has_login;
     struct client_login login;
     char redirect_to[40]; /* "": another host */
+    char other_scheme[20];
     char wrong[700];
 };
 
@@ -429,6 +430,8 @@ read_option(struct player *p, struct text line)
     p->early |= text_equal(line, TEXT("early"));
     if (text_starts(line, TEXT("redirect=")))
         text_copy(p->redirect_to, sizeof(p->redirect_to), text_after(line, 9));
+    if (text_starts(line, TEXT("other=")))
+        text_copy(p->other_scheme, sizeof(p->other_scheme), text_after(line, 6));
     if (text_starts(line, TEXT("tls=")))
         read_tls(p, text_after(line, 4));
     if (text_starts(line, TEXT("login ")))
@@ -491,16 +494,17 @@ play(struct text script, bool bytewise, const char *name)
     buffer_init(&p.said, BYTES_MAX);
     read_options(&p);
     p.bytewise = bytewise && !p.whole;
-    struct client_settings settings = {.hostname = "me.example",
-                                       .peer = &peer,
-                                       .lmtp = p.lmtp,
-                                       .redirect_to =
-                                           p.redirect_to[0] ? p.redirect_to : NULL,
-                                       .timeout_scale = 1,
-                                       .tls = p.tls,
-                                       .tls_implicit = p.implicit,
-                                       .tls_failed = p.tls_failed,
-                                       .login = p.has_login ? &p.login : NULL};
+    struct client_settings settings = {
+        .hostname = "me.example",
+        .peer = &peer,
+        .lmtp = p.lmtp,
+        .redirect_to = p.redirect_to[0] ? p.redirect_to : NULL,
+        .timeout_scale = 1,
+        .tls = p.tls,
+        .tls_implicit = p.implicit,
+        .other_scheme = p.other_scheme[0] != '\0' ? p.other_scheme : NULL,
+        .tls_failed = p.tls_failed,
+        .login = p.has_login ? &p.login : NULL};
     p.client = client_new(&settings);
     while (p.script.length > 0 && text_cut(&p.script, '\n', &line))
         play_line(&p, line);

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static const struct reply_outcome_peer peer = {"mx.test[192.0.2.1]", "mx.test[192.0.2.1]:25"};
+static const struct reply_outcome_peer peer = {"mx.test[192.0.2.1]", "mx.test[192.0.2.1]:25", 25};
 
 static void
 limits_are(const char *told, unsigned mails, unsigned recipients, unsigned domains)

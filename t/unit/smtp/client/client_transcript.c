@@ -5,7 +5,7 @@
 #include "t/support/must.h"
 #include "t/support/tap.h"
 
-static const struct reply_outcome_peer peer = {"mx.example[192.0.2.1]", "mx.example[192.0.2.1]:25"};
+static const struct reply_outcome_peer peer = {"mx.example[192.0.2.1]", "mx.example[192.0.2.1]:25", 25};
 static struct transcript t;
 static struct buffer shown;
 

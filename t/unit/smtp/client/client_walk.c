@@ -13,7 +13,7 @@ enum {
     RCPTS = 4
 };
 
-static const struct reply_outcome_peer where = {"mx[192.0.2.1]", "mx[192.0.2.1]:25"};
+static const struct reply_outcome_peer where = {"mx[192.0.2.1]", "mx[192.0.2.1]:25", 25};
 
 struct client_transaction {
     struct envelope *envelope;

@@ -3,7 +3,7 @@
 
 #include "t/support/tap.h"
 
-static const struct reply_outcome_peer peer = {"mx.test[192.0.2.1]", "mx.test[192.0.2.1]:25"};
+static const struct reply_outcome_peer peer = {"mx.test[192.0.2.1]", "mx.test[192.0.2.1]:25", 25};
 
 static struct reply
 heard(const char *lines)
