@@ -26,7 +26,8 @@ enum {
     LOCK_TRIES = 100,
     BITS_DEFAULT = 2048,
     STRING_MAX = 255, /* of a string in a TXT record */
-    KEY_MODE = 0600
+    KEY_MODE = 0600,
+    DIRECTORY_MODE = 0700
 };
 
 static const char dkim_key_program[] = "petrel dkim-key";
@@ -38,6 +39,7 @@ struct key_request {
     char domain[IDNA_NAME_MAX], selector[DKIM_NAME_MAX];
     const char *directory;
     bool in_setting; /* dkim_keys names the directory */
+    bool may_be_set; /* ... may name it: it is for keys, and there are no rows */
     enum sign_kind kind;
     unsigned bits;
     bool show;
@@ -81,16 +83,6 @@ take_key_option(struct key_request *r, char **arguments, int *at, int count)
         return false;
     r->bits = (unsigned)bits;
     return true;
-}
-
-/* A setting of one word is a directory. */
-static const char *
-directory_of_setting(const struct options *o)
-{
-    struct text rest = text_from(o->dkim_keys), word;
-    bool one =
-        text_word(&rest, " \t\r\n", &word) && !text_word(&rest, " \t\r\n", &word);
-    return one ? o->dkim_keys : NULL;
 }
 
 static void
@@ -195,6 +187,26 @@ explain_key_file(const char *name, int error)
     }
 }
 
+/* A missing one is made, within one that is there, for the daemon's user alone. */
+static int
+open_key_directory(struct disk **disk, const char *path, const struct identity *owner)
+{
+    char parent[PATH_SIZE];
+    struct disk *above;
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    struct text before = text_of(path, (size_t)(name - path));
+    int error = disk_open(disk, path, false);
+    if (error != -ENOENT || name[0] == '\0' ||
+        !text_copy(parent, sizeof(parent), before.length > 0 ? before : TEXT(".")) ||
+        disk_open(&above, parent, false) != 0)
+        return error;
+    error = disk_make_directory(above, name, DIRECTORY_MODE);
+    if (error == 0 && owner->change)
+        error = disk_give(above, name, owner->uid, owner->gid);
+    disk_close(&above);
+    return error != 0 ? error : disk_open(disk, path, false);
+}
+
 static int
 make_key_file(const struct key_request *r, const struct options *options,
               struct sign_random *randomness)
@@ -206,7 +218,7 @@ make_key_file(const struct key_request *r, const struct options *options,
     if (!identity_find(&owner, options->user))
         return complaint_say(dkim_key_program, EX_CONFIG, "no such user",
                              options->user);
-    int error = disk_open(&disk, r->directory, false);
+    int error = open_key_directory(&disk, r->directory, &owner);
     if (error != 0)
         return complaint_say(dkim_key_program, EX_CANTCREAT, strerror(-error),
                              r->directory);
@@ -266,7 +278,13 @@ print_record(const struct key_request *r, struct text record)
 static void
 print_next(const struct key_request *r, const char *path)
 {
-    if (r->in_setting)
+    struct text directory =
+        text_before(text_from(path), strlen(path) - strlen(r->file) - 1);
+    if (r->may_be_set)
+        printf("# Publish the record, wait until it can be looked up, then set this "
+               "and reload:\n#   dkim_keys = %.*s\n",
+               TEXT_ARGS(directory));
+    else if (r->in_setting)
         printf("# Publish the record, wait until it can be looked up, then reload: "
                "dkim_keys names\n# the directory of the key.\n");
     else
@@ -319,6 +337,19 @@ find_key_path(const struct key_request *r, char path[PATH_SIZE])
     return length < PATH_SIZE;
 }
 
+/* One that is named is for keys alone, and made; the present one has other files. */
+static void
+find_key_directory(struct key_request *r, const struct options *options)
+{
+    const char *set = options_key_directory(options);
+    bool has_rows = set == NULL && text_trim(text_from(options->dkim_keys)).length > 0;
+    r->in_setting =
+        set != NULL && (r->directory == NULL || strcmp(r->directory, set) == 0);
+    r->may_be_set = r->directory != NULL && set == NULL && !has_rows;
+    if (r->directory == NULL)
+        r->directory = set != NULL ? set : ".";
+}
+
 int
 command_dkim_key(int count, char **arguments, const struct options *options)
 {
@@ -327,9 +358,7 @@ command_dkim_key(int count, char **arguments, const struct options *options)
     int code = read_key_request(&r, count, arguments);
     if (code != 0)
         return code;
-    r.in_setting = r.directory == NULL && directory_of_setting(options) != NULL;
-    if (r.directory == NULL)
-        r.directory = r.in_setting ? directory_of_setting(options) : ".";
+    find_key_directory(&r, options);
     if (!find_key_path(&r, path))
         return complaint_say(dkim_key_program, EX_DATAERR, "the path is too long",
                              r.directory);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BITS_ADVISED = 2048 };
+enum { BITS_ADVISED = 2048, KEY_COMMAND_MAX = 1200 };
 
 /* --- dkim.key ----------------------------------------------------------------------- */
 
@@ -69,11 +69,31 @@ advise_key(struct checklist *out, const struct doctor_key *key, const char *name
     buffer_free(&record);
 }
 
+/* Makes a key where dkim_keys finds it, or can name it: beside the settings. */
+static const char *
+key_command(const struct doctor *d, const char *domain, char out[KEY_COMMAND_MAX])
+{
+    static const char usual[] = "/etc/petrel/petrel.conf";
+    const char *file = d->setup->file != NULL ? d->setup->file : usual;
+    const char *slash = strrchr(file, '/');
+    bool is_usual = strcmp(file, usual) == 0;
+    struct text folder =
+        slash != NULL ? text_of(file, (size_t)(slash - file)) : TEXT(".");
+    int used = snprintf(out, KEY_COMMAND_MAX, "petrel %s%.400s%sdkim-key %s",
+                        is_usual ? "" : "-c ", is_usual ? "" : file,
+                        is_usual ? "" : " ", domain);
+    if (options_key_directory(d->options) == NULL)
+        snprintf(out + used, KEY_COMMAND_MAX - (size_t)used, " --directory %.*s/dkim",
+                 TEXT_ARGS(text_before(folder, 400)));
+    return out;
+}
+
 static void
-judge_key(struct checklist *out, const struct doctor_key *key,
+judge_key(const struct doctor *d, struct checklist *out, const struct doctor_key *key,
           const struct inquiry_answer *a, const char *name, enum dkim_record verdict)
 {
     const char *code = "dkim.key";
+    char command[KEY_COMMAND_MAX];
     bool rsa = strcmp(key->kind, "rsa") == 0;
     if (a->status == DNS_TRY_AGAIN) {
         checklist_add(out, code, CHECK_WARNING, name, "it cannot be looked up: %s",
@@ -94,9 +114,9 @@ judge_key(struct checklist *out, const struct doctor_key *key,
                       "the record fits, but the key has %u bits; Gmail advises %d",
                       key->bits, BITS_ADVISED);
         checklist_remedy(out,
-                         "Make another key with petrel dkim-key %s, publish its "
-                         "record, and take this row out a week later.",
-                         key->domain);
+                         "Make another key with %s, publish its record, and take this "
+                         "one out a week later.",
+                         key_command(d, key->domain, command));
     } else {
         checklist_add(out, code, CHECK_OK, name, "the record fits the key");
     }
@@ -121,7 +141,7 @@ examine_key(void *context, const struct doctor_key *key)
     s->good += good;
     s->unknown += a->status == DNS_TRY_AGAIN;
     if (s->out != NULL)
-        judge_key(s->out, key, a, name, verdict);
+        judge_key(s->d, s->out, key, a, name, verdict);
 }
 
 static void
@@ -162,8 +182,8 @@ judge_unsigned(struct doctor *d, struct checklist *out, const char *domain)
     checklist_remedy(
         out,
         "Run this; it makes a key and prints the record to publish and the "
-        "row for dkim_keys in %s. Then reload.\n    petrel dkim-key %s",
-        doctor_settings(d), domain);
+        "line for %s. Then reload.\n    %s",
+        doctor_settings(d), key_command(d, domain, (char[KEY_COMMAND_MAX]){0}));
 }
 
 bool
@@ -312,9 +332,9 @@ judge_dmarc(struct doctor *d, struct checklist *out, const char *domain,
                       "key that signs is of a domain above it",
                       at, domain);
         checklist_remedy(out,
-                         "Make a key for it: petrel dkim-key %s; or publish adkim=r "
-                         "in place of adkim=s.",
-                         domain);
+                         "Make a key for it: %s; or publish adkim=r in place of "
+                         "adkim=s.",
+                         key_command(d, domain, (char[KEY_COMMAND_MAX]){0}));
     } else if (!is_report_address(c->record.reports) && c->record.reports.length > 0) {
         checklist_add(
             out, code, CHECK_WARNING, domain,
@@ -423,7 +443,7 @@ examine_exchanger(struct doctor *d, struct checklist *out, const char *domain,
         char value[DOCTOR_NAME_MAX + 8];
         checklist_add(
             out, "mx.record", CHECK_WARNING, domain,
-            "its MX host %s is an alias (CNAME), which RFC 2181 §10.3 forbids: "
+            "its MX host %s is an alias (CNAME), which RFC 2181, 10.3 forbids: "
             "some servers do not send to it",
             host);
         checklist_remedy(out, "Publish the name that it leads to instead:");
@@ -513,7 +533,7 @@ say_nobody(void *context, const char *line)
     const struct nobody *n = context;
     checklist_add(n->out, "mx.record", CHECK_WARNING, n->domain, "%s", line);
     checklist_remedy(n->out,
-                     "Mail for them is refused (550 5.1.1). RFC 5321 §4.5.1 requires "
+                     "Mail for them is refused (550 5.1.1). RFC 5321, 4.5.1 requires "
                      "a mailbox for postmaster. In %s set root to an address that "
                      "somebody reads:\n    root = you@example.org",
                      doctor_settings(n->doctor));

@@ -342,7 +342,7 @@ judge_style(const struct spf_case *c, struct checklist *out)
     } else if (c->survey.uses_ptr) {
         checklist_add(out, code, CHECK_WARNING, c->domain,
                       "its SPF record has ptr, which receivers need not evaluate "
-                      "(RFC 7208 §5.5)");
+                      "(RFC 7208, 5.5)");
         advise_more(c, out);
     } else if (c->survey.look_ups > SPF_LOOK_UPS_MAX - 2) {
         checklist_add(out, code, CHECK_HINT, c->domain,

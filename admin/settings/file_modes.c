@@ -5,6 +5,7 @@
 #include "base/disk/disk.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { READ_BY_ALL = 04, PATH_LIMIT = 4096 };
@@ -87,6 +88,16 @@ file_modes_find(const struct options *options, const struct settings *settings,
 }
 
 static void
+say_unreadable(struct log *log, const char *path)
+{
+    log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+            "%s cannot be read by `user`: a reload will be refused, and a start by the "
+            "unit of systemd; make `user` its owner (chown), or name a copy (of "
+            "certbot's files by a deploy hook: petrel.conf(5), tls_certificate)",
+            path);
+}
+
+static void
 try_file(void *context, const char *path)
 {
     char *content;
@@ -97,12 +108,7 @@ try_file(void *context, const char *path)
     if (error == 0)
         free(content);
     if (error == -EACCES)
-        log_say(
-            context, LOG_LEVEL_WARNING, "main", NULL,
-            "%s cannot be read by `user`: a reload will be refused, and a start by the "
-            "unit of systemd; make `user` its owner (chown), or name a copy (of "
-            "certbot's files by a deploy hook: petrel.conf(5), tls_certificate)",
-            path);
+        say_unreadable(context, path);
 }
 
 static void
@@ -115,6 +121,49 @@ try_each(const char *list, struct log *log)
             try_file(log, path);
 }
 
+struct key_folder {
+    const char *path;
+    struct log *log;
+};
+
+static bool
+try_key(void *context, const char *name)
+{
+    const struct key_folder *f = context;
+    char path[PATH_LIMIT];
+    if (text_ends_nocase(text_from(name), TEXT(".pem")) &&
+        snprintf(path, sizeof(path), "%s/%s", f->path, name) < (int)sizeof(path))
+        try_file(f->log, path);
+    return true;
+}
+
+/* A directory, or rows of a domain, a selector and a path. */
+static void
+try_keys(const struct options *options, struct log *log)
+{
+    struct key_folder folder = {.path = options_key_directory(options), .log = log};
+    struct disk *keys;
+    struct text rest = text_from(options->dkim_keys), line, word;
+    if (folder.path != NULL) {
+        int error = disk_open(&keys, folder.path, false);
+        if (error == 0) {
+            error = disk_list(keys, ".", try_key, &folder);
+            disk_close(&keys);
+        }
+        if (error == -EACCES)
+            say_unreadable(log, folder.path);
+        return;
+    }
+    while (text_cut(&rest, '\n', &line)) {
+        char path[PATH_LIMIT];
+        bool is_row = text_word(&line, " \t\r", &word) &&
+                      text_word(&line, " \t\r", &word) &&
+                      text_word(&line, " \t\r", &word);
+        if (is_row && text_copy(path, sizeof(path), word))
+            try_file(log, path);
+    }
+}
+
 void
 file_modes_foresee(const struct options *options, const struct settings *settings,
                    struct log *log)
@@ -125,6 +174,6 @@ file_modes_foresee(const struct options *options, const struct settings *setting
     try_each(options->auth_users, log);
     try_each(options->auth_passwords, log);
     try_each(options->tls_ca, log);
-    try_each(options->dkim_keys, log);
+    try_keys(options, log);
     accounts_each_file(options, try_file, log);
 }

@@ -134,6 +134,8 @@ bool options_refuse_partial(const struct options *options);
 /* defrag_max_total; its default is less on a small file system. */
 int64_t options_fragments_max(const struct options *options,
                               const struct settings *settings, struct disk *spool);
+/* The directory that dkim_keys names; NULL: it has rows, or is not set. */
+const char *options_key_directory(const struct options *options);
 /* The scheduling defaults that routes may override. */
 struct transport_params options_transport(const struct options *options);
 /* The settings of the queue; spool is borrowed from the options. */

@@ -172,3 +172,13 @@ options_fragments_max(const struct options *options, const struct settings *sett
     /* Not 0, which would be no limit. */
     return space.bytes / 10 > 0 ? space.bytes / 10 : 1;
 }
+
+/* A setting of one word is a directory. */
+const char *
+options_key_directory(const struct options *options)
+{
+    static const char blanks[] = " \t\r\n";
+    struct text rest = text_from(options->dkim_keys), word;
+    bool is_one = text_word(&rest, blanks, &word) && !text_word(&rest, blanks, &word);
+    return is_one ? options->dkim_keys : NULL;
+}

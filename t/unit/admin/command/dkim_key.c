@@ -52,8 +52,8 @@ test_usage(void)
     is_refused(run(dkim_key, "[1.2.3.4]"), EX_DATAERR, "not a domain");
     is_refused(run(dkim_key, "a.test ../x"), EX_DATAERR, "not a selector");
     is_refused(run(dkim_key, "a.test a/b"), EX_DATAERR, "not a selector");
-    is_refused(run(dkim_key, "a.test s --directory /nonexistent/x"), EX_CANTCREAT,
-               "No such file");
+    is_refused(run(dkim_key, "a.test s --directory /dev/null/x/y"), EX_CANTCREAT,
+               "Not a directory");
     is_refused(run_here("a.test none --show"), EX_NOINPUT, "No such file");
 }
 
@@ -131,7 +131,23 @@ test_setting(void)
 {
     setting = world.folder;
     is_printed(run(dkim_key, "b.test s --bits 1024"), 0, "dkim_keys names");
+    setting = NULL;
+    char line[300], wanted[600];
+    struct stat info;
+    snprintf(line, sizeof(line), "b.test s --bits 1024 --directory %s/new", world.folder);
+    snprintf(wanted, sizeof(wanted), "#   dkim_keys = %s/new\n", world.folder);
+    is_printed(run(dkim_key, line), 0, wanted);
+    snprintf(line, sizeof(line), "%s/new", world.folder);
+    ok_named(stat(line, &info) == 0 && (info.st_mode & 07777) == 0700,
+             "a directory that is named is made, for its owner");
+    snprintf(line, sizeof(line), "%s/new", world.folder);
+    setting = line;
+    is_printed(run(dkim_key, "c.test s --bits 1024"), 0, "dkim_keys names");
+    snprintf(wanted, sizeof(wanted), "c.test s --show --directory %s", line);
+    is_printed(run(dkim_key, wanted), 0, "dkim_keys names");
     setting = "a.test s /x\nb.test t /y";
+    snprintf(wanted, sizeof(wanted), "d.test s --bits 1024 --directory %s", world.folder);
+    is_printed(run(dkim_key, wanted), 0, "add this row and reload:\n#   dkim_keys = d.test s /");
     is_refused(run(dkim_key, "b.test s --show"), EX_NOINPUT, "No such file");
 }
 

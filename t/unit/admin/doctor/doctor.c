@@ -149,7 +149,7 @@ test_direct(void)
     ok(strstr(text, "ok      host.ptr          192.0.2.1: its name is mail.a.test") != NULL);
     ok(strstr(text, "ok      spf.record        a.test: it permits our addresses (1 look-ups)") != NULL);
     ok(strstr(text, "warning dkim.key          a.test\n") != NULL);
-    ok(strstr(text, "    petrel dkim-key a.test\n") != NULL);
+    ok(strstr(text, "    petrel dkim-key a.test --directory /etc/petrel/dkim\n") != NULL);
     bed_close(&b);
 }
 

@@ -60,6 +60,63 @@ foresees(char *file, mode_t mode, bool want, const char *name)
     buffer_free(&lines);
 }
 
+static bool
+foresees_keys(char *setting, const char *path)
+{
+    struct options options = {.dkim_keys = setting};
+    struct settings *none = settings_new(options_rows, "PETREL", &(struct options){0});
+    struct buffer lines;
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    buffer_init(&lines, 65536);
+    log_capture(log, &lines);
+    if (geteuid() == 0 && seteuid(65534) != 0)
+        abort();
+    file_modes_foresee(&options, none, log);
+    if ((getuid() == 0 && seteuid(0) != 0) || !buffer_add_byte(&lines, '\0'))
+        abort();
+    size_t count = 0;
+    for (const char *at = lines.at; (at = strstr(at, "cannot be read by")) != NULL; at++)
+        count++;
+    bool right = path == NULL ? count == 0 : count == 1 && strstr(lines.at, path) != NULL;
+    settings_free(&none);
+    log_free(&log);
+    buffer_free(&lines);
+    return right;
+}
+
+/* Also where names that are no paths cannot be looked up: in a directory as root's. */
+static void
+test_keys(const char *directory, const char *file)
+{
+    char setting[400], here[200], folder[200], key[300];
+    snprintf(folder, sizeof(folder), "%s/keys", directory);
+    snprintf(here, sizeof(here), "%s/closed", directory);
+    snprintf(key, sizeof(key), "%s/s._domainkey.a.test.pem", folder);
+    FILE *made = NULL;
+    if (mkdir(folder, 0755) != 0 || mkdir(here, 0700) != 0 || chmod(folder, 0755) != 0 ||
+        (made = fopen(key, "w")) == NULL || fclose(made) != 0 || chdir(here) != 0)
+        abort();
+    snprintf(setting, sizeof(setting), "example.net p202611 %s", file);
+    if (chmod(file, 0444) != 0)
+        abort();
+    ok_named(foresees_keys(setting, NULL), "domain and selector are no files");
+    if (chmod(file, 0) != 0 || chmod(key, 0444) != 0)
+        abort();
+    ok_named(foresees_keys(setting, file), "the key of a row is one");
+    ok_named(foresees_keys(folder, NULL), "a directory whose keys can be read");
+    if (chmod(key, 0) != 0)
+        abort();
+    ok_named(foresees_keys(folder, key), "one of a key that cannot");
+    if (chmod(folder, 0) != 0)
+        abort();
+    ok_named(foresees_keys(folder, folder), "one that cannot be read itself");
+    if (chdir("/") != 0 || chmod(folder, 0700) != 0)
+        abort();
+    unlink(key);
+    rmdir(folder);
+    rmdir(here);
+}
+
 int
 main(void)
 {
@@ -81,6 +138,7 @@ main(void)
         abort();
     foresees(file, 0, true, "a reload could not read it");
     foresees(file, 0444, false, "it could");
+    test_keys(directory, file);
     unlink(file);
     unlink(link_name);
     rmdir(directory);
