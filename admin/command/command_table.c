@@ -102,6 +102,9 @@ static const char help_init[] =
     "  --password-file FILE  its only line is the password; it is copied\n"
     "  --listen WHO          local, or networks that may send mail here\n"
     "  --root ADDRESS        gets the mail of root and cron\n"
+    "  --sender ADDRESS      the sender of their mail, as the smarthost wants it; "
+    "else\n"
+    "                        the user there or root, whichever is an address; or none\n"
     "  --http ADDRESS        health checks and metrics; none by default\n";
 
 static const char help_test[] =
@@ -138,7 +141,7 @@ static const struct command_row command_table[] = {
     {
      .name = "init",
      .arguments = "[--yes] [--print] [--force] [--relay WHERE] ...",
-     .about = "ask six questions, and write the settings",
+     .about = "ask some questions, and write the settings",
      .help = help_init,
      .example = "petrel init --relay mx --root you@example.org",
      .kind = COMMAND_INIT,

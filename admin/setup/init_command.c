@@ -47,6 +47,9 @@ static const struct init_row init_rows[INIT_QUESTIONS] = {
                        "An address, or none."                                      },
     [INIT_HTTP] = {"--http",       "Where health checks and metrics are read",
                        "127.0.0.1:8025, or none; `petrel page` works without it."  },
+    [INIT_SENDER] = {"--sender",     "Sender of the mail of root, cron and other programs",
+                       "An address that the smarthost accepts as yours, or none (as it "
+                     "comes, root@HOST)."                                          },
 };
 
 /* The words of an answer that is taken. */
@@ -57,6 +60,7 @@ static const char *const init_forms[INIT_QUESTIONS] = {
     [INIT_LISTEN] = "local, or networks such as 192.168.1.0/24",
     [INIT_ROOT] = "NAME@DOMAIN, or none",
     [INIT_HTTP] = "127.0.0.1:8025, or none",
+    [INIT_SENDER] = "NAME@DOMAIN, or none",
 };
 
 struct init_run {
@@ -80,7 +84,8 @@ init_usage(void)
     fputs("usage: petrel init [--yes] [--print] [--force] [--hostname NAME]\n"
           "       [--relay PROVIDER|URL|mx|hold] [--relay-user USER] "
           "[--password-file FILE]\n"
-          "       [--listen local|NETWORKS] [--root ADDRESS] [--http ADDRESS|none]\n",
+          "       [--listen local|NETWORKS] [--root ADDRESS] [--http ADDRESS|none]\n"
+          "       [--sender ADDRESS|none]\n",
           stderr);
     return EX_USAGE;
 }
@@ -275,13 +280,17 @@ init_answer(struct init_run *r, enum init_question q)
     char why[INIT_WHY_MAX], what[INIT_WHY_MAX + 40];
     const char *preset = init_plan_preset(&r->plan, q), *given = r->given[q];
     if (!init_plan_asks(&r->plan, q) && given != NULL)
-        return complaint_say(init_program, EX_USAGE,
-                             "--relay-user needs one smarthost that is named without a "
-                             "user; remove it, or write --relay submission://HOST",
-                             "");
+        return complaint_say(
+            init_program, EX_USAGE,
+            q == INIT_SENDER
+                ? "--sender needs a smarthost; remove it, or write "
+                  "--relay submission://HOST"
+                : "--relay-user needs one smarthost that is named without a "
+                  "user; remove it, or write --relay submission://HOST",
+            "");
     if (!init_plan_asks(&r->plan, q))
         return 0;
-    if (given == NULL && r->asks)
+    if (given == NULL && r->asks && !init_plan_derives(&r->plan, q))
         return init_ask(r, q, preset);
     if (given == NULL && preset == NULL)
         return init_missing(r, init_rows[q].flag, init_forms[q]);
@@ -417,6 +426,10 @@ init_end(const struct init_run *r, const char *path)
         printf("Mail is kept until you decide: run %s init --force, then %s queue "
                "release --all\n",
                self, self);
+    if (r->plan.sender[0] != '\0')
+        printf("Mail of root, cron and other programs of this host leaves as %s\n"
+               "(`rewrite`): smarthosts refuse senders that they do not know.\n",
+               r->plan.sender);
     printf("Next:\n  %s\n  %s test %s\n",
            is_usual && r->plan.is_root
                ? "systemctl enable petrel && systemctl restart petrel"
@@ -495,6 +508,13 @@ init_run_all(struct init_run *r, const char *path)
                     r->plan.hostname, r->asks ? "" : " (--hostname)");
         if (q == INIT_USER && code == 0)
             code = init_password(r);
+        if (q == INIT_USER && code == 0 && !init_plan_needs_password(&r->plan) &&
+            text_starts(text_from(r->plan.relay), TEXT("submission:")))
+            fputs(
+                "petrel init: warning: nobody logs in at the smarthost, and most want "
+                "a login; give the user, --relay-user USER, unless yours knows this "
+                "host by its address\n",
+                stderr);
     }
     return code != 0 ? code : init_finish(r, path);
 }

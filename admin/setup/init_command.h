@@ -1,4 +1,4 @@
-/* `petrel init`: at most six questions, and the settings for the first mail. */
+/* `petrel init`: at most seven questions, and the settings for the first mail. */
 #ifndef ADMIN_SETUP_INIT_COMMAND_H
 #define ADMIN_SETUP_INIT_COMMAND_H
 

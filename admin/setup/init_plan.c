@@ -3,6 +3,7 @@
 
 #include "admin/settings/options.h"
 #include "base/net_address.h"
+#include "mime/address.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -196,6 +197,36 @@ init_plan_needs_password(const struct init_plan *p)
     return p->way == INIT_SMARTHOST && strchr(p->relay, '@') != NULL;
 }
 
+/* "you@example.org" of "submission://you%40example.org@smtp.example.org". Empty: there is
+ * none, or what has no %HH. */
+static void
+init_url_user(const struct init_plan *p, char out[INIT_VALUE_MAX])
+{
+    const char *scheme = strstr(p->relay, "://");
+    struct text rest = text_from(scheme != NULL ? scheme + 3 : p->relay);
+    size_t used = 0, at;
+    rest = text_before(rest, strcspn(rest.at, ",? "));
+    at = text_find_last(rest, '@');
+    rest = text_before(rest, at != TEXT_NONE ? at : 0);
+    for (size_t i = 0; i < rest.length && used + 1 < INIT_VALUE_MAX; i++) {
+        unsigned value;
+        if (rest.at[i] != '%')
+            out[used++] = rest.at[i];
+        else if (i + 2 < rest.length && sscanf(rest.at + i + 1, "%2x", &value) == 1)
+            out[used++] = (char)value, i += 2;
+    }
+    out[used] = '\0';
+}
+
+static bool
+init_is_address(const char *word)
+{
+    struct address address;
+    struct text t = text_from(word);
+    return text_find(t, '@') != TEXT_NONE && address_parse(t, &address) &&
+           address.domain.length > 0 && text_find(address.domain, '.') != TEXT_NONE;
+}
+
 const char *
 init_plan_oauth(const struct init_plan *p)
 {
@@ -287,6 +318,12 @@ init_take_one(struct init_plan *p, enum init_question question, struct text answ
                  : text_equal_nocase(answer, TEXT("yes")) ? TEXT("127.0.0.1:8025")
                                                           : answer);
         return true;
+    case INIT_SENDER:
+        if (!init_is_none(answer) && text_find(answer, '@') == TEXT_NONE)
+            return init_wrong(why, "this address has no domain; write NAME@DOMAIN as "
+                                   "the smarthost knows you, or none");
+        init_set(p->sender, "", init_is_none(answer) ? TEXT("") : answer);
+        return true;
     case INIT_QUESTIONS:
         break;
     }
@@ -313,13 +350,35 @@ init_plan_take(struct init_plan *p, enum init_question question, struct text ans
 bool
 init_plan_asks(const struct init_plan *p, enum init_question question)
 {
+    if (question == INIT_SENDER)
+        return p->way == INIT_SMARTHOST;
     return question != INIT_USER ||
            (p->way == INIT_SMARTHOST && !init_plan_needs_password(p) &&
             !init_is_list(p) && strstr(p->relay, "://") != NULL);
 }
 
+bool
+init_plan_derives(const struct init_plan *p, enum init_question question)
+{
+    char user[INIT_VALUE_MAX];
+    init_url_user(p, user);
+    return question == INIT_SENDER && init_is_address(user);
+}
+
+/* Most smarthosts want the address of the account. Without one the reader of the mail
+ * is more likely known there than root@ this host. */
+static const char *
+init_sender_preset(struct init_plan *p)
+{
+    init_url_user(p, p->proposed);
+    if (!init_is_address(p->proposed))
+        init_set(p->proposed, "",
+                 text_from(init_is_address(p->root) ? p->root : "none"));
+    return p->proposed;
+}
+
 const char *
-init_plan_preset(const struct init_plan *p, enum init_question question)
+init_plan_preset(struct init_plan *p, enum init_question question)
 {
     bool is_word = p->facts != NULL && p->facts->user[0] != '\0' &&
                    strchr(p->facts->user, ' ') == NULL;
@@ -333,6 +392,8 @@ init_plan_preset(const struct init_plan *p, enum init_question question)
     case INIT_ROOT:
     case INIT_HTTP:
         return "none";
+    case INIT_SENDER:
+        return init_sender_preset(p);
     case INIT_RELAY:
     case INIT_QUESTIONS:
         break;
@@ -372,6 +433,11 @@ init_plan_settings(const struct init_plan *p, const char *password_file,
         init_setting(out, &count, "relay_password_file", password_file);
     if (p->root[0] != '\0')
         init_setting(out, &count, "root", p->root);
+    if (p->sender[0] != '\0') {
+        char rewrite[INIT_VALUE_MAX];
+        init_set(rewrite, "local ", text_from(p->sender));
+        init_setting(out, &count, "rewrite", rewrite);
+    }
     if (p->http[0] != '\0')
         init_setting(out, &count, "http", p->http);
     return count;

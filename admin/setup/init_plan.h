@@ -12,6 +12,7 @@ enum init_question {
     INIT_LISTEN,
     INIT_ROOT,
     INIT_HTTP,
+    INIT_SENDER, /* only with a smarthost whose user is no address */
     INIT_QUESTIONS
 };
 
@@ -20,7 +21,7 @@ enum {
     INIT_VALUE_MAX = 4096,
     INIT_WHY_MAX = 640,
     INIT_PASSWORD_MAX = 1024, /* sched/route/secrets.h */
-    INIT_SETTINGS_MAX = 9,
+    INIT_SETTINGS_MAX = 10,
     INIT_FILE_MAX = 32 * 1024
 };
 
@@ -37,7 +38,9 @@ struct init_plan {
     char hostname[INIT_VALUE_MAX], relay[INIT_VALUE_MAX], user[INIT_VALUE_MAX];
     char listen[INIT_VALUE_MAX], relay_from[INIT_VALUE_MAX];
     char root[INIT_VALUE_MAX], http[INIT_VALUE_MAX];
-    bool has_oauth; /* no password: the settings wait for a client id */
+    char proposed[INIT_VALUE_MAX]; /* the last preset that was put together */
+    char sender[INIT_VALUE_MAX]; /* of mail of this host's programs; "": as it comes */
+    bool has_oauth;              /* no password: the settings wait for a client id */
 };
 
 struct init_setting {
@@ -47,12 +50,15 @@ struct init_setting {
 
 /* Whether the question has a meaning after the answers before it. */
 bool init_plan_asks(const struct init_plan *plan, enum init_question question);
-/* The answer when none is given; NULL: one is needed. */
-const char *init_plan_preset(const struct init_plan *plan, enum init_question question);
+/* The answer when none is given, borrowed from the plan; NULL: one is needed. */
+const char *init_plan_preset(struct init_plan *plan, enum init_question question);
 /* False: why is a sentence that gives the right form. The plan is as before then. */
 bool init_plan_take(struct init_plan *plan, enum init_question question,
                     struct text answer, char why[INIT_WHY_MAX])
     __attribute__((warn_unused_result));
+
+/* Whether the preset follows from the answers before it, so that nobody is asked. */
+bool init_plan_derives(const struct init_plan *plan, enum init_question question);
 
 /* Whether somebody logs in at the smarthost. */
 bool init_plan_needs_password(const struct init_plan *plan);

@@ -178,6 +178,11 @@ SKIP: {
         is $sent, 0, 'test: delivered' or diag $text . $petrel->log;
         my ($last) = reverse Petrel::slurp("$base/smarthost.log") =~ /^auth tls ([0-9a-f]+)$/mg;
         is pack('H*', $last // ''), "\0you\@example.org\0$password", 'by that user, with that password, in TLS';
+        # As cron sends it. The smarthost takes mail of the account's own address alone.
+        my $before = () = Petrel::slurp("$base/smarthost.log") =~ /^message$/mg;
+        is +($petrel->run({ input => "Subject: Cron <root\@vps> backup\n\nfailed\n" }, 'sendmail', '-oi', '-FCronDaemon', 'root'))[0], 0, 'mail of cron';
+        ok Petrel::wait_for(sub { (() = Petrel::slurp("$base/smarthost.log") =~ /^message$/mg) > $before }), 'reaches its reader' or diag $petrel->log;
+        unlike Petrel::slurp("$base/smarthost.log"), qr/^refused/m, 'and no sender is refused';
         $petrel->stop;
     }
 }

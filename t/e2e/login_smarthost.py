@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A smarthost that wants TLS and a login, and takes every one.
+"""A smarthost that wants TLS and a login, and takes every one. As many providers do it takes mail of the login's own
+address alone, where that is one, and nothing of the null sender.
 
 login_smarthost.py DIRECTORY LOG [ADDRESS [PORT]]: prints its port; good.pem and good.key in DIRECTORY are its
 certificate. A line in LOG for each login (`auth tls|clear HEX`) and each message that it has taken."""
@@ -42,8 +43,12 @@ class Session(socketserver.BaseRequestHandler):
                 self.lines.write(b'220 go\r\n')
                 self.secure()
             elif verb == b'AUTH':
+                self.user = base64.b64decode(line.split()[2]).split(b'\0')[1]
                 tell('auth %s %s' % ('tls' if self.is_secure else 'clear', base64.b64decode(line.split()[2]).hex()))
                 self.lines.write(b'235 2.7.0 Ok\r\n')
+            elif verb == b'MAIL' and b'@' in self.user and b'<' + self.user + b'>' not in line:
+                tell('refused ' + line.decode().strip())
+                self.lines.write(b'553 5.7.1 Sender address not owned by user\r\n')
             elif verb == b'DATA':
                 self.lines.write(b'354 go\r\n')
                 self.take()
@@ -55,6 +60,7 @@ class Session(socketserver.BaseRequestHandler):
 
     def handle(self):
         self.request.settimeout(60)
+        self.user = b''
         self.lines, self.is_secure = self.request.makefile('rwb', 0), False
         try:
             self.lines.write(b'220 smart.test ESMTP\r\n')

@@ -144,8 +144,28 @@ sub sh { my $command = moved(shift); return system('sh', '-c', "set -e; $command
 { no warnings 'redefine', 'once'; *Petrel::conf = sub { $conf } }
 
 {
-    my ($settings, $mailboxes, $smarthost, $password) = blocks('A VPS that sends for its own programs');
-    my $petrel = daemon($settings);
+    my ($settings, $password, $here, $rewrite, $mailboxes) = blocks('A VPS that sends for its own programs');
+    is sh('exec </dev/null; ' . $password), 0, 'a VPS: the password';
+    is +(stat "$scratch/etc/petrel/password")[2] & 07777, 0600, 'is for petrel alone';
+    Petrel::spit("$scratch/etc/petrel/password", "secret\n");
+    # The smarthost has no name here, and so neither TLS nor a login.
+    my $sink = Sink->start;
+    my $by_sink = sub { return shift =~ s{^relay = .*}{relay = smtp://[127.0.0.1]:$sink->{port}}mr =~ s/^relay_password_file.*\n//mr };
+    is +(Petrel::command(moved($settings), $Petrel::binary, '-c', '/dev/stdin', '-o', "spool=$scratch/var/spool/petrel", '-o', 'user=', 'check'))[0], 0, 'settings as they stand there';
+    my $petrel = daemon($by_sink->($settings));
+    is +(submit('root'))[0], 0, 'mail of cron';
+    my $mail = $sink->wait_for('you@example.org');
+    is $mail && $mail->{from}, 'you@example.org', 'comes from an address that the smarthost knows' or diag $petrel->log;
+    is $petrel->stop, 0, 'it stops';
+
+    my $with_mailboxes = $settings =~ s/^(?:root|rewrite) = .*\n//mgr . $here . $rewrite;
+    $petrel = daemon($by_sink->($with_mailboxes));
+    is +(submit('you@far.example'))[0], 0, 'with mailboxes here, too, mail for elsewhere';
+    $mail = $sink->wait_for('you@far.example');
+    is $mail && $mail->{from}, 'you@example.org', 'has that sender' or diag $petrel->log;
+    is $petrel->stop, 0, 'it stops';
+
+    $petrel = daemon($with_mailboxes);
     is sh($mailboxes), 0, 'a VPS: the mailboxes';
     is +(submit('alice@vps.example.org'))[0], 0, 'mail of a program for a person here';
     my $mailbox = "$scratch/var/mail/alice";
@@ -161,10 +181,7 @@ sub sh { my $command = moved(shift); return system('sh', '-c', "set -e; $command
     is $petrel->stop, 0, 'it stops';
     unlike $petrel->log, qr/ (?:error|warning): (?!tls_ca)(?!nobody gets mail for \w+: set root)(?!hostname)/, 'without a complaint' or diag $petrel->log;
 
-    is sh('exec </dev/null; ' . $password), 0, 'a smarthost: the password';
-    is +(stat "$scratch/etc/petrel/password")[2] & 07777, 0600, 'is for petrel alone';
-    Petrel::spit("$scratch/etc/petrel/password", "secret\n");
-    $petrel = daemon("$settings$smarthost");
+    $petrel = daemon($with_mailboxes);
     is +(submit('alice@vps.example.org', $alice))[0], 0, 'who may not read the password still sends';
     ok $petrel->wait_log(qr/to=<alice\@vps\.example\.org>.*status=sent/), 'mail for people here stays here';
     is $petrel->stop, 0, 'it stops';

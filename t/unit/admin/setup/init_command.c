@@ -113,6 +113,8 @@ test_wrong(void)
         {"--yes --relay gmail",                                                     EX_USAGE,   "an answer is missing; add --relay-user"                       },
         {"--yes --relay zoho --relay-user a@b.test",                                EX_USAGE,   "an answer is missing; add --password-file"                    },
         {"--yes --relay mx --relay-user a",                                         EX_USAGE,   "--relay-user needs one smarthost that is named without a user; remove it"},
+        {"--yes --relay mx --sender a@b.test",                                      EX_USAGE,   "--sender needs a smarthost; remove it"                        },
+        {"--yes --relay smtp.test --sender a@@b",                                   EX_DATAERR, "--sender: "                                                   },
         {"--yes --relay mx --password-file /dev/null",                              EX_USAGE,   "--password-file needs a user; remove it"                      },
         {"--yes --relay zoho --relay-user a@b.test --password-file /dev/null",      EX_DATAERR, "the password is empty; write it"                              },
         {"--yes --relay zoho --relay-user a@b.test --password-file /nonexistent/x", EX_NOINPUT, "--password-file cannot be read; name a file"                  },
@@ -143,6 +145,11 @@ test_wrong(void)
     snprintf(line, sizeof(line), "--print --yes --relay submission://a%%40b@c.test --hostname h.test --password-file %s/pw", world.folder);
     is_number(run(init, line), 0, "printed");
     ok(strstr(world.errors, "petrel init: write the password into ") == world.errors);
+    ok(strstr(world.output, "\nrewrite = local ") == NULL); /* "b" is no domain */
+    run(init, "--print --yes --relay smtp.test --root me@b.test --hostname h.test");
+    ok(strstr(world.errors, "warning: nobody logs in at the smarthost") != NULL && strstr(world.output, "\nrewrite = local me@b.test\n") != NULL);
+    run(init, "--print --yes --relay smtp://smtp.test --sender none --root me@b.test --hostname h.test");
+    ok(world.errors[0] == '\0' && strstr(world.output, "rewrite") == NULL);
     run(init, "--print --yes --relay mx --hostname vps");
     ok(strstr(world.errors, "warning: vps has no dot") && strstr(world.errors, "give the full name of this host, HOST.DOMAIN (--hostname)\n"));
 }

@@ -49,6 +49,51 @@ gives(const char *want)
 }
 
 static void
+prefers(const char *want, bool derived)
+{
+    ok(init_plan_asks(plan, INIT_SENDER));
+    is_string(init_plan_preset(plan, INIT_SENDER), want, want);
+    ok_named(init_plan_derives(plan, INIT_SENDER) == derived, derived ? "nobody is asked" : "asked");
+}
+
+/* The sender that a smarthost wants of cron's mail. */
+static void
+test_sender(void)
+{
+    fresh(false);
+    takes(INIT_HOSTNAME, "found.test");
+    takes(INIT_LISTEN, "local");
+    takes(INIT_RELAY, "mx");
+    ok(!init_plan_asks(plan, INIT_SENDER) && !init_plan_derives(plan, INIT_SENDER));
+    takes(INIT_RELAY, "hold");
+    ok(!init_plan_asks(plan, INIT_SENDER));
+    takes(INIT_RELAY, "smtp.test");
+    takes(INIT_USER, "none");
+    prefers("none", false);
+    takes(INIT_ROOT, "ann@reader.test");
+    prefers("ann@reader.test", false);
+    takes(INIT_USER, "apikey");
+    prefers("ann@reader.test", false);
+    takes(INIT_RELAY, "smtp.test");
+    takes(INIT_USER, "you+x@b.test");
+    prefers("you+x@b.test", true);
+    takes(INIT_SENDER, init_plan_preset(plan, INIT_SENDER));
+    gives("relay = submission://you%2Bx%40b.test@smtp.test; relay_password_file = /d/password; root = ann@reader.test; rewrite = local you+x@b.test");
+    takes(INIT_SENDER, "none");
+    gives("relay = submission://you%2Bx%40b.test@smtp.test; relay_password_file = /d/password; root = ann@reader.test");
+    takes(INIT_SENDER, "cron@b.test");
+    refuses(INIT_SENDER, "cron", "no domain");
+    takes(INIT_RELAY, "submission://me%40c.test@smtp.test:2525?tls=verify, smtp://other.test");
+    prefers("me@c.test", true);
+    takes(INIT_RELAY, "smtp://a%zz@smtp.test");
+    prefers("ann@reader.test", false);
+    takes(INIT_RELAY, "smtp://a%40b@smtp.test"); /* of a domain that is none elsewhere */
+    prefers("ann@reader.test", false);
+    takes(INIT_RELAY, "smtp://smtp.test?x=a@b.test");
+    prefers("ann@reader.test", false);
+}
+
+static void
 test_relay(void)
 {
     fresh(false);
@@ -195,6 +240,7 @@ int
 main(void)
 {
     plan = memory_new(sizeof(*plan));
+    test_sender();
     test_relay();
     test_user();
     test_others();
