@@ -55,6 +55,26 @@ rate_words(const struct rate *r, char out[RATE_MAX])
     return out;
 }
 
+/* As settings write it: 0.017 a second is 1/m. */
+static const char *
+learnt_words(double per_second, char out[RATE_MAX])
+{
+    static const struct {
+        double seconds;
+        char letter;
+    } units[] = {
+        {1,     's'},
+        {60,    'm'},
+        {3600,  'h'},
+        {86400, 'd'}
+    };
+    size_t i = 0;
+    while (i < 3 && per_second * units[i].seconds < 0.95)
+        i++;
+    snprintf(out, RATE_MAX, "%.3g/%c", per_second * units[i].seconds, units[i].letter);
+    return out;
+}
+
 static json_t *
 make_domains(const struct sched_site *site)
 {
@@ -281,6 +301,7 @@ static void
 say_bound(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
           struct buffer *out)
 {
+    char rate[RATE_MAX];
     switch (bound_of(view)) {
     case SCHED_BOUND_NONE:
     case SCHED_BOUNDS:
@@ -312,8 +333,9 @@ say_bound(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
                              json_field_string(view, "rate"));
         break;
     case SCHED_BOUND_LEARNT_RATE:
-        (void)!buffer_format(out, "its replies asked us to slow down: %.3g/s learnt",
-                             json_real_value(json_object_get(view, "learnt_rate")));
+        (void)!buffer_format(
+            out, "its replies asked us to slow down: %s learnt",
+            learnt_words(json_real_value(json_object_get(view, "learnt_rate")), rate));
         break;
     case SCHED_BOUND_WINDOW:
         say_window(view, out);
@@ -373,10 +395,11 @@ dash(int64_t value, const char *unit, char out[RATE_MAX])
 static const char *
 rate_of(const json_t *view, char out[RATE_MAX])
 {
+    char words[RATE_MAX];
     double learnt = json_real_value(json_object_get(view, "learnt_rate"));
     const char *configured = json_field_string(view, "rate");
     if (learnt > 0)
-        snprintf(out, RATE_MAX, "%.3g/s*", learnt);
+        snprintf(out, RATE_MAX, "%.30s*", learnt_words(learnt, words));
     else
         snprintf(out, RATE_MAX, "%.30s", configured[0] ? configured : "-");
     return out;

@@ -15,6 +15,7 @@ enum { REMEMBERED_MAX = 2 * FINDINGS_MAX };
 struct finding {
     const struct finding_row *row;
     char subject[FINDINGS_SUBJECT_MAX], text[FINDINGS_TEXT_MAX];
+    char remedy[FINDINGS_REMEDY_MAX];
     int64_t since_ms;    /* since 1970 */
     int64_t reported_ms; /* monotonic, at its last report; 0: never */
     bool holds;
@@ -41,7 +42,7 @@ finding_report(struct findings *all, const struct finding *f, enum event_kind ki
                                                   .command = text_from(f->row->code),
                                                   .relay = text_from(f->subject),
                                                   .text = text_from(f->text),
-                                                  .hint = text_from(f->row->remedy),
+                                                  .hint = text_from(f->remedy),
                                                   .since_ms = f->since_ms});
 }
 
@@ -73,7 +74,7 @@ finding_place(struct findings *all)
 /* One that has lasted for the hour is reported at its end. */
 static void
 finding_begin(struct findings *all, const struct finding_row *row, struct text subject,
-              struct text text)
+              struct text text, const struct finding_facts *facts, const char *object)
 {
     int64_t now_ms = loop_monotonic_ms(all->setup.loop);
     subject = text_before(subject, FINDINGS_SUBJECT_MAX - 1);
@@ -92,6 +93,7 @@ finding_begin(struct findings *all, const struct finding_row *row, struct text s
     }
     (void)!text_copy(f->text, sizeof(f->text),
                      text_before(text, FINDINGS_TEXT_MAX - 1));
+    findings_remedy(row, facts, object, f->remedy);
     if (f->is_reported || row->severity == FINDING_HINT ||
         (f->reported_ms != 0 && now_ms - f->reported_ms < FINDINGS_QUIET_MS))
         return;
@@ -116,6 +118,13 @@ void
 findings_name(struct finding_facts *facts, const char *code, const char *subject,
               const char *text)
 {
+    findings_name_object(facts, code, subject, text, subject);
+}
+
+void
+findings_name_object(struct finding_facts *facts, const char *code, const char *subject,
+                     const char *text, const char *object)
+{
     if (facts->named_count == FINDINGS_NAMED_MAX)
         return;
     if (facts->named == NULL)
@@ -124,6 +133,8 @@ findings_name(struct finding_facts *facts, const char *code, const char *subject
     named->code = code;
     (void)!text_copy(named->subject, sizeof(named->subject),
                      text_before(text_from(subject), sizeof(named->subject) - 1));
+    (void)!text_copy(named->object, sizeof(named->object),
+                     text_before(text_from(object), sizeof(named->object) - 1));
     (void)!text_copy(named->text, sizeof(named->text),
                      text_before(text_from(text), sizeof(named->text) - 1));
 }
@@ -152,7 +163,7 @@ findings_look_at_named(struct findings *all, const struct finding_facts *facts)
         for (size_t r = 0; (row = findings_row_at(r)) != NULL; r++)
             if (findings_row_is_named(row) && strcmp(row->code, named->code) == 0)
                 finding_begin(all, row, text_from(named->subject),
-                              text_from(named->text));
+                              text_from(named->text), facts, named->object);
     }
 }
 
@@ -170,7 +181,7 @@ findings_look(struct findings *all)
             continue;
         struct finding *f = finding_find(all, row, TEXT(""));
         if (row->check(&facts, text))
-            finding_begin(all, row, TEXT(""), text_from(text));
+            finding_begin(all, row, TEXT(""), text_from(text), &facts, "");
         else if (f != NULL)
             finding_end(all, f);
     }
@@ -216,7 +227,7 @@ findings_on_event(void *context, const struct event *v)
             finding_end(all, f);
     }
     if (failed)
-        finding_begin(all, row, subject, v->text);
+        finding_begin(all, row, subject, v->text, NULL, "");
 }
 
 bool
@@ -269,10 +280,10 @@ findings_json(void *context)
                 continue;
             json_array_append_new(
                 list,
-                json_pack("{s:s,s:s,s:I,s:o,s:o,s:s}", "code", f->row->code, "severity",
+                json_pack("{s:s,s:s,s:I,s:o,s:o,s:o}", "code", f->row->code, "severity",
                           severities[severity], "since_ms", (json_int_t)f->since_ms,
                           "subject", json_escaped(f->subject), "text",
-                          json_escaped(f->text), "remedy", f->row->remedy));
+                          json_escaped(f->text), "remedy", json_escaped(f->remedy)));
         }
     return list;
 }

@@ -26,6 +26,7 @@ enum {
     FINDINGS_NAMED_MAX = 24,
     FINDINGS_NAMED_TEXT_MAX = 320,
     FINDINGS_TEXT_MAX = 1024,
+    FINDINGS_REMEDY_MAX = 640,
     FINDINGS_DEAD_MS = 15 * 60 * 1000,
     FINDINGS_CLOGGED_MS = 5 * 60 * 1000, /* as Postfix's qmgr_clog_warn_time */
     FINDINGS_SLOW_MS = 10 * 60 * 1000,   /* for all that waits, at a learnt rate */
@@ -67,6 +68,7 @@ struct finding_facts {
     int64_t oldest_ms, behind_ms, held_ms;
     int64_t lifetime_ms;               /* 0: mail is tried once */
     char behind[FINDINGS_SUBJECT_MAX]; /* its id, and why it waits */
+    char behind_id[ID_LENGTH + 1];
     struct finding_sites sites;
     unsigned sandbox_refused;
     bool is_stopping; /* on purpose: it accepts nothing */
@@ -81,7 +83,8 @@ struct finding_facts {
     struct finding_named {
         const char *code;
         char subject[FINDINGS_SUBJECT_MAX], text[FINDINGS_NAMED_TEXT_MAX];
-    } * named; /* NULL: there are none; the look frees it */
+        char object[FINDINGS_SUBJECT_MAX]; /* of the remedy */
+    } * named;                             /* NULL: there are none; the look frees it */
     size_t named_count;
     bool is_root, open_relay, auth_cleartext, reload_refused;
     uint64_t log_lost; /* lines since startup, if some were lost recently; else 0 */
@@ -107,7 +110,9 @@ struct finding_row {
     enum finding_severity severity;
     /* Writes the text of the fault, false if there is none. NULL: follows events. */
     bool (*check)(const struct finding_facts *facts, char text[FINDINGS_TEXT_MAX]);
-    const char *remedy; /* begins with the thing to do */
+    /* Begins with the thing to do. What stands in backticks can be typed: a hole in it
+     * ("SITE") is filled with what the finding is about. */
+    const char *remedy;
 };
 
 /* The table; NULL behind the last. */
@@ -135,9 +140,18 @@ size_t findings_count(const struct findings *findings);
 size_t findings_count_wrong(const struct findings *findings);
 /* A duration: long ones in hours, longer ones in days. Returns out. */
 const char *findings_age(int64_t ms, char out[FINDINGS_AGE_MAX]);
-/* Adds a named finding to the facts; one too many is omitted. */
+/* The remedy with its hole filled, quoted for a shell; what cannot be quoted stays a
+ * hole. Returns out. */
+const char *findings_remedy(const struct finding_row *row,
+                            const struct finding_facts *facts, const char *object,
+                            char out[FINDINGS_REMEDY_MAX]);
+/* Adds a named finding to the facts; one too many is omitted. Its remedy is about the
+ * subject. */
 void findings_name(struct finding_facts *facts, const char *code, const char *subject,
                    const char *text);
+/* Likewise, with a remedy about something else: words for a command line. */
+void findings_name_object(struct finding_facts *facts, const char *code,
+                          const char *subject, const char *text, const char *object);
 /* An array of {code, severity, since_ms, subject, text, remedy}: errors, then warnings,
  * then hints. Looks, unless it has within FINDINGS_FRESH_MS. The caller frees it.
  * context: the findings. */

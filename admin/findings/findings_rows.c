@@ -1,8 +1,10 @@
 /* The table of findings: the check of each, and its remedy. */
 #include "admin/findings/findings.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     LOW_TIMES = 2, /* the reserve: less is low */
@@ -413,23 +415,73 @@ check_named(const struct finding_facts *f, char *text)
     return false;
 }
 
+/* --- The objects of remedies ------------------------------------------------------ */
+
+static const char *
+object_dead(const struct finding_facts *f)
+{
+    return f->sites.worst_dead.name;
+}
+
+static const char *
+object_clogged(const struct finding_facts *f)
+{
+    return f->sites.worst_clogged.name;
+}
+
+static const char *
+object_slow(const struct finding_facts *f)
+{
+    return f->sites.worst_slow.name;
+}
+
+static const char *
+object_behind(const struct finding_facts *f)
+{
+    return f->behind_id;
+}
+
+static const char *
+object_secret(const struct finding_facts *f)
+{
+    return f->readable_secret;
+}
+
+/* What stands for it in the remedy; NULL: the object of a named finding, or the subject of
+ * an event. */
+static const struct finding_hole {
+    const char *code, *word;
+    const char *(*object)(const struct finding_facts *facts);
+} finding_holes[] = {
+    {"oauth_refused",       "HOST USER", NULL          },
+    {"dkim_failed",         "DOMAIN",    NULL          },
+    {"receiver_refuses_us", "RECEIVER",  NULL          },
+    {"sts_unreachable",     "DOMAIN",    NULL          },
+    {"site_dead",           "SITE",      object_dead   },
+    {"site_clogs",          "SITE",      object_clogged},
+    {"site_slow",           "SITE",      object_slow   },
+    {"mail_old",            "ID",        object_behind },
+    {"secrets_readable",    "FILE",      object_secret },
+};
+
 static const struct finding_row finding_rows[] = {
     {"not_accepting",        FINDING_ERROR,   check_not_accepting,
      "Look at the reason, and remove its cause: mail is accepted again by itself."    },
     {"disk_low",             FINDING_WARNING, check_disk_low,
      "Free space on the file system of the spool, or give it more."                   },
     {"disk_unsafe",          FINDING_ERROR,   check_disk_unsafe,
-     "Put the spool on a file system that keeps synced data: the log names the "
-     "remedy."                                                                        },
+     "Set `spool` to a directory on a disk whose file system keeps synced data (ext4 "
+     "without fast_commit, xfs), and restart: its mail has to be moved there."        },
     {"sync_blocking",        FINDING_HINT,    check_sync_blocking,
      "Put the spool on a local file system (ext4, xfs) of a kernel with AIO."         },
     {"journal_full",         FINDING_WARNING, check_journal_full,
      "Wait, or use a faster disk if this lasts: mail comes faster than it is filed."  },
     {"journal_damaged",      FINDING_ERROR,   check_journal_damaged,
-     "Check the disk, then look at the pieces in corrupt/ of the spool and restart."  },
+     "Check the disk, look at the pieces in corrupt/ of the spool, and restart: "
+     "`systemctl restart petrel`."                                                    },
     {"corrupt",              FINDING_ERROR,   check_corrupt,
-     "Look at them with `petrel queue ls --queue corrupt`; then remove or return "
-     "them."                                                                          },
+     "Look at them with `petrel queue ls --queue corrupt`; `petrel queue rm --queue "
+     "corrupt` removes them."                                                         },
     {"history_paused",       FINDING_WARNING, check_history_paused,
      "Free space on the file system of the spool: the history goes on by itself."     },
     {"log_lost",             FINDING_WARNING, check_log_lost,
@@ -447,16 +499,19 @@ static const struct finding_row finding_rows[] = {
     {"upstream_down",        FINDING_ERROR,   NULL,
      "Check the host, its port and the network between; mail waits until it answers." },
     {"login_refused",        FINDING_ERROR,   NULL,
-     "Correct the user or the password of this smarthost, then reload."               },
+     "Correct the user or the password of this smarthost, then `petrel reload`; "
+     "`petrel doctor` tries it."                                                      },
     {"oauth_refused",        FINDING_ERROR,   check_named,
-     "Log in anew with `petrel oauth login`, or repair the account at its provider."  },
+     "Log in anew with `petrel oauth login HOST USER`, or repair the account at "
+     "its provider."                                                                  },
     {"dkim_failed",          FINDING_WARNING, check_named,
-     "Publish the record that `petrel dkim-key --show` prints; make a new key if it "
+     "Publish the record that `petrel doctor DOMAIN` prints; make a new key if it "
      "cannot sign."                                                                   },
     {"sender_refused",       FINDING_ERROR,   NULL,
      "Allow this sender at the smarthost, or rewrite it to one that may send there."  },
     {"receiver_refuses_us",  FINDING_WARNING, check_named,
-     "Follow the text; `petrel queue why` and the log have the replies."              },
+     "Correct what the text names; `petrel doctor` looks for it, and `petrel trace "
+     "RECEIVER` has the replies."                                                     },
     {"quota_used_up",        FINDING_WARNING, check_named,
      "Wait, mail goes on by itself; `quota=` of the route keeps below the limit."     },
     {"sts_unreachable",      FINDING_WARNING, check_named,
@@ -464,25 +519,27 @@ static const struct finding_row finding_rows[] = {
     {"port_25_blocked",      FINDING_ERROR,   check_port_25_blocked,
      "Ask your provider to open port 25, or send through a smarthost (`relay`)."      },
     {"site_dead",            FINDING_WARNING, check_site_dead,
-     "See `petrel status`; `petrel queue retry` tries it now."                        },
+     "See `petrel status --site SITE`; it is tried by itself, and with `petrel queue "
+     "retry --all` now."                                                              },
     {"site_clogs",           FINDING_WARNING, check_site_clogs,
-     "See the bound of the site in `petrel status`: its limits, its rate, its speed." },
+     "See its bound in `petrel status --site SITE`: its limits, its rate, its speed." },
     {"site_slow",            FINDING_WARNING, check_site_slow,
      "The rate doubles in each minute without a refusal; `petrel queue retry "
      "--forget-limits SITE` ends it now."                                             },
     {"mail_old",             FINDING_WARNING, check_mail_old,
-     "See `petrel queue why` with its id."                                            },
+     "See the cause, and until when it waits, with `petrel queue why ID`."            },
     {"report_lost",          FINDING_ERROR,   check_report_lost,
      "Correct what the reply names; if it refuses the sender, write the one that it "
      "takes: `rewrite = local NAME@DOMAIN`."                                          },
     {"expires_soon",         FINDING_WARNING, check_expires_soon,
-     "Repair the cause (`petrel queue why`), or raise "
+     "Repair the cause (`petrel queue ls --older 1h` has it), or raise "
      "`maximal_queue_lifetime`."                                                      },
     {"held_long",            FINDING_HINT,    check_held_long,
-     "Look at it with `petrel queue ls --queue hold`; then release or remove it."     },
+     "Look at it with `petrel queue ls --queue hold`; then `petrel queue release "
+     "--queue hold` or `petrel queue rm --queue hold`."                               },
     {"hold_by_route",        FINDING_WARNING, check_hold_by_route,
-     "Say where mail goes with `petrel init`, `relay` or `routes`, reload, and release "
-     "it with `petrel queue release`."                                                },
+     "Say where mail goes with `petrel init --force`, `relay` or `routes`, then "
+     "`systemctl restart petrel` and `petrel queue release --queue hold`."            },
     {"loop_slow",            FINDING_HINT,    check_loop_slow,
      "Look for a slow disk, a busy machine or swapping; report it as a bug otherwise."},
     {"clock_jumped",         FINDING_WARNING, check_clock_jumped,
@@ -511,15 +568,15 @@ static const struct finding_row finding_rows[] = {
     {"open_relay",           FINDING_ERROR,   check_open_relay,
      "Limit `relay_from` to your networks, and remove `allow_open_relay`."            },
     {"secrets_readable",     FINDING_WARNING, check_secrets_readable,
-     "Make the file readable to its owner only: chmod 600."                           },
+     "Make the file readable to its owner only: `chmod 600 FILE`."                    },
     {"auth_cleartext",       FINDING_WARNING, check_auth_cleartext,
      "Set `tls_certificate` and `tls_key`, and remove `auth_cleartext`."              },
     {"events_stuck",         FINDING_WARNING, check_events_stuck,
      "Repair the receiver that `events` names, or name another and reload."           },
     {"reload_refused",       FINDING_WARNING, check_reload_refused,
-     "Correct the errors that `petrel check` names, then reload."                     },
+     "Correct the errors that `petrel check` names, then `petrel reload`."            },
     {"settings_changed",     FINDING_HINT,    check_settings_changed,
-     "Reload (SIGHUP) to use the new settings; `petrel check` examines them before."  },
+     "Use the new settings with `petrel reload`; `petrel check` examines them before."},
 };
 
 const struct finding_row *
@@ -533,4 +590,58 @@ bool
 findings_row_is_named(const struct finding_row *row)
 {
     return row->check == check_named;
+}
+
+/* --- Filling holes ---------------------------------------------------------------- */
+
+/* NULL: the remedy has none. */
+static const struct finding_hole *
+findings_hole(const struct finding_row *row)
+{
+    for (size_t i = 0; i < sizeof(finding_holes) / sizeof(*finding_holes); i++)
+        if (strcmp(finding_holes[i].code, row->code) == 0)
+            return &finding_holes[i];
+    return NULL;
+}
+
+/* False: an object that no shell would leave as it is, even within quotes. */
+static bool
+findings_quote(const char *object, char out[FINDINGS_SUBJECT_MAX + 80])
+{
+    struct text rest = text_from(object), word;
+    size_t used = 0;
+    out[0] = '\0';
+    if (strpbrk(object, "'`") != NULL || object[0] == '-' || text_has_control(rest))
+        return false;
+    while (text_word(&rest, " ", &word)) {
+        bool is_plain = true;
+        for (size_t i = 0; i < word.length; i++)
+            is_plain = is_plain && (isalnum((unsigned char)word.at[i]) ||
+                                    strchr("._:@/+-,%=", word.at[i]) != NULL);
+        const char *quote = is_plain ? "" : "'";
+        int length =
+            snprintf(out + used, FINDINGS_SUBJECT_MAX + 80 - used, "%s%s%.*s%s",
+                     used > 0 ? " " : "", quote, TEXT_ARGS(word), quote);
+        used += (size_t)length;
+        if (used >= FINDINGS_SUBJECT_MAX + 80)
+            return false;
+    }
+    return used > 0;
+}
+
+const char *
+findings_remedy(const struct finding_row *row, const struct finding_facts *facts,
+                const char *object, char out[FINDINGS_REMEDY_MAX])
+{
+    char quoted[FINDINGS_SUBJECT_MAX + 80];
+    const struct finding_hole *hole = findings_hole(row);
+    const char *at = hole != NULL ? strstr(row->remedy, hole->word) : NULL;
+    if (hole != NULL && hole->object != NULL)
+        object = hole->object(facts);
+    if (at == NULL || !findings_quote(object, quoted))
+        snprintf(out, FINDINGS_REMEDY_MAX, "%s", row->remedy);
+    else
+        snprintf(out, FINDINGS_REMEDY_MAX, "%.*s%s%s", (int)(at - row->remedy),
+                 row->remedy, quoted, at + strlen(hole->word));
+    return out;
 }

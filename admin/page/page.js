@@ -97,8 +97,8 @@ const time = (ms) => h('time', { title: new Date(ms).toISOString() }, at(ms));
 const address = (a) => `<${a || ''}>`;
 /* A short one does not break, a long one at the @ first. */
 const mailbox = (a) => address(a).length < 30 ? h('span.whole', address(a)) : address(a).split(/(?=@)/).flatMap((x, i) => i ? [h('wbr'), x] : x);
-const rate = (perSecond) => { /* 0.017 a second is 1 a minute */
-	const [n, unit] = [[1, 's'], [60, 'min'], [3600, 'h'], [86400, 'd']].map(([x, u]) => [perSecond * x, u]).find(([x]) => x >= .95) || [perSecond * 86400, 'd'];
+const rate = (perSecond) => { /* 0.017 a second is 1/m */
+	const [n, unit] = [[1, 's'], [60, 'm'], [3600, 'h'], [86400, 'd']].map(([x, u]) => [perSecond * x, u]).find(([x]) => x >= .95) || [perSecond * 86400, 'd'];
 	return number(n) + '/' + unit;
 };
 /* The daemon's times within a sentence, as the others here. */

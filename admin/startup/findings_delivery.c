@@ -7,18 +7,20 @@
 static void
 findings_delivery_name_account(void *context, const struct tokens_view *view)
 {
-    char subject[2 * HTTP_URL_MAX];
+    char subject[2 * HTTP_URL_MAX], object[2 * HTTP_URL_MAX];
     const struct oauth_account *a = view->account;
     if (!view->refused)
         return;
     snprintf(subject, sizeof(subject), "%s at %s", a->user, a->host);
-    findings_name(context, "oauth_refused", subject, view->trouble);
+    snprintf(object, sizeof(object), "%s %s", a->host, a->user);
+    findings_name_object(context, "oauth_refused", subject, view->trouble, object);
 }
 
 static void
-findings_delivery_name_key(void *context, const char *name, const char *why)
+findings_delivery_name_key(void *context, const char *name, const char *domain,
+                           const char *why)
 {
-    findings_name(context, "dkim_failed", name, why);
+    findings_name_object(context, "dkim_failed", name, why, domain);
 }
 
 void

@@ -147,6 +147,7 @@ findings_mail_collect(struct findings_mail *mail, struct manager *manager,
     if (facts->behind_ms >= FINDINGS_OLD_MS) {
         char id[ID_LENGTH + 1];
         id_format(oldest.behind, id);
+        (void)!text_copy(facts->behind_id, sizeof(facts->behind_id), text_from(id));
         const char *why = manager_reason(manager, oldest.behind, 0);
         snprintf(facts->behind, sizeof(facts->behind), "%s, %.*s", id,
                  (int)sizeof(facts->behind) - ID_LENGTH - 4,

@@ -84,7 +84,7 @@ bool delivery_signing(const struct delivery *d, struct signing_counts *counts);
 /* signing_each_trouble() of them. */
 void delivery_each_key_trouble(const struct delivery *d,
                                void (*each)(void *context, const char *name,
-                                            const char *why),
+                                            const char *domain, const char *why),
                                void *context);
 /* A manager_open(); context is the struct delivery. For TARGET_MX, _SMTP and _LMTP. */
 void delivery_open(void *context, struct sched_session *session,

@@ -116,7 +116,7 @@ delivery_conversations(const struct delivery *d)
 void
 delivery_each_key_trouble(const struct delivery *d,
                           void (*each)(void *context, const char *name,
-                                       const char *why),
+                                       const char *domain, const char *why),
                           void *context)
 {
     signing_each_trouble(d->signing, each, context);

@@ -566,7 +566,8 @@ signing_is_on(const struct signing *s)
 
 void
 signing_each_trouble(const struct signing *s,
-                     void (*each)(void *context, const char *name, const char *why),
+                     void (*each)(void *context, const char *name, const char *domain,
+                                  const char *why),
                      void *context)
 {
     char name[2 * DKIM_NAME_MAX + 16], why[200];
@@ -581,7 +582,7 @@ signing_each_trouble(const struct signing *s,
         else
             continue;
         snprintf(name, sizeof(name), "%s._domainkey.%s", key->selector, key->domain);
-        each(context, name, why);
+        each(context, name, key->domain, why);
     }
 }
 

@@ -36,7 +36,7 @@ struct signing_counts signing_counts(const struct signing *s);
  * a sentence. */
 void signing_each_trouble(const struct signing *s,
                           void (*each)(void *context, const char *name,
-                                       const char *why),
+                                       const char *domain, const char *why),
                           void *context);
 
 /* The forms of a message that may have different signatures. */

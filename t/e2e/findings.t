@@ -26,7 +26,7 @@ Petrel::spit("$petrel->{dir}/spool/corrupt/01M81JCPWC-QTH5MV7E.note", 'x') if -d
 my $has_corrupt = -d "$petrel->{dir}/spool/corrupt";
 my $held = begins('hold_by_route');
 ok $held, 'hold_by_route begins';
-like $held->{remedy}, qr/^Say where mail goes with `petrel init`/, 'with its remedy';
+like $held->{remedy}, qr/^Say where mail goes with `petrel init --force`/, 'with its remedy';
 is $held->{severity}, 'warning', 'its severity';
 cmp_ok abs($held->{since_ms} / 1000 - time), '<', 600, 'its time';
 my $corrupt = begins('corrupt');

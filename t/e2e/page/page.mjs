@@ -143,7 +143,7 @@ for (const [name, words] of [['lease', "our part of the group's sessions"], ['le
   const said = await page.evaluate((b) => bound({ bound: b }), name);
   tell(said === words, `${name} binds a site, in words`, said);
 }
-for (const [perSecond, words] of [[250, '250/s'], [1, '1/s'], [0.017, '1/min'], [0.001, '3.6/h'], [0.00001, '0.9/d']]) {
+for (const [perSecond, words] of [[250, '250/s'], [1, '1/s'], [0.017, '1/m'], [0.001, '3.6/h'], [0.00001, '0.9/d']]) {
   const said = await page.evaluate((r) => bound({ bound: 'learnt_rate', learnt_rate: r }), perSecond);
   tell(said === `rate ${words}, learnt from its replies`, `a rate of ${perSecond} is not 0`, said);
 }

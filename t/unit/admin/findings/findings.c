@@ -149,6 +149,7 @@ mail_old(void)
 {
     now.behind_ms = now.oldest_ms = 61 * MINUTE;
     snprintf(now.behind, sizeof(now.behind), "01JD3ZK5Q8-9F3K2C7A, not yet tried");
+    snprintf(now.behind_id, sizeof(now.behind_id), "01JD3ZK5Q8-9F3K2C7A");
 }
 
 static void
@@ -227,6 +228,50 @@ static const struct {
     {"settings_changed", settings_changed, "petrel.conf has changed"},
 };
 
+/* A word in capitals within backticks: what is printed could not be typed. */
+static bool
+has_hole(const char *remedy)
+{
+    bool is_code = false;
+    for (const char *at = remedy; *at != '\0'; at++) {
+        is_code = is_code != (*at == '`');
+        if (is_code && isupper((unsigned char)at[0]) && isupper((unsigned char)at[1]) && at[-1] == ' ' && strncmp(at, "NAME@DOMAIN", 11) != 0)
+            return true;
+    }
+    return false;
+}
+
+static void
+fills(const char *code, const char *object, const char *want)
+{
+    char out[FINDINGS_REMEDY_MAX];
+    const struct finding_row *row;
+    for (size_t i = 0; (row = findings_row_at(i)) != NULL && strcmp(row->code, code) != 0;)
+        i++;
+    ok(row != NULL);
+    findings_remedy(row, &now, object, out);
+    ok_named(strstr(out, want) != NULL, out);
+}
+
+/* Objects come from domains of recipients, too: a shell runs nothing of them. */
+static void
+test_objects(void)
+{
+    fine();
+    fills("oauth_refused", "smtp.test joe@a.test", "`petrel oauth login smtp.test joe@a.test`");
+    fills("receiver_refuses_us", "127.0.0.1", "`petrel trace 127.0.0.1`");
+    fills("receiver_refuses_us", "a$(reboot)", "`petrel trace 'a$(reboot)'`");
+    fills("receiver_refuses_us", "a'b", "`petrel trace RECEIVER`");
+    fills("receiver_refuses_us", "a`b", "`petrel trace RECEIVER`");
+    fills("receiver_refuses_us", "a\nb", "`petrel trace RECEIVER`");
+    fills("receiver_refuses_us", "-x", "`petrel trace RECEIVER`");
+    fills("receiver_refuses_us", "", "`petrel trace RECEIVER`");
+    fills("sts_unreachable", "a.test", "reaches mta-sts.a.test by");
+    set_site(&now.sites.worst_dead, "smtp:[127.0.0.1]:25?tls=none", "x", 1);
+    fills("site_dead", "", "`petrel status --site 'smtp:[127.0.0.1]:25?tls=none'`");
+    fills("corrupt", "x", "`petrel queue ls --queue corrupt`");
+}
+
 static void
 test_each(void)
 {
@@ -245,6 +290,8 @@ test_each(void)
         ok_named(troubles == (is_hint ? 0U : 1U), "reported once, unless a hint");
         ok_named(is_hint || strcmp(last, cases[i].code) == 0, "by its code");
         ok_named(is_hint || last_hint[0] != '\0', "with its remedy");
+        const char *remedy = json_string_value(json_object_get(one, "remedy"));
+        ok_named(!has_hole(remedy), remedy);
         json_decref(list);
         fine();
         findings_look(f);
@@ -523,6 +570,7 @@ main(void)
     test_limit();
     test_order();
     test_named();
+    test_objects();
     test_manual();
     return done();
 }

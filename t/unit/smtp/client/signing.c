@@ -122,8 +122,9 @@ used_bytes(void)
 
 /* A pass may wait for a slow host long after its signature is made. */
 static void
-note_trouble(void *context, const char *name, const char *why)
+note_trouble(void *context, const char *name, const char *domain, const char *why)
 {
+    (void)domain;
     struct buffer *said = context;
     ok(buffer_format(said, "%s: %s\n", name, why));
 }
