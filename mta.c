@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -148,7 +149,8 @@ main(int count, char **arguments)
         return EX_OSERR;
     /* a file size limit makes write() fail; the process goes on */
     signal(SIGXFSZ, SIG_IGN);
-    char **called = sendmail_called(count, arguments, &used);
+    char **called =
+        sendmail_called((const char *)getauxval(AT_EXECFN), count, arguments, &used);
     if (called != NULL) {
         sources.careful = true;
         code = dispatch_sendmail(&sources, used, called);

@@ -295,21 +295,40 @@ newaliases(const struct options *o)
     return fflush(stdout) == 0 ? 0 : EX_IOERR;
 }
 
-char **
-sendmail_called(int count, char **arguments, int *used)
+/* The flag that a program's name stands for: NULL when the name is not one of ours. */
+static char *
+sendmail_named(const char *name)
 {
-    static char sendmail[] = "sendmail", sendmail_list[] = "-bp", aliases[] = "-bi";
-    const char *base = strrchr(arguments[0], '/');
-    base = base ? base + 1 : arguments[0];
-    bool mailq = strcmp(base, "mailq") == 0,
-         newaliases = strcmp(base, "newaliases") == 0;
-    if (!mailq && !newaliases && strcmp(base, sendmail) != 0)
+    static struct {
+        const char *name;
+        char flag[4]; /* main's arguments are not const */
+    } names[] = {
+        {"sendmail",   ""   },
+        {"mailq",      "-bp"},
+        {"newaliases", "-bi"}
+    };
+    const char *base = strrchr(name, '/');
+    base = base ? base + 1 : name;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strcmp(base, names[i].name) == 0)
+            return names[i].flag;
+    return NULL;
+}
+
+char **
+sendmail_called(const char *file, int count, char **arguments, int *used)
+{
+    static char sendmail[] = "sendmail";
+    char *flag = sendmail_named(count > 0 ? arguments[0] : "");
+    if (flag == NULL && file != NULL)
+        flag = sendmail_named(file); /* mpack calls it "l" */
+    if (flag == NULL)
         return NULL;
     char **all = memory_array((size_t)count + 3, sizeof(*all));
     *used = 0;
     all[(*used)++] = sendmail;
-    if (mailq || newaliases)
-        all[(*used)++] = mailq ? sendmail_list : aliases;
+    if (*flag != '\0')
+        all[(*used)++] = flag;
     for (int i = 1; i < count; i++)
         all[(*used)++] = arguments[i];
     return all;

@@ -21,8 +21,9 @@ int sendmail_main(int count, char **arguments, const struct options *options,
  * is made for that user. Without root nothing happens. */
 void sendmail_give_spool(const struct options *options);
 
-/* When arguments[0], main's, is sendmail, mailq or newaliases: the arguments of that
- * program with "sendmail" in front, malloc'ed, and their number. Else NULL. */
-char **sendmail_called(int count, char **arguments, int *used);
+/* When arguments[0], main's, is sendmail, mailq or newaliases, or says nothing that we
+ * know and file, what was executed, is one of them: the arguments of that program with
+ * "sendmail" in front, malloc'ed, and their number. Else NULL. */
+char **sendmail_called(const char *file, int count, char **arguments, int *used);
 
 #endif

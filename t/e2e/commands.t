@@ -251,6 +251,9 @@ is scalar(() = $mailq =~ /^[0-9A-Z]{10}-[0-9A-Z]{8} maildrop /mg), scalar @lette
 ($code, $text) = sendmail('', '-bp');
 s/ maildrop +\d+s/ maildrop/g for $mailq, $text; # it has become older meanwhile
 is_deeply [$code, $text], [0, $mailq], 'as does sendmail -bp';
+($code, $text) = Petrel::command('', 'perl', '-e', 'exec { $ARGV[0] } "l", "-bp"', "$scratch/bin/sendmail");
+$text =~ s/ maildrop +\d+s/ maildrop/g;
+is_deeply [$code, $text], [0, $mailq], 'by whatever name the caller gives it';
 ($code, $text) = sendmail('', '-q');
 is $code, 69, 'sendmail -q without a daemon';
 like $text, qr/\Asendmail: no daemon[^\n]*\n\z/, 'says so';
