@@ -13,6 +13,8 @@ my %package = (
     postfix => ['POSTFIX_ROOT', 'usr/lib/postfix/sbin/master'],
     exim => ['EXIM_ROOT', 'usr/sbin/exim4'],
     opensmtpd => ['OPENSMTPD_ROOT', 'usr/sbin/smtpd'],
+    dma => ['DMA_ROOT', 'usr/sbin/dma'],
+    mpack => ['MPACK_ROOT', 'usr/bin/mpack'],
     nodemailer => ['NODEMAILER_ROOT', 'usr/share/nodejs/nodemailer/package.json'],
 );
 my @groups; # leaders of process groups to end in any case
@@ -30,7 +32,7 @@ sub package_root { my $name = shift; return $ENV{ $package{$name}[0] } || "/opt/
 sub missing {
     my $name = shift;
     return "no $name" unless -e package_root($name) . "/$package{$name}[1]";
-    return "$name wants root" if $> != 0 && $name ne 'nodemailer';
+    return "$name wants root" if $> != 0 && $name !~ /^(?:mpack|nodemailer)$/;
     return '';
 }
 

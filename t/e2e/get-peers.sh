@@ -24,6 +24,7 @@ get postfix postfix usr/sbin/smtp-sink
 get exim exim4-daemon-light usr/sbin/exim4
 get mpack mpack usr/bin/mpack
 get faketime libfaketime usr/share/doc/libfaketime/copyright
+get dma dma usr/sbin/dma
 get opensmtpd opensmtpd usr/sbin/smtpd
 get postsrsd postsrsd usr/sbin/postsrsd
 get mta-sts postfix-mta-sts-resolver usr/bin/mta-sts-daemon
