@@ -117,7 +117,7 @@ sub install {
 
 # Postfix that relays everything to 127.0.0.1:PORT (none: discards it), changed by SETTINGS of main.cf. files: NAME => FILE
 # go to /etc/postfix. listeners: NAME => {settings}, further ports ({ports}{NAME}) with settings of their own; clients:
-# NAME => {settings}, further kinds of smtp that NAME.test goes by, to the setting nexthop. resolver: its resolv.conf.
+# NAME => {settings}, further kinds of smtp (command) that NAME.test goes by, to the setting nexthop. resolver: its resolv.conf.
 sub postfix {
     my ($next, %settings) = @_;
     my $files = delete $settings{files};
@@ -152,7 +152,7 @@ sub postfix {
         'discard discard', 'anvil anvil', 'scache scache';
     Petrel::spit("$root/etc/postfix/master.cf", join "\n", "127.0.0.1:$port inet n - n - 50 smtpd", 'pickup unix n - n 60 1 pickup', 'cleanup unix n - n - 0 cleanup',
         (map { my $name = $_; ("127.0.0.1:$ports{$name} inet n - n - 50 smtpd", "  -o syslog_name=postfix/$name", map { "  -o { $_ = $listeners->{$name}{$_} }" } sort keys %{ $listeners->{$name} }) } sort keys %ports),
-        (map { my $name = $_; ("$name unix - - n - - smtp", "  -o syslog_name=postfix/$name", map { "  -o { $_ = $clients->{$name}{$_} }" } grep { $_ ne 'nexthop' } sort keys %{ $clients->{$name} }) } sort keys %$clients),
+        (map { my $name = $_; ("$name unix - - n - - " . ($clients->{$name}{command} // 'smtp'), "  -o syslog_name=postfix/$name", map { "  -o { $_ = $clients->{$name}{$_} }" } grep { !/^(?:nexthop|command)$/ } sort keys %{ $clients->{$name} }) } sort keys %$clients),
         'qmgr unix n - n 300 1 qmgr', 'flush unix n - n 1000? 0 flush', 'tlsmgr unix - - n 1000? 1 tlsmgr', 'postlog unix-dgram n - n - 1 postlogd', @private, '');
     my $queue = "$root/var/spool/postfix";
     make_path("$queue/pid", "$root/var/lib/postfix");
@@ -170,24 +170,26 @@ sub postfix {
 }
 
 # Exim that relays everything to PORT of host (127.0.0.1); out: lines of its transport; files: NAME => FILE go to
-# /etc/exim4. password: of its user joe, without whom and without TLS it takes nothing; its certificate is pair.pem.
+# /etc/exim4. clients: NAME => lines of a transport that NAME.test goes by; client_send: its login as a client. password:
+# of its user joe, without whom and without TLS it takes nothing, unless rcpt, the end of the ACL for RCPT, says otherwise;
+# its certificate is pair.pem; {tls} is a port with TLS from the first byte. main: further settings.
 sub exim {
     my ($next, %option) = @_;
     my $host = $option{host} || '127.0.0.1';
-    my ($rcpt, $login, $tls) = ('accept', '', 'tls_advertise_hosts =');
+    my ($rcpt, @login, $tls) = ('accept');
+    my $tls_port = Petrel::free_port();
     if ($option{password}) {
-        ($rcpt, $tls) = ('${if def:authenticated_id {accept}{deny}}', "tls_certificate = /etc/exim4/pair.pem");
-        $login = <<"END";
-begin authenticators
-plain:
-  driver = plaintext
-  public_name = PLAIN
-  server_prompts = :
-  server_condition = \${if and{{eq{\$auth2}{joe}}{eq{\$auth3}{$option{password}}}}}
-  server_set_id = \$auth2
-  server_advertise_condition = \${if def:tls_in_cipher}
-END
+        $rcpt = 'accept authenticated = *';
+        $tls = "tls_certificate = /etc/exim4/pair.pem\ntls_on_connect_ports = $tls_port";
+        @login = map { "  $_" } 'server_prompts = :', "server_condition = \${if and{{eq{\$auth2}{joe}}{eq{\$auth3}{$option{password}}}}}", 'server_set_id = $auth2',
+            'server_advertise_condition = ${if def:tls_in_cipher}';
     }
+    push @login, "  client_send = $option{client_send}" if $option{client_send};
+    my %out = (out => "port = $next\n  " . ($option{out} // ''), %{ $option{clients} || {} });
+    my $transports = join '', map { "$_:\n  driver = smtp\n  allow_localhost\n  $out{$_}\n" } sort keys %out;
+    my $routers = join '', map { "$_:\n  driver = manualroute\n" . ($_ eq 'out' ? '' : "  domains = $_.test\n") . "  route_list = * $host byname\n  transport = $_\n  self = send\n" }
+        sort { ($a eq 'out') <=> ($b eq 'out') || $a cmp $b } keys %out;
+    my $login = @login ? join "\n", 'begin authenticators', 'plain:', '  driver = plaintext', '  public_name = PLAIN', @login : '';
     my $root = root('exim', ['usr/sbin/exim4'], 'Debian-exim:x:65103:65103::/:/bin/false');
     my $port = Petrel::free_port();
     install("$root/etc/exim4", $option{files}, 65103);
@@ -195,39 +197,37 @@ END
     chown 65103, 65103, "$root/var/spool/exim4", "$root/var/log/exim4";
     Petrel::spit("$root/etc/exim4/exim4.conf", <<"END");
 primary_hostname = exim.test
-daemon_smtp_ports = $port
+daemon_smtp_ports = $port : $tls_port
 local_interfaces = 127.0.0.1
-acl_smtp_rcpt = $rcpt
+acl_smtp_rcpt = rcpt
 acl_smtp_data = accept
 smtp_accept_queue_per_connection = 0
 smtp_accept_max = 50
 queue_run_max = 5
 host_lookup =
 rfc1413_query_timeout = 0s
-$tls
+${\($tls // 'tls_advertise_hosts =')}
 log_selector = +smtp_protocol_error +smtp_syntax_error
+${\($option{main} // '')}
+begin acl
+rcpt:
+${\($option{rcpt} // $rcpt)}
 begin routers
-all:
-  driver = manualroute
-  route_list = * $host byname
-  transport = out
-  self = send
+$routers
 begin transports
-out:
-  driver = smtp
-  port = $next
-  allow_localhost
-  ${\($option{out} // '')}
+$transports
 begin retry
 * * F,2h,1m
 $login
 END
-    my $self = bless { root => $root, logs => [ map { "$root/var/log/exim4/$_" } qw(mainlog rejectlog paniclog) ] }, 'Peer';
+    my $self = bless { root => $root, tls => $tls_port, logs => [ map { "$root/var/log/exim4/$_" } qw(mainlog rejectlog paniclog) ] }, 'Peer';
     return $self->start($port, '/usr/sbin/exim4', '-bdf', '-q30m');
 }
 
 # OpenSMTPD that relays everything to NEXT, a URL ("smtp://127.0.0.1:PORT", "smtp+tls://..."); pair is a certificate and
-# its key to offer STARTTLS with, ca what it believes.
+# its key to offer STARTTLS with, ca what it trusts. clients: NAME => [URL, OPTIONS], what NAME.test goes by; secrets:
+# LABEL => USER:PASSWORD, their logins in the table <secrets>. password: of its user joe, for whom the ports {auth}
+# (STARTTLS) and {tls} are; filters: lines that define the filter "checks" of all ports; main: further settings.
 sub opensmtpd {
     my ($next, %option) = @_;
     my $root = root('opensmtpd', ['usr/sbin/smtpd'],
@@ -240,18 +240,29 @@ sub opensmtpd {
     Petrel::spit("$root/etc/ssl/cert.pem", Petrel::slurp($option{ca})) if $option{ca};
     Petrel::spit("$root/etc/ssl/certs/ca-certificates.crt", Petrel::slurp($option{ca})) if $option{ca};
     Petrel::spit("$root/etc/mailname", "smtpd.test\n");
-    my ($pki, $tls) = ('', '');
+    my ($main, $tls, $options) = ($option{main} // '', '', $option{filters} ? ' filter "checks"' : '');
     if ($option{pair}) {
         Petrel::spit("$root/etc/ssl/pair.$_", Petrel::slurp("$option{pair}.$_")) for qw(pem key);
         chmod 0600, "$root/etc/ssl/pair.key";
-        ($pki, $tls) = (qq(pki mail.example.net cert "/etc/ssl/pair.pem"\npki mail.example.net key "/etc/ssl/pair.key"\n), ' tls pki mail.example.net');
+        $main .= qq(\npki mail.example.net cert "/etc/ssl/pair.pem"\npki mail.example.net key "/etc/ssl/pair.key");
+        $tls = ' tls pki mail.example.net';
     }
-    Petrel::spit("$root/etc/smtpd.conf", <<"END");
-${pki}listen on 127.0.0.1 port $port$tls hostname smtpd.test
-action "out" relay host "$next"${\($option{action} // '')}
-match from any for any action "out"
-END
-    my $self = bless { root => $root, logs => [] }, 'Peer';
+    my (%port, @listen) = ();
+    if ($option{password}) {
+        $main .= "\ntable users { joe = \"" . crypt($option{password}, '$6$petrel') . '" }';
+        %port = map { $_ => Petrel::free_port() } qw(auth tls);
+        @listen = ("$port{auth} tls-require pki mail.example.net auth <users>", "$port{tls} smtps pki mail.example.net auth <users>");
+    }
+    my %secret = %{ $option{secrets} || {} };
+    if (%secret) {
+        Petrel::spit("$root/etc/secrets", join '', map { "$_ $secret{$_}\n" } sort keys %secret);
+        $main .= "\ntable secrets file:/etc/secrets";
+    }
+    my %client = %{ $option{clients} || {} };
+    Petrel::spit("$root/etc/smtpd.conf", join "\n", $main, $option{filters} // '', (map { "listen on 127.0.0.1 port $_ hostname smtpd.test$options" } "$port$tls", @listen),
+        (map { qq(action "$_" relay host "$client{$_}[0]") . " " . ($client{$_}[1] // '') } sort keys %client), qq(action "out" relay host "$next") . ($option{action} // ''),
+        (map { qq(match from any for domain "$_.test" action "$_") } sort keys %client), 'match from any for any action "out"', '');
+    my $self = bless { root => $root, logs => [], %port }, 'Peer';
     return $self->start($port, '/usr/sbin/smtpd', '-d', '-f', '/etc/smtpd.conf');
 }
 
