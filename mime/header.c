@@ -107,6 +107,9 @@ header_note_name(struct header_scan *s)
              text_equal(name, TEXT("return-path")))
         s->has_private = true;
     s->in_list = is_list(name);
+    s->in_from = text_equal(name, TEXT("from"));
+    s->from_at = false;
+    s->angle = 0;
     s->comments = 0;
     s->quoted_pair = s->has_at = s->has_word = false;
     s->closing = '\0';
@@ -183,8 +186,19 @@ add_to_type(struct header_scan *s, char c)
 static void
 end_entry(struct header_scan *s)
 {
-    s->bare = header_scan_has_bare(s);
+    s->bare = s->bare || (s->in_list && s->has_word && !s->has_at);
     s->has_at = s->has_word = false;
+    s->angle = 0;
+}
+
+/* A second bracket, and text behind the closing one. */
+static void
+note_angle(struct header_scan *s, char c)
+{
+    bool good = c == '<' ? s->angle == 0 : c == '>' ? s->angle == 1 : s->angle < 2;
+    s->bare = s->bare || (s->in_from && !good);
+    if (c == '<' || c == '>')
+        s->angle = c == '<' ? 1 : 2;
 }
 
 /* Comments, quoted strings and literals hide characters that would divide the list. The
@@ -204,9 +218,15 @@ add_to_list(struct header_scan *s, char c)
         end_entry(s);
     } else if (c == '<' || c == ':') {
         s->has_at = s->has_word = false;
+        if (c == '<')
+            note_angle(s, c);
     } else if (c == '@') {
-        s->has_at = true;
-    } else if (!text_is_blank(c) && c != '\r' && c != '\n' && c != '>') {
+        s->bare = s->bare || (s->in_from && s->has_at);
+        s->has_at = s->from_at = true;
+    } else if (c == '>') {
+        note_angle(s, c);
+    } else if (!text_is_blank(c) && c != '\r' && c != '\n') {
+        note_angle(s, c);
         s->closing = c == '"' ? '"' : c == '[' ? ']' : '\0';
         s->has_word = true;
     }
@@ -245,7 +265,8 @@ header_scan_tag(const struct header_scan *s)
 bool
 header_scan_has_bare(const struct header_scan *s)
 {
-    return s->bare || (s->in_list && s->has_word && !s->has_at);
+    return s->bare || (s->in_list && s->has_word && !s->has_at) ||
+           (s->in_from && !s->from_at);
 }
 
 /* At the start of the header white space continues nothing, so there is no header. A
@@ -261,7 +282,8 @@ start_line(struct header_scan *s, char c, bool first)
     if (s->in_type == IN_SUBTYPE)
         end_subtype(s);
     end_entry(s);
-    s->in_list = s->in_id = s->in_tag = s->in_delivered = false;
+    s->bare = s->bare || (s->in_from && !s->from_at);
+    s->in_list = s->in_from = s->in_id = s->in_tag = s->in_delivered = false;
     s->name_length = 0;
     s->in_type = IN_NONE;
     if (c == '\r')

@@ -38,6 +38,8 @@ struct header_scan {
     bool quoted_pair;      /* in one of them, or in a quoted string */
     /* In the value of an address field: the entry of the list that is being read. */
     bool in_list, has_at, has_word, bare;
+    bool in_from, from_at; /* in From; it has an @ */
+    unsigned char angle;   /* of the entry: 1 in angle brackets, 2 behind them */
     unsigned char delivered_count;            /* values of Delivered-To */
     uint64_t delivered[HEADER_DELIVERED_MAX]; /* their hashes */
     bool in_delivered;                        /* in the value of one */
@@ -60,7 +62,8 @@ struct text header_scan_message_id(const struct header_scan *s);
  * ASCII, without space at its ends, cut at its limit; or empty. */
 struct text header_scan_tag(const struct header_scan *s);
 /* True: From, Sender, Reply-To, To, Cc or a Resent- one of them may have an address
- * without a domain. Also true for some odd lists that have none. */
+ * without a domain, or From may be empty or malformed. Also true for some odd lists that
+ * have none. */
 bool header_scan_has_bare(const struct header_scan *s);
 
 /* Drops a first line "From SENDER DATE" (mbox), perhaps with '>' before it. */

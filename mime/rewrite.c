@@ -11,7 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OLD_MAX = 8 * 1024, LINE_MAX_BYTES = 998, FOLD_AT = 78 };
+enum {
+    OLD_MAX = 8 * 1024,
+    LINE_MAX_BYTES = 998,
+    FOLD_AT = 78,
+    FROM_NAME_MAX = 200 /* bytes of a From that become a name */
+};
 
 /* Which addresses of a field are replaced. */
 enum field_kind {
@@ -44,7 +49,9 @@ struct rewritten {
 /* The findings of the first pass. */
 struct survey {
     bool has_from, has_reply_to, has_dkim;
-    bool replaced; /* an address of From was */
+    struct header_field from; /* the first one; name.at is NULL: there is none */
+    bool is_unreadable;       /* it has no address, or an entry that is none */
+    bool replaced;            /* an address of From was */
     char
         only[REWRITE_ADDRESS_MAX]; /* From as it leaves, if it has one address; or "" */
     struct buffer old;
@@ -212,8 +219,10 @@ rewrite_place(void *context, const struct address_place *place)
     struct rewrite_answer answer;
     char old[REWRITE_ADDRESS_MAX];
     bool bare = !address_parse(place->mailbox, &parsed);
+    bool dotted = !bare && place->mailbox.at[place->mailbox.length - 1] == '.';
     if (++w->count > REWRITE_ADDRESSES_MAX ||
-        !complete_address(w, place->mailbox, bare, old))
+        !complete_address(
+            w, text_before(place->mailbox, place->mailbox.length - dotted), bare, old))
         return;
     if (is_replaced(w, place->mailbox, bare ? NULL : &parsed, &answer)) {
         replace(w, place, old, &answer);
@@ -221,7 +230,7 @@ rewrite_place(void *context, const struct address_place *place)
         return;
     }
     snprintf(w->last, sizeof(w->last), "%s", old);
-    if (!bare)
+    if (!bare && !dotted)
         return;
     w->changed = true;
     copy_to(w, place->start);
@@ -272,8 +281,12 @@ survey_from(struct survey *s, const struct rewrite *r, const struct header_field
     if (s->has_from)
         return;
     s->has_from = true;
+    s->from = *f;
     buffer_init(&unused, 2 * REWRITE_FIELD_MAX);
-    if (!rewrite_field(&w, f)) {
+    bool good = rewrite_field(&w, f);
+    s->is_unreadable = f->value.length <= REWRITE_FIELD_MAX &&
+                       w.count <= REWRITE_ADDRESSES_MAX && (!good || w.count == 0);
+    if (!good) {
         buffer_clear(&s->old);
     } else {
         s->replaced = w.replaced;
@@ -347,26 +360,112 @@ add_field(struct rewrite *r, struct survey *s, const struct header_field *f,
     return !w.full && (w.kind != FIELD_FROM || add_reply_to(s, out));
 }
 
-/* From the envelope's sender, and rewritten like any other. */
-static void
-make_from(const struct rewrite *r, struct buffer *line)
+/* The text of a From as one line, cut between characters; bytes that are no UTF-8 are
+ * shown as '?'. */
+static struct text
+from_as_name(struct text value, char name[FROM_NAME_MAX])
 {
-    bool fits = r->sender.length > 0
-                    ? buffer_format(line, "From: %.*s\r\n", TEXT_ARGS(r->sender))
-                    : buffer_format(line, "From: MAILER-DAEMON@%.*s\r\n",
-                                    TEXT_ARGS(r->hostname));
+    bool utf8 = text_is_utf8(value);
+    size_t length = 0;
+    value = text_trim(value);
+    for (size_t at = 0; at < value.length && length < FROM_NAME_MAX; at++) {
+        char c = value.at[at];
+        bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+        if (blank && length > 0 && name[length - 1] == ' ')
+            continue;
+        bool odd = (unsigned char)c < ' ' || c == 0x7f || (!utf8 && (c & 0x80) != 0);
+        name[length++] = blank ? ' ' : odd ? '?' : c;
+    }
+    while (length > 0 && !text_is_utf8(text_of(name, length)))
+        length--;
+    return text_of(name, length);
+}
+
+/* From the envelope's sender, and rewritten like any other. old: the value of the From
+ * that it takes the place of. */
+static void
+make_from(const struct rewrite *r, struct text old, struct buffer *line)
+{
+    char space[FROM_NAME_MAX];
+    struct text name = from_as_name(old, space);
+    bool empty = name.length == 0 || text_equal(name, TEXT("<>"));
+    bool fits = buffer_add(line, TEXT("From: "));
+    for (size_t at = 0; !empty && fits && at < name.length; at++)
+        fits = (at > 0 || buffer_add(line, TEXT("\""))) &&
+               (text_find(TEXT("\"\\"), name.at[at]) == TEXT_NONE ||
+                buffer_add(line, TEXT("\\"))) &&
+               buffer_add(line, text_of(name.at + at, 1));
+    fits = fits && buffer_add(line, empty ? TEXT("") : TEXT("\" <")) &&
+           (r->sender.length > 0
+                ? buffer_add(line, r->sender)
+                : buffer_format(line, "MAILER-DAEMON@%.*s", TEXT_ARGS(r->hostname))) &&
+           buffer_add(line, empty ? TEXT("\r\n") : TEXT(">\r\n"));
     assert(fits);
+}
+
+/* "Doe, John <a@b>": a person whose name has commas, and no list. Writes the field with
+ * the name in quotes; without its commas if it has encoded words, which quotes would
+ * hide. */
+static bool
+quote_commas(const struct header_field *f, struct buffer *line)
+{
+    struct address address;
+    struct text value = text_trim(f->value);
+    size_t angle = text_find(value, '<');
+    if (f->value.length > OLD_MAX || angle == TEXT_NONE || angle == 0 ||
+        value.at[value.length - 1] != '>')
+        return false;
+    struct text name = text_trim(text_before(value, angle));
+    struct text mailbox = text_after(value, angle + 1);
+    mailbox = text_trim(text_before(mailbox, mailbox.length - 1));
+    bool encoded = false, commas = false;
+    for (size_t at = 0; at < name.length; at++) {
+        if (text_find(TEXT("@>\"():;\\[]"), name.at[at]) != TEXT_NONE)
+            return false;
+        commas = commas || name.at[at] == ',';
+        encoded = encoded || text_starts(text_after(name, at), TEXT("=?"));
+    }
+    if (!commas || !address_parse(mailbox, &address))
+        return false;
+    bool fits = buffer_add(line, encoded ? TEXT("From: ") : TEXT("From: \""));
+    for (size_t at = 0; at < name.length && fits; at++)
+        fits = encoded && name.at[at] == ','
+                   ? true
+                   : buffer_add(line, text_of(name.at + at, 1));
+    fits = fits && buffer_format(line, "%s <%.*s>\r\n", encoded ? "" : "\"",
+                                 TEXT_ARGS(mailbox));
+    assert(fits);
+    return true;
+}
+
+/* A From that takes the place of the first one. */
+static bool
+add_made_from(struct rewrite *r, struct survey *s, const struct header_field *from,
+              const struct header_field *old, struct buffer *out)
+{
+    r->breaks_dkim = r->breaks_dkim || s->has_dkim;
+    return add_field(r, s, from, out) &&
+           (!r->made_from || text_trim(old->value).length == 0 ||
+            (buffer_add(out, TEXT("X-Original-From:")) &&
+             buffer_add(out, behind_colon(old))));
 }
 
 /* A new field stands behind the trace fields, which come first. */
 static bool
 add_fields(struct rewrite *r, struct survey *s, struct text header,
-           const struct header_field *from, struct buffer *out)
+           const struct header_field *from, const struct header_field *old,
+           struct buffer *out)
 {
     struct header_field f;
     bool good = true;
     while (good && header_next(&header, &f)) {
-        if (from != NULL && !text_equal_nocase(f.name, TEXT("Received"))) {
+        if (old->whole.at != NULL && f.whole.at == old->whole.at) {
+            good = add_made_from(r, s, from, old, out);
+            from = NULL;
+            continue;
+        }
+        if (from != NULL && old->whole.at == NULL &&
+            !text_equal_nocase(f.name, TEXT("Received"))) {
             good = add_field(r, s, from, out);
             from = NULL;
         }
@@ -381,22 +480,29 @@ bool
 rewrite_header(struct rewrite *r, struct text header, struct buffer *out)
 {
     struct survey s = {.has_from = false};
-    struct header_field from;
+    struct header_field from, old = {.value = TEXT("")};
     struct buffer line;
     r->unparsed = 0;
     r->breaks_dkim = false;
     buffer_init(&s.old, OLD_MAX);
-    buffer_init(&line, r->sender.length + r->hostname.length + 64);
+    buffer_init(&line, r->sender.length + r->hostname.length + 2 * OLD_MAX);
     survey_header(&s, r, header);
-    bool needs_from = !s.has_from;
+    bool has_commas = s.has_from && quote_commas(&s.from, &line);
+    r->made_from = s.has_from && s.is_unreadable && !has_commas;
+    if (has_commas || r->made_from)
+        old = s.from;
+    if (r->made_from || !s.has_from)
+        make_from(r, old.value, &line);
+    bool needs_from = line.length > 0;
     if (needs_from) {
-        make_from(r, &line);
         struct text rest = buffer_text(&line);
         bool is_field = header_next(&rest, &from);
         assert(is_field);
+        s.has_from = false;
+        buffer_clear(&s.old);
         survey_from(&s, r, &from);
     }
-    bool good = add_fields(r, &s, header, needs_from ? &from : NULL, out);
+    bool good = add_fields(r, &s, header, needs_from ? &from : NULL, &old, out);
     buffer_free(&line);
     buffer_free(&s.old);
     return good;

@@ -89,6 +89,10 @@ log_rewritten(const struct envelope *e, const struct rewrite *r, struct log *log
     if (r->breaks_dkim)
         log_say(log, LOG_LEVEL_INFO, "smtp", id,
                 "addresses in the header are rewritten; its DKIM signature breaks");
+    if (r->made_from)
+        log_say(log, LOG_LEVEL_INFO, "smtp", id,
+                "From is empty or cannot be parsed: the sender takes its place, and it "
+                "leaves as X-Original-From");
     if (r->unparsed > 0)
         log_say(log, LOG_LEVEL_INFO, "smtp", id,
                 "%.*s leaves as it is: its addresses cannot be parsed%s",

@@ -141,6 +141,16 @@ static const struct {
     const char *header, *facts;
 } needs[] = {
     {"From: root\n\n", "b"},
+    {"From:\n\n", "b"},
+    {"From: <>\nTo: a@b.test\n\n", "b"},
+    {"Subject: x\nFrom: Joe <>\nTo: a@b.test\n\n", "b"},
+    {"From: <a@b.test> x\n\n", "b"},
+    {"From: <<a@b.test>>\n\n", "b"},
+    {"From: a@b@c.test\n\n", "b"},
+    {"From: \"Web <a@b.test>\n\n", "b"},
+    {"From: Doe, John <a@b.test>\n\n", "b"},
+    {"From: Joe <a@b.test> (x), <@r.test:c@d.test>\n\n", ""},
+    {"To: <>\nFrom: a@b.test\nSubject:\n\n", ""},
     {"From: root (Cron Daemon)\n\n", "b"},
     {"From: Cron <root>\r\n\r\n", "b"},
     {"From: \"Cron, a@b\" <root>\n\n", "b"},

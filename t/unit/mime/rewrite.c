@@ -63,7 +63,58 @@ test_from(void)
     becomes("s@x.test", "Received: by h", "Received: by h\r\nFrom: s@x.test\r\n");
     becomes("s@x.test", "Received: by h\r", "Received: by h\r\nFrom: s@x.test\r\n");
     becomes("s@x.test", "FROM: a@b\r\n", "FROM: a@b\r\n");
-    becomes("s@x.test", "Subject: From: y\r\nFrom:\r\n", "Subject: From: y\r\nFrom:\r\n");
+    becomes("s@x.test", "Subject: From: y\r\nFrom:\r\n", "Subject: From: y\r\nFrom: s@x.test\r\n");
+}
+
+/* One that is empty or cannot be parsed counts as missing; its text stays. */
+static void
+test_unreadable_from(void)
+{
+    becomes("s@x.test", "From: <>\r\nTo: a@b\r\n", "From: s@x.test\r\nX-Original-From: <>\r\nTo: a@b\r\n");
+    becomes("s@x.test", "From: \r\n\t\r\nTo: a@b\r\n", "From: s@x.test\r\nTo: a@b\r\n");
+    becomes("s@x.test", "From: Backup Job\r\n",
+            "From: \"Backup Job\" <s@x.test>\r\nX-Original-From: Backup Job\r\n");
+    becomes("", "From: Backup Job\r\n",
+            "From: \"Backup Job\" <MAILER-DAEMON@h.test>\r\nX-Original-From: Backup Job\r\n");
+    becomes("s@x.test", "From: \"Web <a@o.test>\r\n",
+            "From: \"\\\"Web <a@o.test>\" <s@x.test>\r\nX-Original-From: \"Web <a@o.test>\r\n");
+    becomes("s@x.test", "From: Web (prod <a@o.test>\r\n",
+            "From: \"Web (prod <a@o.test>\" <s@x.test>\r\nX-Original-From: Web (prod <a@o.test>\r\n");
+    becomes("s@x.test", "From: A\r\n\tB\xfc \x01\\<\r\n",
+            "From: \"A B? ?\\\\<\" <s@x.test>\r\nX-Original-From: A\r\n\tB\xfc \x01\\<\r\n");
+    becomes("s@x.test", "From: B\xc3\xbcro Backup\r\n",
+            "From: \"B\xc3\xbcro Backup\" <s@x.test>\r\nX-Original-From: B\xc3\xbcro Backup\r\n");
+    becomes("s@x.test", "From: undisclosed:;\r\n",
+            "From: \"undisclosed:;\" <s@x.test>\r\nX-Original-From: undisclosed:;\r\n");
+    becomes("s@x.test", "From: no one here", "From: \"no one here\" <s@x.test>\r\nX-Original-From: no one here");
+    /* A dot behind the domain means nothing. */
+    becomes("s@x.test", "From: Joe <a@o.test.>\r\nTo: b@o.test., c\r\n",
+            "From: Joe <a@o.test>\r\nTo: b@o.test, c@h.test\r\n");
+    becomes("s@x.test", "From: a..b@docomo.test\r\n", "From: a..b@docomo.test\r\n");
+    /* A person, not a list. */
+    becomes("s@x.test", "From: Doe, John <a@o.test>\r\n", "From: \"Doe, John\" <a@o.test>\r\n");
+    becomes("s@x.test", "From: Doe Jr., J. <a@o.test>\r\n", "From: \"Doe Jr., J.\" <a@o.test>\r\n");
+    becomes("s@x.test", "From: =?utf-8?q?D=C3=B6?=, J <a@o.test>\r\n", "From: =?utf-8?q?D=C3=B6?= J <a@o.test>\r\n");
+    becomes("s@x.test", "From: root, Joe <a@o.test>, b@o.test\r\n", "From: root@h.test, Joe <a@o.test>, b@o.test\r\n");
+}
+
+static void
+test_long_from(void)
+{
+    struct rewrite r = {.hostname = TEXT("h.test"), .sender = TEXT("s@x.test")};
+    struct buffer in, out;
+    buffer_init(&in, 4096);
+    buffer_init(&out, 8192);
+    must_add(&in, "From: ");
+    for (int i = 0; i < 400; i++)
+        must_add(&in, i % 7 == 0 ? " \"" : "\xc3\xbc");
+    must_add(&in, "\r\n");
+    ok(rewrite_header(&r, buffer_text(&in), &out) && r.made_from);
+    struct text rest = buffer_text(&out), line;
+    ok(text_cut(&rest, '\n', &line) && line.length < 500 && text_is_utf8(line));
+    ok(text_ends_nocase(line, TEXT("\" <s@x.test>\r")));
+    buffer_free(&in);
+    buffer_free(&out);
 }
 
 /* h.test and bare names are local, and inside.test, for which there is a row of its own; example.test
@@ -183,12 +234,13 @@ test_odd(void)
         struct rewrite r = {.hostname = TEXT("h.test"), .find = find};
         struct buffer out;
         buffer_init(&out, 4096);
-        snprintf(header, sizeof(header), "From: %s\r\nTo: root\r\n", values[i]);
+        snprintf(header, sizeof(header), "From: a@keep.test\r\nReply-To: %s\r\nTo: root\r\n", values[i]);
         ok(rewrite_header(&r, text_from(header), &out));
-        snprintf(header, sizeof(header), "From: %s\r\nTo: alerts@z.test\r\n", values[i]);
+        snprintf(header, sizeof(header), "From: a@keep.test\r\nReply-To: %s\r\nTo: alerts@z.test\r\n", values[i]);
         is_text(buffer_text(&out), text_from(header), "it stays, the others do not");
         is_number(r.unparsed, 1, "and is counted");
-        is_text(r.odd, TEXT("From"), "by name");
+        is_text(r.odd, TEXT("Reply-To"), "by name");
+        ok(!r.made_from);
         buffer_free(&out);
     }
 }
@@ -249,9 +301,9 @@ test_odd_addresses(void)
          "From: a@keep.test\r\nTo: \"a,b@h.test\" <alerts@z.test>, c@x.test\r\n"},
         {"From: <@relay.test:root@h.test>\r\n", NULL},
         {"From: root@h.test\r\nFrom: b@h.test\r\n", NULL},
-        {"From: (unclosed <root@h.test>\r\n", "From: (unclosed <root@h.test>\r\n"},
-        {"From: \"unclosed <root@h.test>\r\n", "From: \"unclosed <root@h.test>\r\n"},
-        {"From: <root@h.test\r\n", "From: <root@h.test\r\n"},
+        {"From: (unclosed <root@h.test>\r\n", NULL},
+        {"From: \"unclosed <root@h.test>\r\n", NULL},
+        {"From: <root@h.test\r\n", "From: \"<root@h.test\" <relay@relay.test>\r\nReply-To: s@example.test\r\nX-Original-From: <root@h.test\r\n"},
         {"From:\r\n\t\r\n root\r\n\t(x)\r\n", NULL},
         /* Answers go where their author wants them: no other pattern than "local" counts there. */
         {"From: ann@example.test\r\nReply-To: bob@example.test, root\r\n",
@@ -377,6 +429,8 @@ main(void)
 {
     test_removal();
     test_odd_names();
+    test_unreadable_from();
+    test_long_from();
     test_from();
     test_completed();
     test_replaced();
