@@ -240,7 +240,7 @@ alias_begin_name(struct alias_reading *r, struct text line)
     struct text written = text_trim(text_before(line, colon));
     if (!alias_normal(written, true, name)) {
         alias_complain(r, written,
-                       "not a name; write user, user@domain or @domain before the "
+                       "not a name; write user, user@domain, @domain or * before the "
                        "colon, in quotes where it has blanks or signs");
         return;
     }

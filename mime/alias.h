@@ -3,7 +3,8 @@
  *   NAME: ADDRESS, ADDRESS ...
  *
  * A line that begins with a blank continues the one before; # begins a comment line.
- * NAME: user, user@domain, @domain; in any case, quoted if need be. ADDRESS: user,
+ * NAME: user, user@domain, @domain, * (the catch-all of all local domains); in any case,
+ * quoted if need be. ADDRESS: user,
  * user@domain, \user (the user, without its alias), :include:/PATH. A program, a file or
  * another word with a colon is an error: Petrel starts no programs and writes no files
  * here. */

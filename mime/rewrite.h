@@ -3,9 +3,10 @@
  * From is added where it is missing, and made anew where it is empty or cannot be parsed:
  * its text becomes the name, and the old field X-Original-From; fields that are not for
  * the next hop are removed, and white space before a colon, which is obsolete (RFC 5322
- * §4.5) and is read in different ways; addresses are replaced as the caller says, and completed where they have no domain.
- * Only addr-specs change (RFC 5322 §3.4.1): names, groups, comments, encoded words and
- * folding stay, byte for byte, and so does another field that cannot be parsed. */
+ * §4.5) and is read in different ways; addresses are replaced as the caller says, and
+ * completed where they have no domain. Only addr-specs change (RFC 5322 §3.4.1): names,
+ * groups, comments, encoded words and folding stay, byte for byte, and so does another
+ * field that cannot be parsed. */
 #ifndef MIME_REWRITE_H
 #define MIME_REWRITE_H
 

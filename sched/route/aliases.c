@@ -40,7 +40,8 @@ struct aliases_name {
 struct aliases {
     struct arena arena; /* all names and values */
     struct aliases_name *names;
-    struct aliases_name root; /* the setting; values NULL: unset */
+    struct aliases_name root;       /* the setting; values NULL: unset */
+    struct aliases_name *catch_all; /* "*"; or NULL */
     bool has_local;
     /* Whether there are names of these forms: if not, no look-up. */
     bool has_domains, has_wildcards, has_owners;
@@ -120,8 +121,12 @@ aliases_look_up(struct aliases *a, const struct aliases_question *q, struct text
         found = aliases_find_user(a, user, domain, is_local);
     if (found == NULL && a->has_wildcards)
         found = aliases_find(a, text_after(key, at));
-    if (found == NULL && is_local && a->root.values != NULL &&
-        (is_of_root(user) || (q->ours && is_unclaimed(a, q->routes, key))))
+    bool is_rooted = is_local && a->root.values != NULL;
+    if (found == NULL && is_rooted && is_of_root(user))
+        found = &a->root;
+    if (found == NULL && is_local)
+        found = a->catch_all;
+    if (found == NULL && is_rooted && q->ours && is_unclaimed(a, q->routes, key))
         found = &a->root;
     return found;
 }
@@ -372,6 +377,8 @@ aliases_on_name(void *context, struct text name, unsigned line)
     a->has_domains = a->has_domains || text_find(name, '@') != TEXT_NONE;
     a->has_wildcards = a->has_wildcards || name.at[0] == '@';
     a->has_owners = a->has_owners || text_starts(name, owner_prefix);
+    if (text_equal(name, TEXT("*")))
+        a->catch_all = made;
     r->name = made;
     return true;
 }

@@ -139,8 +139,9 @@ enum server_flush {
 struct server_offer {
     bool may_relay; /* even without AUTH: see server_may_relay() */
     bool starttls;
-    bool auth_required; /* before mail */
-    bool legacy;        /* an old device: AUTH=, AUTH after HELO, no chunks */
+    bool auth_required;   /* before mail */
+    bool legacy : 1;      /* an old device: AUTH=, AUTH after HELO, no chunks */
+    bool unannounced : 1; /* MAIL is taken without EHLO: an old device, sendmail -bs */
     enum server_auth auth;
     /* Our name among our own hosts. The client is one of them and may pass fragments on
      * with XDEFRAG; NULL: it is not. Borrowed. */

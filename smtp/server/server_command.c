@@ -71,13 +71,27 @@ offers_etrn(const struct server *s)
     return s->rules->etrn && !s->lmtp;
 }
 
+/* A device may have no name, a long one, or one in Latin-1: it is only for Received. */
+static struct text
+tolerable_name(const struct server *s, struct text name, char plain[HELO_MAX])
+{
+    if (!s->offer.legacy || (name.length <= HELO_MAX && text_is_utf8(name)))
+        return name;
+    name = text_before(name, HELO_MAX);
+    for (size_t at = 0; at < name.length; at++)
+        plain[at] = (unsigned char)name.at[at] < 0x80 ? name.at[at] : '?';
+    return text_of(plain, name.length);
+}
+
 /* The extensions are those that this session can use now: STARTTLS not under TLS, AUTH
  * only where the password is safe, no chunks from devices whose line ends are
  * repaired. */
 static enum server_action
 on_hello(struct server *s, struct text args, bool esmtp)
 {
-    if (args.length == 0)
+    char plain[HELO_MAX];
+    args = tolerable_name(s, args, plain);
+    if (args.length == 0 && !s->offer.legacy)
         return server_refuse(s, &needs_argument);
     if (args.length > HELO_MAX || !text_is_utf8(args))
         return server_refuse(s, &bad_name);
@@ -540,6 +554,8 @@ server_command(struct server *s, struct text line)
         if (!text_equal_nocase(verb, command->verb))
             continue;
         s->hushed = command->run == server_auth;
+        if (s->stage == SERVER_NEW && s->offer.unannounced && command->run == on_mail)
+            server_command_greet(s, TEXT(""), false);
         if ((command->legal & (unsigned)s->stage) == 0)
             return server_refuse(s, misplaced(s, command));
         if (command->idle && !server_idles(s))

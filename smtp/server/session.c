@@ -177,6 +177,7 @@ apply_rules(struct server_session *s)
         .auth = auth_of(s),
         .auth_required = !s->trusted && s->options.auth == ENDPOINT_AUTH_REQUIRED,
         .legacy = s->options.legacy || has_bare_newlines(s),
+        .unannounced = s->options.legacy || s->trusted,
         .defrag_host = s->defrag_host};
     server_set_offer(server, &rules->server, &offer);
     /* A user removed from the file loses the login. */

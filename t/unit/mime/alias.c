@@ -107,8 +107,8 @@ test_errors(void)
              " [1: 'a: b': a continuation without a name before "
              "it; remove the blanks before it]");
     reads_as(alias_begin, "a b: c",
-             " [1: 'a b': not a name; write user, user@domain or "
-             "@domain before the colon, in quotes where it has "
+             " [1: 'a b': not a name; write user, user@domain, "
+             "@domain or * before the colon, in quotes where it has "
              "blanks or signs]");
     reads_as(alias_begin, "a: \"b", "1 a: [1: '\"b': a quote does not end]");
     reads_as(alias_begin, "a: b # c",

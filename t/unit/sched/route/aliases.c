@@ -135,6 +135,35 @@ test_look_up(void)
 }
 
 static void
+test_catch_all(void)
+{
+    struct route_table *r = routes_of("", "maildir:/m/%u", "d.test, e.test");
+    struct aliases *a = table_with(r,
+                                   "bob: carl@far.test\n"
+                                   "@e.test: eve@far.test\n"
+                                   "dan: \\dan\n"
+                                   "*: me@far.test\n",
+                                   "", "ann@far.test", true, NULL);
+    goes_to(a, r, false, "who@d.test", "one me@far.test");
+    goes_to(a, r, true, "who@d.test", "one me@far.test");
+    goes_to(a, r, false, "who+x@d.test", "one me@far.test");
+    goes_to(a, r, false, "bob@d.test", "one carl@far.test");
+    goes_to(a, r, false, "dan@d.test", "one dan@d.test");
+    goes_to(a, r, false, "who@e.test", "one eve@far.test");
+    goes_to(a, r, false, "root@d.test", "one ann@far.test");
+    goes_to(a, r, false, "who@far.test", "none");
+    goes_to(a, r, true, "who@far.test", "none");
+    aliases_free(&a);
+    a = table_with(r, "*: me\nbob: me, carl\n", "", "", true, NULL);
+    goes_to(a, r, false, "who@d.test", "one me@d.test");
+    goes_to(a, r, false, "me@d.test", "one me@d.test");
+    aliases_free(&a);
+    table_with(r, "*: me\n*: you\n", "", "", true,
+               "aliases: a:2: duplicate name '*': the other is in line 1; remove one\n");
+    route_free(&r);
+}
+
+static void
 test_include(void)
 {
     struct route_table *r = routes_of("", "", "d.test");
@@ -482,6 +511,7 @@ int
 main(void)
 {
     test_look_up();
+    test_catch_all();
     test_include();
     test_root();
     test_owners();
