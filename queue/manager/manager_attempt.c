@@ -153,7 +153,7 @@ const struct target *
 attempt_route(const struct manager *m, const struct envelope *e,
               const struct recipient *r, struct address *address)
 {
-    if (text_find(r->address, '@') == TEXT_NONE)
+    if (address_is_local(r->address))
         *address = (struct address){.local = r->address};
     else if (!address_parse(r->address, address))
         return NULL;
