@@ -490,9 +490,13 @@ walk(struct visit *v, const struct options *options)
     const struct id *missing = v->stop || v->quiet ? NULL : filter_missing(&v->filter);
     if (missing) {
         id_format(*missing, name);
-        fprintf(stderr, "petrel queue: %s: no such message%s\n", name,
-                is_in_history(v, *missing) ? "; 'petrel trace' says what became of it"
-                                           : "");
+        if (is_in_history(v, *missing))
+            fprintf(stderr,
+                    "petrel queue: %s: no such message; `petrel trace %s` says what "
+                    "became of it\n",
+                    name, name);
+        else
+            fprintf(stderr, "petrel queue: %s: no such message\n", name);
         return v->code ? v->code : EX_DATAERR;
     }
     if (v->shape != NULL && v->code == 0 && !v->stop)

@@ -373,9 +373,8 @@ print_place(const json_t *listing, const json_t *why, int64_t now_ms)
     bool drains = json_field_is_true(why, "draining");
     bool is_due = json_field_number(why, "due_ms") <= now_ms;
     if (drains)
-        puts(
-            "because:  no delivery begins: the daemon is out of service (petrel drain; "
-            "--cancel ends it), or stops");
+        puts("because:  no delivery begins: the daemon is out of service (`petrel "
+             "drain --cancel` ends that), or stops");
     if (!is_at(listing, "active") && !(drains && is_due))
         print_waiting(why, now_ms);
 }

@@ -89,7 +89,7 @@ judge_refusal(struct checklist *out, const char *subject, bool is_error,
         checklist_add(out, code, severity, subject, "it refuses our sender: %s",
                       a->reason);
         checklist_remedy(out, "See spf.record, host.ptr and mx.record of the sender's "
-                              "domain: petrel doctor, without arguments.");
+                              "domain: `petrel doctor`, without arguments.");
         return;
     case DOCTOR_LOGIN_GOOD:
     case DOCTOR_LOGIN_DOWN:
@@ -194,7 +194,7 @@ judge_route(const struct doctor *d, struct checklist *out, const char *subject,
     switch (target->kind) {
     case TARGET_HOLD:
         checklist_add(out, code, CHECK_WARNING, subject,
-                      "a route holds its mail, until petrel queue release");
+                      "a route holds its mail, until `petrel queue release --queue hold`");
         break;
     case TARGET_DISCARD:
         checklist_add(out, code, CHECK_WARNING, subject,

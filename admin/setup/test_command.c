@@ -234,7 +234,8 @@ test_say(const struct test_run *r, enum test_end end, struct control_client *dae
     case TEST_ENDED:
         return test_say_ended(r);
     case TEST_HELD:
-        printf("It is held: say in `routes` where mail goes (`petrel init` does), then "
+        printf("It is held: say in `routes` where mail goes (`petrel init --force` "
+               "does), then "
                "run `petrel queue release %s`\n",
                r->letter.id);
         return EX_TEMPFAIL;

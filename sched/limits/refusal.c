@@ -575,16 +575,17 @@ login_hint(enum provider provider)
     switch (provider) {
     case MICROSOFT:
         return "Microsoft ends logins with a password: SMTP AUTH must be enabled for "
-               "the mailbox, with XOAUTH2 (petrel oauth login)";
+               "the mailbox, with XOAUTH2 (`petrel help oauth`)";
     case GOOGLE:
-        return "Google needs an app password or XOAUTH2 (petrel oauth login) here, not "
+        return "Google needs an app password or XOAUTH2 (`petrel help oauth`) here, "
+               "not "
                "the password of the account";
     case ANY:
     case YAHOO:
     case AMAZON:
         break;
     }
-    return "check the user in relay or routes, and its password: petrel doctor tries "
+    return "check the user in relay or routes, and its password: `petrel doctor` tries "
            "to log in";
 }
 
@@ -595,8 +596,8 @@ static const char *hint_format(enum refusal_class class)
     case REFUSAL_NO_USER:
         return "the address is wrong or gone: stop sending to it";
     case REFUSAL_AUTH:
-        return "%s wants SPF, DKIM and DMARC that fit the domain in From: petrel "
-               "doctor with that domain says what is missing; or send through a "
+        return "%s wants SPF, DKIM and DMARC that fit the domain in From: "
+               "`petrel doctor` says what is missing; or send through a "
                "smarthost that signs";
     case REFUSAL_PTR:
         return "the address of this host needs a PTR record, by its hoster, whose name "

@@ -147,7 +147,7 @@ read_key_directory(struct dkim_keys_reading *r, const char *path)
     else if (r->keys->count == 0 && !r->bad)
         keys_complain(r,
                       "no file SELECTOR._domainkey.DOMAIN.pem is in '%.1000s': make "
-                      "one with petrel dkim-key",
+                      "one with `petrel dkim-key DOMAIN`",
                       path);
 }
 

@@ -82,7 +82,7 @@ make_from_plain(struct users *users, struct text name, struct text password,
     if (error)
         return error;
     if (++users->plain > USERS_PLAIN_MAX)
-        return "more than 100 users with {PLAIN}: make lines with `petrel passwd`";
+        return "more than 100 users with {PLAIN}: make lines with `petrel passwd USER`";
     derive(users, "salt", name, salt);
     verifier_make(verifier, password, text_of(salt, VERIFIER_SALT),
                   VERIFIER_ITERATIONS_MIN);

@@ -80,7 +80,7 @@ like $said, qr/^Run `petrel trace -f (\S+)` to follow it, `petrel queue rm \1` t
 
 ($code, $said) = try('x@held.test');
 is $code, 75, 'held, immediately';
-like $said, qr/^It is held: say in `routes` where mail goes \(`petrel init` does\), then run `petrel queue release \S+`\n\z/m, 'what to do';
+like $said, qr/^It is held: say in `routes` where mail goes \(`petrel init --force` does\), then run `petrel queue release \S+`\n\z/m, 'what to do';
 
 # --- Without a history; a user that may not ask
 

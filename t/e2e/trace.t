@@ -84,7 +84,7 @@ is((() = decode_json($said)), 1, 'its JSON is one object');
 ($code, $said) = $petrel->run('queue', 'show', '--to', 'who@later.test');
 unlike $said, qr/^history/m, 'of messages that were not named it has none';
 ($code, $said) = $petrel->run('queue', 'show', $id);
-is $said, "petrel queue: $id: no such message; 'petrel trace' says what became of it\n", 'a message that has left';
+is $said, "petrel queue: $id: no such message; `petrel trace $id` says what became of it\n", 'a message that has left';
 is $code, 65, 'is an error';
 my $held = mail('alice@x.example', 'x@held.test', 'four@x.example');
 ok found(qr/held by a route/, $held), 'a message that is held';

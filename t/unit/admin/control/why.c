@@ -280,7 +280,7 @@ test_because(void)
         "0\n");
     has(printed("{'queue_name':'incoming'," HEAD,
                 "{'place':'incoming','due_ms':1,'draining':true,'active':3,'active_limit':20000}"),
-        "\nbecause:  no delivery begins: the daemon is out of service (petrel drain; --cancel ends it), or stops\nto:");
+        "\nbecause:  no delivery begins: the daemon is out of service (`petrel drain --cancel` ends that), or stops\nto:");
     has(printed("{'queue_name':'deferred'," HEAD,
                 "{'place':'deferred','due_ms':1700000060000,'draining':true}"),
         ", or stops\nbecause:  the next attempt is at 22:14:20Z (in 1 min)\n");

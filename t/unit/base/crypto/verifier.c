@@ -86,9 +86,9 @@ test_mistakes(void)
                *salt = "the salt is not Base64 of 8 to 32 bytes",
                *shape = "not $6$salt$ and 86 characters of SHA-512 crypt",
                *costly = "bcrypt, yescrypt, scrypt, Argon2 and their like take too long "
-                         "for each check: make a line with `petrel passwd`",
+                         "for each check: make a line with `petrel passwd USER`",
                *what = "neither SCRAM-SHA-256 nor SHA512-CRYPT: make a line with "
-                       "`petrel passwd`";
+                       "`petrel passwd USER`";
     is_mistake("SCRAM-SHA-256$", parts);
     is_mistake("SCRAM-SHA-256$4096:" SALT "$" STORED, parts);
     is_mistake("{SCRAM-SHA-256}4096:" SALT "$" STORED ":" SERVER, parts);

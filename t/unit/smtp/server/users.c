@@ -65,9 +65,9 @@ test_mistakes(void)
     is_mistake("a :" KIT_KEYS, "users:1: not a valid user name\n");
     is_mistake("a:secret\nb:\nc:{PLAIN}\n",
                "users:1: user 'a': neither SCRAM-SHA-256 nor SHA512-CRYPT: make a line "
-               "with `petrel passwd`\n"
+               "with `petrel passwd USER`\n"
                "users:2: user 'b': neither SCRAM-SHA-256 nor SHA512-CRYPT: make a line "
-               "with `petrel passwd`\n"
+               "with `petrel passwd USER`\n"
                "users:3: user 'c': the password is empty\n");
     is_mistake("a:" KIT_KEYS "\n\na:" KIT_KEYS, "users:3: user 'a': is already in line 1\n");
     is_mistake("a:$6$rounds=100000$salt$x",
@@ -98,7 +98,7 @@ test_limits(void)
     ok(users_new(buffer_text(&content), "f", kit_secret, &mistakes) == NULL);
     is_text(buffer_text(&mistakes),
             TEXT("f:101: user 'u100': more than 100 users with {PLAIN}: make lines with "
-                 "`petrel passwd`\n"),
+                 "`petrel passwd USER`\n"),
             "too many in clear");
     buffer_clear(&content);
     buffer_clear(&mistakes);
