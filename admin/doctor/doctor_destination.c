@@ -193,8 +193,9 @@ judge_route(const struct doctor *d, struct checklist *out, const char *subject,
 {
     switch (target->kind) {
     case TARGET_HOLD:
-        checklist_add(out, code, CHECK_WARNING, subject,
-                      "a route holds its mail, until `petrel queue release --queue hold`");
+        checklist_add(
+            out, code, CHECK_WARNING, subject,
+            "a route holds its mail, until `petrel queue release --queue hold`");
         break;
     case TARGET_DISCARD:
         checklist_add(out, code, CHECK_WARNING, subject,

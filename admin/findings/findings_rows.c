@@ -447,7 +447,7 @@ object_secret(const struct finding_facts *f)
     return f->readable_secret;
 }
 
-/* What stands for it in the remedy; NULL: the object of a named finding, or the subject of
+/* The word for it in the remedy, and where it comes from; NULL: the object of a named finding, or the subject of
  * an event. */
 static const struct finding_hole {
     const char *code, *word;

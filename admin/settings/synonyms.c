@@ -96,7 +96,8 @@ const struct setting_synonym synonyms_rows[] = {
             "write relay_from = NETWORKS and auth_users = FILE to say who may relay"),
     REFUSED("smtpd_relay_restrictions",
             "write relay_from = NETWORKS and auth_users = FILE to say who may relay"),
-    REFUSED("smtpd_sasl_auth_enable", "write auth_users = FILE, made by `petrel passwd USER`"),
+    REFUSED("smtpd_sasl_auth_enable",
+            "write auth_users = FILE, made by `petrel passwd USER`"),
     REFUSED("smtpd_sender_login_maps", "write sender_login = USER ADDRESS..., one user "
                                        "a line"),
     REFUSED("smtpd_sender_restrictions",

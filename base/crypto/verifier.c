@@ -158,7 +158,8 @@ verifier_parse(struct verifier *v, struct text t)
     if (is_too_costly(t))
         return "bcrypt, yescrypt, scrypt, Argon2 and their like take too long for each "
                "check: make a line with `petrel passwd USER`";
-    return "neither SCRAM-SHA-256 nor SHA512-CRYPT: make a line with `petrel passwd USER`";
+    return "neither SCRAM-SHA-256 nor SHA512-CRYPT: make a line with `petrel passwd "
+           "USER`";
 }
 
 bool
