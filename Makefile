@@ -400,7 +400,7 @@ deps-test: deps ## Installs the packages and peers that the tests need, too.
 	$(SUDO) sh t/e2e/get-peers.sh
 
 # For `make deb` and `make check-packages`.
-DEB_PACKAGES := dpkg-dev debhelper lintian debootstrap iproute2 util-linux
+DEB_PACKAGES := build-essential dpkg-dev debhelper lintian debootstrap iproute2 util-linux
 deps-packages: deps ## Installs what building and testing the Debian packages needs.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(DEB_PACKAGES)
 

@@ -447,8 +447,8 @@ object_secret(const struct finding_facts *f)
     return f->readable_secret;
 }
 
-/* The word for it in the remedy, and where it comes from; NULL: the object of a named finding, or the subject of
- * an event. */
+/* The word for it in the remedy, and where it comes from; NULL: the object of a named
+ * finding, or the subject of an event. */
 static const struct finding_hole {
     const char *code, *word;
     const char *(*object)(const struct finding_facts *facts);
