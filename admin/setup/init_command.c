@@ -515,6 +515,13 @@ init_run_all(struct init_run *r, const char *path)
                 "a login; give the user, --relay-user USER, unless yours knows this "
                 "host by its address\n",
                 stderr);
+        if (q == INIT_SENDER && code == 0 && r->plan.way == INIT_SMARTHOST &&
+            !r->asks && r->given[q] == NULL && r->plan.sender[0] == '\0')
+            fprintf(stderr,
+                    "petrel init: warning: mail of root and cron comes from root@%s, "
+                    "which most smarthosts refuse; give an address that yours knows, "
+                    "--sender NAME@DOMAIN\n",
+                    r->plan.hostname);
     }
     return code != 0 ? code : init_finish(r, path);
 }

@@ -144,10 +144,12 @@ test_wrong(void)
     char line[400];
     snprintf(line, sizeof(line), "--print --yes --relay submission://a%%40b@c.test --hostname h.test --password-file %s/pw", world.folder);
     is_number(run(init, line), 0, "printed");
-    ok(strstr(world.errors, "petrel init: write the password into ") == world.errors);
+    ok(strstr(world.errors, "petrel init: write the password into ") != NULL);
     ok(strstr(world.output, "\nrewrite = local ") == NULL); /* "b" is no domain */
     run(init, "--print --yes --relay smtp.test --root me@b.test --hostname h.test");
     ok(strstr(world.errors, "warning: nobody logs in at the smarthost") != NULL && strstr(world.output, "\nrewrite = local me@b.test\n") != NULL);
+    run(init, "--print --yes --relay smtp://smtp.test --hostname h.test");
+    ok(strstr(world.errors, "warning: mail of root and cron comes from root@h.test") != NULL && strstr(world.errors, "--sender NAME@DOMAIN\n") != NULL);
     run(init, "--print --yes --relay smtp://smtp.test --sender none --root me@b.test --hostname h.test");
     ok(world.errors[0] == '\0' && strstr(world.output, "rewrite") == NULL);
     run(init, "--print --yes --relay mx --hostname vps");
