@@ -14,6 +14,7 @@ reply_start(struct reply *reply)
     reply->enhanced[0] = reply->text[0] = '\0';
     reply->length = 0;
     reply->lines = 0;
+    reply->is_too_long = false;
     reply->starts[0] = 0;
 }
 
@@ -74,7 +75,8 @@ parse_line(struct reply *reply, struct text line)
     if (!text_number(text_before(line, 3), 599, &code) || line.length < 3 || code < 200)
         return PROGRESS_BAD;
     char mark = line.length > 3 ? line.at[3] : ' ';
-    if ((mark != ' ' && mark != '-') || reply->lines == REPLY_LINES_MAX ||
+    reply->is_too_long = reply->lines == REPLY_LINES_MAX;
+    if ((mark != ' ' && mark != '-') || reply->is_too_long ||
         (reply->lines > 0 && reply->code != (int)code))
         return PROGRESS_BAD;
     reply->code = (int)code;
@@ -89,14 +91,16 @@ reply_parse(struct text *input, struct reply *reply)
 {
     for (;;) {
         size_t end = text_find(text_before(*input, REPLY_LINE_MAX + 2), '\n');
+        reply->is_too_long = end == TEXT_NONE && input->length >= REPLY_LINE_MAX + 2;
         if (end == TEXT_NONE)
-            return input->length >= REPLY_LINE_MAX + 2 ? PROGRESS_BAD : PROGRESS_MORE;
+            return reply->is_too_long ? PROGRESS_BAD : PROGRESS_MORE;
         struct text line = text_before(*input, end);
         *input = text_after(*input, end + 1);
         if (line.length > 0 && line.at[line.length - 1] == '\r')
             line.length--;
+        reply->is_too_long = line.length > REPLY_LINE_MAX;
         enum progress progress =
-            line.length > REPLY_LINE_MAX ? PROGRESS_BAD : parse_line(reply, line);
+            reply->is_too_long ? PROGRESS_BAD : parse_line(reply, line);
         if (progress != PROGRESS_MORE)
             return progress;
     }

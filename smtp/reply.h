@@ -22,9 +22,10 @@ struct reply {
     int code;                          /* 200..599 */
     char enhanced[REPLY_ENHANCED_MAX]; /* "5.1.1" when its class fits code, or "" */
     char text[REPLY_TEXT_MAX +
-              1];  /* lines joined by a space, without their enhanced codes;
+              1];     /* lines joined by a space, without their enhanced codes;
                       NUL-terminated, control bytes turned into '?' */
-    size_t length; /* of text */
+    size_t length;    /* of text */
+    bool is_too_long; /* why it was BAD: a limit */
     /* Private to reply.c: */
     unsigned lines;
     uint16_t starts[REPLY_LINES_MAX + 1]; /* of each line in text */

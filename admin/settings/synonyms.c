@@ -56,6 +56,8 @@ const struct setting_synonym synonyms_rows[] = {
     REFUSED("alias_maps", "write aliases = /etc/aliases, without hash: before it"),
     REFUSED("content_filter",
             "write a route to the filter: routes = * smtp://HOST:PORT"),
+    REFUSED("defer_transports",
+            "write routes = * hold, and petrel queue release --all sends what waits"),
     REFUSED("default_process_limit",
             "write server_session_limit = NUMBER for clients and "
             "delivery_session_limit = NUMBER for deliveries"),

@@ -364,7 +364,12 @@ load_value(struct settings *s, struct entry *entry)
                  disk_explain(error));
         return;
     }
-    /* Editors end a file with a line end, which is no part of a password. */
+    /* Some editors begin a file with a byte order mark, and end it with a line end: these
+     * are no part of a password. */
+    if (text_starts(text_of(content, length), TEXT("\xef\xbb\xbf"))) {
+        length -= 3;
+        memmove(content, content + 3, length + 1);
+    }
     while (length > 0 && (content[length - 1] == '\n' || content[length - 1] == '\r'))
         content[--length] = '\0';
     if (strlen(content) != length) {
@@ -605,6 +610,15 @@ settings_refuse_file(struct settings *s, const char *path, const char *why)
     complain(s, &place, TEXT(""), "%s", why);
 }
 
+/* A password may begin or end with a blank. */
+static struct text
+environment_value(const struct settings *s, struct text key, struct text value)
+{
+    struct meaning m = find_meaning(s, key);
+    return m.row != NULL && m.row->secret && !m.is_path ? text_without_line_end(value)
+                                                        : text_trim(value);
+}
+
 void
 settings_read_environment(struct settings *s, char *const *environment)
 {
@@ -631,7 +645,7 @@ settings_read_environment(struct settings *s, char *const *environment)
         if (mixed)
             complain_unknown(s, &place, name, wanted);
         else
-            assign(s, &place, name, wanted, text_trim(value));
+            assign(s, &place, name, wanted, environment_value(s, wanted, value));
         free(lower);
     }
 }

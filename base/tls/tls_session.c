@@ -127,14 +127,34 @@ alert_name(int alert)
     return "unknown alert";
 }
 
+/* The remedy for the refusal of a server that we call, for an operator. */
+static const char *
+alert_remedy(const struct tls_session *s, unsigned char alert)
+{
+    if (s->client == NULL || s->state != SHAKING)
+        return "";
+    if (alert == 40)
+        return " (it has no cipher, curve or signature in common with us)";
+    if (alert != 70)
+        return "";
+#if MBEDTLS_VERSION_NUMBER < 0x03060000
+    return " (it does not take TLS 1.2, the only version of this build with mbedTLS "
+           "2.28; "
+           "Petrel of Debian 13 has TLS 1.3)";
+#else
+    return " (it takes neither TLS 1.2 nor TLS 1.3)";
+#endif
+}
+
 /* mbedTLS has no function for the alert: its description is the second byte of the
  * record (RFC 8446 §6). */
 static void
 fail_by_alert(struct tls_session *s)
 {
     char text[TLS_ERROR_MAX];
-    snprintf(text, sizeof(text), "the peer broke off: %s",
-             alert_name(s->ssl.MBEDTLS_PRIVATE(in_msg)[1]));
+    unsigned char alert = s->ssl.MBEDTLS_PRIVATE(in_msg)[1];
+    snprintf(text, sizeof(text), "the peer broke off: %s%s", alert_name(alert),
+             alert_remedy(s, alert));
     tls_session_fail(s, -EPROTO, text);
 }
 

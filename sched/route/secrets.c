@@ -169,6 +169,8 @@ secrets_new(struct text table, struct buffer *errors)
     struct secrets *secrets = memory_new(sizeof(*secrets));
     struct text line;
     bool bad = false;
+    if (text_starts(table, TEXT("\xef\xbb\xbf"))) /* an editor's byte order mark */
+        table = text_after(table, 3);
     for (unsigned number = 1; table.length > 0 && text_cut(&table, '\n', &line);
          number++) {
         line = text_trim(line);

@@ -71,6 +71,9 @@ host_parse(struct target_parser *p, struct text t, uint16_t port, struct host_pa
             return target_complain(p, "put an IPv6 address in brackets: [::1]:25");
         out->host = text_before(t, colon);
         rest = text_after(t, colon);
+        /* The dot that ends a full name, as in zone files and Kubernetes. */
+        if (out->host.length > 1 && out->host.at[out->host.length - 1] == '.')
+            out->host.length--;
         if (!address_is_domain(out->host))
             return target_complain(p, "'%.*s' is not a host name or [address]",
                                    TEXT_ARGS(text_before(out->host, 60)));

@@ -214,13 +214,15 @@ hear_reply(struct client *c)
 static void
 hear_unasked(struct client *c, enum progress progress)
 {
+    const char *what = "not an SMTP reply";
+    if (progress == PROGRESS_DONE)
+        what = "it sent a reply to no command";
+    else if (c->reply.is_too_long)
+        what = "a reply of more than 128 lines, or with a line of more than 4096 bytes";
     if (progress == PROGRESS_DONE && c->reply.code >= 400)
         hear_farewell(c, doing(c));
     else
-        client_protocol_error(c, doing(c),
-                              progress == PROGRESS_DONE
-                                  ? "it sent a reply to no command"
-                                  : "not an SMTP reply");
+        client_protocol_error(c, doing(c), what);
 }
 
 /* False: the reply is not complete. */

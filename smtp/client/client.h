@@ -87,9 +87,9 @@ enum client_event_kind {
                        client_content_end() */
     CLIENT_EARLY,   /* the dot is written, its reply has not come: client_send() may be
                      called once before CLIENT_DONE (client_has_space) */
-    CLIENT_DONE, /* every recipient has its verdict, or was LATER: client_send() may be called. If it
-                     was called after CLIENT_EARLY, the events are now those of that
-                     mail */
+    CLIENT_DONE, /* every recipient has its verdict, or was LATER: client_send() may be
+                    called. If it was called after CLIENT_EARLY, the events are now
+                    those of that mail */
     CLIENT_PROBED, /* of client_probe(): the outcome of MAIL; which is 1: of RCPT */
     CLIENT_OVER    /* close the connection. outcome says why, end what it means */
 };

@@ -41,6 +41,7 @@ struct mx_lookup {
     struct net *net;
     struct dns *dns;
     bool by_mx, smarthost;
+    bool no_name; /* a host does not exist */
     bool loopback_v4, loopback_v6, skip_v4, skip_v6, skipped;
     char own_name[DNS_NAME_MAX];
     uint16_t port;
@@ -116,6 +117,18 @@ finish_no_name(struct mx_lookup *x)
                                    "Host or domain name not found: %s", name));
 }
 
+/* Programs that use the C library find such a name, but it could be another host behind
+ * another network's search domain. */
+static const char *
+mx_lookup_hint(const struct mx_lookup *x)
+{
+    const char *dot = strchr(x->name, '.');
+    bool is_short = dot == NULL || strchr(dot + 1, '.') == NULL;
+    return !x->by_mx && x->no_name && is_short
+               ? "; write the full name: search domains of resolv.conf are not used"
+               : "";
+}
+
 /* All preferences that count have been looked up. Errors of DNS are checked before the
  * loop: a backup MX must not bounce mail because the name of the primary cannot be
  * looked up for some time. For the same reason mail waits if hosts preferred to this
@@ -144,8 +157,9 @@ finish_hosts(struct mx_lookup *x)
                                        "mail for %s loops back to myself", x->name));
     else
         finish_without(x, outcome_make(VERDICT_FAILED, BLAME_SITE, 0, "5.4.4",
-                                       "no mail host of %s has an address%s%s", x->name,
-                                       x->reason[0] != '\0' ? ": " : "", x->reason));
+                                       "no mail host of %s has an address%s%s%s",
+                                       x->name, x->reason[0] != '\0' ? ": " : "",
+                                       x->reason, mx_lookup_hint(x)));
 }
 
 /* --- Addresses -------------------------------------------------------------------- */
@@ -329,6 +343,7 @@ on_addresses(void *context, const struct dns_answer *answer)
     struct mx_lookup *x = h->lookup;
     h->query = NULL;
     h->unknown = answer->status == DNS_TRY_AGAIN;
+    x->no_name |= answer->status == DNS_NO_NAME;
     h->secure = answer->secure;
     text_copy(h->canonical, sizeof(h->canonical), text_from(answer->canonical));
     if (answer->status == DNS_FOUND)

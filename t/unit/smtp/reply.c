@@ -122,6 +122,9 @@ limits(void)
         if (!buffer_format(&stream, "250-%d\r\n", i))
             abort();
     is_bad(buffer_text(&stream), "129 lines");
+    ok(reply.is_too_long);
+    is_bad(TEXT("nonsense\r\n"), "no reply");
+    ok_named(!reply.is_too_long, "which has another reason");
     buffer_clear(&stream);
     if (!buffer_add(&stream, TEXT("250 ")))
         abort();
@@ -135,10 +138,12 @@ limits(void)
     if (!buffer_add(&stream, TEXT("x\r\n")))
         abort();
     is_bad(buffer_text(&stream), "a longer line");
+    ok(reply.is_too_long);
     stream.length -= 2;
     if (!buffer_add(&stream, TEXT("xxxxxxxx")))
         abort();
     is_bad(buffer_text(&stream), "a line without end");
+    ok(reply.is_too_long);
     buffer_free(&stream);
 }
 

@@ -402,11 +402,13 @@ test_environment(void)
 
     struct fixture f;
     char host[] = "PETREL_HOSTNAME= a=b ", routes[] = "PETREL_ROUTES=a hold\nb mx";
-    char *const environment[] = {host, routes, NULL};
+    char password[] = "PETREL_RELAY_PASSWORD= pass word \n";
+    char *const environment[] = {host, routes, password, NULL};
     begin(&f);
     settings_read_environment(f.settings, environment);
-    is_mistake(&f, "", "two variables");
+    is_mistake(&f, "", "three variables");
     is_string(f.target.hostname, "a=b", "a value with =");
+    is_string(f.target.relay_password, " pass word ", "a password keeps its blanks");
     is_string(f.target.routes, "a hold\nb mx", "a value with LF");
     end(&f);
 
@@ -522,6 +524,14 @@ test_key_file(void)
     is_string(f.target.relay_password, " pass word", "the newlines at its end are cut");
     ok_named(settings_apply(f.settings) == 0, "applied again it is the same");
     is_string(f.target.relay_password, " pass word", "so is the value");
+    end(&f);
+
+    begin(&f);
+    snprintf(argument, sizeof(argument), "relay_password_file=%s",
+             file_with("secret", TEXT("\xef\xbb\xbf pass word\r\n")));
+    settings_read_argument(f.settings, argument);
+    is_mistake(&f, "", "a byte order mark is no part of a value");
+    is_string(f.target.relay_password, " pass word", "a blank is");
     end(&f);
 
     begin(&f);

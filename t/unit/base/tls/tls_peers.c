@@ -3,6 +3,8 @@
 
 #include "t/support/tls_world.h"
 
+#include <mbedtls/version.h>
+
 /* The output of openssl so far. */
 static const char *
 said(const struct secrets *k, char *to, size_t size)
@@ -22,14 +24,16 @@ run(const struct secrets *k, const char *input, const char *command)
     char line[1000];
 
     unlink(tls_path_of(k, "said", ""));
-    snprintf(line, sizeof(line), "cd %s && ((%s) 2>/dev/null | openssl %s) >said 2>&1 &",
-             k->directory, input, command);
+    snprintf(line, sizeof(line),
+             "cd %s && ((%s) 2>/dev/null | openssl %s) >said 2>&1 &", k->directory,
+             input, command);
     if (system(line) != 0)
         abort();
 }
 
 /* Shell: waits for touch() of this name, for a minute at least. */
-#define AWAIT(name) "for i in $(seq 1200); do [ -e " name " ] && break; sleep 0.05; done; "
+#define AWAIT(name)                                                                    \
+    "for i in $(seq 1200); do [ -e " name " ] && break; sleep 0.05; done; "
 
 static void
 touch(const struct secrets *k, const char *name)
@@ -133,6 +137,12 @@ static const struct {
      "rsa.example.net",                                                                            "handshake_failure"},
     {"-cert good.pem -key good.key -tls1_2 -cipher ECDHE-ECDSA-AES128-SHA",
      "mail.example.net",                                                                           "handshake_failure"},
+#if MBEDTLS_VERSION_NUMBER < 0x03060000
+    {"-cert good.pem -key good.key -tls1_3",                                   "mail.example.net",
+     "Petrel of Debian 13 has TLS 1.3"                                                                                },
+#else
+    {"-cert good.pem -key good.key -tls1_3", "mail.example.net", NULL},
+#endif
     {"-nocert -tls1_2 -cipher aNULL:@SECLEVEL=0",                              "mail.example.net",
      "handshake_failure"                                                                                              },
 };

@@ -256,6 +256,7 @@ test_hosts(void)
         int port;
         const char *key;
     } good[] = {
+        {"smtp://mail.example.:26",  "mail.example", TARGET_SMTP, 26,    "smtp:[mail.example]:26"},
         {"smtp://mail.example",      "mail.example", TARGET_SMTP, 25,
          "smtp:[mail.example]:25"                                                                },
         {"SMTP://Mail.Example:587",  "mail.example", TARGET_SMTP, 587,

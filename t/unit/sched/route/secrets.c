@@ -103,8 +103,8 @@ static const struct {
     const char *line, *says;
 } bad[] = {
     {"a.example",                  "write HOST[:PORT] USER PASSWORD"    },
-    {"a.example joe",              "the password is missing" },
-    {"a.example joe \t ",          "the password is missing" },
+    {"a.example joe",              "the password is missing"            },
+    {"a.example joe \t ",          "the password is missing"            },
     {"a.example:0 joe secret",     "begin with the host"                },
     {"a.example:65536 joe secret", "begin with the host"                },
     {"a.example: joe:secret x",    "begin with the host"                },
@@ -215,14 +215,15 @@ note_file(void *context, const char *path)
     strcat(all, "\n");
 }
 
-/* The files that the sandbox has to leave readable; no password is taken for a path. */
+/* The files that the sandbox has to leave readable, behind a byte order mark; no password is taken for a path. */
 static void
 test_files(void)
 {
     char all[200] = "";
     struct buffer wrong;
     buffer_init(&wrong, 1000);
-    struct secrets *s = secrets_new(TEXT("a.test joe @/run/token\nb.test jim @@/x\n"
+    struct secrets *s = secrets_new(TEXT("\xef\xbb\xbf"
+                                         "a.test joe @/run/token\nb.test jim @@/x\n"
                                          "c.test ann /etc/passwd\n"),
                                     &wrong);
     secrets_each_file(s, note_file, all);

@@ -92,10 +92,10 @@ static void
 ask_mx(struct bed *b, const char *domain, int limit)
 {
     struct mx_lookup_query query = {.name = domain,
-                                   .by_mx = true,
-                                   .hostname = "Me.example.test",
-                                   .port = b->own_port,
-                                   .address_limit = limit};
+                                    .by_mx = true,
+                                    .hostname = "Me.example.test",
+                                    .port = b->own_port,
+                                    .address_limit = limit};
     ask(b, &query);
 }
 
@@ -384,10 +384,10 @@ test_loopback(void)
     struct bind_address sources;
     must(bind_address_read(&sources, TEXT("127.0.0.5"), NULL));
     struct mx_lookup_query query = {.name = "n1.test",
-                                   .by_mx = true,
-                                   .sources = &sources,
-                                   .port = b.own_port,
-                                   .address_limit = 5};
+                                    .by_mx = true,
+                                    .sources = &sources,
+                                    .port = b.own_port,
+                                    .address_limit = 5};
     ask(&b, &query);
     is_list(&b, "n1.test 127.8.9.10!", "where it is open, it is found");
     query.name = "n2.test";
@@ -410,8 +410,11 @@ test_skipped_family(void)
     sim_dns_mx(b.dns, "f.test", 10, "both.test");
     sim_dns_address(b.dns, "both.test", "192.0.2.1");
     sim_dns_address(b.dns, "both.test", "2001:db8::1");
-    struct mx_lookup_query query = {
-        .name = "f.test", .by_mx = true, .skip_v6 = true, .port = 25, .address_limit = 5};
+    struct mx_lookup_query query = {.name = "f.test",
+                                    .by_mx = true,
+                                    .skip_v6 = true,
+                                    .port = 25,
+                                    .address_limit = 5};
     ask(&b, &query);
     is_list(&b, "both.test 192.0.2.1:25", "IPv4 alone");
     query.skip_v6 = false;
@@ -481,16 +484,20 @@ test_smarthost(void)
     is_list(&b, "relay.test 192.0.2.1!", "its MX does not matter");
     ask_host(&b, "misspelt.test");
     is_refused(&b, VERDICT_DEFERRED, 0, "4.4.3", "a wrong name bounces nothing");
+    ok_named(strstr(b.outcome.text, "write the full name: search domains"),
+             "a short name may be one of a search domain");
+    ask_host(&b, "misspelt.relay.test");
+    ok_named(!strstr(b.outcome.text, "search domains"), "a long one is not");
     sim_dns_status(b.dns, "relay.test", DNS_TRY_AGAIN);
     ask_host(&b, "relay.test");
     is_refused(&b, VERDICT_DEFERRED, 0, "4.4.3", "nor does SERVFAIL");
     ask_host(&b, "127.0.0.1");
     is_refused(&b, VERDICT_DEFERRED, 0, "4.4.3", "nor does a loop");
     struct mx_lookup_query query = {.name = "null.test",
-                                   .by_mx = true,
-                                   .smarthost = true,
-                                   .port = 25,
-                                   .address_limit = 5};
+                                    .by_mx = true,
+                                    .smarthost = true,
+                                    .port = 25,
+                                    .address_limit = 5};
     sim_dns_mx(b.dns, "null.test", 0, "");
     ask(&b, &query);
     is_refused(&b, VERDICT_DEFERRED, 0, "4.4.3", "nor does a null MX");
