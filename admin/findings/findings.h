@@ -73,11 +73,9 @@ struct finding_facts {
     unsigned sandbox_refused;
     bool is_stopping; /* on purpose: it accepts nothing */
     bool history_paused, registry_down;
-    const char *bank_away;   /* of the group: why it does not answer */
-    size_t bank_sites;       /* that go on with our own part meanwhile */
-    const char *report_lost; /* a notification that reached nobody: its id, and why */
-    unsigned reports_lost;
-    bool holds_by_route; /* a route holds the mail that no other route takes */
+    const char *bank_away; /* of the group: why it does not answer */
+    size_t bank_sites;     /* that go on with our own part meanwhile */
+    bool holds_by_route;   /* a route holds the mail that no other route takes */
     struct event_keeping events;
     /* Each is a finding of its own, by its code and subject: see findings_name(). */
     struct finding_named {

@@ -165,17 +165,6 @@ check_mail_old(const struct finding_facts *f, char *text)
 }
 
 static bool
-check_report_lost(const struct finding_facts *f, char *text)
-{
-    return f->report_lost != NULL &&
-           finding_say(
-               text,
-               "%u notification%s could be delivered to nobody, so mail is lost "
-               "unnoticed: %s",
-               f->reports_lost, f->reports_lost == 1 ? "" : "s", f->report_lost);
-}
-
-static bool
 check_expires_soon(const struct finding_facts *f, char *text)
 {
     char age[FINDINGS_AGE_MAX];
@@ -528,9 +517,6 @@ static const struct finding_row finding_rows[] = {
      "--forget-limits SITE` ends it now."                                             },
     {"mail_old",             FINDING_WARNING, check_mail_old,
      "See the cause, and until when it waits, with `petrel queue why ID`."            },
-    {"report_lost",          FINDING_ERROR,   check_report_lost,
-     "Correct what the reply names; if it refuses the sender, write the one that it "
-     "takes: `rewrite = local NAME@DOMAIN`."                                          },
     {"expires_soon",         FINDING_WARNING, check_expires_soon,
      "Repair the cause (`petrel queue ls --older 1h` has it), or raise "
      "`maximal_queue_lifetime`."                                                      },

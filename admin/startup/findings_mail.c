@@ -153,7 +153,6 @@ findings_mail_collect(struct findings_mail *mail, struct manager *manager,
                  (int)sizeof(facts->behind) - ID_LENGTH - 4,
                  why[0] != '\0' ? why : "not yet tried");
     }
-    facts->report_lost = manager_report_lost(manager, &facts->reports_lost);
     findings_mail_walk_sites(mail, manager_sched(manager), now_ms);
     facts->sites = mail->sites;
     sched_quota_pauses(manager_sched(manager), findings_mail_name_pause, facts);

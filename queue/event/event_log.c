@@ -38,9 +38,9 @@ event_level(const struct event *v)
     case EVENT_SITE_ALIVE:
         return LOG_LEVEL_DEBUG;
     case EVENT_LOCKED:
+    case EVENT_DISCARDED:
     case EVENT_TROUBLE:
     case EVENT_UPSTREAM_FAILED:
-    case EVENT_DISCARDED:
     case EVENT_QUOTA:
         return LOG_LEVEL_WARNING;
     default:

@@ -485,7 +485,6 @@ manager_free(struct manager **manager)
     sched_free(&m->sched);
     quotas_free(&m->quotas);
     free(m->refusers);
-    free(m->reports_lost);
     free(m->loads);
     reroute_stop(m);
     free(m);

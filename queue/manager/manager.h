@@ -428,10 +428,6 @@ void manager_refusers(const struct manager *manager,
                                    const char *what),
                       void *context);
 
-/* The last notification that reached nobody, "ID, WHY", and how many there were: until
- * mail of the null sender is delivered, or a day has passed. NULL: there is none. */
-const char *manager_report_lost(const struct manager *manager, unsigned *count);
-
 /* Explains by next hop why the open recipients of a message wait: as the scheduler has
  * active mail; otherwise by the routes that its first MANAGER_EXPLAIN_MAX recipients
  * would take now. Not offline. */

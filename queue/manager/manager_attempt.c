@@ -327,8 +327,6 @@ tell_result(struct active *a, unsigned index, const struct outcome *outcome,
     }
     if (outcome->verdict != VERDICT_DELIVERED)
         refusal_warning(a->manager, outcome);
-    else
-        reports_lost_end(a->manager, a->envelope);
     refusers_note(a->manager, outcome);
     if (a->deliveries)
         a->deliveries[index] = 0;
@@ -496,23 +494,6 @@ notification_expect(struct active *a)
     a->ending = true;
 }
 
-/* Nobody is left to be notified. */
-static void
-discard_notification(struct active *a)
-{
-    const struct delivery_state *d = &a->envelope->delivery;
-    const char *why = d->failures[d->failure_count - 1].outcome.text;
-    char text[OUTCOME_TEXT_MAX + 80];
-    int length = snprintf(text, sizeof(text),
-                          "notification to postmaster failed; discarded: %.*s",
-                          OUTCOME_TEXT_MAX, why);
-    event_tell(a->manager->events,
-               &(struct event){.kind = EVENT_DISCARDED,
-                               .id = a->id,
-                               .text = text_of(text, (size_t)length)});
-    reports_lost_note(a->manager, a->envelope, why);
-}
-
 static void
 notify_sender(struct active *a)
 {
@@ -522,7 +503,12 @@ notify_sender(struct active *a)
         dsn_begin(&settings, a->envelope, &a->notification, notification_stored, a)) {
     case DSN_NOTHING:
         if (a->envelope->double_bounce && a->envelope->delivery.failure_count > 0)
-            discard_notification(a);
+            event_tell(
+                m->events,
+                &(struct event){
+                    .kind = EVENT_DISCARDED,
+                    .id = a->id,
+                    .text = TEXT("notification to postmaster failed; discarded")});
         notification_cancel(a);
         manager_active_retire(a);
         break;

@@ -145,8 +145,7 @@ struct manager {
         uint32_t key; /* of class and host */
         int64_t ms;   /* 0: unused */
     } refusals_logged[64];
-    struct refusers *refusers;         /* NULL: nobody has refused us */
-    struct reports_lost *reports_lost; /* NULL: there are none */
+    struct refusers *refusers; /* NULL: nobody has refused us */
     struct loop_task stir;
     unsigned reloads;
     struct heap overdue; /* of messages that the scheduler has */
@@ -364,12 +363,5 @@ struct text refusal_host(const struct outcome *outcome);
 /* A verdict: notes a receiver that refuses this host or its mail as such, and one that
  * takes mail again. Without refusals it costs nothing. */
 void refusers_note(struct manager *m, const struct outcome *outcome);
-
-/* --- reports_lost.c --------------------------------------------------------------- */
-
-/* A notification for postmaster has failed: why is the last outcome. */
-void reports_lost_note(struct manager *m, const struct envelope *e, const char *why);
-/* A message is delivered: one of the null sender proves that notifications arrive. */
-void reports_lost_end(struct manager *m, const struct envelope *e);
 
 #endif

@@ -159,7 +159,6 @@ expires_soon(void)
     now.oldest_ms = 4 * 24 * HOUR;
 }
 
-static void report_lost(void) { now.report_lost = "01JD3ZK5Q8-9F3K2C7A, host x said: 554", now.reports_lost = 1; }
 static void held_long(void) { now.held_ms = 7 * 24 * HOUR; }
 static void hold_by_route(void) { now.holds_by_route = true, now.held = 3; }
 static void registry_down(void) { now.registry_down = true; }
@@ -211,7 +210,6 @@ static const struct {
     {"site_slow", site_slow, "mx:b.example has asked us to slow down for 20 minutes: 60 messages in an hour"},
     {"mail_old", mail_old, "mail has waited for 61 minutes: 01JD3ZK5Q8-9F3K2C7A, not yet tried"},
     {"expires_soon", expires_soon, "waited for 4 days, and is returned in 24 hours"},
-    {"report_lost", report_lost, "1 notification could be delivered to nobody, so mail is lost unnoticed: 01JD3ZK5Q8-9F3K2C7A, host x said: 554"},
     {"held_long", held_long, "came 7 days ago"},
     {"registry_down", registry_down, "does not answer"},
     {"bank_away", bank_away, "does not answer (no answer in time): 3 sites go on with"},

@@ -57,16 +57,9 @@ test_double_bounce(void)
     manager_world_begin(&w, "h.test smtp://other.test, * smtp://sink.test");
     world_deliver(&w, "", "bad@b.test");
     world_saw(&w, ">bad@b.test >postmaster@h.test ", "postmaster, and no further");
-    ok(world_logged(&w, "warning: notification to postmaster failed; discarded: no such user"));
+    ok(world_logged(&w, "warning: notification to postmaster failed; discarded\n"));
     ok_named(!world_logged(&w, ": \n"), "no line says nothing");
     ok(world_is_empty(&w));
-    unsigned count = 0;
-    const char *lost = manager_report_lost(w.manager, &count);
-    ok_named(lost != NULL && strstr(lost, ", no such user") != NULL && count == 1, "it is known");
-    world_deliver(&w, "a@a.test", "good@b.test");
-    ok_named(manager_report_lost(w.manager, &count) != NULL, "mail of a sender proves nothing of notifications");
-    world_deliver(&w, "", "good@b.test");
-    ok_named(manager_report_lost(w.manager, &count) == NULL, "mail of the null sender does");
     manager_world_end(&w);
 }
 
