@@ -498,6 +498,10 @@ static const struct finding_row finding_rows[] = {
      "cannot sign."                                                                   },
     {"sender_refused",       FINDING_ERROR,   NULL,
      "Allow this sender at the smarthost, or rewrite it to one that may send there."  },
+    {"reports_lost",         FINDING_ERROR,   check_named,
+     "If it refuses MAIL FROM:<>, set `bounce_sender` to an address that may send "
+     "there; "
+     "else follow its reply."                                                         },
     {"receiver_refuses_us",  FINDING_WARNING, check_named,
      "Correct what the text names; `petrel doctor` looks for it, and `petrel trace "
      "RECEIVER` has the replies."                                                     },

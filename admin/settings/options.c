@@ -207,6 +207,18 @@ check_hostname(struct settings *s, const char *hostname)
 }
 
 static void
+check_bounce_sender(struct settings *s, const char *value)
+{
+    struct address address;
+    if (value == NULL ||
+        (strcmp(value, "<>") != 0 &&
+         (!address_parse(text_from(value), &address) || address.domain.length == 0 ||
+          !text_is_ascii(text_from(value)) || strlen(value) > 254)))
+        settings_complain(s, "bounce_sender", "'%.100s' is not <> or an address",
+                          value ? value : "");
+}
+
+static void
 check_feedback(struct settings *s, const char *key, const char *value)
 {
     struct feedback feedback;
@@ -315,6 +327,7 @@ static void
 options_check(struct settings *s, const struct options *o)
 {
     check_hostname(s, o->hostname);
+    check_bounce_sender(s, o->bounce_sender);
     if (o->spool == NULL)
         settings_complain(s, "spool", "must be a directory");
     if (o->control == NULL)

@@ -41,8 +41,8 @@ struct options {
     int64_t drain_timeout_ms, drain_delay_ms, hand_over_timeout_ms;
     char *stop; /* "keep" or "hand_over" */
     /* where to */
-    char *routes, *sender_routes, *rewrite, *relay, *relay_password, *auth_passwords,
-        *oauth;
+    char *routes, *sender_routes, *rewrite, *bounce_sender, *relay, *relay_password,
+        *auth_passwords, *oauth;
     char *local, *local_domains, *aliases, *root, *srs_domain, *srs_secret;
     bool srs;
     bool without_secrets; /* no setting: of the sources below */

@@ -157,6 +157,11 @@ const struct setting options_rows[] = {
         "address).\n"
         "Example: local alerts@example.org"),
     TEXTUAL(
+        STRING, bounce_sender, "bounce_sender", "<>",
+        "Sender of notifications of failed and delayed mail to the hosts of relay and "
+        "routes.\n"
+        "An address only for a smarthost that refuses <>."),
+    TEXTUAL(
         STRING, local, "local", NULL,
         "Target of mail for local_domains that no route but * matches, for example\n"
         "maildir:/var/mail/%u. Unset: the target of * gets it, unless that is mx: then "

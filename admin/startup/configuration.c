@@ -92,6 +92,7 @@ configuration_delivery(const struct options *o, const struct route_table *routes
         .mx_address_limit = (int)o->smtp_mx_address_limit,
         .reuse_idle_ms = o->smtp_connection_cache_time_limit_ms,
         .providers = text_from(o->providers),
+        .bounce_sender = strcmp(o->bounce_sender, "<>") != 0 ? o->bounce_sender : NULL,
         .secrets = routes ? route_secrets(routes) : NULL,
         .peers = routes ? route_peers(routes) : NULL,
     };

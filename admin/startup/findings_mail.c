@@ -126,6 +126,12 @@ findings_mail_name_refuser(void *context, const char *receiver, const char *what
 }
 
 static void
+findings_mail_name_lost(void *context, const char *host, const char *what)
+{
+    findings_name(context, "reports_lost", host, what);
+}
+
+static void
 findings_mail_name_pause(void *context, const char *target, int64_t left_ms)
 {
     char text[FINDINGS_NAMED_TEXT_MAX], age[FINDINGS_AGE_MAX];
@@ -157,4 +163,5 @@ findings_mail_collect(struct findings_mail *mail, struct manager *manager,
     facts->sites = mail->sites;
     sched_quota_pauses(manager_sched(manager), findings_mail_name_pause, facts);
     manager_refusers(manager, findings_mail_name_refuser, facts);
+    manager_lost_reports(manager, findings_mail_name_lost, facts);
 }

@@ -485,6 +485,7 @@ manager_free(struct manager **manager)
     sched_free(&m->sched);
     quotas_free(&m->quotas);
     free(m->refusers);
+    free(m->lost_reports);
     free(m->loads);
     reroute_stop(m);
     free(m);

@@ -419,6 +419,12 @@ struct manager_oldest {
 enum { MANAGER_OLDEST_MAX = 1000 };
 void manager_find_oldest(struct manager *manager, struct manager_oldest *out);
 
+/* The host that has refused notifications of failed mail last, with its reply, if it has
+ * taken none since; for a week. */
+void manager_lost_reports(const struct manager *manager,
+                          void (*each)(void *context, const char *host,
+                                       const char *what),
+                          void *context);
 /* Receivers that refuse this host, or its mail for a lack of its own (refusal classes
  * auth, ptr and reputation): MANAGER_REFUSERS_MAX at most, those refused last. One ends
  * six hours after its last refusal, or one hour if it has taken mail since. */

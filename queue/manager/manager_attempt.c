@@ -328,6 +328,7 @@ tell_result(struct active *a, unsigned index, const struct outcome *outcome,
     if (outcome->verdict != VERDICT_DELIVERED)
         refusal_warning(a->manager, outcome);
     refusers_note(a->manager, outcome);
+    lost_reports_note(a->manager, a->envelope, outcome);
     if (a->deliveries)
         a->deliveries[index] = 0;
 }
@@ -503,12 +504,10 @@ notify_sender(struct active *a)
         dsn_begin(&settings, a->envelope, &a->notification, notification_stored, a)) {
     case DSN_NOTHING:
         if (a->envelope->double_bounce && a->envelope->delivery.failure_count > 0)
-            event_tell(
-                m->events,
-                &(struct event){
-                    .kind = EVENT_DISCARDED,
-                    .id = a->id,
-                    .text = TEXT("notification to postmaster failed; discarded")});
+            event_tell(m->events,
+                       &(struct event){.kind = EVENT_DISCARDED,
+                                       .id = a->id,
+                                       .text = text_from(lost_reports_why(m))});
         notification_cancel(a);
         manager_active_retire(a);
         break;

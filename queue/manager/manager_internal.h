@@ -145,7 +145,8 @@ struct manager {
         uint32_t key; /* of class and host */
         int64_t ms;   /* 0: unused */
     } refusals_logged[64];
-    struct refusers *refusers; /* NULL: nobody has refused us */
+    struct refusers *refusers;         /* NULL: nobody has refused us */
+    struct lost_reports *lost_reports; /* NULL: there was none */
     struct loop_task stir;
     unsigned reloads;
     struct heap overdue; /* of messages that the scheduler has */
@@ -363,5 +364,10 @@ struct text refusal_host(const struct outcome *outcome);
 /* A verdict: notes a receiver that refuses this host or its mail as such, and one that
  * takes mail again. Without refusals it costs nothing. */
 void refusers_note(struct manager *m, const struct outcome *outcome);
+/* A verdict about a notification that cannot reach anybody, or that does. */
+void lost_reports_note(struct manager *m, const struct envelope *e,
+                       const struct outcome *outcome);
+/* Why the last one was lost. */
+const char *lost_reports_why(const struct manager *m);
 
 #endif

@@ -300,6 +300,16 @@ say_original(struct client *c, const struct client_transaction *l, struct text o
     assert(added);
 }
 
+/* A notification that leaves with another sender than the null one must not cause one. */
+static unsigned
+rcpt_notify(const struct client_transaction *l, const struct recipient *r)
+{
+    const struct envelope *e = l->mail.envelope;
+    bool is_bounce =
+        e->sender.length == 0 && outgoing_sender(l->mail.outgoing, e).length > 0;
+    return is_bounce ? NOTIFY_NEVER : r->notify;
+}
+
 void
 client_say_rcpt(struct client *c, const struct client_transaction *l,
                 const struct recipient *r)
@@ -315,7 +325,7 @@ client_say_rcpt(struct client *c, const struct client_transaction *l,
     client_mail_say(c, r->address);
     say_word(c, ">");
     if (c->extensions & EXTENSION_DSN) {
-        say_notify(c, r->notify);
+        say_notify(c, rcpt_notify(l, r));
         if (is_one_word(r->original) && text_is_utf8(r->original)) {
             say_word(c, " ORCPT=");
             say_original(c, l, r->original);

@@ -454,7 +454,7 @@ converse(struct delivery_session *s, struct net_connection *connection,
         .login = s->login,
         .security = s->security,
         .tls = &d->tls,
-        .outgoing = &d->outgoing,
+        .outgoing = s->target->kind == TARGET_MX ? &d->outgoing_mx : &d->outgoing,
         .signing = target_signs(s->target) ? d->signing : NULL,
         .conversations = d->conversations,
         .site = manager_session_site(s->session)};

@@ -42,6 +42,8 @@ struct delivery_settings {
     const struct secrets *secrets;
     /* for submitted mail; borrowed likewise. NULL: none */
     const struct rewrites *rewrites;
+    /* the sender of notifications to next hops that a route names; NULL: "<>" */
+    const char *bounce_sender;
 };
 struct net;
 struct tokens;

@@ -33,7 +33,7 @@ struct delivery {
     struct manager *manager;
     struct delivery_settings settings; /* without hostname, peers, tls and the texts */
     char *hostname;
-    struct outgoing_rules outgoing;
+    struct outgoing_rules outgoing, outgoing_mx; /* by MX bounces have no sender */
     struct bind_address sources, peer_sources;
     struct site_keys *providers;
     struct tls_client *tls;

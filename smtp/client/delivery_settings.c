@@ -25,6 +25,8 @@ delivery_take_settings(struct delivery *d, const struct delivery_settings *setti
     d->outgoing = (struct outgoing_rules){
         .hostname = hostname,
         .rewrites = rewrites_are_empty(settings->rewrites) ? NULL : settings->rewrites};
+    d->outgoing_mx = d->outgoing;
+    d->outgoing.bounce_sender = settings->bounce_sender;
     d->settings = *settings;
     /* Borrowed only within this call. */
     d->settings.hostname = NULL;

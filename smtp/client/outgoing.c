@@ -166,6 +166,16 @@ outgoing_is_rewritten(const struct envelope *e, const struct outgoing_rules *rul
            (e->header_needs != 0 || rules->rewrites != NULL);
 }
 
+/* To the queue it stays a notification: what the next hop says of it is reported to nobody
+ * but postmaster. */
+static bool
+outgoing_is_bounce(const struct envelope *e, const struct recipient_way *way,
+                   const struct outgoing_rules *rules)
+{
+    return rules != NULL && rules->bounce_sender != NULL && e->sender.length == 0 &&
+           (way == NULL || way->sender.length == 0);
+}
+
 /* Appends the header as it is stored to o. */
 static bool
 outgoing_keep_header(struct outgoing *o, const struct envelope *e, size_t before)
@@ -184,7 +194,8 @@ outgoing_new(struct queue *queue, const struct envelope *e,
              struct log *log)
 {
     bool is_rewritten = outgoing_is_rewritten(e, rules);
-    if (!is_rewritten && way == NULL)
+    bool is_bounce = outgoing_is_bounce(e, way, rules);
+    if (!is_rewritten && !is_bounce && way == NULL)
         return NULL;
     struct outgoing *o = memory_new(sizeof(*o));
     buffer_init(&o->header, REWRITTEN_MAX);
@@ -192,10 +203,12 @@ outgoing_new(struct queue *queue, const struct envelope *e,
     size_t before = o->header.length;
     is_rewritten = is_rewritten && outgoing_make(o, queue, e, rules, log);
     if (!is_rewritten)
-        good = way != NULL && good && outgoing_keep_header(o, e, before);
+        good = (way != NULL || is_bounce) && good && outgoing_keep_header(o, e, before);
     if (good)
         replace_sender(o, e, way, is_rewritten ? rules : NULL);
-    else
+    if (good && is_bounce)
+        (void)!text_copy(o->sender, sizeof(o->sender), text_from(rules->bounce_sender));
+    if (!good)
         outgoing_free(&o);
     return o;
 }

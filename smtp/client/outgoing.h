@@ -2,7 +2,8 @@
  *
  * Only mail that is ours changes (envelope.ours), and only on its way to SMTP hosts that are not
  * ours: mailboxes and our own other hosts get it as it is stored. Mail through an alias has a
- * Delivered-To with its name, and perhaps a sender of its own. The steps, in their order: the
+ * Delivered-To with its name, and perhaps a sender of its own; where a smarthost refuses the
+ * null sender, notifications leave with another. The steps, in their order: the
  * header (mime/rewrite.h); conversion of 8-bit and binary content, when the host needs it
  * (mime/downgrade.h). */
 #ifndef SMTP_CLIENT_OUTGOING_H
@@ -17,6 +18,7 @@ enum { OUTGOING_HEADER_MAX = 256 * 1024 }; /* a longer one leaves unchanged */
 struct outgoing_rules {
     const char *hostname;            /* ours */
     const struct rewrites *rewrites; /* NULL: no table */
+    const char *bounce_sender;       /* in place of the null sender; NULL: it stays */
 };
 
 struct outgoing {

@@ -234,7 +234,7 @@ upstream_is(const struct upstream *u, struct text relay)
 
 /* A verdict about a message shows that the host converses with us. A refused sender shows
  * no more: after a failure of all mail it is not yet a success, while beside mail that is
- * taken it is the matter of one sender. */
+ * taken it is the matter of one sender. A notification does not show that senders are taken. */
 static void
 upstream_read(struct upstream *u, const struct event *v)
 {
@@ -242,7 +242,11 @@ upstream_read(struct upstream *u, const struct event *v)
     bool is_about_us = v->kind == EVENT_DEFERRED && o->blame == BLAME_SITE;
     if (is_about_us && o->code != 0 && !reply_class_refuses_us(o))
         return; /* busy, or slow down: it is there, and mail goes on */
-    if (v->kind == EVENT_DELIVERED && v->sender.length < SENDER_MAX)
+    /* Many hosts that refuse senders take the null one. */
+    if (u->state == UPSTREAM_SENDER && !is_about_us && v->sender.length == 0)
+        return;
+    if (v->kind == EVENT_DELIVERED && v->sender.length > 0 &&
+        v->sender.length < SENDER_MAX)
         text_copy(u->sender, sizeof(u->sender),
                   v->left_as.length > 0 ? v->left_as : v->sender);
     bool is_sender = v->kind != EVENT_DELIVERED && o->code != 0 &&

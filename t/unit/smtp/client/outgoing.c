@@ -150,10 +150,14 @@ breaks(struct kit *k, const char *header, bool want, const char *name)
 static void
 test_signed(struct kit *k)
 {
-    breaks(k, "DKIM-Signature: x\r\nFrom: root\r\n", true, "a signature that breaks is logged");
-    breaks(k, "From: a@b.test\r\nTo: bob\r\ndkim-signature: x\r\n", true, "wherever it stands");
-    breaks(k, "DKIM-Signature: x\r\nFrom: a@b.test\r\nBcc: c\r\nSubject : x\r\n", false, "one that does not is not");
-    breaks(k, "X-DKIM-Signature: x\r\nFrom: root\r\n", false, "nor where there is none");
+    breaks(k, "DKIM-Signature: x\r\nFrom: root\r\n", true,
+           "a signature that breaks is logged");
+    breaks(k, "From: a@b.test\r\nTo: bob\r\ndkim-signature: x\r\n", true,
+           "wherever it stands");
+    breaks(k, "DKIM-Signature: x\r\nFrom: a@b.test\r\nBcc: c\r\nSubject : x\r\n", false,
+           "one that does not is not");
+    breaks(k, "X-DKIM-Signature: x\r\nFrom: root\r\n", false,
+           "nor where there is none");
 }
 
 static void
@@ -239,6 +243,38 @@ comes_through(struct kit *k, bool ours, const char *origin, const char *sender,
     buffer_free(&unused);
 }
 
+/* For a smarthost that refuses the null sender. */
+static void
+test_bounce_sender(struct kit *k)
+{
+    struct outgoing_rules with = {.hostname = "h.test", .bounce_sender = "ops@h.test"};
+    struct envelope *e =
+        stored(k, "Received: x\r\n", TEXT("From: a@x.test\r\n\r\nb\r\n"));
+    for (int ours = 0; ours < 2; ours++) {
+        e->ours = ours;
+        e->sender = TEXT("");
+        struct outgoing *o = outgoing_new(k->queue, e, NULL, &with, k->log);
+        ok_named(o != NULL, "a notification");
+        leaves_as(k, e, o, TEXT("Received: x\r\nFrom: a@x.test\r\n\r\nb\r\n"),
+                  "with the same header");
+        is_text(outgoing_sender(o, e), TEXT("ops@h.test"), "has another sender");
+        outgoing_free(&o);
+        const struct recipient_way *way =
+            envelope_way(e, TEXT("list@h.test"), TEXT("owner@h.test"));
+        o = outgoing_new(k->queue, e, way, &with, k->log);
+        is_text(outgoing_sender(o, e), TEXT("owner@h.test"), "that of a list stays");
+        outgoing_free(&o);
+        e->sender = TEXT("a@x.test");
+        o = outgoing_new(k->queue, e, NULL, &with, k->log);
+        is_text(outgoing_sender(o, e), TEXT("a@x.test"), "other mail has its own");
+        outgoing_free(&o);
+    }
+    e->sender = TEXT("");
+    ok_named(outgoing_new(k->queue, e, NULL, NULL, k->log) == NULL,
+             "mailboxes get it as it is");
+    queue_retire(k->queue, &e);
+}
+
 static void
 test_ways(struct kit *k)
 {
@@ -288,6 +324,7 @@ main(void)
     test_unchanged(&k);
     test_utf8(&k);
     test_ways(&k);
+    test_bounce_sender(&k);
     test_gone(&k);
     kit_close(&k);
     char command[100];

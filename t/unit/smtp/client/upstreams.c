@@ -61,7 +61,8 @@ host_on_net(void *context, enum net_event event)
     size_t before = rest.length;
     while (text_find(rest, '\n') != TEXT_NONE && text_cut(&rest, '\n', &line)) {
         size_t used = strlen(h->heard);
-        snprintf(h->heard + used, sizeof(h->heard) - used, "%.*s|", (int)line.length - 1, line.at);
+        snprintf(h->heard + used, sizeof(h->heard) - used, "%.*s|",
+                 (int)line.length - 1, line.at);
         if (!text_starts(line, TEXT("QUIT")))
             host_say(h);
     }
@@ -96,7 +97,8 @@ host_start(struct host *h)
 }
 
 static void
-host_script(struct host *h, const char *greeting, const char *ehlo, const char *auth, const char *mail)
+host_script(struct host *h, const char *greeting, const char *ehlo, const char *auth,
+            const char *mail)
 {
     const char *replies[8] = {greeting, ehlo, auth, mail};
     memcpy(h->replies, replies, sizeof(replies));
@@ -107,8 +109,10 @@ on_event(void *context, const struct event *v)
 {
     (void)context;
     size_t used = strlen(b.told);
-    snprintf(b.told + used, sizeof(b.told) - used, "%s%s %s;", v->kind == EVENT_UPSTREAM_OK ? "+" : "-",
-             v->reason != NULL ? v->reason : "", text_starts(v->text, v->relay) ? "relay" : "other");
+    snprintf(b.told + used, sizeof(b.told) - used, "%s%s %s;",
+             v->kind == EVENT_UPSTREAM_OK ? "+" : "-",
+             v->reason != NULL ? v->reason : "",
+             text_starts(v->text, v->relay) ? "relay" : "other");
 }
 
 static void
@@ -116,8 +120,14 @@ settings_of(void *context, const struct target *target, struct canary_settings *
 {
     (void)context;
     (void)target;
-    *out = (struct canary_settings){.loop = b.loop, .net = b.net, .dns = b.dns, .hostname = "petrel.test", .smtp_port = 25,
-                                    .connect_timeout_ms = 5000, .tls = &b.tls, .secrets = route_secrets(b.routes)};
+    *out = (struct canary_settings){.loop = b.loop,
+                                    .net = b.net,
+                                    .dns = b.dns,
+                                    .hostname = "petrel.test",
+                                    .smtp_port = 25,
+                                    .connect_timeout_ms = 5000,
+                                    .tls = &b.tls,
+                                    .secrets = route_secrets(b.routes)};
 }
 
 /* The routes; passwords for all users. */
@@ -127,10 +137,16 @@ use(const char *routes, int64_t interval_ms)
     struct buffer errors;
     struct route_table *old = b.routes;
     char passwords[200];
-    snprintf(passwords, sizeof(passwords), "127.0.0.1:%u alice secret\n127.0.0.1:%u alice secret\n", b.hosts[0].port, b.hosts[1].port);
+    snprintf(passwords, sizeof(passwords),
+             "127.0.0.1:%u alice secret\n127.0.0.1:%u alice secret\n", b.hosts[0].port,
+             b.hosts[1].port);
     buffer_init(&errors, 2000);
-    struct route_settings settings = {.routes = text_from(routes), .passwords = text_from(passwords), .smtp_port = 25,
-                                      .base = {.minimal_backoff_ms = 5 * MINUTE, .maximal_backoff_ms = HOUR}};
+    struct route_settings settings = {
+        .routes = text_from(routes),
+        .passwords = text_from(passwords),
+        .smtp_port = 25,
+        .base = {.minimal_backoff_ms = 5 * MINUTE, .maximal_backoff_ms = HOUR}
+    };
     b.routes = route_new(&settings, &errors);
     if (b.routes == NULL)
         fprintf(stderr, "# %.*s\n", (int)errors.length, errors.at);
@@ -163,12 +179,17 @@ pass(int64_t ms)
     turns();
 }
 
+static const char *mail_sender = "ann@x.test";
+
 static void
-mail(enum event_kind kind, enum verdict verdict, enum blame blame, int code, const char *enhanced, const char *text)
+mail(enum event_kind kind, enum verdict verdict, enum blame blame, int code,
+     const char *enhanced, const char *text)
 {
     struct outcome o = outcome_make(verdict, blame, code, enhanced, "%s", text);
     snprintf(o.remote, sizeof(o.remote), "127.0.0.1[127.0.0.1]:%u", b.hosts[0].port);
-    event_tell(b.events, &(struct event){.kind = kind, .outcome = &o, .sender = TEXT("ann@x.test")});
+    event_tell(
+        b.events,
+        &(struct event){.kind = kind, .outcome = &o, .sender = text_from(mail_sender)});
 }
 
 static void
@@ -189,10 +210,13 @@ begin(void)
     b.dns = dns_new(b.loop, TEXT("127.0.0.1:9"), error, sizeof(error));
     b.log = log_new(b.loop, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
     b.events = event_hub_new(NULL);
-    event_read(b.events, EVENT_BIT(EVENT_UPSTREAM_FAILED) | EVENT_BIT(EVENT_UPSTREAM_OK), on_event, &b);
+    event_read(b.events,
+               EVENT_BIT(EVENT_UPSTREAM_FAILED) | EVENT_BIT(EVENT_UPSTREAM_OK),
+               on_event, &b);
     host_start(&b.hosts[0]);
     host_start(&b.hosts[1]);
-    b.upstreams = upstreams_new(&(struct upstreams_setup){.loop = b.loop, .log = b.log, .events = b.events, .canary = settings_of});
+    b.upstreams = upstreams_new(&(struct upstreams_setup){
+        .loop = b.loop, .log = b.log, .events = b.events, .canary = settings_of});
 }
 
 static void
@@ -218,7 +242,8 @@ static const char *
 one(const char *options)
 {
     static char routes[200];
-    snprintf(routes, sizeof(routes), "* smtp://alice@127.0.0.1:%u%s", b.hosts[0].port, options);
+    snprintf(routes, sizeof(routes), "* smtp://alice@127.0.0.1:%u%s", b.hosts[0].port,
+             options);
     return routes;
 }
 
@@ -231,13 +256,18 @@ canaries(void)
     begin();
     use(one(""), HOUR);
     host_script(h, "220 x", EHLO_AUTH, "235 ok", "250 ok");
-    ok_named(at(0).is_up && at(0).since_ms == 0 && at(0).good_ms == 0, "nothing is known");
+    ok_named(at(0).is_up && at(0).since_ms == 0 && at(0).good_ms == 0,
+             "nothing is known");
     pass(29 * 1000);
     is_number(h->visits, 0, "no canary yet");
     pass(1500);
     is_number(h->visits, 1, "after 30 s");
-    is_string(h->heard, "EHLO petrel.test|AUTH PLAIN AGFsaWNlAHNlY3JldA==|MAIL FROM:<postmaster@petrel.test>|RSET|QUIT|", "the dialogue");
-    ok_named(at(0).is_up && at(0).good_ms > 0 && strcmp(at(0).code, "") == 0, "it works");
+    is_string(h->heard,
+              "EHLO petrel.test|AUTH PLAIN AGFsaWNlAHNlY3JldA==|MAIL "
+              "FROM:<postmaster@petrel.test>|RSET|QUIT|",
+              "the dialogue");
+    ok_named(at(0).is_up && at(0).good_ms > 0 && strcmp(at(0).code, "") == 0,
+             "it works");
     told("", "which is nothing to tell");
     pass(HOUR - MINUTE);
     is_number(h->visits, 1, "the next one");
@@ -247,7 +277,8 @@ canaries(void)
     h->hangs_up = true;
     pass(HOUR + 1000);
     told("-upstream_down relay;", "it is down");
-    ok(!at(0).is_up && strcmp(at(0).code, "upstream_down") == 0 && at(0).text[0] != '\0');
+    ok(!at(0).is_up && strcmp(at(0).code, "upstream_down") == 0 &&
+       at(0).text[0] != '\0');
     static const int minutes[] = {1, 2, 5, 10, 10};
     for (size_t i = 0; i < sizeof(minutes) / sizeof(minutes[0]); i++) {
         unsigned visits = h->visits;
@@ -266,7 +297,8 @@ canaries(void)
     pass(10 * MINUTE + 1000);
     told("-login_refused relay;", "the login is refused");
     ok(!at(0).is_up && strstr(at(0).text, "535 5.7.8 wrong") != NULL);
-    is_string(h->heard, "EHLO petrel.test|AUTH PLAIN AGFsaWNlAHNlY3JldA==|QUIT|", "the dialogue");
+    is_string(h->heard, "EHLO petrel.test|AUTH PLAIN AGFsaWNlAHNlY3JldA==|QUIT|",
+              "the dialogue");
     unsigned visits = h->visits;
     pass(55 * MINUTE);
     is_number(h->visits, visits, "as seldom as mail would log in");
@@ -301,7 +333,8 @@ on_request(void)
     is_number(h->visits, 2, "which finds a wrong password");
     told("-login_refused relay;", "as is told");
     pass(HOUR);
-    is_number((long)upstreams_ask(b.upstreams), 0, "a login that may lock us out is nobody's wish");
+    is_number((long)upstreams_ask(b.upstreams), 0,
+              "a login that may lock us out is nobody's wish");
     end();
 }
 
@@ -316,35 +349,51 @@ by_mail(void)
     ok_named(at(0).good_ms > 0 && at(0).is_up, "a delivery is a success");
     pass(31 * 1000);
     is_number(h->visits, 0, "and no canary is needed");
-    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 451, "4.7.1", "host x said: 451 4.7.1 slow down");
-    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_MESSAGE, 450, "4.2.1", "host x said: 450 4.2.1 mailbox busy");
-    mail(EVENT_BOUNCED, VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "host x said: 550 5.1.1 unknown");
+    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 451, "4.7.1",
+         "host x said: 451 4.7.1 slow down");
+    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_MESSAGE, 450, "4.2.1",
+         "host x said: 450 4.2.1 mailbox busy");
+    mail(EVENT_BOUNCED, VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
+         "host x said: 550 5.1.1 unknown");
     told("", "what is about the mail, or asks for time, is no trouble");
-    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1", "connect to x: Connection refused");
+    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
+         "connect to x: Connection refused");
     told("-upstream_down relay;", "a host that is down is");
     for (int i = 0; i < 20; i++)
-        mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1", "delivery temporarily suspended: connect to x: Connection refused");
+        mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
+             "delivery temporarily suspended: connect to x: Connection refused");
     told("", "once");
     pass(110 * 1000);
     is_number(h->visits, 0, "mail is tried sooner than a canary");
     pass(15 * 1000);
     is_number(h->visits, 1, "but one goes if no mail does");
     told("+ relay;", "and finds that it works");
-    is_string(h->heard, "EHLO petrel.test|AUTH PLAIN AGFsaWNlAHNlY3JldA==|MAIL FROM:<ann@x.test>|RSET|QUIT|", "with the last sender");
-    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 535, "4.7.8", "host x said: 535 5.7.8 wrong (in reply to AUTH command)");
+    is_string(h->heard,
+              "EHLO petrel.test|AUTH PLAIN AGFsaWNlAHNlY3JldA==|MAIL "
+              "FROM:<ann@x.test>|RSET|QUIT|",
+              "with the last sender");
+    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 535, "4.7.8",
+         "host x said: 535 5.7.8 wrong (in reply to AUTH command)");
     told("-login_refused relay;", "a refused login");
     pass(9 * MINUTE);
     is_number(h->visits, 1, "is not repeated for twice the backoff");
-    static const char refused[] = "host x said: 553 5.7.1 sender not owned by this account (in reply to MAIL FROM command)";
+    static const char refused[] = "host x said: 553 5.7.1 sender not owned by this "
+                                  "account (in reply to MAIL FROM command)";
     mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_MESSAGE, 553, "4.7.1", refused);
-    told("-sender_refused relay;", "the password is right, and then the sender is refused");
+    told("-sender_refused relay;",
+         "the password is right, and then the sender is refused");
     mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_MESSAGE, 553, "4.7.1", refused);
     told("", "once");
+    mail_sender = "";
+    mail(EVENT_DELIVERED, VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
+    told("", "a notification that is taken says nothing of senders");
+    mail_sender = "ann@x.test";
     mail(EVENT_DELIVERED, VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
     told("+ relay;", "another sender's mail is taken");
     mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_MESSAGE, 553, "4.7.1", refused);
     told("", "one sender of many is no trouble of the host");
-    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 535, "4.7.8", "host x said: 535 5.7.8 wrong (in reply to AUTH command)");
+    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 535, "4.7.8",
+         "host x said: 535 5.7.8 wrong (in reply to AUTH command)");
     told("-login_refused relay;", "a refused login again");
     /* Another host, or port. */
     struct outcome o = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
@@ -367,36 +416,47 @@ reloads(void)
     host_script(&b.hosts[0], "220 x", EHLO_AUTH, "235 ok", "250 ok");
     host_script(&b.hosts[1], "220 x", EHLO_AUTH, "235 ok", "250 ok");
     use("* mx", HOUR);
-    ok_named(!upstreams_at(b.upstreams, 0, &view) && !upstreams_is_cut_off(b.upstreams, 0, &view), "no smarthost");
+    ok_named(!upstreams_at(b.upstreams, 0, &view) &&
+                 !upstreams_is_cut_off(b.upstreams, 0, &view),
+             "no smarthost");
     use(one("?canary=no"), HOUR);
     ok_named(!upstreams_at(b.upstreams, 0, &view), "one that is not to be asked");
     snprintf(routes, sizeof(routes), "* smtp://127.0.0.1:%u", b.hosts[0].port);
     use(routes, HOUR);
     ok_named(!upstreams_at(b.upstreams, 0, &view), "one without a login");
-    snprintf(routes, sizeof(routes), "* smtp://127.0.0.1:%u?canary=yes", b.hosts[0].port);
+    snprintf(routes, sizeof(routes), "* smtp://127.0.0.1:%u?canary=yes",
+             b.hosts[0].port);
     use(routes, HOUR);
     ok_named(upstreams_at(b.upstreams, 0, &view), "unless the route says so");
     use(one(""), 0);
     pass(2 * HOUR);
     ok_named(b.hosts[0].visits == 0 && at(0).next_ms == 0, "interval 0: never");
-    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1", "connect to x: Connection refused");
+    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
+         "connect to x: Connection refused");
     told("-upstream_down relay;", "but mail is watched");
     pass(2 * HOUR);
     is_number(b.hosts[0].visits, 0, "still no canary");
-    ok_named(!upstreams_is_cut_off(b.upstreams, 100 * (int64_t)HOUR, &view), "within its grace");
+    ok_named(!upstreams_is_cut_off(b.upstreams, 100 * (int64_t)HOUR, &view),
+             "within its grace");
     /* A list: one of them is enough. */
-    snprintf(routes, sizeof(routes), "* smtp://alice@127.0.0.1:%u|alice@127.0.0.1:%u", b.hosts[0].port, b.hosts[1].port);
+    snprintf(routes, sizeof(routes), "* smtp://alice@127.0.0.1:%u|alice@127.0.0.1:%u",
+             b.hosts[0].port, b.hosts[1].port);
     use(routes, 0);
-    ok_named(!at(0).is_up && at(1).is_up && !upstreams_at(b.upstreams, 2, &view), "what is known of a host stays");
-    ok_named(!upstreams_is_cut_off(b.upstreams, -1, &view), "the other one takes the mail");
+    ok_named(!at(0).is_up && at(1).is_up && !upstreams_at(b.upstreams, 2, &view),
+             "what is known of a host stays");
+    ok_named(!upstreams_is_cut_off(b.upstreams, -1, &view),
+             "the other one takes the mail");
     told("", "nothing has changed");
     use(one(""), 0);
-    ok_named(upstreams_is_cut_off(b.upstreams, -1, &view) && strcmp(view.code, "upstream_down") == 0, "alone it is cut off");
+    ok_named(upstreams_is_cut_off(b.upstreams, -1, &view) &&
+                 strcmp(view.code, "upstream_down") == 0,
+             "alone it is cut off");
     use(one(""), HOUR);
     pass(2000);
     is_number(b.hosts[0].visits, 1, "after a reload it is asked soon");
     told("+ relay;", "and works");
-    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1", "connect to x: Connection refused");
+    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
+         "connect to x: Connection refused");
     told("-upstream_down relay;", "it fails");
     use("* mx", HOUR);
     told("+ other;", "no route leads there any more: its trouble ends");
@@ -418,7 +478,8 @@ many(void)
     begin();
     for (int i = 0; i < 40; i++) {
         size_t used = strlen(routes);
-        snprintf(routes + used, sizeof(routes) - used, "d%d.test smtp://127.0.0.1:%d?canary=yes\n", i, 2000 + i / 2);
+        snprintf(routes + used, sizeof(routes) - used,
+                 "d%d.test smtp://127.0.0.1:%d?canary=yes\n", i, 2000 + i / 2);
     }
     use(routes, 0);
     while (upstreams_at(b.upstreams, count, &view))

@@ -1,0 +1,137 @@
+/* Notifications that nobody gets: when they are a finding, of which host, and until when. */
+/* link: t/sim/loop.c */
+#include "t/support/manager_world.h"
+
+enum { DAY_MS = 24 * 60 * 60 * 1000 };
+
+static const char *next_reply; /* NULL: mail is taken */
+static char next_host[300];
+static enum blame next_blame;
+
+static void
+open_refusing(void *context, struct sched_session *session, const struct target *target,
+              const char *domain)
+{
+    struct world *w = context;
+    struct delivery_request request;
+    (void)target;
+    (void)domain;
+    while (manager_take(w->manager, session, &request))
+        for (size_t i = 0; i < request.count; i++) {
+            struct outcome o =
+                next_reply == NULL
+                    ? outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "taken")
+                    : outcome_make(
+                          next_reply[0] == '5' ? VERDICT_FAILED : VERDICT_DEFERRED,
+                          next_blame, next_reply[0] == '5' ? 550 : 450,
+                          next_reply[0] == '5' ? "5.7.1" : "4.7.1",
+                          "host %s[192.0.2.1] said: %s", next_host, next_reply);
+            (void)!text_copy(o.remote, sizeof(o.remote),
+                             text_before(text_from(next_host), sizeof(o.remote) - 1));
+            manager_settled(w->manager, &request, i, &o, NULL);
+        }
+    manager_session_ended(w->manager, session, &outcome_no_trouble);
+}
+
+static struct world *opened_in;
+
+static void
+open_soon(void *context)
+{
+    struct sched_session *session = context;
+    open_refusing(opened_in, session, NULL, "");
+}
+
+static struct loop_task task;
+
+static void
+open_later(void *context, struct sched_session *session, const struct target *target,
+           const char *domain)
+{
+    (void)target;
+    (void)domain;
+    opened_in = context;
+    loop_post(opened_in->loop, &task, open_soon, session);
+}
+
+static char list[2000];
+
+static void
+note(void *context, const char *host, const char *what)
+{
+    (void)context;
+    snprintf(list, sizeof(list), "%s: %s", host, what);
+}
+
+static bool
+is_lost(struct world *w, const char *words)
+{
+    list[0] = '\0';
+    manager_lost_reports(w->manager, note, NULL);
+    return words[0] == '\0' ? list[0] == '\0' : strstr(list, words) != NULL;
+}
+
+static void
+answer(struct world *w, const char *sender, const char *host, const char *reply)
+{
+    snprintf(next_host, sizeof(next_host), "%s", host);
+    next_reply = reply;
+    world_send(w, sender, "x@b.test");
+    world_turns(w);
+}
+
+/* A smarthost that refuses the null sender, where mail waits since we have logged in. */
+static void
+test_refused(void)
+{
+    static const char refusal[] = "450 4.7.1 sender <> not owned by this account "
+                                  "(in reply to MAIL FROM command)";
+    struct world w;
+    manager_world_begin(&w, "* smtp://sink.test");
+    manager_set_channel(w.manager, TARGET_SMTP, open_later, &w);
+    next_blame = BLAME_MESSAGE;
+    ok_named(is_lost(&w, ""), "nothing yet");
+    answer(&w, "ann@a.test", "mx.b.test", refusal);
+    ok_named(is_lost(&w, ""), "the sender of other mail is the finding sender_refused");
+    answer(&w, "", "mx.b.test", "450 4.2.1 mailbox busy");
+    ok_named(is_lost(&w, ""), "a mailbox is no matter of the sender");
+    answer(&w, "", "mx.b.test", refusal);
+    ok_named(is_lost(&w, "mx.b.test: notifications of failed mail are lost"),
+             "a refused null sender is lost");
+    ok_named(is_lost(&w, "sender <> not owned by this account"), "with the reply");
+    answer(&w, "ann@a.test", "mx.b.test", NULL);
+    ok_named(!is_lost(&w, ""), "other mail that is taken proves nothing");
+    answer(&w, "", "mx.c.test", NULL);
+    ok_named(!is_lost(&w, ""), "nor does another host");
+    answer(&w, "", "mx.b.test", NULL);
+    ok_named(is_lost(&w, ""), "a notification that is taken ends it");
+    answer(&w, "", "mx.b.test", refusal);
+    sim_loop_advance(w.loop, 6 * (int64_t)DAY_MS);
+    answer(&w, "", "mx.b.test", refusal);
+    ok_named(!is_lost(&w, ""), "the last one counts");
+    manager_world_end(&w);
+}
+
+static void
+test_discarded(void)
+{
+    struct world w;
+    manager_world_begin(&w, "h.test smtp://other.test, * smtp://sink.test");
+    world_deliver(&w, "", "bad@b.test");
+    ok_named(is_lost(&w, "postmaster: notifications of failed mail are lost"),
+             "one to postmaster that fails");
+    ok_named(is_lost(&w, "no such user"), "with its reason");
+    ok_named(world_logged(&w, "so nobody learns of it: no such user"),
+             "which is logged");
+    sim_loop_advance(w.loop, 8 * (int64_t)DAY_MS);
+    ok_named(is_lost(&w, ""), "for a week");
+    manager_world_end(&w);
+}
+
+int
+main(void)
+{
+    test_refused();
+    test_discarded();
+    return done();
+}
