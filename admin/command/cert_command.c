@@ -24,6 +24,7 @@ static const char cert_program[] = "petrel cert";
 struct cert_request {
     const char *directory;
     bool force;
+    enum tls_key_kind kind;
     char hosts[TLS_SELF_SIGNED_NAMES_MAX][IDNA_NAME_MAX + 2];
     struct text names[TLS_SELF_SIGNED_NAMES_MAX];
     size_t count;
@@ -35,7 +36,7 @@ struct cert_request {
 static int
 cert_usage(void)
 {
-    fputs("usage: petrel cert [--out DIRECTORY] [--force] NAME...\n", stderr);
+    fputs("usage: petrel cert [--out DIRECTORY] [--force] [--ecdsa] NAME...\n", stderr);
     return EX_USAGE;
 }
 
@@ -82,6 +83,8 @@ cert_read_request(struct cert_request *r, int count, char **arguments)
     for (int i = 0; i < count; i++) {
         if (strcmp(arguments[i], "--force") == 0) {
             r->force = true;
+        } else if (strcmp(arguments[i], "--ecdsa") == 0) {
+            r->kind = TLS_KEY_ECDSA;
         } else if (strcmp(arguments[i], "--out") == 0 && i + 1 < count &&
                    arguments[i + 1][0] != '\0') {
             r->directory = arguments[++i];
@@ -191,7 +194,7 @@ cert_make(const struct cert_request *r, const struct options *options)
     buffer_init(&certificate, TLS_SELF_SIGNED_MAX);
     buffer_init(&key, TLS_SELF_SIGNED_MAX);
     int code = 0;
-    if (tls == NULL || !tls_self_signed_make(tls, r->names, r->count, now_ms,
+    if (tls == NULL || !tls_self_signed_make(tls, r->kind, r->names, r->count, now_ms,
                                              now_ms + CERT_FOR_MS, &certificate, &key))
         code = complaint_say(cert_program, EX_OSERR,
                              "the library has made no certificate; run it again", "");

@@ -31,7 +31,7 @@ struct options {
     bool check_helo, check_sender;
     char *auth_users, *auth_cleartext, *sender_login, *sender_domains, *quotas;
     int64_t auth_failure_limit, server_tls_session_limit;
-    bool allow_open_relay;
+    bool allow_open_relay, tls_legacy;
     int64_t message_size_limit, recipient_limit;
     int64_t server_session_limit, client_session_limit;
     int64_t hopcount_limit, smtpd_hard_error_limit, smtpd_soft_error_limit;

@@ -51,6 +51,10 @@ const struct setting options_rows[] = {
         LIST, tls_key, "tls_key", NULL,
         "List of PEM files, in the same order. Unset: the keys are in the files of\n"
         "tls_certificate."),
+    TEXTUAL(BOOL, tls_legacy, "tls_legacy", "no",
+            "yes: TLS 1.0 and 1.1 at listeners with ?profile=legacy, too, for devices "
+            "that know\n"
+            "nothing newer (with mbedTLS 2.28)."),
     TEXTUAL(STRING, spool, "spool", NULL,
             "Directory of the queue. Unset: /var/spool/petrel, or ./spool if that "
             "cannot be\n"

@@ -25,6 +25,7 @@ configuration_listener(const struct options *o)
         .relay_from = text_from(o->relay_from),
         .tls_certificate = text_from(o->tls_certificate),
         .tls_key = text_from(o->tls_key),
+        .tls_legacy = o->tls_legacy,
         .etrn = text_from(o->etrn),
         .mt_priority = text_from(o->mt_priority),
         .auth_users = text_from(o->auth_users),

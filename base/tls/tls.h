@@ -2,7 +2,8 @@
  *
  * The files of this directory are the only ones that use mbedTLS for TLS: 2.28, or 3.6
  * with TLS 1.3. They never touch a socket: base/net/ carries the records
- * (net_start_tls()). TLS 1.2 or later, ECDHE with AEAD only, no renegotiation. A server
+ * (net_start_tls()). TLS 1.2 or later, ECDHE with AEAD only, no renegotiation; but for
+ * old devices, which get what the library has. A server
  * and a client are never changed: a reload makes new ones, and connections keep the old
  * ones alive. */
 #ifndef BASE_TLS_TLS_H
@@ -35,7 +36,12 @@ struct tls_server;
 /* The protocol under TLS: a client that offers only other protocols (ALPN, RFC 7301) is
  * refused, so that no browser can be made to speak to the mail ports, nor the other way
  * round (ALPACA). */
-enum tls_protocol { TLS_MAIL, TLS_HTTP, TLS_PROTOCOLS };
+enum tls_protocol {
+    TLS_MAIL,
+    TLS_HTTP,
+    TLS_OLD_MAIL, /* of old devices: also CBC, and RSA for the key exchange */
+    TLS_PROTOCOLS
+};
 
 /* 1 to TLS_PAIRS_MAX pairs. A client that names a host (SNI) gets the pair with that
  * name, else the one with a wildcard for it, else the first. Reads the files; NULL with
@@ -44,6 +50,8 @@ enum tls_protocol { TLS_MAIL, TLS_HTTP, TLS_PROTOCOLS };
 struct tls_server *tls_server_new(struct tls *tls, const struct tls_pair *pairs,
                                   size_t count, char *error, size_t error_size);
 void tls_server_free(struct tls_server **server); /* connections keep it */
+/* TLS_OLD_MAIL takes TLS 1.0 and 1.1, too. False: the library has neither (mbedTLS 3). */
+bool tls_server_allow_old(struct tls_server *server);
 
 /* A certificate of ours, as operators see it. False: index is behind the last. */
 struct tls_certificate {

@@ -29,6 +29,8 @@ struct tls {
     mbedtls_ctr_drbg_context random;
 };
 void tls_release(struct tls *tls);
+/* Adds the suites of old devices to those of tls_configure(). */
+void tls_configure_old(mbedtls_ssl_config *config);
 
 struct tls_own {
     mbedtls_x509_crt certificate; /* and its intermediates */

@@ -9,6 +9,7 @@
 #include <mbedtls/asn1write.h>
 #include <mbedtls/ecp.h>
 #include <mbedtls/oid.h>
+#include <mbedtls/rsa.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -122,9 +123,16 @@ set_times(struct self_signed *s, int64_t now_ms, int64_t until_ms)
 
 /* --- The whole -------------------------------------------------------------------- */
 
+enum { RSA_BITS = 2048, RSA_EXPONENT = 65537 };
+
 static bool
-make_key(struct self_signed *s)
+make_key(struct self_signed *s, enum tls_key_kind kind)
 {
+    if (kind == TLS_KEY_RSA)
+        return mbedtls_pk_setup(&s->key, mbedtls_pk_info_from_type(MBEDTLS_PK_RSA)) ==
+                   0 &&
+               mbedtls_rsa_gen_key(mbedtls_pk_rsa(s->key), mbedtls_ctr_drbg_random,
+                                   &s->tls->random, RSA_BITS, RSA_EXPONENT) == 0;
     return mbedtls_pk_setup(&s->key, mbedtls_pk_info_from_type(MBEDTLS_PK_ECKEY)) ==
                0 &&
            mbedtls_ecp_gen_key(MBEDTLS_ECP_DP_SECP256R1, mbedtls_pk_ec(s->key),
@@ -132,15 +140,18 @@ make_key(struct self_signed *s)
 }
 
 static bool
-self_signed_describe(struct self_signed *s)
+self_signed_describe(struct self_signed *s, enum tls_key_kind kind)
 {
+    /* Old devices encrypt the secret of the session with it. */
+    unsigned char usage = MBEDTLS_X509_KU_DIGITAL_SIGNATURE;
+    if (kind == TLS_KEY_RSA)
+        usage |= MBEDTLS_X509_KU_KEY_ENCIPHERMENT;
     mbedtls_x509write_crt_set_version(&s->writer, MBEDTLS_X509_CRT_VERSION_3);
     mbedtls_x509write_crt_set_md_alg(&s->writer, MBEDTLS_MD_SHA256);
     mbedtls_x509write_crt_set_subject_key(&s->writer, &s->key);
     mbedtls_x509write_crt_set_issuer_key(&s->writer, &s->key);
     return mbedtls_x509write_crt_set_basic_constraints(&s->writer, 0, -1) == 0 &&
-           mbedtls_x509write_crt_set_key_usage(&s->writer,
-                                               MBEDTLS_X509_KU_DIGITAL_SIGNATURE) == 0;
+           mbedtls_x509write_crt_set_key_usage(&s->writer, usage) == 0;
 }
 
 static bool
@@ -159,17 +170,18 @@ write_pem(struct self_signed *s, struct buffer *certificate, struct buffer *key)
 }
 
 bool
-tls_self_signed_make(struct tls *tls, const struct text *names, size_t count,
-                     int64_t now_ms, int64_t until_ms, struct buffer *certificate,
-                     struct buffer *key)
+tls_self_signed_make(struct tls *tls, enum tls_key_kind kind, const struct text *names,
+                     size_t count, int64_t now_ms, int64_t until_ms,
+                     struct buffer *certificate, struct buffer *key)
 {
     struct self_signed s = {.tls = tls};
     assert(count > 0 && count <= TLS_SELF_SIGNED_NAMES_MAX);
     mbedtls_pk_init(&s.key);
     mbedtls_x509write_crt_init(&s.writer);
-    bool good = make_key(&s) && self_signed_describe(&s) && set_serial(&s) &&
-                set_subject(&s, names[0]) && set_times(&s, now_ms, until_ms) &&
-                set_alternatives(&s, names, count) && write_pem(&s, certificate, key);
+    bool good = make_key(&s, kind) && self_signed_describe(&s, kind) &&
+                set_serial(&s) && set_subject(&s, names[0]) &&
+                set_times(&s, now_ms, until_ms) && set_alternatives(&s, names, count) &&
+                write_pem(&s, certificate, key);
     mbedtls_x509write_crt_free(&s.writer);
     mbedtls_pk_free(&s.key);
     return good;

@@ -18,8 +18,9 @@ enum { TICKET_LIFE_S = 4 * 3600 };
 /* A client of another protocol was redirected here by an attacker (ALPACA). */
 static const char *mail_protocols[] = {"smtp", "lmtp", NULL};
 static const char *http_protocols[] = {"http/1.1", "http/1.0", NULL};
-static const char **const protocols[TLS_PROTOCOLS] = {
-    [TLS_MAIL] = mail_protocols, [TLS_HTTP] = http_protocols};
+static const char **const protocols[TLS_PROTOCOLS] = {[TLS_MAIL] = mail_protocols,
+                                                      [TLS_HTTP] = http_protocols,
+                                                      [TLS_OLD_MAIL] = mail_protocols};
 
 static int
 tls_server_parse_key(struct tls *tls, mbedtls_pk_context *key, const char *content,
@@ -149,6 +150,8 @@ tls_server_configure_for(struct tls_server *server, enum tls_protocol protocol)
     int code = tls_configure(tls, config, MBEDTLS_SSL_IS_SERVER);
     if (code != 0)
         return code;
+    if (protocol == TLS_OLD_MAIL)
+        tls_configure_old(config);
     /* Clients are not asked for certificates. */
     mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_NONE);
     mbedtls_ssl_conf_sni(config, tls_server_choose, server);
@@ -171,7 +174,23 @@ static int
 tls_server_configure(struct tls_server *server)
 {
     int code = tls_server_configure_for(server, TLS_MAIL);
-    return code != 0 ? code : tls_server_configure_for(server, TLS_HTTP);
+    if (code == 0)
+        code = tls_server_configure_for(server, TLS_HTTP);
+    return code != 0 ? code : tls_server_configure_for(server, TLS_OLD_MAIL);
+}
+
+bool
+tls_server_allow_old(struct tls_server *server)
+{
+#if MBEDTLS_VERSION_MAJOR < 3 && defined(MBEDTLS_SSL_PROTO_TLS1)
+    mbedtls_ssl_conf_min_version(&server->config[TLS_OLD_MAIL],
+                                 MBEDTLS_SSL_MAJOR_VERSION_3,
+                                 MBEDTLS_SSL_MINOR_VERSION_1);
+    return true;
+#else
+    (void)server;
+    return false;
+#endif
 }
 
 /* After a reload the last connection frees the old server. */

@@ -197,6 +197,41 @@ has_flags(const struct tls_session *s)
            flags != 0 && flags != UINT32_MAX;
 }
 
+/* No version or suite in common. */
+static bool
+is_too_old(int code)
+{
+#if MBEDTLS_VERSION_MAJOR >= 3
+    return code == MBEDTLS_ERR_SSL_BAD_PROTOCOL_VERSION ||
+           code == MBEDTLS_ERR_SSL_HANDSHAKE_FAILURE;
+#else
+    return code == MBEDTLS_ERR_SSL_BAD_HS_PROTOCOL_VERSION ||
+           code == MBEDTLS_ERR_SSL_NO_CIPHER_CHOSEN ||
+           code == MBEDTLS_ERR_SSL_NO_USABLE_CIPHERSUITE;
+#endif
+}
+
+/* Old devices are the usual cause: their owner reads what to set. */
+static void
+explain_old(const struct tls_session *s, char *text, size_t size)
+{
+#if MBEDTLS_VERSION_MAJOR >= 3
+    int minor = (int)mbedtls_ssl_get_version_number(&s->ssl) & 0xff;
+#else
+    int minor = s->ssl.minor_ver;
+#endif
+    if (minor > 0 && minor < 3)
+        snprintf(text, size,
+                 "the client speaks TLS 1.%d at most: listen = ...?profile=legacy and "
+                 "tls_legacy = yes take it where mbedTLS 2.28 is used, and "
+                 "?starttls=no lets it send in cleartext",
+                 minor - 1);
+    else
+        snprintf(text, size,
+                 "no cipher suite in common: an old client needs an RSA key (petrel "
+                 "cert) and listen = ...?profile=legacy");
+}
+
 /* The error of mbedTLS as text. From the cause to the symptom: an error of the pipe,
  * the end or an alert of the peer, our verdict on the certificate, and only then the
  * code, which for a refused certificate says no more than that. */
@@ -230,6 +265,9 @@ fail_by_code(struct tls_session *s, int code)
         tls_session_fail(s, -EPROTO, text);
     } else if (s->state == SHAKING && is_no_tls(code)) {
         tls_session_fail(s, -EPROTO, "the peer does not speak TLS");
+    } else if (s->server != NULL && is_too_old(code)) {
+        explain_old(s, text, sizeof(text));
+        tls_session_fail(s, -EPROTO, text);
     } else {
         tls_reason(code, text, sizeof(text));
         tls_session_fail(s, -EPROTO, text);

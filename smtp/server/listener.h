@@ -23,6 +23,7 @@ struct listener_settings {
     struct text mt_priority; /* see policy_read_priority() */
     struct text tls_certificate; /* list of PEM files; empty: no TLS */
     struct text tls_key;         /* as many; empty: in the same files */
+    bool tls_legacy;             /* TLS 1.0 and 1.1 for profile=legacy */
     struct text auth_users;      /* a file, see smtp/server/users.h; empty: no AUTH */
     struct text auth_cleartext;  /* "no", empty, or "loopback" */
     struct text sender_login, sender_domains; /* see smtp/server/senders.h */

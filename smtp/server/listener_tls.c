@@ -1,6 +1,7 @@
 /* Finds the pairs of files in the settings, and makes a server of them. */
 #include "smtp/server/listener_tls.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 bool
@@ -21,6 +22,7 @@ listener_pairs_read(const struct listener_settings *settings,
     struct text file, key;
     bool has_keys = text_trim(keys).length > 0;
     pairs->count = 0;
+    pairs->old = settings->tls_legacy;
     while (text_word(&certificates, ", \t\r\n", &file)) {
         if (pairs->count == TLS_PAIRS_MAX ||
             (has_keys && !text_word(&keys, ", \t\r\n", &key)))
@@ -48,6 +50,13 @@ listener_pairs_serve(const struct listener_pairs *pairs, char *error, size_t err
     struct tls_server *server =
         tls != NULL ? tls_server_new(tls, pairs->list, pairs->count, error, error_size)
                     : NULL;
+    if (server != NULL && pairs->old && !tls_server_allow_old(server)) {
+        snprintf(error, error_size,
+                 "tls_legacy = yes: %s has no TLS 1.0 and 1.1; remove the line, "
+                 "TLS 1.2 of old devices works without it",
+                 tls_version());
+        tls_server_free(&server);
+    }
     tls_free(&tls);
     return server;
 }

@@ -8,6 +8,7 @@
 struct listener_pairs {
     struct tls_pair list[TLS_PAIRS_MAX];
     size_t count;
+    bool old; /* TLS 1.0 and 1.1 for old devices */
 };
 /* False: not as many in tls_key, or too many. listener_pairs_free() in either case. */
 bool listener_pairs_read(const struct listener_settings *settings,

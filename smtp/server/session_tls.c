@@ -147,7 +147,9 @@ static void
 session_tls_begin(struct server_session *s)
 {
     struct session_host *host = s->host;
-    struct net_tls tls = {.server = s->rules->tls, .begun = true};
+    struct net_tls tls = {.server = s->rules->tls,
+                          .protocol = s->options.legacy ? TLS_OLD_MAIL : TLS_MAIL,
+                          .begun = true};
     struct server_session *other;
     /* Ends, because each turn ends a session or returns. */
     while (lacks_place(s, &other)) {

@@ -13,6 +13,8 @@
 
 static struct tls *tls;
 
+static enum tls_key_kind kind = TLS_KEY_ECDSA;
+
 static bool
 make(const struct text *names, size_t count, mbedtls_x509_crt *certificate, mbedtls_pk_context *key)
 {
@@ -21,7 +23,7 @@ make(const struct text *names, size_t count, mbedtls_x509_crt *certificate, mbed
     buffer_init(&secret, TLS_SELF_SIGNED_MAX);
     mbedtls_x509_crt_init(certificate);
     mbedtls_pk_init(key);
-    bool good = tls_self_signed_make(tls, names, count, NOW_MS, NOW_MS + INT64_C(63072000000), &pem, &secret) &&
+    bool good = tls_self_signed_make(tls, kind, names, count, NOW_MS, NOW_MS + INT64_C(63072000000), &pem, &secret) &&
                 buffer_add_byte(&pem, '\0') && buffer_add_byte(&secret, '\0');
     good = good && mbedtls_x509_crt_parse(certificate, (unsigned char *)pem.at, pem.length) == 0;
 #if MBEDTLS_VERSION_MAJOR >= 3
@@ -69,6 +71,12 @@ main(void)
     ok(mbedtls_x509_crt_verify(&one, &one, NULL, "mail.example.org", &flags, NULL, NULL) == 0 || flags == MBEDTLS_X509_BADCERT_FUTURE);
     ok(mbedtls_x509_crt_verify(&one, &one, NULL, "a.example.org", &flags, NULL, NULL) == 0 || flags == MBEDTLS_X509_BADCERT_FUTURE);
     ok(mbedtls_x509_crt_verify(&one, &one, NULL, "mail.example.net", &flags, NULL, NULL) != 0 && (flags & MBEDTLS_X509_BADCERT_CN_MISMATCH) != 0);
+    kind = TLS_KEY_RSA;
+    ok(make(names, 1, &other, &other_key));
+    is_number((long)mbedtls_pk_get_bitlen(&other.pk), 2048, "RSA");
+    ok(mbedtls_x509_crt_check_key_usage(&other, MBEDTLS_X509_KU_KEY_ENCIPHERMENT) == 0);
+    kind = TLS_KEY_ECDSA;
+    drop(&other, &other_key);
     ok(make(names, 1, &other, &other_key));
     ok(one.serial.len != other.serial.len || memcmp(one.serial.p, other.serial.p, one.serial.len) != 0);
     drop(&other, &other_key);
