@@ -392,7 +392,7 @@ PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev
 TEST_PACKAGES := openssl perl python3 python3-spf python3-yaml python3-aiodns python3-aiohttp curl iproute2 msmtp nsd unbound ldnsutils nginx-light dovecot-core dovecot-lmtpd redis-tools strace procps \
     clang clang-format cppcheck codespell gcovr util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl \
     opendkim opendkim-tools libmail-dkim-perl python3-dkim python3-nacl prometheus python3-prometheus-client zsh fish python3-jsonschema \
-    s-nail mutt php-cli git git-email libio-socket-ssl-perl libauthen-sasl-perl
+    s-nail mutt php-cli git git-email libio-socket-ssl-perl libauthen-sasl-perl libmailtools-perl
 deps: ## Installs the Debian packages that building and the demo need.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)
 deps-test: deps ## Installs the packages and peers that the tests need, too.

@@ -66,7 +66,7 @@ sub encoded { my $s = shift; $s =~ s/([^A-Za-z0-9.-])/sprintf '%%%02X', ord $1/g
 sub runs { return (Petrel::command('', @_))[0] == 0 }
 sub with_program { my $name = shift; return Petrel::have($name) ? '' : "no $name" }
 sub with_perl { my @modules = @_; return runs('perl', (map { "-M$_" } @modules), '-e', 1) ? '' : "no Perl with @modules" }
-sub no_git { return runs('git', 'send-email', '--dump-aliases') ? '' : 'no git send-email' }
+sub no_git { return runs('git', 'send-email', '--dump-aliases') ? with_perl('Mail::Address') : 'no git send-email' }
 sub no_nodemailer { return with_program('node') || (-d $node_mailer ? '' : 'no nodemailer') }
 sub nodemailer { return (environment(@_), "NODEMAILER=$node_mailer", 'node', "$scripts/nodemailer.js") }
 
