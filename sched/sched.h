@@ -241,7 +241,8 @@ void sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
  * site of its own. With BLAME_DEMAND a host has not proven the demand that was found:
  * that says nothing of the site; mail with the same demand is settled with why, and
  * deferred for some time. FAILED: nobody can ever deliver there (NXDOMAIN, null MX); its
- * mail is settled FAILED. Of a session that was greeted it says nothing: a host answers. */
+ * mail is settled FAILED. Of a greeted session, with BLAME_MESSAGE, it is a word on one
+ * message. */
 void sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
                          const struct outcome *why);
 

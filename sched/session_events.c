@@ -517,7 +517,7 @@ blamed_site(struct sched *s, struct sched_session *session,
     if (end_is_ours(trouble))
         return NULL;
     if (trouble->verdict == VERDICT_FAILED) {
-        if (!session->greeted)
+        if (!session->greeted || trouble->blame == BLAME_SITE)
             domain_failed(s, session, trouble);
         return NULL;
     }

@@ -580,7 +580,8 @@ on_over(struct delivery_session *s, const struct client_event *event,
         delivery_session_done(s);
     else if (event->end == CLIENT_END_MAIL)
         /* FAILED is a word on the mail, which has it; of a session it is one on the domain. */
-        delivery_session_end(s, why.verdict == VERDICT_FAILED ? &outcome_no_trouble : &why);
+        delivery_session_end(s, why.verdict == VERDICT_FAILED ? &outcome_no_trouble
+                                                              : &why);
     else if (!connect_next(s, on_event))
         session_fail(s);
 }

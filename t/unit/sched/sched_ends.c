@@ -97,8 +97,7 @@ test_gone(void)
     sched_world_end(&w);
 }
 
-/* Mail that was refused in a way that ended its session fails alone: FAILED is a word on the
- * domain only where no host has greeted. */
+/* Mail that was refused in a way that ended its session fails alone. */
 static void
 test_refused_mail(void)
 {
