@@ -209,11 +209,14 @@ init_url_user(const struct init_plan *p, char out[INIT_VALUE_MAX])
     at = text_find_last(rest, '@');
     rest = text_before(rest, at != TEXT_NONE ? at : 0);
     for (size_t i = 0; i < rest.length && used + 1 < INIT_VALUE_MAX; i++) {
-        unsigned value;
-        if (rest.at[i] != '%')
+        int high = i + 2 < rest.length ? text_hex_digit(rest.at[i + 1]) : -1;
+        int low = i + 2 < rest.length ? text_hex_digit(rest.at[i + 2]) : -1;
+        if (rest.at[i] != '%') {
             out[used++] = rest.at[i];
-        else if (i + 2 < rest.length && sscanf(rest.at + i + 1, "%2x", &value) == 1)
-            out[used++] = (char)value, i += 2;
+        } else if (high >= 0 && low >= 0) {
+            out[used++] = (char)(high * 16 + low);
+            i += 2;
+        }
     }
     out[used] = '\0';
 }

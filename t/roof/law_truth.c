@@ -210,7 +210,8 @@ doubt(const char *id, int64_t ms)
     roof_timer_start(&d->timer, ms, on_doubt, d);
 }
 
-/* What must not be said twice in a row of a message to which nothing has happened. */
+/* A reason that must not be said twice in a row of a message to which nothing has
+ * happened; 0: it may. */
 static int64_t
 patience_ms(const char *words)
 {
