@@ -78,8 +78,9 @@ make_pair(const struct text *names, size_t count, const char *file, const char *
     struct buffer certificate, key;
     buffer_init(&certificate, 2 * TLS_SELF_SIGNED_MAX);
     buffer_init(&key, TLS_SELF_SIGNED_MAX);
-    if (!tls_self_signed_make(secrecy.tls, names, count, SIM_WALL_START_MS,
-                              SIM_WALL_START_MS + YEARS * YEAR_MS, &certificate, &key))
+    if (!tls_self_signed_make(secrecy.tls, TLS_KEY_ECDSA, names, count,
+                              SIM_WALL_START_MS, SIM_WALL_START_MS + YEARS * YEAR_MS,
+                              &certificate, &key))
         abort();
     if (anchor != NULL)
         host_write_file(&host, HOST_FOLDER, anchor, buffer_text(&certificate));
