@@ -53,7 +53,7 @@ if ($server == 0) {
     POSIX::_exit(0);
 }
 close $listener;
-END { if (defined $server && $$ == $parent) { kill TERM => $server; waitpid $server, 0 } }
+END { local $?; if (defined $server && $$ == $parent) { kill TERM => $server; waitpid $server, 0 } }
 
 sub heard { return Petrel::slurp("$dir/log") }
 
