@@ -56,9 +56,3 @@ manager_lost_reports(const struct manager *m,
         loop_monotonic_ms(m->loop) - r->at_ms < LOST_REPORTS_LAST_MS)
         each(context, r->host[0] != '\0' ? r->host : "postmaster", r->what);
 }
-
-const char *
-lost_reports_why(const struct manager *m)
-{
-    return m->lost_reports != NULL ? m->lost_reports->what : "nobody can be notified";
-}

@@ -495,6 +495,22 @@ notification_expect(struct active *a)
     a->ending = true;
 }
 
+/* Nobody is left to be notified. */
+static void
+discard_notification(struct active *a)
+{
+    const struct delivery_state *d = &a->envelope->delivery;
+    const char *why = d->failures[d->failure_count - 1].outcome.text;
+    char text[OUTCOME_TEXT_MAX + 80];
+    int length = snprintf(text, sizeof(text),
+                          "notification to postmaster failed; discarded: %.*s",
+                          OUTCOME_TEXT_MAX, why);
+    event_tell(a->manager->events,
+               &(struct event){.kind = EVENT_DISCARDED,
+                               .id = a->id,
+                               .text = text_of(text, (size_t)length)});
+}
+
 static void
 notify_sender(struct active *a)
 {
@@ -504,10 +520,7 @@ notify_sender(struct active *a)
         dsn_begin(&settings, a->envelope, &a->notification, notification_stored, a)) {
     case DSN_NOTHING:
         if (a->envelope->double_bounce && a->envelope->delivery.failure_count > 0)
-            event_tell(m->events,
-                       &(struct event){.kind = EVENT_DISCARDED,
-                                       .id = a->id,
-                                       .text = text_from(lost_reports_why(m))});
+            discard_notification(a);
         notification_cancel(a);
         manager_active_retire(a);
         break;

@@ -367,7 +367,5 @@ void refusers_note(struct manager *m, const struct outcome *outcome);
 /* A verdict about a notification that cannot reach anybody, or that does. */
 void lost_reports_note(struct manager *m, const struct envelope *e,
                        const struct outcome *outcome);
-/* Why the last one was lost. */
-const char *lost_reports_why(const struct manager *m);
 
 #endif

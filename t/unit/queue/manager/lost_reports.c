@@ -121,7 +121,7 @@ test_discarded(void)
     ok_named(is_lost(&w, "postmaster: notifications of failed mail are lost"),
              "one to postmaster that fails");
     ok_named(is_lost(&w, "no such user"), "with its reason");
-    ok_named(world_logged(&w, "so nobody learns of it: no such user"),
+    ok_named(world_logged(&w, "to postmaster failed; discarded: no such user"),
              "which is logged");
     sim_loop_advance(w.loop, 8 * (int64_t)DAY_MS);
     ok_named(is_lost(&w, ""), "for a week");

@@ -57,7 +57,7 @@ test_double_bounce(void)
     manager_world_begin(&w, "h.test smtp://other.test, * smtp://sink.test");
     world_deliver(&w, "", "bad@b.test");
     world_saw(&w, ">bad@b.test >postmaster@h.test ", "postmaster, and no further");
-    ok(world_logged(&w, "warning: notification to postmaster failed; discarded\n"));
+    ok(world_logged(&w, "warning: notification to postmaster failed; discarded: no such user\n"));
     ok_named(!world_logged(&w, ": \n"), "no line says nothing");
     ok(world_is_empty(&w));
     manager_world_end(&w);
