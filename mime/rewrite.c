@@ -489,6 +489,7 @@ rewrite_header(struct rewrite *r, struct text header, struct buffer *out)
     survey_header(&s, r, header);
     bool has_commas = s.has_from && quote_commas(&s.from, &line);
     r->made_from = s.has_from && s.is_unreadable && !has_commas;
+    r->quoted_name = has_commas;
     if (has_commas || r->made_from)
         old = s.from;
     if (r->made_from || !s.has_from)

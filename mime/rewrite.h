@@ -34,6 +34,7 @@ struct rewrite {
     unsigned unparsed; /* set: fields that stay since they cannot be parsed; */
     struct text odd;   /* then: the name of the first of them, in the header */
     bool made_from;    /* set: instead of one that is empty or cannot be parsed */
+    bool quoted_name;  /* set: "Doe, John <a@b>" has got its quotes */
     bool breaks_dkim;  /* set: addresses change that a DKIM-Signature may cover */
 };
 
