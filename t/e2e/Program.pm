@@ -98,7 +98,8 @@ sub msmtp {
     Petrel::spit("$j->{dir}/password", "$j->{password}\n");
     return ('msmtp', '--host=127.0.0.1', "--port=$j->{port}", '--timeout=60', '--domain=client.test', "--from=$j->{from}",
         ($j->{tls} ? ('--tls=on', '--tls-starttls=' . ($j->{tls} eq 'starttls' ? 'on' : 'off'), "--tls-trust-file=$j->{ca}") : ()),
-        ($j->{user} ? ('--auth=on', "--user=$j->{user}", "--passwordeval=cat $j->{dir}/password") : ()), $j->{to});
+        ($j->{user} ? ('--auth=plain', # that of Debian 13 breaks off SCRAM within TLS by itself
+            "--user=$j->{user}", "--passwordeval=cat $j->{dir}/password") : ()), $j->{to});
 }
 
 sub mutt_with {
