@@ -39,7 +39,7 @@ END
         return { peer => $exim, port => $exim->{port}, login => $exim->{port}, tls => $exim->{tls}, known => sub { Petrel::spit("$exim->{root}/var/spool/exim4/known", '') } };
     },
     opensmtpd => sub {
-        my $smtpd = Peer::opensmtpd("smtp://127.0.0.1:$sink->{port}", pair => "$keys/good", password => $secret, main => 'smtp max-message-size 20K', filters => <<'END');
+        my $smtpd = Peer::opensmtpd("smtp://127.0.0.1:$sink->{port}", ca => "$keys/ca.pem", pair => "$keys/good", password => $secret, main => 'smtp max-message-size 20K', filters => <<'END');
 table greys { "grey@" }
 table nobodies { "nobody@" }
 filter "grey" phase rcpt-to match rcpt-to regex <greys> reject "451 4.2.0 greylisted, come back later"
