@@ -1,6 +1,7 @@
 /* Other hosts, and what happens to them. */
 #include "t/roof/fleet_internal.h"
 
+#include "t/roof/hook.h"
 #include "t/roof/model.h"
 #include "t/roof/network.h"
 #include "t/roof/slices.h"
@@ -161,6 +162,14 @@ fleet_begin(const struct fleet_plan *plan)
     assert(plan->domain_count <= FLEET_TARGETS_MAX);
     for (unsigned i = 0; i < plan->domain_count; i++)
         fleet.targets[i] = plan->targets[i];
+    if (plan->hook) {
+        hook_begin(!plan->clocks);
+        snprintf(host.overrides[4], HOST_OVERRIDE_SIZE, "events = " HOOK_URL);
+        snprintf(host.overrides[5], HOST_OVERRIDE_SIZE, "events_batch = %u",
+                 1 + draw(40));
+        snprintf(host.overrides[6], HOST_OVERRIDE_SIZE, "events_linger = %us",
+                 draw(20));
+    }
     if (plan->relay)
         add_relay();
     if (plan->slices)

@@ -556,6 +556,39 @@ model_judge(void)
             judge_rcpt(&model.messages[i].rcpts[j]);
 }
 
+/* An event that came again has a time of the past, and a fate that is known. */
+void
+model_heard(struct model_rcpt *r, enum model_news news, struct text id, int64_t time_ms)
+{
+    struct model_message *m = r->message;
+    bool again = (news == NEWS_DELIVERED && r->heard_stored) ||
+                 (news == NEWS_FAILED && r->heard_failed);
+    if (m->state == MODEL_ACKED && !text_equal(id, text_from(m->id)))
+        break_rcpt("truth", r, "an event has another id");
+    if (news == NEWS_DELIVERED && r->stored == 0 && r->relayed_ms == 0)
+        break_rcpt("truth", r, "an event says that it is delivered");
+    if (news == NEWS_FAILED && !may_have_failed(r))
+        break_rcpt("truth", r, "an event says that it has failed");
+    if (news != NEWS_DEFERRED && !again && time_ms > 0 && time_ms < m->heard_ms)
+        break_rcpt("truth", r, "an event came behind a later one");
+    if (time_ms > m->heard_ms)
+        m->heard_ms = time_ms;
+    r->heard_stored = r->heard_stored || news == NEWS_DELIVERED;
+    r->heard_failed = r->heard_failed || news == NEWS_FAILED;
+}
+
+void
+model_judge_heard(void)
+{
+    for (unsigned i = 0; i < model.count; i++)
+        for (unsigned j = 0; j < model.messages[i].rcpt_count; j++) {
+            const struct model_rcpt *r = &model.messages[i].rcpts[j];
+            if (r->accepted && r->message->state == MODEL_ACKED && !r->may_vanish &&
+                !r->heard_stored && !r->heard_failed)
+                break_rcpt("once", r, "no event has told its fate");
+        }
+}
+
 void
 model_print(void)
 {

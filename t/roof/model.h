@@ -34,6 +34,7 @@ struct model_rcpt {
     unsigned reloads;      /* that there were when it was deferred last */
     bool has_fate;         /* by the log */
     unsigned fate_excuses; /* law_log.c */
+    bool heard_stored, heard_failed; /* by the webhook */
     int64_t relayed_ms;    /* to another host, whose mail it is then; 0: not yet */
     bool copied;           /* that host may have it twice, each with its own times */
 };
@@ -58,6 +59,7 @@ struct model_message {
     int64_t acked_ms;
     unsigned report_chances;
     int64_t reported_ms;
+    int64_t heard_ms; /* the time of the latest event that the webhook has */
 };
 
 void model_begin(unsigned messages);
@@ -108,6 +110,13 @@ void model_forget_waits(void);
 void model_reloaded(void);
 /* The shortest life that mail had by any settings. */
 void model_set_lifetime(int64_t lifetime_ms);
+
+/* Said by the webhook. time_ms: of the event; 0: times prove nothing. */
+enum model_news { NEWS_DELIVERED, NEWS_FAILED, NEWS_DEFERRED };
+void model_heard(struct model_rcpt *r, enum model_news news, struct text id,
+                 int64_t time_ms);
+/* It has heard of every recipient's fate. */
+void model_judge_heard(void);
 
 /* Open recipients: acknowledged, and without a fate. */
 unsigned model_open(void);

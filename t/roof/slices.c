@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { SLICES_MAX = 4 };
 
@@ -128,7 +129,7 @@ slices_begin(void)
         struct member *m = slices.members[i] = fleet_add(names[i], "10.0.0.1", &host);
         m->ended = slice_ended;
         m->may_start = slice_may_start;
-        snprintf(m->host->overrides[3], HOST_OVERRIDE_SIZE, "%s", host.overrides[3]);
+        memcpy(m->host->overrides, host.overrides, sizeof(host.overrides));
     }
     host.is_shared = true;
     set_number(1U << (1 + fleet_draw(2)));
@@ -141,7 +142,8 @@ slices_act(void)
 {
     if (slices.count == 0 || slices.next != 0)
         return;
-    if (fleet_draw(3) > 0) {
+    /* before another number of slices all events are to be taken (doc/events.md) */
+    if (fleet.plan.hook || fleet_draw(3) > 0) {
         for (unsigned i = 1; i < slices.count; i++)
             take_over(i, fleet_draw(slices.count));
         return;

@@ -6,6 +6,7 @@
 #include "t/roof/client.h"
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
+#include "t/roof/hook.h"
 #include "t/roof/hop.h"
 #include "t/roof/host.h"
 #include "t/roof/law_log.h"
@@ -30,6 +31,7 @@
 const char *const feature_names[FEATURES] = {
     "reload", "kill", "cut",  "stop", "mood", "weather", "operator", "inject",
     "clock",  "disk", "path", "mx",   "tls",  "relay",   "slice",
+    "webhook",
 };
 
 enum {
@@ -316,6 +318,9 @@ act(enum feature feature)
     case WITH_TLS:
         secrecy_renew();
         break;
+    case WITH_HOOK:
+        hook_act();
+        break;
     case WITH_INJECTORS:
     case WITH_PATHS:
     case WITH_RELAY:
@@ -339,6 +344,7 @@ static const struct {
     [WITH_DISKS] = {SECOND_MS,      5 * MINUTE_MS },
     [WITH_MX] = {SECOND_MS,      5 * MINUTE_MS },
     [WITH_TLS] = {MINUTE_MS,      HOUR_MS       },
+    [WITH_HOOK] = {SECOND_MS, 10 * MINUTE_MS},
 };
 
 struct again {
@@ -540,6 +546,8 @@ begin_fleet(uint64_t seed)
     struct fleet_plan plan = {.seed = seed,
                               .relay = w.with[WITH_RELAY],
                               .slices = w.with[WITH_SLICES],
+                              .hook = w.with[WITH_HOOK],
+                              .clocks = w.with[WITH_CLOCKS],
                               .kills = w.with[WITH_KILLS],
                               .cuts = w.with[WITH_CUTS],
                               .stops = w.with[WITH_STOPS],
@@ -633,6 +641,7 @@ become_good(void)
     if (w.dns != NULL && host.running)
         sim_dns_status(w.dns, "d3.test", DNS_FOUND);
     fleet_become_good();
+    hook_become_good();
     hops_reset();
     network_end_silence();
     /* A failed sync ends acceptance until a restart (doc/queue.md). */
@@ -815,6 +824,8 @@ world_run(const struct wishes *wishes)
     /* clients have ended, the host runs, and nothing is held */
     run_until(roof_now_ms() + 30 * MINUTE_MS, is_quiet);
     operator_release_all();
+    for (struct host *h = NULL; hook_has_stopped() && (h = host_next(h)) != NULL;)
+        host_reload(h);
     /* A clock that was ahead may have written any due time: a restart believes those that
      * are within this. */
     int64_t backoff_ms = editor_bounds()->backoff_ms;
@@ -835,6 +846,8 @@ world_run(const struct wishes *wishes)
     if (!host.is_shared)
         law_log_judge();
     wait_clean();
+    if (w.with[WITH_HOOK] && !w.disk_was_bad)
+        model_judge_heard();
     judge_spool();
     if (can_audit())
         audit_run();
