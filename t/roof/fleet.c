@@ -67,7 +67,8 @@ static void
 member_stopped(struct host *h)
 {
     struct member *m = fleet_member(h);
-    m->ended(m, m->disk_was_bad ? INT64_MAX / 2 : MARKS_MS + SETTLE_MS);
+    m->ended(m, m->disk_was_bad ? INT64_MAX / 2
+                                : MARKS_MS + 3 * fleet.sync_ms + SETTLE_MS);
     fleet_start(m, fleet.is_good ? SECOND_MS : draw(60) * SECOND_MS);
 }
 
@@ -174,6 +175,13 @@ fleet_begin(const struct fleet_plan *plan)
         add_relay();
     if (plan->slices)
         slices_begin();
+}
+
+void
+fleet_note_sync(int64_t sync_ms)
+{
+    if (sync_ms > fleet.sync_ms)
+        fleet.sync_ms = sync_ms;
 }
 
 const char *const *

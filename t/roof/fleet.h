@@ -23,6 +23,8 @@ enum { FLEET_TARGETS_MAX = 16 };
 void fleet_begin(const struct fleet_plan *plan);
 /* The targets of the first host. */
 const char *const *fleet_targets(void);
+/* A sync of their disks may take so long. */
+void fleet_note_sync(int64_t sync_ms);
 void fleet_begin_trouble(void);
 void fleet_become_good(void);
 /* All run, and none is to end. */

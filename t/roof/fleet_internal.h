@@ -19,6 +19,7 @@ struct fleet {
     struct fleet_plan plan;
     uint64_t chance;
     bool is_good;
+    int64_t sync_ms; /* the longest that a sync of a disk may have taken */
     const char *targets[FLEET_TARGETS_MAX];
     struct member members[HOSTS_MAX];
     unsigned count;

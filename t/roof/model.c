@@ -23,7 +23,7 @@ static struct {
     const char *const *domains;
     unsigned domain_count, reloads;
     int64_t lifetime_ms;
-    void (*acked)(void);
+    void (*acked)(void), (*stored)(void);
     void (*attempted)(struct model_rcpt *r);
 } model;
 
@@ -225,6 +225,12 @@ model_on_acked(void (*acked)(void))
     model.acked = acked;
 }
 
+void
+model_on_stored(void (*stored)(void))
+{
+    model.stored = stored;
+}
+
 /* --- Hops --- */
 
 /* A message is loaded as a whole: when one of its sites is back, its recipients at other
@@ -315,6 +321,8 @@ model_stored(struct model_rcpt *r, struct text content)
         break_rcpt("whole", r, "stored for a recipient that was not accepted");
     r->stored += roof_breaks("once") ? 2 : 1;
     r->stored_ms = roof_now_ms();
+    if (model.stored != NULL)
+        model.stored();
 }
 
 void

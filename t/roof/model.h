@@ -83,6 +83,8 @@ unsigned model_domains(void);
 void model_acked(struct model_message *m, struct text id);
 /* acked() comes with each. */
 void model_on_acked(void (*acked)(void));
+/* stored() comes with each recipient that a hop has stored. */
+void model_on_stored(void (*stored)(void));
 /* Said by hops. */
 void model_attempted(struct model_rcpt *r);
 /* attempted() comes with each, or NULL. */

@@ -31,7 +31,7 @@
 const char *const feature_names[FEATURES] = {
     "reload", "kill", "cut",  "stop", "mood", "weather", "operator", "inject",
     "clock",  "disk", "path", "mx",   "tls",  "relay",   "slice",
-    "webhook",
+    "pace", "webhook",
 };
 
 enum {
@@ -61,9 +61,12 @@ static struct {
     unsigned messages, begun, domain_count;
     bool is_good; /* the weather, for good */
     bool disk_was_bad;
+    uint64_t pace;      /* chance, of the disk's */
+    bool waits_stored;  /* the power fails when a hop has stored something */
+    int64_t slowest_ms; /* that a sync has been, beyond what is usual */
     int64_t span_ms; /* of mail and trouble */
     struct hop *hops[HOPS];
-    struct roof_timer mail, trouble[FEATURES], start, compare, settle, end;
+    struct roof_timer mail, trouble[FEATURES], start, compare, settle, end, fate;
     enum wait {
         WAIT_NOT,
         WAIT_KILL,
@@ -196,7 +199,7 @@ host_stopped(struct host *h)
     (void)h;
     /* Marks that a bad disk has refused are made later; the removal of a message without
      * a journal is not synced. */
-    int64_t window_ms = LATE_MARKS_MS + (w.with[WITH_CUTS] ? SETTLE_MS : 0);
+    int64_t window_ms = LATE_MARKS_MS + 3 * w.slowest_ms + (w.with[WITH_CUTS] ? SETTLE_MS : 0);
     slices_first_ended(w.disk_was_bad ? INT64_MAX / 2 : window_ms);
     start_again(w.is_good ? SECOND_MS : roof_between(0, RESTARTED_MS));
 }
@@ -229,6 +232,24 @@ world_acked(void)
         roof_timer_start(&w.end, roof_between(0, 50), on_end_time, NULL);
 }
 
+/* The result and its event are on their way to the disk. */
+static void
+on_stored_time(void *context)
+{
+    (void)context;
+    if (!w.is_good)
+        end_host(true);
+}
+
+static void
+world_stored(void)
+{
+    if (!w.waits_stored || w.is_good)
+        return;
+    w.waits_stored = false;
+    roof_timer_start(&w.fate, roof_between_of(&w.pace, 0, 300), on_stored_time, NULL);
+}
+
 static void
 trouble_disk(void)
 {
@@ -253,6 +274,29 @@ change_records(void)
     sim_dns_status(w.dns, "d3.test", roof_chance(300) ? DNS_TRY_AGAIN : DNS_FOUND);
     sim_dns_forget(w.dns, "d4.test");
     sim_dns_mx(w.dns, "d4.test", 10, roof_chance(500) ? "mx4.test" : "mx3b.test");
+}
+
+static void
+set_pace(int64_t spread_ms)
+{
+    for (struct host *h = NULL; (h = host_next(h)) != NULL;) {
+        host_enter(h);
+        sim_disk_set_sync_spread(spread_ms, roof_random_of(&w.pace));
+        host_leave();
+    }
+}
+
+/* Events may be lost where a sync takes longer than a second (doc/events.md). */
+static void
+draw_pace(void)
+{
+    static const int64_t spreads_ms[] = {5, 50, 300, 900, 3000, 20000};
+    int64_t spread_ms = spreads_ms[roof_below_of(&w.pace, w.with[WITH_HOOK] ? 4 : 6)];
+    roof_note("disk: a sync takes up to %" PRId64 " ms more", spread_ms);
+    if (spread_ms > w.slowest_ms)
+        w.slowest_ms = spread_ms;
+    fleet_note_sync(spread_ms);
+    set_pace(spread_ms);
 }
 
 static void
@@ -318,8 +362,12 @@ act(enum feature feature)
     case WITH_TLS:
         secrecy_renew();
         break;
+    case WITH_PACES:
+        draw_pace();
+        break;
     case WITH_HOOK:
         hook_act();
+        w.waits_stored = w.with[WITH_CUTS] && roof_below_of(&w.pace, 2) == 0;
         break;
     case WITH_INJECTORS:
     case WITH_PATHS:
@@ -344,6 +392,7 @@ static const struct {
     [WITH_DISKS] = {SECOND_MS,      5 * MINUTE_MS },
     [WITH_MX] = {SECOND_MS,      5 * MINUTE_MS },
     [WITH_TLS] = {MINUTE_MS,      HOUR_MS       },
+    [WITH_PACES] = {SECOND_MS, 5 * MINUTE_MS},
     [WITH_HOOK] = {SECOND_MS, 10 * MINUTE_MS},
 };
 
@@ -612,9 +661,11 @@ begin(const struct wishes *wishes)
     host.seed = wishes->seed;
     host.fill_dns = fill_dns;
     host.stopped = host_stopped;
+    w.pace = roof_fork("pace of the disk");
     draw_world(wishes);
     make_hops();
     model_on_acked(world_acked);
+    model_on_stored(world_stored);
     sim_disk_set_syncing(DISK_SYNC_AIO, roof_chance(500) ? 0 : roof_between(1, 60));
     editor_write();
     model_set_lifetime(editor_bounds()->life_ms);
@@ -642,6 +693,7 @@ become_good(void)
         sim_dns_status(w.dns, "d3.test", DNS_FOUND);
     fleet_become_good();
     hook_become_good();
+    set_pace(0);
     hops_reset();
     network_end_silence();
     /* A failed sync ends acceptance until a restart (doc/queue.md). */

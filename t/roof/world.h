@@ -26,6 +26,7 @@ enum feature {
     WITH_TLS = FEATURES_OF_ONE_STREAM,
     WITH_RELAY,  /* a smarthost, itself one of ours */
     WITH_SLICES, /* daemons that share the spool */
+    WITH_PACES,  /* syncs of the disk take their time, in any order */
     WITH_HOOK,   /* a program hears of events by HTTP */
     FEATURES
 };

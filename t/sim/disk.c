@@ -535,6 +535,16 @@ land(void *context)
     sync->done(sync->context, result);
 }
 
+static int64_t
+draw_sync_ms(struct world *w)
+{
+    if (w->sync_spread_ms == 0)
+        return w->sync_ms;
+    /* Knuth's MMIX generator; its upper half is the better one */
+    w->sync_chance = w->sync_chance * UINT64_C(6364136223846793005) + 1442695040888963407U;
+    return w->sync_ms + (int64_t)((w->sync_chance >> 33) % (uint64_t)w->sync_spread_ms);
+}
+
 int
 disk_sync_begin(struct disk *disk, int file, bool data_only, struct disk_sync *sync)
 {
@@ -550,8 +560,9 @@ disk_sync_begin(struct disk *disk, int file, bool data_only, struct disk_sync *s
     *f = (struct flight){.disk = disk, .sync = sync, .capture = capture};
     f->boot = world()->boot;
     DL_APPEND(disk->flights, f);
-    if (world()->sync_ms > 0)
-        loop_timer_start(disk->loop, &f->timer, world()->sync_ms, land, f);
+    int64_t sync_ms = draw_sync_ms(world());
+    if (sync_ms > 0)
+        loop_timer_start(disk->loop, &f->timer, sync_ms, land, f);
     else
         loop_post(disk->loop, &f->task, land, f);
     return DISK_SYNCING;

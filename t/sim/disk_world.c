@@ -742,6 +742,13 @@ sim_disk_set_syncing(enum disk_syncing way, int64_t sync_ms)
 }
 
 void
+sim_disk_set_sync_spread(int64_t spread_ms, uint64_t seed)
+{
+    world()->sync_spread_ms = spread_ms;
+    world()->sync_chance = seed;
+}
+
+void
 sim_disk_set_cold(bool cold)
 {
     world()->cold = cold;

@@ -66,7 +66,8 @@ struct world {
     struct disk_space space;
     struct disk_traits nature;
     bool sync_blocks, cold;
-    int64_t sync_ms;
+    int64_t sync_ms, sync_spread_ms;
+    uint64_t sync_chance;
     struct last_write {
         struct inode *inode; /* NULL: synced since */
         size_t from, to;

@@ -56,6 +56,9 @@ void sim_disk_set_nature(const struct disk_traits *nature);
 /* How disk_sync_begin() works once disk_sync_on() was called: DISK_SYNC_AIO (so it is
  * without this) takes so many ms of the loop's time, 0 = until the next turn. */
 void sim_disk_set_syncing(enum disk_syncing way, int64_t sync_ms);
+/* From now on each of them takes up to spread_ms more, by chance: one that began later may
+ * be over first. */
+void sim_disk_set_sync_spread(int64_t spread_ms, uint64_t seed);
 /* Nothing is in memory: disk_peek() must wait for the device. */
 void sim_disk_set_cold(bool cold);
 /* Handles of this process that are not closed. */
