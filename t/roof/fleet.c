@@ -5,6 +5,7 @@
 #include "t/roof/model.h"
 #include "t/roof/network.h"
 #include "t/roof/slices.h"
+#include "t/roof/visitor.h"
 #include "t/roof/wire.h"
 #include "t/sim/sim_disk.h"
 
@@ -170,6 +171,11 @@ fleet_begin(const struct fleet_plan *plan)
                  1 + draw(40));
         snprintf(host.overrides[6], HOST_OVERRIDE_SIZE, "events_linger = %us",
                  draw(20));
+    }
+    if (plan->visitors) {
+        visitors_begin(plan->paths);
+        snprintf(host.overrides[7], HOST_OVERRIDE_SIZE, "http_token = " VISITOR_TOKEN);
+        snprintf(host.overrides[FLEET_OWN], HOST_OVERRIDE_SIZE, VISITOR_HTTP);
     }
     if (plan->relay)
         add_relay();

@@ -7,10 +7,12 @@
 
 struct fleet_plan {
     uint64_t seed;
-    bool clocks; /* are set */
-    bool hook;   /* the first host reports events */
-    bool slices; /* the first host is one of several on its spool */
-    bool relay;  /* a smarthost: some domains go there, by a wire */
+    bool clocks;   /* are set */
+    bool visitors; /* it answers HTTP */
+    bool paths;    /* may be narrow */
+    bool hook;     /* the first host reports events */
+    bool slices;   /* the first host is one of several on its spool */
+    bool relay;    /* a smarthost: some domains go there, by a wire */
     bool kills, cuts, stops, reloads, disks; /* what may happen to them */
     const char *const *domains, *const *targets;
     unsigned domain_count; /* the last one is that of reports */

@@ -5,6 +5,9 @@
 #include "t/roof/fleet.h"
 #include "t/roof/roof.h"
 
+/* The first of the overrides that the first host alone has. */
+enum { FLEET_OWN = 8 };
+
 struct member {
     struct host *host;
     struct roof_timer start;

@@ -8,7 +8,7 @@
 enum {
     HOSTS_MAX = 8,
     HOST_FILE_MAX = 64 * 1024,
-    HOST_OVERRIDES_MAX = 8,
+    HOST_OVERRIDES_MAX = 10,
     HOST_OVERRIDE_SIZE = 120
 };
 #define HOST_FOLDER  "/etc/petrel"

@@ -130,6 +130,7 @@ slices_begin(void)
         m->ended = slice_ended;
         m->may_start = slice_may_start;
         memcpy(m->host->overrides, host.overrides, sizeof(host.overrides));
+        m->host->overrides[FLEET_OWN][0] = '\0'; /* they cannot share a port of HTTP */
     }
     host.is_shared = true;
     set_number(1U << (1 + fleet_draw(2)));

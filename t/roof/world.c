@@ -17,6 +17,7 @@
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
 #include "t/roof/slices.h"
+#include "t/roof/visitor.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
 #include "t/sim/sim_dns.h"
@@ -31,7 +32,7 @@
 const char *const feature_names[FEATURES] = {
     "reload", "kill", "cut",  "stop", "mood", "weather", "operator", "inject",
     "clock",  "disk", "path", "mx",   "tls",  "relay",   "slice",
-    "pace", "webhook",
+    "pace", "http", "webhook",
 };
 
 enum {
@@ -365,6 +366,9 @@ act(enum feature feature)
     case WITH_PACES:
         draw_pace();
         break;
+    case WITH_VISITORS:
+        visitors_act();
+        break;
     case WITH_HOOK:
         hook_act();
         w.waits_stored = w.with[WITH_CUTS] && roof_below_of(&w.pace, 2) == 0;
@@ -393,6 +397,7 @@ static const struct {
     [WITH_MX] = {SECOND_MS,      5 * MINUTE_MS },
     [WITH_TLS] = {MINUTE_MS,      HOUR_MS       },
     [WITH_PACES] = {SECOND_MS, 5 * MINUTE_MS},
+    [WITH_VISITORS] = {100, 30 * SECOND_MS},
     [WITH_HOOK] = {SECOND_MS, 10 * MINUTE_MS},
 };
 
@@ -596,6 +601,8 @@ begin_fleet(uint64_t seed)
                               .relay = w.with[WITH_RELAY],
                               .slices = w.with[WITH_SLICES],
                               .hook = w.with[WITH_HOOK],
+                              .visitors = w.with[WITH_VISITORS],
+                              .paths = w.with[WITH_PATHS],
                               .clocks = w.with[WITH_CLOCKS],
                               .kills = w.with[WITH_KILLS],
                               .cuts = w.with[WITH_CUTS],
@@ -693,6 +700,7 @@ become_good(void)
         sim_dns_status(w.dns, "d3.test", DNS_FOUND);
     fleet_become_good();
     hook_become_good();
+    visitors_become_good();
     set_pace(0);
     hops_reset();
     network_end_silence();

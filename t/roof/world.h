@@ -27,6 +27,7 @@ enum feature {
     WITH_RELAY,  /* a smarthost, itself one of ours */
     WITH_SLICES, /* daemons that share the spool */
     WITH_PACES,  /* syncs of the disk take their time, in any order */
+    WITH_VISITORS, /* clients of HTTP */
     WITH_HOOK,   /* a program hears of events by HTTP */
     FEATURES
 };
