@@ -67,7 +67,7 @@ call_on_over(void *context)
     roof_timer_start(&c->timer, 0, release_call, c);
 }
 
-/* --- What it takes ---------------------------------------------------------------- */
+/* --- Events ---------------------------------------------------------------- */
 
 static const char *
 member_text(const json_t *event, const char *name)
@@ -116,7 +116,7 @@ take_batch(struct call *c)
     json_decref(batch);
 }
 
-/* --- What it answers -------------------------------------------------------------- */
+/* --- Answers -------------------------------------------------------------- */
 
 static void
 say_answer(struct call *c, int status)

@@ -200,7 +200,7 @@ visit(enum visit_kind kind, const char *request)
     return v;
 }
 
-/* --- What they want --------------------------------------------------------------- */
+/* --- Requests --------------------------------------------------------------- */
 
 static void
 ask_page(bool never_reads)
