@@ -1,6 +1,7 @@
 /* Up to where a program has the events: batches, `done`, removal of files. */
 #include "queue/event/event_spool_internal.h"
 
+#include "base/crc.h"
 #include "base/log/log.h"
 #include "base/memory.h"
 
@@ -14,6 +15,7 @@
 #define DONE_TITLE "petrel events 1\n"
 enum {
     DONE_MAX = 128,
+    DONE_SUM_DIGITS = 8,
     DONE_OWED_MS = 100,   /* for a next batch: one sync for both */
     READ_AGAIN_MS = 2000, /* a file that could not be read */
     READ_TRIES = 5
@@ -42,20 +44,40 @@ cursor_is_last(const struct event_spool *s, const struct event_file *f)
 
 /* --- `done` ----------------------------------------------------------------------- */
 
+/* A write in place that a crash has cut is the beginning of the new line and the end of
+ * the old one: its numbers would pass over events. */
+static uint32_t
+done_sum(uint32_t number, int64_t offset, int64_t end)
+{
+    char text[DONE_MAX];
+    int length = snprintf(text, sizeof(text), "%" PRIu32 " %" PRId64 " %" PRId64,
+                          number, offset, end);
+    return crc_add(0, text, (size_t)length);
+}
+
+/* Earlier versions wrote no sum. */
 static bool
 read_done(struct text content, struct event_cursor *c)
 {
-    struct text line, number, offset;
+    struct text line, number, offset, end, sum;
     uint64_t values[3];
+    char want[DONE_SUM_DIGITS + 1];
     if (!text_starts(content, TEXT(DONE_TITLE)) ||
         content.at[content.length - 1] != '\n')
         return false;
     content = text_after(content, sizeof(DONE_TITLE) - 1);
     if (!text_cut(&content, '\n', &line) || content.length > 0 ||
         !text_cut(&line, ' ', &number) || !text_cut(&line, ' ', &offset) ||
-        !text_number(number, EVENT_NUMBER_MAX, &values[0]) ||
+        !text_cut(&line, ' ', &end))
+        return false;
+    bool summed = text_cut(&line, ' ', &sum);
+    if (!text_number(number, EVENT_NUMBER_MAX, &values[0]) ||
         !text_number(offset, INT64_MAX, &values[1]) ||
-        !text_number(line, INT64_MAX, &values[2]) || values[2] < values[1])
+        !text_number(end, INT64_MAX, &values[2]) || values[2] < values[1])
+        return false;
+    snprintf(want, sizeof(want), "%08" PRIx32,
+             done_sum((uint32_t)values[0], (int64_t)values[1], (int64_t)values[2]));
+    if (summed && !text_equal(sum, text_from(want)))
         return false;
     c->number = (uint32_t)values[0];
     c->offset = (int64_t)values[1];
@@ -191,8 +213,8 @@ write_done(struct event_spool *s)
     c->is_fixed = c->end > c->offset;
     done_path(s, true, path);
     snprintf(content, sizeof(content),
-             DONE_TITLE "%08" PRIu32 " %019" PRId64 " %019" PRId64 "\n", c->number,
-             c->offset, c->end);
+             DONE_TITLE "%08" PRIu32 " %019" PRId64 " %019" PRId64 " %08" PRIx32 "\n",
+             c->number, c->offset, c->end, done_sum(c->number, c->offset, c->end));
     c->is_new = c->file < 0;
     if (c->is_new) {
         (void)disk_unlink(s->settings.disk, path);
@@ -406,6 +428,7 @@ event_cursor_pass(struct event_spool *s, unsigned events)
     struct event_cursor *c = &s->cursor;
     c->offset = c->end;
     c->taken += events;
+    c->is_fixed = false;
     event_cursor_settle(s);
 }
 
@@ -497,7 +520,6 @@ event_spool_taken(struct event_spool *s)
         return;
     event_cursor_pass(s, c->batch_count);
     c->end = c->offset;
-    c->is_fixed = false;
     if (event_spool_offer(s, c->batch_limit) == EVENT_OFFER_WHOLE) {
         buffer_init(&next.lines, EVENT_BATCH_BYTES);
         (void)fill(s, c->batch_limit, &next);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { BATCH = 10, OWED_MS = 100 };
+enum { BATCH = 10, OWED_MS = 100, DONE_SIZE = 128 };
 
 static struct text
 done_text(void)
@@ -88,6 +88,55 @@ test_owed(void)
         is_number(repeated, 0, "once");
         kept_leave(&k, false);
     }
+    buffer_free(&batch.lines);
+}
+
+/* A crash in the middle of a write in place leaves a part of the new line before the rest
+ * of the old one. */
+static void
+test_torn(void)
+{
+    struct kept k;
+    struct event_batch batch = {0};
+    char old[DONE_SIZE], fresh[DONE_SIZE];
+    unsigned lost = 0, repeated = 0;
+    buffer_init(&batch.lines, EVENT_BATCH_BYTES);
+    sim_disk_reset();
+    kept_begin(&k, 1 << 26);
+    tell_some(&k, 1, 2 * BATCH + 1);
+    ok(batch_is(&k, &batch, "\"r1@a.example\""));
+    size_t size = done_text().length;
+    memcpy(old, done_text().at, size);
+    event_spool_taken(k.spool);
+    ok(batch_is(&k, &batch, "\"r11@a.example\""));
+    ok(done_text().length == size && size < DONE_SIZE);
+    memcpy(fresh, done_text().at, size);
+    kept_leave(&k, true);
+    for (size_t cut = 1; cut <= size; cut++) {
+        memcpy(old, fresh, cut);
+        kept_begin(&k, 1 << 26);
+        int file = disk_open_file(k.disk, "events/done", true);
+        ok_named(file >= 0 && disk_write_at(k.disk, file, 0, text_of(old, size)) == 0,
+                 "torn");
+        kept_leave(&k, true);
+        kept_begin(&k, 1 << 26);
+        lost += kept_take_all(&k, BATCH + 1, BATCH, &repeated) != 2 * BATCH + 2;
+        kept_leave(&k, true);
+    }
+    is_number((long)lost, 0, "no event is lost, wherever the write was cut");
+    /* an earlier version has written no sum */
+    fresh[size - sizeof(" 01234567")] = '\n';
+    kept_begin(&k, 1 << 26);
+    (void)!disk_unlink(k.disk, "events/done");
+    int file = disk_create(k.disk, "events/done", 0600);
+    ok(disk_write(k.disk, file, text_of(fresh, size - sizeof("01234567"))) == 0);
+    kept_leave(&k, true);
+    kept_begin(&k, 1 << 26);
+    repeated = 0;
+    is_number(kept_take_all(&k, BATCH + 1, BATCH, &repeated), 2 * BATCH + 2,
+              "all come");
+    is_number(repeated, 0, "and nothing twice");
+    kept_leave(&k, true);
     buffer_free(&batch.lines);
 }
 
@@ -184,7 +233,8 @@ test_name(void)
         tell_some(&k, BATCH + 1, 4 * BATCH);
         for (unsigned n = before ? 1 : 0; n < 4; n++) {
             char first[40];
-            snprintf(first, sizeof(first), "\"r%u@a.example\"", n * (unsigned)BATCH + 1);
+            snprintf(first, sizeof(first), "\"r%u@a.example\"",
+                     n * (unsigned)BATCH + 1);
             ok_named(batch_is(&k, &batch, first), first);
             event_spool_taken(k.spool);
         }
@@ -206,6 +256,7 @@ main(void)
 {
     test_name();
     test_owed();
+    test_torn();
     test_ahead();
     test_unreadable_end();
     return done();
