@@ -70,7 +70,7 @@ slice_may_start(struct member *m)
     return slices_may_start() && !m->is_away && slices.takers[m->host->slice] == NULL;
 }
 
-/* The slices it took over are free again. */
+/* The slices that it took over are free again. */
 static void
 forget_taker(const struct host *h)
 {

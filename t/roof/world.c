@@ -30,9 +30,9 @@
 #include <string.h>
 
 const char *const feature_names[FEATURES] = {
-    "reload", "kill", "cut",  "stop", "mood", "weather", "operator", "inject",
-    "clock",  "disk", "path", "mx",   "tls",  "relay",   "slice",
-    "pace", "http", "webhook",
+    "reload",   "kill",   "cut",   "stop", "mood", "weather",
+    "operator", "inject", "clock", "disk", "path", "mx",
+    "tls",      "relay",  "slice", "pace", "http", "webhook",
 };
 
 enum {
@@ -65,7 +65,7 @@ static struct {
     uint64_t pace;      /* chance, of the disk's */
     bool waits_stored;  /* the power fails when a hop has stored something */
     int64_t slowest_ms; /* that a sync has been, beyond what is usual */
-    int64_t span_ms; /* of mail and trouble */
+    int64_t span_ms;    /* of mail and trouble */
     struct hop *hops[HOPS];
     struct roof_timer mail, trouble[FEATURES], start, compare, settle, end, fate;
     enum wait {
@@ -200,7 +200,8 @@ host_stopped(struct host *h)
     (void)h;
     /* Marks that a bad disk has refused are made later; the removal of a message without
      * a journal is not synced. */
-    int64_t window_ms = LATE_MARKS_MS + 3 * w.slowest_ms + (w.with[WITH_CUTS] ? SETTLE_MS : 0);
+    int64_t window_ms =
+        LATE_MARKS_MS + 3 * w.slowest_ms + (w.with[WITH_CUTS] ? SETTLE_MS : 0);
     slices_first_ended(w.disk_was_bad ? INT64_MAX / 2 : window_ms);
     start_again(w.is_good ? SECOND_MS : roof_between(0, RESTARTED_MS));
 }
@@ -301,9 +302,27 @@ draw_pace(void)
 }
 
 static void
-act(enum feature feature)
+step_clock(void)
 {
     static const int64_t steps[] = {-3600 * 1000, -1000, 1000, 60 * 1000, 3600 * 1000};
+    int64_t step_ms = steps[roof_below(5)];
+    roof_note("clock: %+" PRId64 " ms", step_ms);
+    host.step_ms += step_ms;
+    if (host.running)
+        sim_loop_step_wall(host.daemon.loop, step_ms);
+    model_forget_waits(); /* mail may be due by the new time */
+}
+
+static void
+trouble_hook(void)
+{
+    hook_act();
+    w.waits_stored = w.with[WITH_CUTS] && roof_below_of(&w.pace, 2) == 0;
+}
+
+static void
+act(enum feature feature)
+{
     switch (feature) {
     case WITH_RELOADS:
         editor_change(NULL);
@@ -345,15 +364,9 @@ act(enum feature feature)
     case WITH_OPERATOR:
         operator_act();
         break;
-    case WITH_CLOCKS: {
-        int64_t step_ms = steps[roof_below(5)];
-        roof_note("clock: %+" PRId64 " ms", step_ms);
-        host.step_ms += step_ms;
-        if (host.running)
-            sim_loop_step_wall(host.daemon.loop, step_ms);
-        model_forget_waits(); /* mail may be due by the new time */
+    case WITH_CLOCKS:
+        step_clock();
         break;
-    }
     case WITH_DISKS:
         trouble_disk();
         break;
@@ -370,8 +383,7 @@ act(enum feature feature)
         visitors_act();
         break;
     case WITH_HOOK:
-        hook_act();
-        w.waits_stored = w.with[WITH_CUTS] && roof_below_of(&w.pace, 2) == 0;
+        trouble_hook();
         break;
     case WITH_INJECTORS:
     case WITH_PATHS:
@@ -396,9 +408,9 @@ static const struct {
     [WITH_DISKS] = {SECOND_MS,      5 * MINUTE_MS },
     [WITH_MX] = {SECOND_MS,      5 * MINUTE_MS },
     [WITH_TLS] = {MINUTE_MS,      HOUR_MS       },
-    [WITH_PACES] = {SECOND_MS, 5 * MINUTE_MS},
-    [WITH_VISITORS] = {100, 30 * SECOND_MS},
-    [WITH_HOOK] = {SECOND_MS, 10 * MINUTE_MS},
+    [WITH_PACES] = {SECOND_MS,      5 * MINUTE_MS },
+    [WITH_VISITORS] = {100,            30 * SECOND_MS},
+    [WITH_HOOK] = {SECOND_MS,      10 * MINUTE_MS},
 };
 
 struct again {

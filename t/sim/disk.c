@@ -78,7 +78,8 @@ open_handle(struct inode *inode)
         w->handles = memory_resize(w->handles, w->handle_count * sizeof(*w->handles));
         memset(w->handles + i, 0, (w->handle_count - i) * sizeof(*w->handles));
     }
-    w->handles[i] = (struct handle){.inode = inode, .open = true, .process = w->process};
+    w->handles[i] =
+        (struct handle){.inode = inode, .open = true, .process = w->process};
     return FIRST_HANDLE + (int)i;
 }
 
@@ -541,7 +542,8 @@ draw_sync_ms(struct world *w)
     if (w->sync_spread_ms == 0)
         return w->sync_ms;
     /* Knuth's MMIX generator; its upper half is the better one */
-    w->sync_chance = w->sync_chance * UINT64_C(6364136223846793005) + 1442695040888963407U;
+    w->sync_chance =
+        w->sync_chance * UINT64_C(6364136223846793005) + 1442695040888963407U;
     return w->sync_ms + (int64_t)((w->sync_chance >> 33) % (uint64_t)w->sync_spread_ms);
 }
 

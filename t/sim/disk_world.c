@@ -397,7 +397,8 @@ bool
 world_has_names_in(const char *directory)
 {
     struct entry *e = current->entries;
-    while (e != NULL && (e->seen == NULL || !world_is_in(e, directory, strlen(directory))))
+    while (e != NULL &&
+           (e->seen == NULL || !world_is_in(e, directory, strlen(directory))))
         e = e->hh.next;
     return e != NULL;
 }
@@ -759,8 +760,8 @@ sim_disk_open_files(void)
 {
     size_t count = 0;
     for (size_t i = 0; i < world()->handle_count; i++)
-        count += world()->handles[i].open &&
-                 world()->handles[i].process == world()->process;
+        count +=
+            world()->handles[i].open && world()->handles[i].process == world()->process;
     return count;
 }
 
