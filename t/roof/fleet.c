@@ -165,7 +165,7 @@ fleet_begin(const struct fleet_plan *plan)
     for (unsigned i = 0; i < plan->domain_count; i++)
         fleet.targets[i] = plan->targets[i];
     if (plan->hook) {
-        hook_begin(!plan->clocks);
+        hook_begin(!plan->clocks && !plan->slices);
         snprintf(host.overrides[4], HOST_OVERRIDE_SIZE, "events = " HOOK_URL);
         snprintf(host.overrides[5], HOST_OVERRIDE_SIZE, "events_batch = %u",
                  1 + draw(40));

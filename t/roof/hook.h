@@ -7,7 +7,8 @@
 
 #define HOOK_URL "http://10.0.3.1:8080/events"
 
-/* is_ordered: nobody sets the clock, so that the times of events rise. */
+/* is_ordered: nobody sets the clock, and one daemon tells of all mail, so that the times
+ * of events rise. */
 void hook_begin(bool is_ordered);
 /* Another mood, until the next one. */
 void hook_act(void);

@@ -288,12 +288,13 @@ set_pace(int64_t spread_ms)
     }
 }
 
-/* Events may be lost where a sync takes longer than a second (doc/events.md). */
+/* Events may be lost where two syncs, one behind the other, take longer than a second
+ * (doc/events.md). */
 static void
 draw_pace(void)
 {
     static const int64_t spreads_ms[] = {5, 50, 300, 900, 3000, 20000};
-    int64_t spread_ms = spreads_ms[roof_below_of(&w.pace, w.with[WITH_HOOK] ? 4 : 6)];
+    int64_t spread_ms = spreads_ms[roof_below_of(&w.pace, w.with[WITH_HOOK] ? 3 : 6)];
     roof_note("disk: a sync takes up to %" PRId64 " ms more", spread_ms);
     if (spread_ms > w.slowest_ms)
         w.slowest_ms = spread_ms;
