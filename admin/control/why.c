@@ -292,11 +292,12 @@ print_hop(const json_t *hop, const json_t *why, bool is_active, int64_t now_ms)
 {
     const json_t *site = json_object_get(hop, "site");
     int64_t backlogged = json_field_number(site, "backlogged");
+    bool drains = json_field_is_true(why, "draining"); /* print_place() */
     print_counts(hop, is_active);
     if (site == NULL)
         return;
     print_sharers(site, json_field_string(hop, "destination"));
-    if (is_active && json_field_number(hop, "waiting") > 0)
+    if (is_active && !drains && json_field_number(hop, "waiting") > 0)
         print_bound("because:", site, why, now_ms);
     else if (is_active && json_field_number(hop, "taken") > 0)
         puts("because:  nothing holds it back; it is being delivered");

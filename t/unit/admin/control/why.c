@@ -317,6 +317,12 @@ test_because(void)
         "          and 4 next hops more\n"
         "expires:  22:14:20Z (in 1 min): open recipients then fail, and <a@b> is "
         "notified\n");
+    ok_named(strstr(printed("{'queue_name':'active'," HEAD,
+                            "{'place':'active','draining':true,'hops':[{'destination':"
+                            "'smtp:c','open':1,'waiting':1,'taken':0,'deferred':0,"
+                            "'site':{'site':'smtp:c','bound':'nothing','waiting':1}}]}"),
+                    "nothing holds it back") == NULL,
+             "a drain holds it");
     has(printed("{'queue_name':'deferred','sender':''}",
                 "{'place':'deferred','due_ms':1,'expires_ms':1}"),
         "\nexpires:  now: open recipients then fail; there is no sender to notify\n");
