@@ -202,6 +202,8 @@ host_stopped(struct host *h)
      * a journal is not synced. */
     int64_t window_ms =
         LATE_MARKS_MS + 3 * w.slowest_ms + (w.with[WITH_CUTS] ? SETTLE_MS : 0);
+    if (w.disk_was_bad)
+        law_log_excuse();
     slices_first_ended(w.disk_was_bad ? INT64_MAX / 2 : window_ms);
     start_again(w.is_good ? SECOND_MS : roof_between(0, RESTARTED_MS));
 }
