@@ -70,7 +70,7 @@ manager_clock_stepped(void *context, int64_t by_ms)
     age_clock_note(&m->age, queue_disk(m->queue), path, loop_now_ms(m->loop),
                    loop_monotonic_ms(m->loop));
     HASH_ITER (hh, m->actives, a, next)
-        if (a->envelope != NULL)
+        if (a->envelope != NULL && by_ms > 0)
             clock_move_birth(m, a->envelope, by_ms);
 }
 

@@ -51,6 +51,23 @@ test_behind(bool by_restart)
     manager_world_end(&w);
 }
 
+/* The clock was right, is set back, and is right again. */
+static void
+test_back_and_ahead(void)
+{
+    struct world w = {0};
+    manager_world_begin(&w, "* smtp://127.0.0.1:1");
+    sim_loop_step_wall(w.loop, -40 * DAY_MS);
+    world_turns(&w);
+    world_deliver(&w, "me@x.test", "later@a.test");
+    world_saw(&w, "me@x.test>later@a.test ", "deferred");
+    sim_loop_step_wall(w.loop, 40 * DAY_MS);
+    world_turns(&w);
+    world_saw(&w, "me@x.test>later@a.test ", "due by the right clock");
+    ok_named(!world_logged(&w, "status=expired"), "not as old as the step");
+    manager_world_end(&w);
+}
+
 /* It is set while the message is in memory, in an attempt. */
 static void
 test_in_memory(void)
@@ -103,5 +120,6 @@ main(void)
     test_ahead("* smtp://127.0.0.1:1?maximal_backoff=10h", -5 * HOUR_MS, false);
     test_behind(false);
     test_behind(true);
+    test_back_and_ahead();
     return done();
 }
