@@ -235,8 +235,7 @@ sched_tick(struct sched *s, int64_t now_ms)
         message_index_shift(&s->known, delta);
         destinations_shift(&s->destinations, delta);
         hosts_shift(s->hosts, delta);
-        if (delta <= -SCHED_STEP_MS && s->stepped != NULL)
-            s->stepped(s->steady_context, delta);
+        sched_quota_moved(s, delta);
     }
     s->now_ms = s->destinations.sites.transports.hops.now_ms = now_ms;
     sched_quota_step(s);

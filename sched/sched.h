@@ -485,8 +485,8 @@ void sched_quotas(const struct sched *s,
 void sched_quota_clock(struct sched *s, int64_t now_ms,
                        int64_t (*steady_ms)(void *context), void *context);
 /* After that. stepped: the clock was set by SCHED_STEP_MS or more, ahead or back. The mail
- * in memory is no older by a step ahead; other births are the caller's, who gives the
- * context of that clock. It calls nothing of this header. */
+ * in memory is as old as before; other births are the caller's, who gives the context of
+ * that clock. It calls nothing of this header. */
 enum { SCHED_STEP_MS = 60 * 60 * 1000 };
 void sched_on_step(struct sched *s, void (*stepped)(void *context, int64_t by_ms));
 bool sched_has_quotas(const struct sched *s);

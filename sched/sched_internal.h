@@ -107,6 +107,8 @@ void sched_quota_forget(struct sched *s);
 /* It is now_ms: mail becomes no older by a step forward of the clock. Before
  * sched_quota_tick(). */
 void sched_quota_step(struct sched *s);
+/* It was set by so much. */
+void sched_quota_moved(struct sched *s, int64_t by_ms);
 /* It is now_ms: the lead of the clock over the steady one may have changed. */
 void sched_quota_tick(struct sched *s);
 /* Makes all backlogged messages of the site due now. */

@@ -108,16 +108,20 @@ move_birth(void *context, struct message_index *k)
 }
 
 void
-sched_quota_step(struct sched *s)
+sched_quota_moved(struct sched *s, int64_t by_ms)
 {
-    int64_t shift_ms = s->destinations.sites.transports.hops.shift_ms, by_ms;
-    if (s->stepped == NULL)
-        return;
-    by_ms = s->now_ms - s->steady_ms(s->steady_context) - shift_ms;
-    if (by_ms < SCHED_STEP_MS)
+    if (s->stepped == NULL || (by_ms < SCHED_STEP_MS && by_ms > -SCHED_STEP_MS))
         return;
     message_index_each(&s->known, move_birth, &by_ms);
     s->stepped(s->steady_context, by_ms);
+}
+
+void
+sched_quota_step(struct sched *s)
+{
+    int64_t shift_ms = s->destinations.sites.transports.hops.shift_ms;
+    if (s->stepped != NULL)
+        sched_quota_moved(s, s->now_ms - s->steady_ms(s->steady_context) - shift_ms);
 }
 
 void

@@ -9,7 +9,10 @@
 
 #define TITLE "petrel clock 1"
 
-enum { CLOCK_FILE_MAX = 256 * 1024 /* spool_read_path() reads in pieces */ };
+enum {
+    CLOCK_FILE_MAX = 256 * 1024, /* spool_read_path() reads in pieces */
+    SMALL_STEPS_MS = 2 * AGE_STEP_MS
+};
 
 static const char boot_path[] = "/proc/sys/kernel/random/boot_id";
 static const int64_t time_max_ms = INT64_C(99999999999999);
@@ -72,7 +75,7 @@ age_clock_parse(struct age_clock *clock, struct text rest)
         struct age_step step;
         if (!text_word(&line, " ", &word) || !clock_number(word, &step.until_ms) ||
             !text_word(&line, " ", &word) || !clock_number(word, &step.by_ms) ||
-            step.by_ms < AGE_STEP_MS)
+            (step.by_ms < AGE_STEP_MS && step.by_ms > -AGE_STEP_MS))
             return false;
         clock->steps[clock->count++] = step;
     }
@@ -96,9 +99,7 @@ age_clock_note(struct age_clock *clock, struct disk *disk, const char *path,
     int64_t lead_ms = now_ms - steady_ms, by_ms = lead_ms - clock->lead_ms;
     if (by_ms < AGE_STEP_MS && by_ms > -AGE_STEP_MS)
         return;
-    /* All that came by the old clock came before that. */
-    if (by_ms > 0)
-        age_clock_add(clock, steady_ms + clock->lead_ms, by_ms);
+    age_clock_add(clock, steady_ms + clock->lead_ms, by_ms);
     clock->lead_ms = lead_ms;
     age_clock_write(clock, disk, path);
 }
@@ -124,11 +125,39 @@ age_clock_start(struct age_clock *clock, struct disk *disk, const char *path,
     age_clock_write(clock, disk, path);
 }
 
-int64_t
-age_clock_birth_ms(const struct age_clock *clock, int64_t birth_ms)
+/* By that clock nothing came sooner. Steps that are too small to be known may have moved it
+ * a little: then a birth may be in the time that a step ahead has left out. */
+static int64_t
+begun_ms(const struct age_clock *clock, size_t index, bool gaps)
 {
-    for (size_t i = 0; i < clock->count; i++)
-        if (birth_ms <= clock->steps[i].until_ms)
-            birth_ms += clock->steps[i].by_ms;
+    if (index == 0)
+        return INT64_MIN;
+    const struct age_step *step = &clock->steps[index - 1];
+    int64_t ahead_ms = gaps ? AGE_STEP_MS : step->by_ms;
+    return step->until_ms + (step->by_ms < 0 ? step->by_ms - SMALL_STEPS_MS : ahead_ms);
+}
+
+/* False: by none of them. */
+static bool
+find_birth(const struct age_clock *clock, int64_t now_ms, bool gaps, int64_t *birth_ms)
+{
+    int64_t by_ms = 0, until_ms = now_ms + SMALL_STEPS_MS;
+    for (size_t i = clock->count;; i--) {
+        if (*birth_ms >= begun_ms(clock, i, gaps) && *birth_ms <= until_ms) {
+            *birth_ms += by_ms;
+            return true;
+        }
+        if (i == 0)
+            return false;
+        by_ms += clock->steps[i - 1].by_ms;
+        until_ms = clock->steps[i - 1].until_ms + AGE_STEP_MS;
+    }
+}
+
+int64_t
+age_clock_birth_ms(const struct age_clock *clock, int64_t birth_ms, int64_t now_ms)
+{
+    if (!find_birth(clock, now_ms, false, &birth_ms))
+        (void)find_birth(clock, now_ms, true, &birth_ms);
     return birth_ms;
 }

@@ -1,12 +1,13 @@
-/* The age of mail, when the clock is set ahead.
+/* The age of mail, when the clock is set.
  *
  * A device without a clock of its own boots in the past and learns the time later: mail
  * that came before would be days old then, and expire at its first deferral. So each
- * step forward of AGE_STEP_MS or more is remembered for this boot, and what came before
- * it counts as so much younger. lock/clock keeps the steps over a restart of the daemon: a
- * title, the boot, "LEAD" (wall clock less monotonic clock), then "UNTIL BY" for each
- * step. It is a hint: damaged, or of another boot, it counts for nothing. Pure but for the
- * file. */
+ * step of AGE_STEP_MS or more is remembered for this boot, ahead or back. A birth belongs to
+ * the last clock of this boot by which it can have been, and moves by the steps since; what
+ * came before the boot belongs to the first. lock/clock keeps the steps over a restart of
+ * the daemon: a title, the boot, "LEAD" (wall clock less monotonic clock), then "UNTIL BY"
+ * for each step. It is a hint: damaged, or of another boot, it counts for nothing. Pure but
+ * for the file. */
 #ifndef QUEUE_MANAGER_AGE_CLOCK_H
 #define QUEUE_MANAGER_AGE_CLOCK_H
 
@@ -22,7 +23,7 @@ struct age_clock {
     char boot[AGE_BOOT_MAX]; /* "": not known, nothing is kept */
     int64_t lead_ms;
     struct age_step {
-        int64_t until_ms, by_ms; /* births to there are moved */
+        int64_t until_ms, by_ms; /* by the clock before it; ahead or back */
     } steps[AGE_STEPS_MAX];
     size_t count;
 };
@@ -35,7 +36,8 @@ void age_clock_start(struct age_clock *clock, struct disk *disk, const char *pat
 void age_clock_note(struct age_clock *clock, struct disk *disk, const char *path,
                     int64_t now_ms, int64_t steady_ms);
 /* When the mail would have come by the clock as it is now. */
-int64_t age_clock_birth_ms(const struct age_clock *clock, int64_t birth_ms);
+int64_t age_clock_birth_ms(const struct age_clock *clock, int64_t birth_ms,
+                           int64_t now_ms);
 /* The boot of this system, or "". */
 void age_clock_boot(char out[AGE_BOOT_MAX]);
 

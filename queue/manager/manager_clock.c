@@ -45,7 +45,7 @@ clock_move_birth(const struct manager *m, struct envelope *e, int64_t by_ms)
 {
     e->birth_ms += by_ms;
     e->birth_moved_ms += by_ms;
-    if (age_clock_birth_ms(&m->age, e->birth_ms) == e->birth_ms)
+    if (age_clock_birth_ms(&m->age, e->birth_ms, loop_now_ms(m->loop)) == e->birth_ms)
         e->birth_moved_ms = 0;
 }
 
@@ -53,7 +53,8 @@ void
 manager_clock_set_birth(const struct manager *m, struct envelope *e)
 {
     int64_t now_ms = loop_now_ms(m->loop);
-    clock_move_birth(m, e, age_clock_birth_ms(&m->age, e->birth_ms) - e->birth_ms);
+    clock_move_birth(m, e,
+                     age_clock_birth_ms(&m->age, e->birth_ms, now_ms) - e->birth_ms);
     if (e->birth_ms <= now_ms)
         return;
     e->birth_ms = now_ms;
@@ -69,9 +70,12 @@ manager_clock_stepped(void *context, int64_t by_ms)
     manager_hint_path(m, "clock", path);
     age_clock_note(&m->age, queue_disk(m->queue), path, loop_now_ms(m->loop),
                    loop_monotonic_ms(m->loop));
-    HASH_ITER (hh, m->actives, a, next)
-        if (a->envelope != NULL && by_ms > 0)
+    HASH_ITER (hh, m->actives, a, next) {
+        if (a->envelope != NULL)
             clock_move_birth(m, a->envelope, by_ms);
+        if (by_ms < 0) /* all of them: the heap stays in order */
+            a->overdue.due_ms += by_ms;
+    }
 }
 
 void

@@ -53,10 +53,13 @@ test_behind(bool by_restart)
 
 /* The clock was right, is set back, and is right again. */
 static void
-test_back_and_ahead(void)
+test_back_and_ahead(int64_t before_ms)
 {
     struct world w = {0};
     manager_world_begin(&w, "* smtp://127.0.0.1:1");
+    sim_loop_step_wall(w.loop, before_ms);
+    world_deliver(&w, "me@x.test", "good@a.test");
+    world_saw(&w, "me@x.test>good@a.test ", "an earlier step");
     sim_loop_step_wall(w.loop, -40 * DAY_MS);
     world_turns(&w);
     world_deliver(&w, "me@x.test", "later@a.test");
@@ -120,6 +123,7 @@ main(void)
     test_ahead("* smtp://127.0.0.1:1?maximal_backoff=10h", -5 * HOUR_MS, false);
     test_behind(false);
     test_behind(true);
-    test_back_and_ahead();
+    test_back_and_ahead(0);
+    test_back_and_ahead(26 * HOUR_MS);
     return done();
 }
