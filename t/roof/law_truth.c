@@ -17,9 +17,9 @@
 
 enum {
     LINE_SIZE = 200,
-    WHY_EACH = 3,            /* messages explained each time */
-    AGAIN_MS = 5 * 1000,     /* "a session takes it next" is for less */
-    PATIENCE_MS = 90 * 1000, /* "it is read in its turn", too */
+    WHY_EACH = 3,                 /* messages explained each time */
+    AGAIN_MS = 5 * 1000,          /* "a session takes it next" is for less */
+    PATIENCE_MS = 10 * 60 * 1000, /* "it is read in its turn" may need a time-out */
     REASON_SIZE = 16 * 1024
 };
 

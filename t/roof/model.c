@@ -499,7 +499,9 @@ may_have_failed(const struct model_rcpt *r)
 static bool
 is_reported(const struct model_rcpt *r)
 {
-    return r->message->notify != NOTIFY_NOTHING && !r->message->is_null;
+    /* with ages that nobody knows the report may have expired, too */
+    return r->message->notify != NOTIFY_NOTHING && !r->message->is_null &&
+           model.lifetime_ms > 0;
 }
 
 /* Without a fate. */
