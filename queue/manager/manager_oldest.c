@@ -23,7 +23,8 @@ manager_find_oldest(struct manager *m, struct manager_oldest *out)
         if (manager_is_awaiting(m, ids[i]))
             continue;
         if (out->birth_ms == 0)
-            out->birth_ms = age_clock_birth_ms(&m->age, (int64_t)ids[i].time_ms, now_ms);
+            out->birth_ms =
+                age_clock_birth_ms(&m->age, (int64_t)ids[i].time_ms, now_ms);
         if (manager_oldest_is_refused(m, ids[i]))
             continue;
         out->behind_ms = age_clock_birth_ms(&m->age, (int64_t)ids[i].time_ms, now_ms);

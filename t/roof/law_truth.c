@@ -210,8 +210,7 @@ doubt(const char *id, int64_t ms)
     roof_timer_start(&d->timer, ms, on_doubt, d);
 }
 
-/* A reason that must not be said twice in a row of a message to which nothing has
- * happened; 0: it may. */
+/* How soon the words must have changed of a message to which nothing has happened. */
 static int64_t
 patience_ms(const char *words)
 {

@@ -1,4 +1,4 @@
-/* The reports of the daemon are true (the law "truth"): at a quiet moment, in which the log
+/* The daemon reports the truth (the law "truth"): at a quiet moment, in which the log
  * has no new line between two answers, `status`, the list and the metrics have the mail
  * that the log has accepted and not removed, each message in its place and its recipients
  * with their fates; and `queue why` names what holds a message that waits. */
