@@ -9,6 +9,7 @@
 #include "t/roof/peer.h"
 #include "t/roof/roof.h"
 #include "t/roof/world.h"
+#include "t/sim/sim_disk.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -33,6 +34,7 @@ enum {
     FLOOD = 12,        /* messages whose ends come together */
     FLOOD_OCTETS = 180 * 1000,
     SLOW_REPLY_MS = 5000,
+    REVIVED = 14,
     EXPIRY_PERMILLE = 250
 };
 #define MINUTE_MS INT64_C(60000)
@@ -57,7 +59,8 @@ static struct {
     struct teller tellers[TELLERS], *asked;
     struct watched watched[PACES];
     unsigned watched_count;
-    int64_t tried_ms; /* the last of all attempts */
+    int64_t tried_ms;     /* the last of all attempts */
+    bool damaged_journal; /* on purpose */
 } audit;
 
 static const struct options *
@@ -731,7 +734,7 @@ static void
 audit_rate(void)
 {
     struct teller *t = &audit.tellers[0];
-    world_set_rate("rate=1/s");
+    world_set_route("rate=1/s");
     paced = 0;
     model_on_attempted(pace_attempted);
     teller_greet(t);
@@ -743,7 +746,178 @@ audit_rate(void)
     teller_end(t);
     audit_departure("mail at a rate of 1/s");
     model_on_attempted(NULL);
-    world_set_rate("");
+    world_set_route("");
+}
+
+/* --- Sites that were away --- */
+
+static void
+give_to_first(unsigned count)
+{
+    struct teller *t = &audit.tellers[0];
+    teller_greet(t);
+    for (unsigned i = 0; i < count; i++) {
+        struct model_message *m = new_message(1, 100);
+        m->rcpts[0].domain = 0;
+        give(t, m, 1, false);
+    }
+    teller_end(t);
+}
+
+/* A site that was away is found by a probe, not when its mail is due; and then it gets
+ * sessions again. A clock that is set meanwhile changes neither. */
+static void
+audit_revival(void)
+{
+    const struct options *o = audit_options();
+    struct hop_mood good = {0}, slow = {.reply_ms = 500};
+    int64_t away_ms = 40 * MINUTE_MS, probe_ms = away_ms / 40 + LATE_MS;
+    bool many = o->concurrency_limit != 1 && o->delivery_session_limit > 4 &&
+                o->rate_delay_ms == 0 && o->transport_rate_delay_ms == 0 &&
+                o->active_limit > 4 && o->active_recipient_limit > 40;
+    if (o->failed_cohort_limit == 0 || !o->adaptive)
+        return; /* mail waits until it is due */
+    world_set_hops(false);
+    give_to_first(REVIVED);
+    (void)world_run_for(away_ms, NULL);
+    if (roof_chance(500))
+        world_step_clock(-10 * 60 * MINUTE_MS);
+    hops_forget_most();
+    world_set_moods(&slow);
+    world_set_hops(true);
+    if (!world_run_for(probe_ms + REVIVED * 5000 + LATE_MS + o->rate_delay_ms * REVIVED,
+                       is_gone)) {
+        model_print();
+        roof_break("in time", NULL, "a site is back, and its mail waits");
+    }
+    if (many && hops_most() < 2)
+        roof_break("bounds", NULL, "a site that is back never gets a second session");
+    world_set_moods(&good);
+}
+
+/* --- Content without lines, damage, clocks, and mail that waits in memory --- */
+
+/* To a host that takes it as it is. */
+static void
+audit_binary(void)
+{
+    struct teller *t = &audit.tellers[0];
+    char sender[MODEL_ADDRESS_MAX];
+    struct model_message *m = new_message(1, 30000);
+    m->rcpts[0].domain = 0;
+    teller_greet(t);
+    model_sender_address(m, sender);
+    expect(t, teller_say(t, "MAIL FROM:<%s> BODY=BINARYMIME", sender), 250, "MAIL");
+    expect(t, teller_rcpt(t, &m->rcpts[0]), 250, "RCPT");
+    m->rcpts[0].accepted = true;
+    expect(t, teller_content(t, m, true), 250, "BDAT");
+    take_id(t, m);
+    teller_end(t);
+    audit_departure("binary mail");
+}
+
+/* A bit of the message's content rots in every file that has it. */
+static void
+rot(void)
+{
+    struct model_message *m = audit.watched[0].message;
+    char path[LINE_SIZE], mark[LINE_SIZE];
+    unsigned count = 0;
+    snprintf(mark, sizeof(mark), "X-Roof: m%u\r\n", m->number);
+    snprintf(path, sizeof(path), HOST_SPOOL "/mess/%s", m->id);
+    for (int i = -1; i < 64; i++) {
+        if (i >= 0)
+            snprintf(path, sizeof(path), HOST_SPOOL "/journal/0000-%04u/%04d",
+                     ID_SLICES_MAX - 1, i);
+        struct text bytes = sim_disk_content(path);
+        const char *at = bytes.length > 0
+                             ? memmem(bytes.at, bytes.length, mark, strlen(mark))
+                             : NULL;
+        if (at == NULL)
+            continue;
+        count += sim_disk_damage(path, (size_t)(at - bytes.at) + strlen(mark) + 8);
+        audit.damaged_journal = audit.damaged_journal || i >= 0;
+    }
+    roof_note("disk: the content of m%u rots in %u files", m->number, count);
+}
+
+bool
+audit_has_damaged(void)
+{
+    return audit.damaged_journal;
+}
+
+/* Damaged mail is never delivered: it is set aside, and the operator removes it. */
+static void
+audit_rot(void)
+{
+    struct hop_mood good = {0}, refusing = {.rcpt = 1000},
+                    slow = {.reply_ms = SLOW_REPLY_MS};
+    bool young = roof_chance(500); /* still in the journal, if there is one */
+    audit.watched_count = 0;
+    world_set_moods(young ? &slow : &refusing);
+    give_to_first(1);
+    struct model_message *m = model_at(model_count() - 1);
+    watch(m);
+    (void)world_run_for(young ? 1000 : SETTLED_MS, NULL);
+    m->rcpts[0].may_vanish = true;
+    world_restart_with(young, rot);
+    world_set_moods(&good);
+    (void)world_run_for(longest_ms(), NULL);
+    operator_order("rm", m);
+    (void)world_run_for(SETTLED_MS, NULL);
+}
+
+static void
+set_right(void)
+{
+    world_step_clock(-10 * 24 * 60 * MINUTE_MS);
+}
+
+/* Due times that a clock has written that was ten days ahead are not waited for. */
+static void
+audit_clock_ahead(void)
+{
+    const struct options *o = audit_options();
+    struct hop_mood good = {0}, refusing = {.rcpt = 1000};
+    int64_t most_ms = o->maximal_backoff_ms > 4 * 60 * MINUTE_MS ? o->maximal_backoff_ms
+                                                                 : 4 * 60 * MINUTE_MS;
+    world_step_clock(10 * 24 * 60 * MINUTE_MS);
+    world_set_moods(&refusing);
+    give_to_first(1);
+    (void)world_run_for(SETTLED_MS, NULL);
+    world_set_moods(&good);
+    world_restart_with(roof_chance(500), set_right);
+    if (!world_run_for(most_ms * 11 / 10 + LATE_MS, is_gone))
+        roof_break("in time", NULL, "mail waits for a clock that was ahead");
+}
+
+/* Mail that waits in memory for its turn expires, and its delay is reported, all the
+ * same. */
+static void
+audit_turns(void)
+{
+    const struct options *o = audit_options();
+    if (o->active_limit < 10 || o->active_recipient_limit < 40)
+        return; /* mail that waits in memory leaves no room for its reports */
+    editor_set("delay_warning_time", "600s");
+    editor_set("maximal_queue_lifetime", "2h");
+    model_set_lifetime(120 * MINUTE_MS);
+    world_set_route("rate=1/d");
+    give_to_first(3);
+    const struct model_message *last = model_at(model_count() - 1);
+    (void)world_run_for(30 * MINUTE_MS, NULL);
+    if (!last->is_null && last->rcpts[0].delayed != 1)
+        roof_break("in time", last->id, "m%u waits for its turn, and has %u notices",
+                   last->number, last->rcpts[0].delayed);
+    (void)world_run_for(110 * MINUTE_MS, NULL);
+    if (last->rcpts[0].failed != 1 || last->rcpts[0].delayed != 1)
+        roof_break("in time", last->id, "m%u has %u notices and %u failures",
+                   last->number, last->rcpts[0].delayed, last->rcpts[0].failed);
+    editor_set("delay_warning_time", "");
+    editor_set("maximal_queue_lifetime", "");
+    world_set_route("");
+    audit_departure("mail that waited for its turn");
 }
 
 void
@@ -756,6 +930,13 @@ audit_run(void)
     audit_flood();
     audit_orders();
     audit_waiting();
+    audit_binary();
+    audit_revival();
+    audit_rot();
+    if (roof_chance(300))
+        audit_clock_ahead();
+    if (roof_chance(500))
+        audit_turns();
     model_judge();
     restart();
     (void)world_run_for(30 * MINUTE_MS, NULL);

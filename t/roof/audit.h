@@ -5,7 +5,11 @@
 #ifndef T_ROOF_AUDIT_H
 #define T_ROOF_AUDIT_H
 
+#include <stdbool.h>
+
 /* The host runs and has no mail. */
 void audit_run(void);
+/* It has damaged a journal, whose bytes the host keeps in corrupt/. */
+bool audit_has_damaged(void);
 
 #endif

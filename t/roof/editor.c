@@ -214,6 +214,14 @@ editor_set_route(unsigned domain, const char *options)
 }
 
 void
+editor_set(const char *key, const char *value)
+{
+    for (size_t i = 0; options_rows[i].key != NULL && i < ROWS_MAX; i++)
+        if (strcmp(options_rows[i].key, key) == 0)
+            snprintf(editor.values[i], VALUE_MAX, "%s", value);
+}
+
+void
 editor_change_at_start(void)
 {
     static const int64_t sizes[] = {0, 1 << 20, 4 << 20, 64 << 20};

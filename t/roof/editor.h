@@ -26,6 +26,8 @@ void editor_change(const char *only);
 void editor_change_at_start(void);
 /* The options of one route: "rate=1/s". */
 void editor_set_route(unsigned domain, const char *options);
+/* The value of one setting; "": its default. */
+void editor_set(const char *key, const char *value);
 /* Writes the file of the host. */
 void editor_write(void);
 

@@ -74,6 +74,12 @@ hops_most(void)
     return most_count;
 }
 
+void
+hops_forget_most(void)
+{
+    most_count = open_count;
+}
+
 unsigned
 hops_take_most_rcpts(void)
 {
@@ -427,7 +433,7 @@ on_hello(struct visit *v)
     snprintf(text, sizeof(text), "250-%s\r\n%s%s%s250 ENHANCEDSTATUSCODES",
              v->hop->name, v->hop->tls && !v->peer.secured ? "250-STARTTLS\r\n" : "",
              v->hop->pipelining ? "250-PIPELINING\r\n" : "",
-             v->hop->chunking ? "250-CHUNKING\r\n" : "");
+             v->hop->chunking ? "250-CHUNKING\r\n250-BINARYMIME\r\n" : "");
     say(v, text);
 }
 

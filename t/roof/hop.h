@@ -37,6 +37,7 @@ void hop_set_weather(struct hop *h, enum hop_weather weather);
 /* Connections and transactions that are open, and the most there were. */
 unsigned hops_open(void);
 unsigned hops_most(void);
+void hops_forget_most(void);
 /* The largest number of recipients of a transaction since the last call. */
 unsigned hops_take_most_rcpts(void);
 /* Ends all connections: nothing is left of their moods. */

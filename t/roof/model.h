@@ -10,7 +10,7 @@
 
 enum {
     MODEL_RCPTS_MAX = 300,
-    MODEL_ADDED_MAX = 40,
+    MODEL_ADDED_MAX = 80,
     MODEL_ADDRESS_MAX = 64,
     MODEL_ID_MAX = 32
 };
@@ -35,8 +35,8 @@ struct model_rcpt {
     bool has_fate;         /* by the log */
     unsigned fate_excuses; /* law_log.c */
     bool heard_stored, heard_failed; /* by the webhook */
-    int64_t relayed_ms;    /* to another host, whose mail it is then; 0: not yet */
-    bool copied;           /* that host may have it twice, each with its own times */
+    int64_t relayed_ms; /* to another host, whose mail it is then; 0: not yet */
+    bool copied;        /* that host may have it twice, each with its own times */
 };
 
 enum model_state {

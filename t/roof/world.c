@@ -272,6 +272,16 @@ trouble_disk(void)
     }
 }
 
+void
+world_step_clock(int64_t step_ms)
+{
+    roof_note("clock: %+" PRId64 " ms", step_ms);
+    host.step_ms += step_ms;
+    if (host.running)
+        sim_loop_step_wall(host.daemon.loop, step_ms);
+    model_forget_waits(); /* mail may be due by the new time */
+}
+
 static void
 change_records(void)
 {
@@ -323,16 +333,12 @@ step_clock(void)
      * may be judged by the daemon that takes it over. */
     unsigned small = 5, all = sizeof(steps) / sizeof(*steps);
     int64_t step_ms = steps[roof_below(w.with[WITH_SLICES] ? small : all)];
-    roof_note("clock: %+" PRId64 " ms", step_ms);
     /* Behind a few of them a time may have been by several clocks of the boot, and
      * the daemon takes one of them for the right one (queue/manager/age_clock.h). */
     bool is_large = step_ms > HOUR_MS || step_ms < -HOUR_MS;
     if (is_large && ++w.large_steps > LARGE_STEPS_CLEAR)
         model_set_lifetime(0);
-    host.step_ms += step_ms;
-    if (host.running)
-        sim_loop_step_wall(host.daemon.loop, step_ms);
-    model_forget_waits(); /* mail may be due by the new time */
+    world_step_clock(step_ms);
 }
 
 static void
@@ -791,7 +797,8 @@ files_left_of(struct host *h, char path[PATH_SIZE])
         snprintf(path, PATH_SIZE, HOST_SPOOL "/%s", places[i]);
         count = sim_disk_count(path);
         /* remains of mail that was done when the power went (doc/queue.md) */
-        bool may_remain = strcmp(places[i], "corrupt") == 0 && h->cuts > 0;
+        bool may_remain =
+            strcmp(places[i], "corrupt") == 0 && (h->cuts > 0 || audit_has_damaged());
         /* what was left by a clock that was ahead is that much younger */
         may_remain =
             may_remain || (strcmp(places[i], "mess") == 0 && w.large_steps > 0);
@@ -880,7 +887,7 @@ world_run_for(int64_t ms, bool (*is_done)(void))
 }
 
 void
-world_restart(bool by_kill)
+world_restart_with(bool by_kill, void (*between)(void))
 {
     if (by_kill)
         end_host(false);
@@ -888,8 +895,24 @@ world_restart(bool by_kill)
         host_terminate(&host);
     if (!by_kill)
         (void)world_run_for(HOUR_MS, has_ended);
+    if (between != NULL)
+        between();
     if (!world_run_for(30 * MINUTE_MS, is_quiet))
         roof_break("in time", NULL, "the host does not start again");
+}
+
+void
+world_restart(bool by_kill)
+{
+    world_restart_with(by_kill, NULL);
+}
+
+void
+world_set_hops(bool up)
+{
+    for (unsigned i = 0; i + 1 < HOPS; i++)
+        hop_set_weather(w.hops[i], up ? HOP_UP : HOP_REFUSES);
+    hops_reset();
 }
 
 void
@@ -900,7 +923,7 @@ world_set_moods(const struct hop_mood *m)
 }
 
 void
-world_set_rate(const char *options)
+world_set_route(const char *options)
 {
     editor_set_route(0, options);
     editor_write();

@@ -24,11 +24,11 @@ enum feature {
     WITH_MX,                /* records change */
     FEATURES_OF_ONE_STREAM, /* those behind it have streams of their own */
     WITH_TLS = FEATURES_OF_ONE_STREAM,
-    WITH_RELAY,  /* a smarthost, itself one of ours */
-    WITH_SLICES, /* daemons that share the spool */
-    WITH_PACES,  /* syncs of the disk take their time, in any order */
+    WITH_RELAY,    /* a smarthost, itself one of ours */
+    WITH_SLICES,   /* daemons that share the spool */
+    WITH_PACES,    /* syncs of the disk take their time, in any order */
     WITH_VISITORS, /* clients of HTTP */
-    WITH_HOOK,   /* a program hears of events by HTTP */
+    WITH_HOOK,     /* a program hears of events by HTTP */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
@@ -54,11 +54,17 @@ struct tally {
 bool world_run_for(int64_t ms, bool (*is_done)(void));
 /* The host ends, in order or not, and runs again. */
 void world_restart(bool by_kill);
+/* between() is called while it is down. */
+void world_restart_with(bool by_kill, void (*between)(void));
+void world_step_clock(int64_t step_ms);
 /* For all hops but that of reports. */
 struct hop_mood;
 void world_set_moods(const struct hop_mood *m);
-/* The first domain has a route with these options from now on; "": without any. */
-void world_set_rate(const char *options);
+/* They take connections, or refuse them. */
+void world_set_hops(bool up);
+/* The first domain has a route with these options from now on ("": without any), and the
+ * host reads all settings of the editor. */
+void world_set_route(const char *options);
 /* The host has so many open. */
 size_t world_sockets(void);
 
