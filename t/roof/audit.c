@@ -31,10 +31,11 @@ enum {
     RCPTS_ASKED = 60,
     SIZE_ASKED = 1 << 21,
     HEADER_LINES = 80, /* of a header of more than 64 KiB */
-    FLOOD = 12,        /* messages whose ends come together */
+    FLOOD = 13,        /* messages whose ends come together */
     FLOOD_OCTETS = 180 * 1000,
     SLOW_REPLY_MS = 5000,
     REVIVED = 14,
+    VISITS_MAX = 2000, /* in two hours */
     EXPIRY_PERMILLE = 250
 };
 #define MINUTE_MS INT64_C(60000)
@@ -677,11 +678,11 @@ audit_flood(void)
     const struct options *o = audit_options();
     struct model_message *m[FLOOD];
     if (o->server_session_limit < 4 * FLOOD || o->journal_size == 0 ||
-        o->journal_message_max < 2 * FLOOD_OCTETS / 3 || roof_chance(500))
+        o->journal_message_max < FLOOD_OCTETS + 8192 || roof_chance(500))
         return;
     for (unsigned i = 0; i < FLOOD; i++) {
         struct teller *t = &audit.tellers[i];
-        m[i] = new_message(1, FLOOD_OCTETS / 2 + roof_below(FLOOD_OCTETS / 2));
+        m[i] = new_message(1, FLOOD_OCTETS - roof_below(FLOOD_OCTETS / 6));
         expect(t, teller_begin(t, i), 220, "a client of a flood is greeted");
         expect(t, teller_say(t, "EHLO flood.test"), 250, "EHLO");
         expect(t, teller_mail(t, m[i]), 250, "MAIL");
@@ -900,9 +901,6 @@ audit_turns(void)
     const struct options *o = audit_options();
     if (o->active_limit < 10 || o->active_recipient_limit < 40)
         return; /* mail that waits in memory leaves no room for its reports */
-    editor_set("delay_warning_time", "600s");
-    editor_set("maximal_queue_lifetime", "2h");
-    model_set_lifetime(120 * MINUTE_MS);
     world_set_route("rate=1/d");
     give_to_first(3);
     const struct model_message *last = model_at(model_count() - 1);
@@ -914,10 +912,44 @@ audit_turns(void)
     if (last->rcpts[0].failed != 1 || last->rcpts[0].delayed != 1)
         roof_break("in time", last->id, "m%u has %u notices and %u failures",
                    last->number, last->rcpts[0].delayed, last->rcpts[0].failed);
+    world_set_route("");
+    audit_departure("mail that waited for its turn");
+}
+
+/* A host that is never of use is not tried without end, and without a word: its mail
+ * expires, too. */
+static void
+audit_useless(void)
+{
+    static const struct hop_mood moods[] = {
+        {.cut = 1000}, {.greeting = 1000}, {.ahead = 1000}};
+    struct hop_mood good = {0};
+    world_set_moods(&moods[roof_below(3)]);
+    hops_forget_visits();
+    give_to_first(2);
+    const struct model_message *last = model_at(model_count() - 1);
+    (void)world_run_for(120 * MINUTE_MS + longest_ms(), NULL);
+    if (last->rcpts[0].failed != 1)
+        roof_break("in time", last->id, "m%u has %u failures, at a host of no use",
+                   last->number, last->rcpts[0].failed);
+    if (hops_visits() > VISITS_MAX)
+        roof_break("in time", NULL, "a host of no use is tried %u times in two hours",
+                   hops_visits());
+    world_set_moods(&good);
+}
+
+static void
+audit_lifetimes(void)
+{
+    editor_set("delay_warning_time", "600s");
+    editor_set("maximal_queue_lifetime", "2h");
+    model_set_lifetime(120 * MINUTE_MS);
+    world_set_route("");
+    audit_useless();
+    audit_turns();
     editor_set("delay_warning_time", "");
     editor_set("maximal_queue_lifetime", "");
     world_set_route("");
-    audit_departure("mail that waited for its turn");
 }
 
 void
@@ -936,7 +968,7 @@ audit_run(void)
     if (roof_chance(300))
         audit_clock_ahead();
     if (roof_chance(500))
-        audit_turns();
+        audit_lifetimes();
     model_judge();
     restart();
     (void)world_run_for(30 * MINUTE_MS, NULL);

@@ -60,7 +60,7 @@ struct visit {
 };
 
 static struct visit *visits;
-static unsigned open_count, most_count, most_rcpts;
+static unsigned open_count, most_count, most_rcpts, visit_count;
 
 unsigned
 hops_open(void)
@@ -72,6 +72,18 @@ unsigned
 hops_most(void)
 {
     return most_count;
+}
+
+unsigned
+hops_visits(void)
+{
+    return visit_count;
+}
+
+void
+hops_forget_visits(void)
+{
+    visit_count = 0;
 }
 
 void
@@ -434,6 +446,8 @@ on_hello(struct visit *v)
              v->hop->name, v->hop->tls && !v->peer.secured ? "250-STARTTLS\r\n" : "",
              v->hop->pipelining ? "250-PIPELINING\r\n" : "",
              v->hop->chunking ? "250-CHUNKING\r\n250-BINARYMIME\r\n" : "");
+    if (v->hop->mood.ahead > 0 && roof_chance(v->hop->mood.ahead))
+        strcat(text, "\r\n421 4.7.0 too many connections");
     say(v, text);
 }
 
@@ -565,6 +579,7 @@ hop_on_accept(void *context, struct network_end *end)
                             .over = visit_on_over,
                             .context = v};
     DL_APPEND(visits, v);
+    visit_count++;
     if (++open_count > most_count)
         most_count = open_count;
     peer_take(&v->peer, end);

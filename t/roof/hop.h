@@ -20,6 +20,7 @@ struct hop_mood {
     /* at STARTTLS: 454; no TLS behind the 220; an end within the handshake; a certificate of
      * a stranger */
     unsigned tls_refused, tls_broken, tls_cut, tls_strange;
+    unsigned ahead;   /* 421 in the same packet as the reply to EHLO */
     int64_t grey_ms;  /* a recipient is deferred until it was known so long */
     int64_t reply_ms; /* each reply takes so long */
 };
@@ -38,6 +39,9 @@ void hop_set_weather(struct hop *h, enum hop_weather weather);
 unsigned hops_open(void);
 unsigned hops_most(void);
 void hops_forget_most(void);
+/* Connections since hops_forget_visits(). */
+unsigned hops_visits(void);
+void hops_forget_visits(void);
 /* The largest number of recipients of a transaction since the last call. */
 unsigned hops_take_most_rcpts(void);
 /* Ends all connections: nothing is left of their moods. */
