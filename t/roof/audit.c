@@ -35,10 +35,12 @@ enum {
     FLOOD_OCTETS = 180 * 1000,
     SLOW_REPLY_MS = 5000,
     REVIVED = 14,
-    VISITS_MAX = 2000, /* in two hours */
+    ATTEMPT_MINUTES = 15, /* of silence, at several steps */
+    VISITS_MAX = 2000,    /* in two hours */
     EXPIRY_PERMILLE = 250
 };
 #define MINUTE_MS INT64_C(60000)
+#define DAY_MS    (24 * 60 * MINUTE_MS)
 
 /* One that speaks SMTP and waits for each answer. */
 struct teller {
@@ -391,6 +393,7 @@ static void
 audit_transactions(void)
 {
     struct teller *t = &audit.tellers[0];
+    network_fail_accepts(1);
     teller_greet(t);
     audit_recipients(t);
     audit_recipient_limit(t);
@@ -578,6 +581,8 @@ audit_waiting(void)
     rest(&audit.watched[2], "hold");
     audit.watched[3].message->rcpts[0].may_vanish = true;
     rest(&audit.watched[3], "rm");
+    if (roof_chance(500)) /* in one life, and over two restarts */
+        (void)world_run_for(2 * longest_ms(), NULL);
     restart();
     (void)world_run_for(2 * longest_ms(), NULL);
     restart();
@@ -660,6 +665,67 @@ audit_orders(void)
     model_on_attempted(NULL);
 }
 
+/* The clock is set far ahead while mail is in a delivery, and back: its age is that of the
+ * time that has passed. */
+static void
+audit_step_within(void)
+{
+    struct hop_mood good = {0};
+    begin_slowly(1);
+    (void)world_run_for(longest_ms(), all_are_asked);
+    world_step_clock(30 * DAY_MS);
+    (void)world_run_for(2 * SLOW_REPLY_MS, NULL);
+    model_on_attempted(NULL);
+    world_step_clock(-30 * DAY_MS);
+    world_set_moods(&good);
+    (void)world_run_for(longest_ms(), is_gone);
+    audit_departure("mail of a clock that was set within its delivery");
+}
+
+/* Some recipients fail, others wait: their report comes first, and nothing is left of it
+ * in the end. */
+static void
+audit_mixed(bool with_cut)
+{
+    struct teller *t = &audit.tellers[0];
+    struct hop_mood good = {0}, mixed = {.rcpt = 700, .never = 300};
+    world_set_moods(&mixed);
+    teller_greet(t);
+    for (unsigned i = 0; i < 2; i++)
+        give(t, new_message(6, 400), 6, false);
+    teller_end(t);
+    (void)world_run_for(2 * longest_ms(), NULL);
+    if (with_cut)
+        world_cut();
+    world_set_moods(&good);
+    (void)world_run_for(longest_ms(), is_gone);
+    audit_departure("mail with recipients of many fates");
+}
+
+/* One recipient has its mail, and the other is slow: the host is killed some time after the
+ * first, who does not get it again. */
+static void
+audit_slow_second(void)
+{
+    struct teller *t = &audit.tellers[0];
+    struct hop_mood good = {0}, slow = {.reply_ms = 40 * 1000};
+    if (model_domains() < 2)
+        return;
+    world_set_moods(&slow);
+    world_set_first_mood(&good);
+    struct model_message *m = new_message(2, 400);
+    m->rcpts[0].domain = 0;
+    m->rcpts[1].domain = 1;
+    teller_greet(t);
+    give(t, m, 2, false);
+    teller_end(t);
+    (void)world_run_for(SETTLED_MS, NULL);
+    world_restart(true);
+    world_set_moods(&good);
+    (void)world_run_for(longest_ms(), is_gone);
+    audit_departure("mail with a slow recipient");
+}
+
 /* --- A flood --- */
 
 static bool
@@ -678,7 +744,7 @@ audit_flood(void)
     const struct options *o = audit_options();
     struct model_message *m[FLOOD];
     if (o->server_session_limit < 4 * FLOOD || o->journal_size == 0 ||
-        o->journal_message_max < FLOOD_OCTETS + 8192 || roof_chance(500))
+        o->journal_message_max < FLOOD_OCTETS + 8192)
         return;
     for (unsigned i = 0; i < FLOOD; i++) {
         struct teller *t = &audit.tellers[i];
@@ -748,6 +814,22 @@ audit_rate(void)
     audit_departure("mail at a rate of 1/s");
     model_on_attempted(NULL);
     world_set_route("");
+}
+
+/* The power goes some time after mail has left: it does not come back, though the journal
+ * was used all around meanwhile. */
+static void
+audit_power(void)
+{
+    if (host.daemon.started->options.journal_size == 0)
+        return; /* removals are not synced (doc/queue.md) */
+    for (unsigned i = 0; i < 3; i++) {
+        audit_mixed(true);
+        audit_flood();
+    }
+    (void)world_run_for(SETTLED_MS, NULL);
+    world_cut();
+    (void)world_run_for(longest_ms(), NULL);
 }
 
 /* --- Sites that were away --- */
@@ -872,7 +954,7 @@ audit_rot(void)
 static void
 set_right(void)
 {
-    world_step_clock(-10 * 24 * 60 * MINUTE_MS);
+    world_step_clock(-10 * DAY_MS);
 }
 
 /* Due times that a clock has written that was ten days ahead are not waited for. */
@@ -883,7 +965,7 @@ audit_clock_ahead(void)
     struct hop_mood good = {0}, refusing = {.rcpt = 1000};
     int64_t most_ms = o->maximal_backoff_ms > 4 * 60 * MINUTE_MS ? o->maximal_backoff_ms
                                                                  : 4 * 60 * MINUTE_MS;
-    world_step_clock(10 * 24 * 60 * MINUTE_MS);
+    world_step_clock(10 * DAY_MS);
     world_set_moods(&refusing);
     give_to_first(1);
     (void)world_run_for(SETTLED_MS, NULL);
@@ -928,7 +1010,7 @@ audit_useless(void)
     hops_forget_visits();
     give_to_first(2);
     const struct model_message *last = model_at(model_count() - 1);
-    (void)world_run_for(120 * MINUTE_MS + longest_ms(), NULL);
+    (void)world_run_for((120 + ATTEMPT_MINUTES) * MINUTE_MS + longest_ms(), NULL);
     if (last->rcpts[0].failed != 1)
         roof_break("in time", last->id, "m%u has %u failures, at a host of no use",
                    last->number, last->rcpts[0].failed);
@@ -959,10 +1041,16 @@ audit_run(void)
     audit_crowds();
     audit_transactions();
     audit_rate();
-    audit_flood();
+    if (roof_chance(500))
+        audit_flood();
     audit_orders();
+    audit_step_within();
+    audit_slow_second();
+    audit_mixed(false);
     audit_waiting();
     audit_binary();
+    if (roof_chance(300))
+        audit_power();
     audit_revival();
     audit_rot();
     if (roof_chance(300))

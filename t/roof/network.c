@@ -437,6 +437,12 @@ network_open(unsigned process)
     return count;
 }
 
+void
+network_fail_accepts(unsigned count)
+{
+    net.accepts_failing = count;
+}
+
 uint64_t
 network_calls(void)
 {

@@ -72,6 +72,7 @@ struct network {
     struct network_end *all;
     struct network_service *services;
     uint64_t calls;
+    unsigned accepts_failing;
     unsigned ports;
     uint64_t shared; /* chance, of listeners at one address */
     void (*take)(unsigned process, struct text bytes);

@@ -187,6 +187,10 @@ socket_accept(int socket, struct net_address *peer)
     struct network_end *l = network_end_of(socket), *e = l->waiting;
     if (network_is_dead() || e == NULL)
         return -EAGAIN;
+    if (net.accepts_failing > 0) {
+        net.accepts_failing--;
+        return -EMFILE;
+    }
     DL_DELETE(l->waiting, e);
     l->waiting_count--;
     e->listed = false;

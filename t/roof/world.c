@@ -908,11 +908,25 @@ world_restart(bool by_kill)
 }
 
 void
+world_set_first_mood(const struct hop_mood *m)
+{
+    hop_set_mood(w.hops[0], m);
+}
+
+void
 world_set_hops(bool up)
 {
     for (unsigned i = 0; i + 1 < HOPS; i++)
         hop_set_weather(w.hops[i], up ? HOP_UP : HOP_REFUSES);
     hops_reset();
+}
+
+void
+world_cut(void)
+{
+    end_host(true);
+    if (!world_run_for(30 * MINUTE_MS, is_quiet))
+        roof_break("in time", NULL, "the host does not start again");
 }
 
 void

@@ -56,10 +56,13 @@ bool world_run_for(int64_t ms, bool (*is_done)(void));
 void world_restart(bool by_kill);
 /* between() is called while it is down. */
 void world_restart_with(bool by_kill, void (*between)(void));
+void world_cut(void);
 void world_step_clock(int64_t step_ms);
 /* For all hops but that of reports. */
 struct hop_mood;
 void world_set_moods(const struct hop_mood *m);
+/* Of the first domain's hop alone. */
+void world_set_first_mood(const struct hop_mood *m);
 /* They take connections, or refuse them. */
 void world_set_hops(bool up);
 /* The first domain has a route with these options from now on ("": without any), and the
