@@ -61,7 +61,7 @@ void world_step_clock(int64_t step_ms);
 /* For all hops but that of reports. */
 struct hop_mood;
 void world_set_moods(const struct hop_mood *m);
-/* Of the first domain's hop alone. */
+/* For the first domain's hop alone. */
 void world_set_first_mood(const struct hop_mood *m);
 /* They take connections, or refuse them. */
 void world_set_hops(bool up);
