@@ -29,7 +29,7 @@ main(void)
 {
     static const char *const wrong[] = {"a..b", "a_b=c.test", "a,b", "*", "*.", "*.*.test", "1.2.3.4.5/8", "IPv6:::1", "2001:db8::zz"};
     command_world_begin(&world, "cert_command");
-    is_refused(run(cert_command, ""), EX_USAGE, "usage: petrel cert [--out DIRECTORY] [--force] NAME...");
+    is_refused(run(cert_command, ""), EX_USAGE, "usage: petrel cert [--out DIRECTORY] [--force] [--ecdsa] NAME...");
     is_refused(run(cert_command, "--out"), EX_USAGE, "usage: ");
     is_refused(run(cert_command, "--what a.test"), EX_USAGE, "usage: ");
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
