@@ -117,7 +117,7 @@ SKIP: {
     };
     my %guide = map { $_ => Petrel::slurp("$root/doc/$_.md") } qw(container kubernetes);
     for my $page (sort keys %guide) {
-        ok -e "$root/$_", "$page.md: $_ exists" for sort keys %{ { map { $_ => 1 } $guide{$page} =~ m{\b(etc/[\w/.]*\w)}g } };
+        ok -e "$root/$_", "$page.md: $_ exists" for sort keys %{ { map { $_ => 1 } $guide{$page} =~ m{(?<![/\w])(etc/[\w/.]*\w)}g } };
         like $guide{$page}, qr{(?:exec \S+ --|exec \S+) /petrel }, "$page.md: the program of the image";
         is_deeply [ grep { $_ ne '/petrel' } $guide{$page} =~ m{(?:docker exec \S+|kubectl exec \S+ --) (\S+)}g ], [], "$page.md: and no other";
     }
