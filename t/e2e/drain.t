@@ -71,7 +71,7 @@ $petrel->run(qw(queue retry --all));
 is((Petrel::command("Subject: x\n\nx\n", $Petrel::binary, '-c', $petrel->conf, 'sendmail', 'five@there.test'))[0], 0, 'sendmail(1) stores mail');
 sleep 1;
 is $sink->count('connections'), 0, 'and nothing leaves';
-says(0, qr/^because:  no delivery begins: the daemon is out of service \(petrel drain; --cancel ends it\), or stops\n(?!because)/m, qw(queue why --to four@there.test));
+says(0, qr/^because:  no delivery begins: the daemon is out of service \(`petrel drain --cancel` ends that\), or stops\n(?!because)/m, qw(queue why --to four@there.test));
 says(0, qr/accepting and delivering mail again/, qw(drain --cancel));
 ok Petrel::wait_for(sub { $sink->count('messages') == 3 }), 'when it is cancelled all leaves';
 like mail('six@there.test'), qr/^250/m, 'and mail is accepted';
