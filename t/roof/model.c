@@ -587,16 +587,31 @@ model_heard(struct model_rcpt *r, enum model_news news, struct text id, int64_t 
     r->heard_failed = r->heard_failed || news == NEWS_FAILED;
 }
 
-void
-model_judge_heard(void)
+static const struct model_rcpt *
+first_unheard(void)
 {
     for (unsigned i = 0; i < model.count; i++)
         for (unsigned j = 0; j < model.messages[i].rcpt_count; j++) {
             const struct model_rcpt *r = &model.messages[i].rcpts[j];
             if (r->accepted && r->message->state == MODEL_ACKED && !r->may_vanish &&
                 !r->heard_stored && !r->heard_failed)
-                break_rcpt("once", r, "no event has told its fate");
+                return r;
         }
+    return NULL;
+}
+
+bool
+model_has_heard(void)
+{
+    return first_unheard() == NULL;
+}
+
+void
+model_judge_heard(void)
+{
+    const struct model_rcpt *r = first_unheard();
+    if (r != NULL)
+        break_rcpt("once", r, "no event has told its fate");
 }
 
 void

@@ -118,6 +118,7 @@ enum model_news { NEWS_DELIVERED, NEWS_FAILED, NEWS_DEFERRED };
 void model_heard(struct model_rcpt *r, enum model_news news, struct text id,
                  int64_t time_ms);
 /* It has heard of every recipient's fate. */
+bool model_has_heard(void);
 void model_judge_heard(void);
 
 /* Open recipients: acknowledged, and without a fate. */

@@ -843,6 +843,20 @@ wait_clean(void)
     run_until(roof_now_ms() + HOUR_MS, NULL);
 }
 
+/* Each event is a request when `events_batch` is 1, and one that fails waits: there may be
+ * many when mail is done. It goes on as long as an hour, four waits of the longest, brings
+ * any. */
+static void
+wait_heard(void)
+{
+    unsigned before;
+    do {
+        before = hook_batches();
+        run_until(roof_now_ms() + HOUR_MS, model_has_heard);
+    } while (!model_has_heard() && hook_batches() > before);
+    model_judge_heard();
+}
+
 static struct tally
 tally_all(void)
 {
@@ -991,7 +1005,7 @@ world_run(const struct wishes *wishes)
         law_log_judge();
     wait_clean();
     if (w.with[WITH_HOOK] && !w.disk_was_bad)
-        model_judge_heard();
+        wait_heard();
     judge_spool();
     if (can_audit())
         audit_run();
