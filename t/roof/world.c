@@ -799,9 +799,11 @@ files_left_of(struct host *h, char path[PATH_SIZE])
         /* remains of mail that was done when the power went (doc/queue.md) */
         bool may_remain =
             strcmp(places[i], "corrupt") == 0 && (h->cuts > 0 || audit_has_damaged());
-        /* what was left by a clock that was ahead is that much younger */
-        may_remain =
-            may_remain || (strcmp(places[i], "mess") == 0 && w.large_steps > 0);
+        /* what an injector left under a clock that was ahead is that much younger
+         * (petrel-spool(5)) */
+        bool is_unfinished =
+            strcmp(places[i], "mess") == 0 || strcmp(places[i], "intd") == 0;
+        may_remain = may_remain || (is_unfinished && w.large_steps > 0);
         if (count > 0 && !may_remain)
             break;
         count = 0;
