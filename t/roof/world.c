@@ -776,13 +776,19 @@ judge_drain(int64_t limit_ms)
     model_print();
     for (const struct host *h = host_next(&host); h != NULL; h = host_next(h))
         printf("%s %s, %zu messages wait\n", h->name,
-               h->running ? "runs" : "does not run", host_mail(h));
+               !h->running ? "does not run"
+               : h->leaves ? "is to end"
+                           : "runs",
+               host_mail(h));
     roof_break(
         "in time", NULL,
         "after %" PRId64 " s of good weather %zu messages wait (%zu incoming, %zu "
-        "active, %zu deferred), and %u recipients are open; the host %s",
+        "active, %zu deferred), and %u recipients are open; the host %s, the others "
+        "%s, "
+        "and %u clients are at work",
         limit_ms / 1000, c.incoming + c.active + c.deferred, c.incoming, c.active,
-        c.deferred, model_open(), host.running ? "runs" : "does not run");
+        c.deferred, model_open(), host.running ? "runs" : "does not run",
+        fleet_is_up() ? "run" : "do not run", clients_open());
 }
 
 /* The files left in a folder of its spool; path: the first that has any. */
