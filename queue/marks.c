@@ -533,6 +533,8 @@ marks_flush(struct marks *m)
     while (more) {
         more = marks_write_some(m, true, &left_fresh);
         marks_move_some(m);
+        if (m->preprocessor.count > 0)
+            disk_sync_wait(m->spool->disk);
         more = more || (m->line != NULL && m->preprocessor.count == 0);
     }
     m->urgent = false;
@@ -802,12 +804,17 @@ marks_start(struct marks *m)
         loop_at_end(m->loop, LOOP_STAGE_SYNC, marks_at_stage_sync, m);
 }
 
+/* What the disk has refused is tried once more, when the moves under way have ended, too. */
 void
 marks_stop(struct marks *m)
 {
     struct pending *p, *next;
+    if (m->preprocessor.count > 0)
+        disk_sync_wait(m->spool->disk);
+    HASH_ITER (hh, m->table, p, next)
+        p->failed = false;
     marks_flush(m);
-    /* A move that has not ended is lost: the message stays where it was. */
+    /* Syncs that the system has lost track of: the message stays where it was. */
     for (unsigned i = 0; i < m->preprocessor.count; i++) {
         p = marks_find(m, m->preprocessor.moves[i].id);
         p->moving = false;
