@@ -804,7 +804,7 @@ marks_start(struct marks *m)
         loop_at_end(m->loop, LOOP_STAGE_SYNC, marks_at_stage_sync, m);
 }
 
-/* What the disk has refused is tried once more, when the moves under way have ended, too. */
+/* Moves under way end first: then what the disk has refused is tried once more. */
 void
 marks_stop(struct marks *m)
 {
