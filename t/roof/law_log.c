@@ -165,7 +165,10 @@ law_log_line(struct text line)
         take_removed(l, line);
     else if (has(line, "status="))
         take_verdict(l, line);
-    else if (has(line, "(queue active)") && !l->accepted && lives.excuses == 0)
+    /* An orderly stop whose drain_timeout passes ends clients without a reply: what of theirs
+     * reaches the disk then is mail of which nobody has said that it is queued. */
+    else if (has(line, "(queue active)") && !l->accepted && lives.excuses == 0 &&
+             (l->lines > 1 || lives.starts == 1))
         break_life(l, "tried, and never accepted", line);
 }
 
