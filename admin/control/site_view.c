@@ -252,9 +252,14 @@ say_pause(const json_t *view, int64_t now_ms, struct buffer *out)
         format_time_until(json_field_number(view, "bound_until_ms"), now_ms, at));
 }
 
+/* A session that has no mail, is not idle and has been greeted waits for a reply about mail
+ * that it no longer has: the scheduler opens none in its place. */
 static void
 say_nothing(const json_t *view, struct buffer *out)
 {
+    int64_t ending = json_field_number(view, "sessions") -
+                     json_field_number(view, "busy") - json_field_number(view, "idle") -
+                     json_field_number(view, "greeting");
     if (json_field_number(view, "waiting") == 0)
         (void)!buffer_add(out, TEXT("nothing"));
     else if (json_field_number(view, "greeting") > 0)
@@ -262,6 +267,12 @@ say_nothing(const json_t *view, struct buffer *out)
                              "nothing holds it back; connections being made: %" PRId64
                              ", each takes mail after its greeting",
                              json_field_number(view, "greeting"));
+    else if (ending > 0)
+        (void)!buffer_format(
+            out,
+            "nothing holds it back; sessions that end another delivery: %" PRId64
+            ", each takes mail after the last reply",
+            ending);
     else
         (void)!buffer_add(out, TEXT("nothing holds it back; a session takes it next"));
 }

@@ -19,7 +19,7 @@ enum {
     LINE_SIZE = 200,
     WHY_EACH = 3,                 /* messages explained each time */
     AGAIN_MS = 5 * 1000,          /* "a session takes it next" is for less */
-    PATIENCE_MS = 10 * 60 * 1000, /* "it is read in its turn" may need a time-out */
+    PATIENCE_MS = 10 * 60 * 1000, /* its turn, or a reply, may need a time-out */
     REASON_SIZE = 16 * 1024
 };
 
@@ -217,7 +217,8 @@ patience_ms(const char *words)
     if (strstr(words, "a session takes it next") != NULL)
         return AGAIN_MS;
     return strstr(words, "is read from the disk in its turn") != NULL ||
-                   strstr(words, "being read from the disk") != NULL
+                   strstr(words, "being read from the disk") != NULL ||
+                   strstr(words, "sessions that end another delivery") != NULL
                ? PATIENCE_MS
                : 0;
 }

@@ -134,7 +134,8 @@ test_sentences(void)
         {SCHED_BOUND_PAUSE,           "a connection failed (2 in a row); the next one: "
                             "22:13:23Z (in 3 s)"                                 },
         {SCHED_BOUND_BUDGET,          "delivery_session_limit: all 500 sessions are in use"                 },
-        {SCHED_BOUND_NONE,            "nothing holds it back; a session takes it next"               },
+        {SCHED_BOUND_NONE,            "nothing holds it back; sessions that end another delivery: 2, each takes "
+                           "mail after the last reply"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char want[400];
@@ -152,6 +153,10 @@ test_more_sentences(void)
     struct sched_site *site = case_begin(&c);
     site->bound = SCHED_BOUND_NONE;
     site->waiting = 1;
+    site->idle = 2;
+    is_string(sentence(site), "nothing holds it back; a session takes it next",
+              "idle sessions are ready");
+    site->idle = 0;
     site->greeting = 2;
     is_string(sentence(site),
               "nothing holds it back; connections being made: 2, each takes mail after its greeting",
