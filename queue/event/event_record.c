@@ -330,12 +330,24 @@ event_record_write(const struct event *v, const struct event_record_source *sour
     return !w.full;
 }
 
+/* A write over zeros that a power cut has torn may lack any of its sectors: the beginning
+ * of one line, zeros, and the end of another. */
+static bool
+is_whole_record(struct text line)
+{
+    for (size_t i = 0; i < line.length; i++)
+        if ((unsigned char)line.at[i] < ' ')
+            return false;
+    return true;
+}
+
 bool
 event_record_read(struct text line, char id[EVENT_ID_MAX], int64_t *time_ms)
 {
     static const struct text start = TEXT("{\"id\":\""), time = TEXT("\"time_ms\":");
     uint64_t number;
-    if (!text_starts(line, start) || line.at[line.length - 1] != '}')
+    if (!text_starts(line, start) || line.at[line.length - 1] != '}' ||
+        !is_whole_record(line))
         return false;
     struct text rest = text_after(line, start.length), field;
     if (!text_cut(&rest, '"', &field) || field.length == 0 ||

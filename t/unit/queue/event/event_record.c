@@ -265,6 +265,8 @@ test_not_ours(void)
     for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
         ok_named(!event_record_read(text_from(lines[i]), id, &time_ms), lines[i]);
     ok(event_record_read(TEXT("{\"id\":\"a\",\"time_ms\":12}"), id, &time_ms));
+    ok_named(!event_record_read(TEXT("{\"id\":\"a\",\"time_ms\":12,\"te\0\0\0xt\":\"b\"}"), id, &time_ms),
+             "zeros in the middle: a torn write");
     memset(large, 'a', sizeof(large));
     memcpy(large, "{\"id\":\"", 7);
     memcpy(large + EVENT_ID_MAX + 10, "\",\"time_ms\":12}", 16);
