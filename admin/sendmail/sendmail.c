@@ -108,17 +108,24 @@ write_full_name(const struct flags *f, const struct passwd *who, struct buffer *
 
 /* --- The message ------------------------------------------------------------------ */
 
+/* Standard input: the message. */
+struct sendmail_input {
+    struct loop *loop;
+    int64_t end_ms; /* monotonic: the message has to end by then */
+    bool over;      /* at its end, or nothing more is expected */
+};
+
 /* Reads the next piece of standard input. Returns its length, 0 at the end, or -errno;
  * -ETIME after the timeout. */
 static ssize_t
-sendmail_read_piece(struct loop *loop, int64_t end_ms, char *piece)
+sendmail_read_piece(struct sendmail_input *in, char *piece)
 {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     ssize_t got;
     int ready;
     do {
-        loop_turn(loop, 0); /* reads the clock */
-        int64_t left_ms = end_ms - loop_monotonic_ms(loop);
+        loop_turn(in->loop, 0); /* reads the clock */
+        int64_t left_ms = in->end_ms - loop_monotonic_ms(in->loop);
         ready = left_ms > 0 ? poll(&input, 1, (int)left_ms) : 0;
         if (ready == 0)
             return -ETIME;
@@ -127,17 +134,33 @@ sendmail_read_piece(struct loop *loop, int64_t end_ms, char *piece)
     return got < 0 ? -errno : got;
 }
 
+/* A program that writes the message before it asks for the exit code would see EPIPE,
+ * and not why it is refused. A person at a terminal is not asked for the rest. */
+static void
+sendmail_read_rest(struct sendmail_input *in, int64_t most)
+{
+    char *piece = memory_new(PIECE);
+    ssize_t got = 1;
+    in->over |= isatty(STDIN_FILENO) == 1;
+    while (!in->over && got > 0 && most > 0) {
+        got = sendmail_read_piece(in, piece);
+        most -= got;
+    }
+    free(piece);
+}
+
 static int
 read_message(struct submission *s, const struct flags *f, const struct recipients *to,
-             struct loop *loop, int64_t end_ms)
+             struct sendmail_input *in)
 {
     char *piece = memory_new(PIECE);
     char id[ID_LENGTH + 1], error[512];
     ssize_t got;
-    while ((got = sendmail_read_piece(loop, end_ms, piece)) > 0 &&
+    while ((got = sendmail_read_piece(in, piece)) > 0 &&
            submission_add(s, text_of(piece, (size_t)got)))
         ;
     free(piece);
+    in->over = got <= 0 || !submission_is_refused(s); /* behind a dot nothing comes */
     if (got == -ETIME)
         return complaint_say("sendmail", EX_TEMPFAIL, "the message did not end in time",
                              "");
@@ -161,8 +184,8 @@ read_message(struct submission *s, const struct flags *f, const struct recipient
 /* The envelope is complete but for the facts of the header. */
 static int
 sendmail_submit(const struct flags *f, const struct options *o, struct recipients *to,
-                const struct passwd *who, struct queue *queue, struct loop *loop,
-                int64_t end_ms)
+                const struct passwd *who, struct queue *queue,
+                struct sendmail_input *in)
 {
     struct buffer name;
     buffer_init(&name, DISPLAY_NAME_WRITTEN_MAX);
@@ -175,8 +198,8 @@ sendmail_submit(const struct flags *f, const struct options *o, struct recipient
         .full_name = buffer_text(&name),
         .uid = (unsigned)getuid(),
     };
-    struct submission *s = submission_new(&settings, loop, queue, to);
-    int code = read_message(s, f, to, loop, end_ms);
+    struct submission *s = submission_new(&settings, in->loop, queue, to);
+    int code = read_message(s, f, to, in);
     submission_free(&s);
     buffer_free(&name);
     return code;
@@ -184,7 +207,7 @@ sendmail_submit(const struct flags *f, const struct options *o, struct recipient
 
 static int
 inject(const struct flags *f, const struct options *o, struct queue *queue,
-       struct loop *loop, int64_t end_ms)
+       struct sendmail_input *in)
 {
     const struct passwd *who = getpwuid(getuid());
     char user[64];
@@ -202,32 +225,8 @@ inject(const struct flags *f, const struct options *o, struct queue *queue,
     if (code == 0)
         code = set_recipients(&to, f);
     if (code == 0)
-        code = sendmail_submit(f, o, &to, who, queue, loop, end_ms);
+        code = sendmail_submit(f, o, &to, who, queue, in);
     recipients_free(&to);
-    return code;
-}
-
-static int
-send_message(const struct flags *f, const struct options *o,
-             const struct sendmail_helpers *helpers)
-{
-    char error[1024];
-    struct queue *queue;
-    struct queue_settings settings = options_queue(o);
-    struct loop *loop = loop_new();
-    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
-    int64_t patience_ms = helpers->patience_ms ? helpers->patience_ms : PATIENCE_MS;
-    int64_t end_ms = loop_monotonic_ms(loop) + patience_ms;
-    alarm(BACKSTOP_S);
-    int code = queue_open_injector(&queue, log, &settings, error, sizeof(error));
-    if (code == 0) {
-        code = inject(f, o, queue, loop, end_ms);
-        queue_close(&queue);
-    } else {
-        complaint_say("sendmail", code, error, "");
-    }
-    log_free(&log);
-    loop_free(&loop);
     return code;
 }
 
@@ -241,6 +240,45 @@ sendmail_give_spool(const struct options *o)
         known = identity_find_number(&who, owner);
     if (known && who.uid != 0)
         (void)!spool_owner_give(o->spool, who.uid, who.gid);
+}
+
+/* The message into the spool, which is opened, and made where it is missing. */
+static int
+inject_into_spool(const struct flags *f, const struct options *o,
+                  struct sendmail_input *in)
+{
+    char error[1024];
+    struct queue *queue;
+    struct queue_settings settings = options_queue(o);
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    sendmail_give_spool(o);
+    int code = queue_open_injector(&queue, log, &settings, error, sizeof(error));
+    if (code == 0) {
+        code = inject(f, o, queue, in);
+        queue_close(&queue);
+    } else {
+        complaint_say("sendmail", code, error, "");
+    }
+    log_free(&log);
+    return code;
+}
+
+static int
+send_message(const struct flags *f, const struct options *o,
+             const struct sendmail_helpers *helpers)
+{
+    struct loop *loop = loop_new();
+    int64_t patience_ms = helpers->patience_ms ? helpers->patience_ms : PATIENCE_MS;
+    struct sendmail_input in = {loop, loop_monotonic_ms(loop) + patience_ms, false};
+    alarm(BACKSTOP_S);
+    int code = f->recipient_count == 0 && !f->from_header
+                   ? complaint_say("sendmail", EX_USAGE,
+                                   "no recipients: name them, or use -t", "")
+                   : inject_into_spool(f, o, &in);
+    if (code != 0)
+        sendmail_read_rest(&in, o->message_size_limit);
+    loop_free(&loop);
+    return code;
 }
 
 /* --- Modes ------------------------------------------------------------------------ */
@@ -357,9 +395,5 @@ sendmail_main(int count, char **arguments, const struct options *options,
     default:
         break;
     }
-    if (f.recipient_count == 0 && !f.from_header)
-        return complaint_say("sendmail", EX_USAGE,
-                             "no recipients: name them, or use -t", "");
-    sendmail_give_spool(options);
     return send_message(&f, options, helpers);
 }

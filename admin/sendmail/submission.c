@@ -417,6 +417,12 @@ submission_add(struct submission *s, struct text bytes)
     return !s->lines.over;
 }
 
+bool
+submission_is_refused(const struct submission *s)
+{
+    return s->code != 0;
+}
+
 struct submission *
 submission_new(const struct submission_settings *settings, struct loop *loop,
                struct queue *queue, struct recipients *recipients)

@@ -35,6 +35,8 @@ struct submission *submission_new(const struct submission_settings *settings,
 void submission_free(struct submission **s);
 /* Bytes as they come. False: enough, the rest need not be read. */
 bool submission_add(struct submission *s, struct text bytes);
+/* True: submission_finish() will fail, and why is known. */
+bool submission_is_refused(const struct submission *s);
 /* Commits, one message for each envelope of the recipients. Returns 0, or a sysexits
  * code with one line in error: then nothing is queued. id gets the name of the first
  * one. */

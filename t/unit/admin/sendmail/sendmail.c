@@ -271,6 +271,54 @@ test_limits(void)
     set_options("user=", "user=");
 }
 
+/* Runs with a pipe as standard input, into which a program has written bytes. Returns
+ * how many are left in it. */
+static int
+leaves(const char *arguments, int code, size_t bytes)
+{
+    static char letter[60000];
+    int ends[2];
+    char name[120];
+    if (pipe2(ends, O_CLOEXEC) != 0 || bytes > sizeof(letter))
+        abort();
+    memset(letter, 'x', sizeof(letter));
+    memcpy(letter, "Subject: x\n\n.\n", 15);
+    if (write(ends[1], letter, bytes) != (ssize_t)bytes)
+        abort();
+    close(ends[1]);
+    standard_input = ends[0];
+    snprintf(name, sizeof(name), "%.100s fails", arguments);
+    is_number(run(SENDMAIL, arguments, NULL), code, name);
+    standard_input = -1;
+    ssize_t left = read(ends[0], letter, sizeof(letter));
+    close(ends[0]);
+    return (int)left;
+}
+
+/* A program that writes the message first sees the exit code, and no EPIPE. */
+static void
+test_rest(void)
+{
+    char spool[100];
+    is_number(leaves("a b c", EX_DATAERR, 60000), 0, "a bad recipient");
+    is_number(leaves("-f|a b|bob@b.test", EX_DATAERR, 60000), 0, "a bad sender");
+    is_number(leaves("-V|\x01|bob@b.test", EX_USAGE, 60000), 0, "a bad -V");
+    is_number(leaves("", EX_USAGE, 60000), 0, "no recipient");
+    set_options("message_size_limit=1024", "user=");
+    is_number(leaves("-i|bob@b.test", EX_DATAERR, 33000), 0, "a message too large");
+    ok_named(leaves("-i|bob@b.test", EX_DATAERR, 60000) == 0,
+             "and by more");
+    is_number(leaves("a b c", EX_DATAERR, 60000), 60000 - 32768, "but not without end");
+    set_options("user=", "user=");
+    is_number(leaves("bob@b.test", 0, 60000), 60000 - 32768,
+              "behind the dot that ends a message nothing is awaited");
+    clear();
+    snprintf(spool, sizeof(spool), "spool=%s/in", folder);
+    set_options(spool, "user=");
+    is_number(leaves("bob@b.test", EX_CANTCREAT, 60000), 0, "no spool");
+    set_options("user=", "user=");
+}
+
 static void
 test_modes(void)
 {
@@ -580,6 +628,7 @@ main(void)
     test_envelope();
     test_mistakes();
     test_limits();
+    test_rest();
     test_modes();
     test_verify();
     test_patience();
