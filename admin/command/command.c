@@ -626,7 +626,9 @@ command_queue_ids(const struct options *options, struct text begin, size_t limit
     struct queue_settings settings = options_queue(options);
     struct queue *queue;
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
-    if (queue_open_injector(&queue, log, &settings, error, sizeof(error)) == 0) {
+    /* The Tab key makes no spool, which would be root's. */
+    if (access(options->spool, F_OK) == 0 &&
+        queue_open_injector(&queue, log, &settings, error, sizeof(error)) == 0) {
         (void)!queue_each(queue, print_id, &wanted);
         queue_close(&queue);
     }

@@ -6,6 +6,7 @@
 #include "t/support/tap.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static struct command_world world;
 static char *const no_overrides[] = {NULL};
@@ -111,7 +112,11 @@ test_ids(void)
     offers(words, want[0] == '0' ? want : "");
     snprintf(words, sizeof(words), "-o|spool=%s|-o|hostname=a.test|queue|rm|%.4s", world.spool, want);
     offers(words, want);
-    offers("-o|spool=/nonexistent/spool|-o|hostname=a.test|queue|show|", "");
+    /* Tab looks, and makes no spool, not even for root. */
+    snprintf(words, sizeof(words), "-o|spool=%s/none/spool|-o|hostname=a.test|queue|show|", world.spool);
+    offers(words, "");
+    snprintf(words, sizeof(words), "%s/none", world.spool);
+    ok_named(access(words, F_OK) != 0, "no spool is made");
 }
 
 /* Hostile or hurried hands. */
