@@ -3,6 +3,7 @@
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "queue/manager/maildir_header.h"
 #include "queue/manager/maildir_path.h"
 
 #include <assert.h>
@@ -96,6 +97,7 @@ struct writing {
     int file;
     struct buffer out;
     bool carriage; /* a CR waits for the next byte */
+    bool in_line;  /* the last line has no end yet */
     int result;
 };
 
@@ -109,6 +111,7 @@ put_bytes(struct writing *w, struct text t)
     if (w->result == 0) {
         bool fits = buffer_add(&w->out, t);
         assert(fits);
+        w->in_line = t.length > 0 ? t.at[t.length - 1] != '\n' : w->in_line;
     }
 }
 
@@ -127,12 +130,13 @@ maildir_put(struct writing *w, struct text t)
     }
 }
 
-/* Synced before the file gets its name in new/: a reader sees only whole messages. */
+/* Synced before the file gets its name in new/: a reader sees only whole messages. The
+ * last line may lack its end (RFC 3030 §4.2), or half of it. */
 static int
 maildir_finish(struct writing *w)
 {
-    if (w->carriage)
-        put_bytes(w, TEXT("\r"));
+    if (w->in_line || w->carriage)
+        put_bytes(w, TEXT("\n"));
     if (w->result == 0)
         w->result = disk_write(w->disk, w->file, buffer_text(&w->out));
     if (w->result == 0)
@@ -288,6 +292,21 @@ maildir_end_early(struct maildir_delivery *d, struct outcome outcome)
     d->is_over = true;
 }
 
+static void
+maildir_begin_content(struct maildir_delivery *d, const struct envelope *e)
+{
+    struct buffer header;
+    int64_t used = -1;
+    buffer_init(&header, 2 * MAILDIR_HEADER_MAX);
+    d->content = queue_content_open(d->queue, e);
+    d->size = e->content_size;
+    if (d->content >= 0)
+        used = maildir_header(d->queue, d->content, e, &header);
+    maildir_put(&d->writing, used < 0 ? e->prefix : buffer_text(&header));
+    d->offset = used < 0 ? 0 : used;
+    buffer_free(&header);
+}
+
 /* Return-Path is the envelope's sender, which no later reader could know. */
 static void
 maildir_begin_file(struct maildir_delivery *d, struct loop *loop, const char *hostname,
@@ -307,9 +326,7 @@ maildir_begin_file(struct maildir_delivery *d, struct loop *loop, const char *ho
     put_address_line(w, "Return-Path: <",
                      envelope_sender_of(e, &e->recipients[recipient]), ">\n");
     put_address_line(w, "Delivered-To: ", e->recipients[recipient].address, "\n");
-    maildir_put(w, e->prefix);
-    d->content = queue_content_open(d->queue, e);
-    d->size = e->content_size;
+    maildir_begin_content(d, e);
 }
 
 struct maildir_delivery *

@@ -200,8 +200,8 @@ test_deliver(void)
     is_number(o.verdict, VERDICT_DELIVERED, "a mailbox without pattern");
     is_text(
         take_new("joe", name),
-        TEXT("Return-Path: <>\nDelivered-To: joe@example.org\nReceived: by test\nx"),
-        "null sender, no last line end");
+        TEXT("Return-Path: <>\nDelivered-To: joe@example.org\nReceived: by test\nx\n"),
+        "null sender, and the last line gets its end");
     ok_named(strstr(name, ".a\\057b\\072c") != NULL, "odd host names are escaped");
     for (unsigned i = 0; i < 50; i++)
         (void)deliver("%u", false, e, "h");
@@ -226,6 +226,9 @@ test_line_ends(void)
         size += strlen(from[kind]);
         wanted += strlen(to[kind]);
     }
+    content[size++] = 'z';
+    memcpy(want + wanted, "z\n", 2);
+    wanted += 2;
     struct envelope *e = message("s@x", "ann@x", text_of(content, size));
     struct outcome o = deliver("%u", false, e, "h");
     is_number(o.verdict, VERDICT_DELIVERED, "a long message");
@@ -235,6 +238,53 @@ test_line_ends(void)
     ok_named(got.length == head + wanted && memcmp(got.at + head, want, wanted) == 0,
              "every CRLF is an LF, every other CR stays");
     envelope_free(&e);
+}
+
+/* What a Maildir gets of a message: the lines behind those in front. */
+static void
+kept_as(bool ours, struct text content, struct text want, const char *name)
+{
+    char file[300];
+    struct envelope *e = message("s@x", "kim@x", content);
+    e->ours = ours;
+    (void)deliver("%u", false, e, "h");
+    struct text got = take_new("kim", file);
+    is_text(text_after(got, strlen("Return-Path: <s@x>\nDelivered-To: kim@x\n"
+                                   "Received: by test\n")),
+            want, name);
+    envelope_free(&e);
+}
+
+static void
+test_header(void)
+{
+    make_mailbox("kim");
+    kept_as(false, TEXT("A: b\r\nreturn-path: <old@x>,\r\n <y>\r\nBcc: z\r\n\r\nReturn-Path: q\r\n"),
+            TEXT("A: b\nBcc: z\n\nReturn-Path: q\n"), "an earlier Return-Path goes");
+    kept_as(true, TEXT("Subject: alarm\r\ndisk is full\r\n"),
+            TEXT("Subject: alarm\n\ndisk is full\n"), "our own mail gets its empty line");
+    kept_as(false, TEXT("Subject: alarm\r\ndisk is full\r\n"),
+            TEXT("Subject: alarm\ndisk is full\n"), "that of others has its signature");
+    kept_as(true, TEXT("abc"), TEXT("\nabc\n"), "a body alone, without a line end");
+    kept_as(true, TEXT("A: b"), TEXT("A: b\n"), "a header alone");
+    kept_as(true, TEXT("A: b\r"), TEXT("A: b\n"), "with half a line end");
+    kept_as(false, TEXT("A: b\r\n\r\nx\r"), TEXT("A: b\n\nx\n"), "a body with half of one");
+    kept_as(true, TEXT(""), TEXT(""), "nothing");
+    kept_as(true, TEXT("\r\nx\r\n"), TEXT("\nx\n"), "no header");
+
+    /* Borders of pieces, and a header that is too long to be read. */
+    static char large[400000], want[400000];
+    for (size_t fields = 3000; fields <= 50000; fields += 47000) {
+        size_t length = 0, wanted = 0;
+        for (size_t i = 0; i < fields; i++) {
+            length += (size_t)sprintf(large + length, "A: %zu\r\n", i % 10);
+            wanted += (size_t)sprintf(want + wanted, "A: %zu\n", i % 10);
+        }
+        length += (size_t)sprintf(large + length, "Return-Path: <z>\r\n\r\nx\r\n");
+        wanted += (size_t)sprintf(want + wanted, "%s\nx\n", fields == 3000 ? "" : "Return-Path: <z>\n");
+        kept_as(true, text_of(large, length), text_of(want, wanted),
+                fields == 3000 ? "a long header" : "one that stays as it is");
+    }
 }
 
 static void
@@ -473,6 +523,7 @@ main(void)
     test_deliver();
     test_line_ends();
     test_forged_sender();
+    test_header();
     test_missing();
     test_letters();
     test_names();
