@@ -48,13 +48,25 @@ open_as(const struct target *target, const struct address *address, bool lower,
 /* Opens the mailbox in lower case, or else one with the letters as written, from a time
  * when case mattered. */
 static int
-open_existing(const struct target *target, const struct address *address,
-              struct disk **disk, char path[PATH_LIMIT + 1])
+open_in_any_case(const struct target *target, const struct address *address,
+                 struct disk **disk, char path[PATH_LIMIT + 1])
 {
     path[0] = '\0';
     int result = open_as(target, address, true, false, disk, path);
     return result != -EDOM ? result
                            : open_as(target, address, false, false, disk, path);
+}
+
+/* user+tag has a mailbox of its own, or that of user, as with routes and aliases. */
+static int
+open_existing(const struct target *target, const struct address *address,
+              struct disk **disk, char path[PATH_LIMIT + 1])
+{
+    struct address user = maildir_without_tag(address);
+    int result = open_in_any_case(target, address, disk, path);
+    return result != -EDOM || user.local.length == address->local.length
+               ? result
+               : open_in_any_case(target, &user, disk, path);
 }
 
 /* Opens the mailbox and makes it if permitted. On failure path names the directory that
@@ -63,10 +75,11 @@ static int
 open_mailbox(const struct target *target, const struct address *address,
              struct disk **disk, char path[PATH_LIMIT + 1])
 {
+    struct address user = maildir_without_tag(address);
     int result = open_existing(target, address, disk, path);
-    int may = result == -EDOM ? maildir_may_make(target, address) : 0;
+    int may = result == -EDOM ? maildir_may_make(target, &user) : 0;
     if (may > 0)
-        return open_as(target, address, true, true, disk, path);
+        return open_as(target, &user, true, true, disk, path);
     if (may < 0)
         text_copy(path, PATH_LIMIT + 1, text_from(target->users));
     return may < 0 ? may : result;
@@ -79,12 +92,13 @@ maildir_exists(const struct target *target, const struct address *address)
     struct disk *disk = NULL;
     struct buffer expanded;
     char path[PATH_LIMIT + 1];
+    struct address user = maildir_without_tag(address);
     buffer_init(&expanded, PATH_LIMIT);
-    bool good = maildir_path(target, address, true, &expanded);
+    bool good = maildir_path(target, &user, true, &expanded);
     buffer_free(&expanded);
     /* If this cannot be checked now, delivery tries and defers. */
-    good = good && (open_existing(target, address, &disk, path) != -EDOM ||
-                    maildir_may_make(target, address) != 0);
+    good = open_existing(target, address, &disk, path) != -EDOM ||
+           (good && maildir_may_make(target, &user) != 0);
     disk_close(&disk);
     return good;
 }

@@ -59,6 +59,18 @@ maildir_path(const struct target *target, const struct address *address, bool lo
     return true;
 }
 
+struct address
+maildir_without_tag(const struct address *address)
+{
+    struct address user = *address;
+    size_t plus = user.local.length > 0 && user.local.at[0] != '"'
+                      ? text_find(user.local, '+')
+                      : TEXT_NONE;
+    if (plus != TEXT_NONE && plus > 0)
+        user.local = text_before(user.local, plus);
+    return user;
+}
+
 void
 maildir_root(const struct target *target, char root[TARGET_PATH_MAX])
 {

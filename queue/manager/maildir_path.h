@@ -11,6 +11,9 @@
 bool maildir_path(const struct target *target, const struct address *address,
                   bool lower, struct buffer *out) __attribute__((warn_unused_result));
 
+/* user for user+tag, and else the same; a tag in a quoted string is none. */
+struct address maildir_without_tag(const struct address *address);
+
 /* The common part of all paths: the directory above the first %, or all of it. */
 void maildir_root(const struct target *target, char root[TARGET_PATH_MAX]);
 /* Whether a missing directory is made on delivery, at least for some recipients. */

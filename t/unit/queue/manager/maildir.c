@@ -71,7 +71,8 @@ test_path(void)
     ok_named(!maildir_path(&target, &address, true, &out), "no control bytes");
     buffer_clear(&out);
     address.local = TEXT("postmaster");
-    ok_named(maildir_path(&target, &address, true, &out), "postmaster alone has a mailbox");
+    ok_named(maildir_path(&target, &address, true, &out),
+             "postmaster alone has a mailbox");
     target = target_of("/%d/%u", false);
     ok_named(!maildir_path(&target, &address, true, &out), "but no domain");
     buffer_free(&out);
@@ -240,7 +241,7 @@ test_line_ends(void)
     envelope_free(&e);
 }
 
-/* What a Maildir gets of a message: the lines behind those in front. */
+/* A Maildir gets these lines of a message, behind those in front. */
 static void
 kept_as(bool ours, struct text content, struct text want, const char *name)
 {
@@ -259,16 +260,20 @@ static void
 test_header(void)
 {
     make_mailbox("kim");
-    kept_as(false, TEXT("A: b\r\nreturn-path: <old@x>,\r\n <y>\r\nBcc: z\r\n\r\nReturn-Path: q\r\n"),
+    kept_as(false,
+            TEXT("A: b\r\nreturn-path: <old@x>,\r\n <y>\r\nBcc: z\r\n\r\nReturn-Path: "
+                 "q\r\n"),
             TEXT("A: b\nBcc: z\n\nReturn-Path: q\n"), "an earlier Return-Path goes");
     kept_as(true, TEXT("Subject: alarm\r\ndisk is full\r\n"),
-            TEXT("Subject: alarm\n\ndisk is full\n"), "our own mail gets its empty line");
+            TEXT("Subject: alarm\n\ndisk is full\n"),
+            "our own mail gets its empty line");
     kept_as(false, TEXT("Subject: alarm\r\ndisk is full\r\n"),
             TEXT("Subject: alarm\ndisk is full\n"), "that of others has its signature");
     kept_as(true, TEXT("abc"), TEXT("\nabc\n"), "a body alone, without a line end");
     kept_as(true, TEXT("A: b"), TEXT("A: b\n"), "a header alone");
     kept_as(true, TEXT("A: b\r"), TEXT("A: b\n"), "with half a line end");
-    kept_as(false, TEXT("A: b\r\n\r\nx\r"), TEXT("A: b\n\nx\n"), "a body with half of one");
+    kept_as(false, TEXT("A: b\r\n\r\nx\r"), TEXT("A: b\n\nx\n"),
+            "a body with half of one");
     kept_as(true, TEXT(""), TEXT(""), "nothing");
     kept_as(true, TEXT("\r\nx\r\n"), TEXT("\nx\n"), "no header");
 
@@ -281,7 +286,8 @@ test_header(void)
             wanted += (size_t)sprintf(want + wanted, "A: %zu\n", i % 10);
         }
         length += (size_t)sprintf(large + length, "Return-Path: <z>\r\n\r\nx\r\n");
-        wanted += (size_t)sprintf(want + wanted, "%s\nx\n", fields == 3000 ? "" : "Return-Path: <z>\n");
+        wanted += (size_t)sprintf(want + wanted, "%s\nx\n",
+                                  fields == 3000 ? "" : "Return-Path: <z>\n");
         kept_as(true, text_of(large, length), text_of(want, wanted),
                 fields == 3000 ? "a long header" : "one that stays as it is");
     }
@@ -365,6 +371,41 @@ test_letters(void)
     envelope_free(&old);
 }
 
+/* user+tag is user, unless there is a mailbox for it. */
+static void
+test_tags(void)
+{
+    static const struct {
+        const char *recipient, *mailbox;
+        bool create;
+    } rows[] = {
+        {"lea+news@x",       "lea",     false},
+        {"LEA+a+b@x",        "lea",     false},
+        {"lea+a/b@x",        "lea",     false},
+        {"lea+own@x",        "lea+own", false},
+        {"max+news@x",       "max",     true },
+        {"\"lea+quoted\"@x", "",        false},
+        {"+lea@x",           "",        false},
+        {"nobody+lea@x",     "",        false},
+    };
+    make_mailbox("tags");
+    make_mailbox("tags/lea");
+    make_mailbox("tags/lea+own");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char path[100], file[300];
+        bool known = rows[i].mailbox[0] != '\0';
+        struct envelope *e = message("s@x", rows[i].recipient, TEXT("x"));
+        struct outcome o = deliver("tags/%u", rows[i].create, e, "h");
+        snprintf(path, sizeof(path), "tags/%s", rows[i].mailbox);
+        is_number(o.verdict, known ? VERDICT_DELIVERED : VERDICT_FAILED,
+                  rows[i].recipient);
+        ok_named(exists("tags/%u", rows[i].create, rows[i].recipient) == known,
+                 "RCPT knows the same");
+        ok_named(!known || take_new(path, file).length > 0, rows[i].mailbox);
+        envelope_free(&e);
+    }
+}
+
 /* Only the names in a file have mailboxes made. */
 static void
 test_names(void)
@@ -372,7 +413,7 @@ test_names(void)
     char path[300];
     struct envelope *e = message("s@x", "Dave@x", TEXT("x"));
     struct envelope *typo = message("s@x", "dvae@x", TEXT("x"));
-    struct address dave, mistyped, postmaster = {.local = TEXT("postmaster")};
+    struct address dave, tagged, mistyped, postmaster = {.local = TEXT("postmaster")};
     struct target target;
     snprintf(path, sizeof(path), "%s/by-name/%%u", home);
     target = target_of(path, true);
@@ -381,7 +422,8 @@ test_names(void)
     if (names == NULL || fputs("dave:x:1001:1001::/home/dave:\n", names) < 0 ||
         fclose(names) != 0)
         abort();
-    ok(address_parse(TEXT("Dave@x"), &dave) && address_parse(TEXT("dvae@x"), &mistyped));
+    ok(address_parse(TEXT("Dave@x"), &dave) &&
+       address_parse(TEXT("dvae@x"), &mistyped));
     ok(maildir_exists(&target, &dave));
     ok_named(!maildir_exists(&target, &mistyped), "a typing error");
     ok_named(maildir_exists(&target, &postmaster), "postmaster is known to all");
@@ -390,6 +432,8 @@ test_names(void)
     is_number(count_in("by-name/dave", "new"), 1, "in lower case");
     o = maildir_deliver(kit.queue, kit.loop, &target, "h", typo, 0);
     is_string(o.enhanced, "5.1.1", "nobody else's is, whatever way the mail came");
+    ok(address_parse(TEXT("Dave+news@x"), &tagged));
+    ok_named(maildir_exists(&target, &tagged), "a user's tag is the user's");
     make_mailbox("by-name/dvae");
     ok_named(maildir_exists(&target, &mistyped), "one that is there is there");
     ok(unlink(target.users) == 0 && mkdir(target.users, 0700) == 0);
@@ -526,6 +570,7 @@ main(void)
     test_header();
     test_missing();
     test_letters();
+    test_tags();
     test_names();
     test_trouble();
     test_rights();
