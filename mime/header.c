@@ -1,7 +1,7 @@
 /* Scans a header while it is received, and splits one in memory into its fields.
  *
  * The scan is one state per byte, so its result does not depend on how the bytes are
- * split, and it keeps one name of at most 16 bytes. Both halves must agree on where a
+ * split, and it keeps one name of at most 17 bytes. Both halves must agree on where a
  * header ends: the scan decides about fields that a relay adds in front of a message,
  * header_next() about fields that later readers find there. */
 #include "mime/header.h"
@@ -59,6 +59,15 @@ note_tag(struct header_scan *s)
 }
 
 static void
+note_resent(struct header_scan *s, struct text name)
+{
+    s->has_resent = true;
+    s->has_resent_date |= text_equal(name, TEXT("date"));
+    s->has_resent_message_id |= text_equal(name, TEXT("message-id"));
+    s->has_private |= text_equal(name, TEXT("bcc"));
+}
+
+static void
 note_hop(struct header_scan *s, bool is_delivered)
 {
     s->received++;
@@ -103,9 +112,10 @@ header_note_name(struct header_scan *s)
         note_message_id(s);
     else if (text_equal(name, TEXT("x-petrel-tag")))
         note_tag(s);
-    else if (text_equal(name, TEXT("bcc")) || text_equal(name, TEXT("resent-bcc")) ||
-             text_equal(name, TEXT("return-path")))
+    else if (text_equal(name, TEXT("bcc")) || text_equal(name, TEXT("return-path")))
         s->has_private = true;
+    else if (text_starts(name, TEXT("resent-")))
+        note_resent(s, text_after(name, 7));
     s->in_list = is_list(name);
     s->in_from = text_equal(name, TEXT("from"));
     s->from_at = false;

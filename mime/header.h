@@ -16,6 +16,8 @@ enum {
 struct header_scan {
     unsigned received; /* count of Received and Delivered-To */
     bool has_from, has_date, has_message_id;
+    /* Any Resent- field; and these two of them. */
+    bool has_resent, has_resent_date, has_resent_message_id;
     /* Bcc, Resent-Bcc, Return-Path or X-Petrel-Tag: not for the next hop. */
     bool has_private;
     bool has_odd_name;  /* white space between a name and its colon */
@@ -30,7 +32,7 @@ struct header_scan {
     size_t length;     /* bytes before the empty line (or the odd line) */
     /* Private to header.c: */
     unsigned char state;
-    char name[16];
+    char name[17]; /* "resent-message-id" */
     unsigned char name_length;
     size_t line_start;
     unsigned char in_type; /* the place in Content-Type: its words go to name */

@@ -313,6 +313,11 @@ compose_prefix(struct submission *s, struct envelope *e)
     if (!s->scan.has_message_id)
         good = good && buffer_format(&out, "Message-ID: <%s@%.255s>\r\n", s->id,
                                      s->settings.hostname);
+    if (s->scan.has_resent && !s->scan.has_resent_date)
+        good = good && buffer_format(&out, "Resent-Date: %s\r\n", date);
+    if (s->scan.has_resent && !s->scan.has_resent_message_id)
+        good = good && buffer_format(&out, "Resent-Message-ID: <%s.resent@%.255s>\r\n",
+                                     s->id, s->settings.hostname);
     assert(good); /* every part is bounded */
     e->prefix = envelope_text(e, buffer_text(&out));
     buffer_free(&out);

@@ -85,6 +85,25 @@ add_received(struct folder *f, const struct trace *trace, struct text date)
     trace_add(f, TEXT("\r\n"));
 }
 
+static void
+add_date_field(struct folder *f, const char *name, const char *date)
+{
+    trace_add(f, text_from(name));
+    trace_add(f, text_from(date));
+    trace_add(f, TEXT("\r\n"));
+}
+
+static void
+add_id_field(struct folder *f, const char *name, const struct trace *trace,
+             const char *kind)
+{
+    trace_add(f, text_from(name));
+    trace_add(f, text_from(trace->id));
+    trace_add(f, text_from(kind));
+    trace_add(f, text_from(trace->hostname));
+    trace_add(f, TEXT(">\r\n"));
+}
+
 /* The end and the mailbox line repair headers that readers behind us would end at
  * another place than we did. */
 void
@@ -94,18 +113,15 @@ trace_write(const struct trace *trace, struct buffer *out)
     char date[DATE_TEXT_MAX];
     date_format(trace->now_ms, date);
     add_received(&f, trace, text_from(date));
-    if (trace->add_date) {
-        trace_add(&f, TEXT("Date: "));
-        trace_add(&f, text_from(date));
-        trace_add(&f, TEXT("\r\n"));
-    }
-    if (trace->add_message_id) {
-        trace_add(&f, TEXT("Message-ID: <"));
-        trace_add(&f, text_from(trace->id));
-        trace_add(&f, TEXT("@"));
-        trace_add(&f, text_from(trace->hostname));
-        trace_add(&f, TEXT(">\r\n"));
-    }
+    if (trace->add_date)
+        add_date_field(&f, "Date: ", date);
+    if (trace->add_message_id)
+        add_id_field(&f, "Message-ID: <", trace, "@");
+    /* Last, beside the other Resent- fields, and with an id of their own. */
+    if (trace->add_resent_date)
+        add_date_field(&f, "Resent-Date: ", date);
+    if (trace->add_resent_message_id)
+        add_id_field(&f, "Resent-Message-ID: <", trace, ".resent@");
     if (trace->add_end)
         trace_add(&f, TEXT("\r\n"));
     else if (trace->add_mailbox_line)

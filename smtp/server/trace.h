@@ -1,5 +1,5 @@
 /* The header lines that the server adds to a message: Received, Date, Message-ID
- * (RFC 5321 §4.4, RFC 6409 §8). Pure. */
+ * (RFC 5321 §4.4, RFC 6409 §8), Resent-Date, Resent-Message-ID. Pure. */
 #ifndef SMTP_SERVER_TRACE_H
 #define SMTP_SERVER_TRACE_H
 
@@ -16,6 +16,7 @@ struct trace {
     struct text priority;  /* MT-PRIORITY (RFC 6710); empty: omitted */
     int64_t now_ms;
     bool add_date, add_message_id;
+    bool add_resent_date, add_resent_message_id; /* RFC 5322 §3.6.6 */
     bool add_end; /* an empty line: the message has no header, only a body */
     /* "Mailbox-Line: " at the very end: the message begins with a line "From ..." */
     bool add_mailbox_line;

@@ -499,6 +499,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
     assert(e != NULL && e->count > 0);
     /* A fragment received by another of our hosts is not a submission. */
     bool submitted = server_may_relay(s) && !t->by_peer;
+    bool resent = submitted && t->header.has_resent;
     id_format(e->id, t->id);
     t->protocol = protocol(s, e->utf8);
     t->recipients = e->count;
@@ -518,6 +519,8 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
         .now_ms = now_ms,
         .add_date = submitted && !t->header.has_date,
         .add_message_id = submitted && !t->header.has_message_id,
+        .add_resent_date = resent && !t->header.has_resent_date,
+        .add_resent_message_id = resent && !t->header.has_resent_message_id,
         .add_end = t->header.headless,
         .add_mailbox_line = t->header.mailbox_line,
     };

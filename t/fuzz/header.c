@@ -28,7 +28,7 @@ same(const struct header_scan *a, const struct header_scan *b)
     return a->received == b->received && a->has_from == b->has_from &&
            a->has_date == b->has_date && a->has_message_id == b->has_message_id &&
            a->headless == b->headless && a->ended == b->ended && a->length == b->length &&
-           a->has_private == b->has_private && a->has_odd_name == b->has_odd_name &&
+           a->has_private == b->has_private && a->has_resent == b->has_resent && a->has_odd_name == b->has_odd_name &&
            header_scan_has_bare(a) == header_scan_has_bare(b);
 }
 

@@ -81,6 +81,11 @@ static const struct sample {
     {"Content-Type: message/partial\nContent-Type: text/plain\n\n", 0, "ecMp", 55},
     {"Content-Type: (message/partial\nX: y\n\n", 0, "ecM", 36},
     {"X: y\n\nContent-Type: message/partial\n\n", 0, "e", 5},
+    {"Resent-From: a\n\n", 0, "er", 15},
+    {"resent-DATE: a\nResent-Message-Id : b\n\n", 0, "erDI", 37},
+    {"Resent-Bcc: a\n\n", 0, "er", 14},
+    {"Resent-Message-IDs: a\nDate: b\nMessage-ID: c\n\n", 0, "edm", 44},
+    {"Resent: a\n\nResent-From: a\n\n", 0, "e", 10},
     {"From:a\nFrom:b\nReceived:x\nReceived:y\n\n", 2, "fe", 36},
 };
 /* clang-format on */
@@ -97,7 +102,8 @@ is_same(const struct header_scan *s, const struct sample *want)
     return s->received == want->received && s->has_from == has(want, 'f') &&
            s->has_date == has(want, 'd') && s->has_message_id == has(want, 'm') &&
            s->ended == has(want, 'e') && s->headless == has(want, 'h') &&
-           s->has_eight_bit == has(want, '8') && s->composite == has(want, 'c') &&
+           s->has_resent == has(want, 'r') && s->has_resent_date == has(want, 'D') &&
+           s->has_resent_message_id == has(want, 'I') && s->has_eight_bit == has(want, '8') && s->composite == has(want, 'c') &&
            s->mailbox_line == has(want, 'L') && s->is_message == has(want, 'M') && s->is_partial == has(want, 'p') &&
            s->length == want->length;
 }

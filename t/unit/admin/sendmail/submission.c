@@ -237,6 +237,9 @@ test_prefix(void)
     prefix_is(&w, "DATE: x\nA: b\n", "Received From Message-ID ");
     prefix_is(&w, "A: b\nMessage-Id: x\n", "Received From Date ");
     prefix_is(&w, "no header\nFrom: x\n", "Received From Date Message-ID ");
+    prefix_is(&w, "Resent-To: a\nFrom: x\nDate: y\nMessage-ID: z\n\n", "Received Resent-Date Resent-Message-ID ");
+    prefix_is(&w, "Resent-Date: a\n\n", "Received From Date Message-ID Resent-Message-ID ");
+    prefix_is(&w, "Resent-Message-ID: a\n\n", "Received From Date Message-ID Resent-Date ");
     prefix_is(&w, "", "Received From Date Message-ID ");
     struct result r = submit(&w, TEXT("A: b\n\n"));
     char want[400];

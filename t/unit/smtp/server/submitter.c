@@ -136,6 +136,23 @@ test_names(void)
     keeps = false;
 }
 
+/* Mail that is sent again says when, if it is ours (RFC 5322 §3.6.6). */
+static void
+test_resent(void)
+{
+    static const char message[] = "Resent-From: a@b.example\r\nDate: x\r\n"
+                                  "Message-ID: <y@z>\r\n\r\nx\r\n";
+    struct fake f;
+    for (int ours = 0; ours < 2; ours++) {
+        const struct envelope *e = sends(&f, NULL, ours == 1, NULL, message);
+        bool dated = memmem(e->prefix.at, e->prefix.length, "Resent-Date: ", 13) != NULL;
+        bool named = memmem(e->prefix.at, e->prefix.length, "Resent-Message-ID: <", 20) != NULL;
+        ok_named(dated == (ours == 1) && named == (ours == 1),
+                 ours == 1 ? "a submission" : "mail of others stays");
+        server_fake_end(&f);
+    }
+}
+
 static void
 judged(struct senders *senders, const char *user, const char *message, bool ours,
        const char *name)
@@ -210,6 +227,7 @@ main(void)
     test_who();
     test_needs();
     test_names();
+    test_resent();
     test_from();
     buffer_free(&said);
     return done();

@@ -73,6 +73,14 @@ plain(struct buffer *out)
                         TEXT("\r\nDate: Tue, 14 Nov 2023 22:13:20 +0000\r\n"
                              "Message-ID: <01JD3ZK5Q8-9F3K2C7A@mx.example.org>\r\n")));
     ok(is_folded(written(out)));
+    trace.add_resent_date = trace.add_resent_message_id = true;
+    ok_named(
+        text_ends_nocase(
+            written(out),
+            TEXT("\r\nResent-Date: Tue, 14 Nov 2023 22:13:20 +0000\r\n"
+                 "Resent-Message-ID: <01JD3ZK5Q8-9F3K2C7A.resent@mx.example.org>\r\n")),
+        "a message that is sent again");
+    trace.add_resent_date = trace.add_resent_message_id = false;
     trace.add_end = true;
     ok_named(text_ends_nocase(written(out), TEXT("@mx.example.org>\r\n\r\n")),
              "a message without a header gets the end of ours");
