@@ -486,7 +486,8 @@ static const struct finding_row finding_rows[] = {
      "and "
      "`user` must be able to read both; they are then used within two minutes."       },
     {"upstream_down",        FINDING_ERROR,   NULL,
-     "Check the host, its port and the network between; mail waits until it answers." },
+     "Apply the remedy that the reason names; if it names none, check the host, its "
+     "port and the network between. Mail waits until it answers."                     },
     {"login_refused",        FINDING_ERROR,   NULL,
      "Correct the user or the password of this smarthost, then `petrel reload`; "
      "`petrel doctor` tries it."                                                      },

@@ -20,6 +20,10 @@ enum {
     ECHO_MIN = 12 /* bytes of our line that are recognized in a reply */
 };
 
+#define NO_AUTH_OFFERED                                                                \
+    "it does not offer AUTH; log in at its submission port (submission:// 587, "       \
+    "smtps:// 465), or leave the user out if it wants none"
+
 /* --- How it ends ------------------------------------------------------------------ */
 
 static void
@@ -79,6 +83,17 @@ give_up_unable(struct client *c, const char *enhanced, const char *what)
     client_auth_give_up(c, 0, enhanced, why);
 }
 
+static void
+give_up_command(struct client *c, const char *said)
+{
+    char what[SHOWN_REPLY_MAX + 100];
+    snprintf(what, sizeof(what),
+             "it refuses AUTH itself, whatever the password: %.*s; try its submission "
+             "port (587, 465)",
+             SHOWN_REPLY_MAX, said);
+    give_up_unable(c, "4.7.4", what);
+}
+
 /* --- Replies --------------------------------------------------------------------- */
 
 /* Overwrites each place that begins like the secret, up to the next space: a host may
@@ -115,6 +130,15 @@ client_hide_secrets(struct client *c)
         hide_all(c, c->reply.text, c->reply.length);
 }
 
+/* The command, and neither user nor password: a host that has nothing to log in with, or
+ * not this mechanism (RFC 4954 §4: 503, 504). */
+static bool
+is_about_command(const struct reply *reply)
+{
+    return reply->code == 500 || reply->code == 502 || reply->code == 503 ||
+           reply->code == 504 || strcmp(reply->enhanced, "5.5.4") == 0;
+}
+
 /* Not about user or password: another mechanism may succeed. Some hosts reply 535 in
  * this case, too, and only the words tell the difference. */
 static bool
@@ -122,8 +146,7 @@ is_about_mechanism(const struct reply *reply)
 {
     static const char *const words[] = {"mechanism", "not supported", "unsupported",
                                         "not implemented", "unrecognized"};
-    if (reply->code == 504 || reply->code == 534 || reply->code == 500 ||
-        reply->code == 502 || strcmp(reply->enhanced, "5.5.4") == 0)
+    if (is_about_command(reply) || reply->code == 534)
         return true;
     if (reply->code == 535)
         for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
@@ -190,7 +213,7 @@ void
 client_log_in(struct client *c)
 {
     const struct client_login *login = c->settings.login;
-    char what[SHOWN_OFFER_MAX + 100];
+    char what[SHOWN_OFFER_MAX + 150];
     if (login == NULL) {
         client_auth_greet(c);
     } else if (!c->secured && !login->may_be_clear) {
@@ -198,9 +221,12 @@ client_log_in(struct client *c)
                        "without TLS the password is not sent; use submission:// or "
                        "smtps://, or set auth_clear=yes");
     } else if (c->auth.offered[0] == '\0') {
-        give_up_unable(c, "4.7.4", "it does not offer AUTH");
+        give_up_unable(c, "4.7.4", NO_AUTH_OFFERED);
     } else if (!client_auth_choose(c)) {
-        snprintf(what, sizeof(what), "it offers AUTH %.*s, none of which we can use",
+        snprintf(what, sizeof(what),
+                 "it offers AUTH %.*s, none of which we can use: PLAIN, LOGIN, SCRAM, "
+                 "or with "
+                 "a token XOAUTH2",
                  SHOWN_OFFER_MAX, c->auth.offered);
         /* An untrusted host has written it, and it goes into the log. */
         printable_make(what);
@@ -267,7 +293,10 @@ client_auth_refused(struct client *c, const struct reply *reply)
         if (client_auth_choose(c))
             return;
     }
-    give_up_refused(c, reply->code, said);
+    if (is_about_command(reply))
+        give_up_command(c, said);
+    else
+        give_up_refused(c, reply->code, said);
 }
 
 /* 235 alone proves nothing: a host that does not know the password may accept any, in

@@ -104,7 +104,7 @@ sub why { my ($petrel, $id) = @_; return ($petrel->run(qw(queue why), $id))[1] }
     ok $petrel->wait_log(qr/auth_passwords: \S+ can be read by all users: chmod 600/), 'a file that everybody can read is warned of';
     my $id = take($petrel, 'a@b.test', 'u@c.test');
     my $none = take($petrel, 'b@b.test', 'u@none.test');
-    ok $petrel->wait_log(qr/$none: .*status=deferred .*cannot log in to the smarthost \S+ as joe: it does not offer AUTH/), 'no AUTH offered: it waits';
+    ok $petrel->wait_log(qr/$none: .*status=deferred .*cannot log in to the smarthost \S+ as joe: it does not offer AUTH; log in at its submission port/), 'no AUTH offered: it waits';
     my $bounce = Petrel::wait_for(sub { (grep { $_->{to}[0] eq 'a@b.test' } Petrel::arrived($sink))[0] });
     like $bounce->{content}, qr/refuses our user joe: 535 5\.7\.8 PLAIN says no; check\s+auth_passwords/, 'the bounce has the sentence';
     $petrel->stop;
