@@ -139,8 +139,8 @@ check_queue(struct doctor *d, struct checklist *out, const char *subject)
     json_array_foreach ((json_t *)(uintptr_t)list, i, finding)
         take_finding(out, finding);
     if (daemon == NULL)
-        checklist_add(out, "queue.health", CHECK_OK, subject, "no daemon runs: %s",
-                      error);
+        checklist_add(out, "queue.health", CHECK_OK, subject,
+                      "not checked, since no daemon runs: %s", error);
     else if (list == NULL)
         checklist_add(out, "queue.health", CHECK_HINT, subject,
                       "the daemon does not say");
