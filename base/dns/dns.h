@@ -51,7 +51,8 @@ struct dns_answer {
                        * such record or name; of addresses: those of one family */
     /* for addresses: the name that has them, at the end of aliases; "" without any */
     char canonical[DNS_NAME_MAX];
-    size_t count; /* of the records, as asked */
+    bool is_alias; /* not found, and the name is an alias: reason names its end */
+    size_t count;  /* of the records, as asked */
     union {
         struct dns_mx mx[DNS_MX_MAX];                  /* in the order of the answer */
         struct net_address addresses[DNS_ADDRESS_MAX]; /* port 0; IPv6 and IPv4 */

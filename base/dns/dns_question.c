@@ -88,6 +88,24 @@ question_explain(const struct dns_question *q, struct dns_answer *answer)
                        dns_kind(q->type)->lookup, q->name);
 }
 
+/* The name is not there, or has no such record; of an alias the one at its end, which is
+ * the one to be looked at. */
+static void
+question_explain_nothing(const struct dns_question *q, enum dns_status status,
+                         struct dns_answer *answer)
+{
+    char alias[DNS_NAME_MAX];
+    bool no_name = status == DNS_NO_NAME;
+    const char *has_no = no_name ? "does not exist (NXDOMAIN)" : "has no ";
+    const char *record = no_name ? "" : dns_kind(q->type)->record;
+    answer->is_alias = dns_reply_alias(tried_reply(&q->best), alias);
+    if (answer->is_alias)
+        dns_answer_explain(answer, status, "%.50s is an alias of %.50s, which %s%s",
+                           q->name, alias, has_no, record);
+    else
+        dns_answer_explain(answer, status, "%.100s %s%s", q->name, has_no, record);
+}
+
 static bool
 question_read_reply(struct dns_question *q, struct dns_answer *answer)
 {
@@ -103,15 +121,13 @@ dns_question_read(struct dns_question *q, struct dns_answer *answer)
     int rcode = tried_rcode(&q->best);
     memset(answer, 0, sizeof(*answer));
     if (q->best.code == ARES_EBADNAME || rcode == RCODE_NO_NAME)
-        dns_answer_explain(answer, DNS_NO_NAME, "%.100s does not exist (NXDOMAIN)",
-                           q->name);
+        question_explain_nothing(q, DNS_NO_NAME, answer);
     else if (rcode != RCODE_NO_ERROR || !question_read_reply(q, answer))
         question_explain(q, answer);
     else if (answer->count > 0)
         answer->status = DNS_FOUND;
     else
-        dns_answer_explain(answer, DNS_NO_DATA, "%.100s has no %s", q->name,
-                           dns_kind(q->type)->record);
+        question_explain_nothing(q, DNS_NO_DATA, answer);
     if (strcmp(answer->canonical, q->name) == 0)
         answer->canonical[0] = '\0';
     /* Both: the servers, or the trust in them, may have changed meanwhile. */

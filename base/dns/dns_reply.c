@@ -427,6 +427,25 @@ dns_reply_is_authentic(struct text reply)
 }
 
 bool
+dns_reply_alias(struct text reply, char alias[DNS_NAME_MAX])
+{
+    struct cursor cursor = {reply, REPLY_HEADER};
+    struct record record;
+    bool found = false;
+    if (reply.length < REPLY_HEADER || !skip_questions(&cursor))
+        return false;
+    unsigned records = two_octets(reply, 6);
+    for (unsigned i = 0; i < records && i < RECORDS_MAX; i++) {
+        if (!next_record(&cursor, &record))
+            break;
+        if (record.type == DNS_TYPE_CNAME && record.class == DNS_CLASS_IN)
+            found = read_host(reply, record.data, record.data + record.size, alias) &&
+                    alias[0] != '\0';
+    }
+    return found;
+}
+
+bool
 dns_reply_read(struct text reply, bool whole, enum dns_type type, char *joined,
                struct dns_answer *answer)
 {

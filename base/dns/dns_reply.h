@@ -55,6 +55,8 @@ bool dns_host_is_localhost(struct text name);
 /* Sets the status, and but for DNS_FOUND the reason. */
 void dns_answer_explain(struct dns_answer *answer, enum dns_status status,
                         const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The name at the end of the aliases that a reply names; false: it names none. */
+bool dns_reply_alias(struct text reply, char alias[DNS_NAME_MAX]);
 /* Each address is first at times: several hosts behind a name share the load. */
 void dns_answer_shuffle(struct loop *loop, struct dns_answer *answer);
 /* Addresses of both families into a zeroed answer, alternating, IPv6 first. */

@@ -41,7 +41,8 @@ struct mx_lookup {
     struct net *net;
     struct dns *dns;
     bool by_mx, smarthost;
-    bool no_name; /* a host does not exist */
+    bool no_name;  /* a host does not exist */
+    bool is_alias; /* the domain is the alias of one that does not exist */
     bool loopback_v4, loopback_v6, skip_v4, skip_v6, skipped;
     char own_name[DNS_NAME_MAX];
     uint16_t port;
@@ -112,7 +113,9 @@ finish_unknown(struct mx_lookup *x)
 static void
 finish_no_name(struct mx_lookup *x)
 {
-    const char *name = x->name[0] != '\0' ? x->name : "the address has no domain";
+    const char *name = x->is_alias          ? x->reason
+                       : x->name[0] != '\0' ? x->name
+                                            : "the address has no domain";
     finish_without(x, outcome_make(VERDICT_FAILED, BLAME_SITE, 550, "5.1.2",
                                    "Host or domain name not found: %s", name));
 }
@@ -413,6 +416,7 @@ on_mx(void *context, const struct dns_answer *answer)
         look_up_host(x, text_from(x->name)); /* RFC 5321 §5.1: the implicit MX */
         break;
     case DNS_NO_NAME:
+        x->is_alias = answer->is_alias;
         finish_no_name(x);
         break;
     case DNS_TRY_AGAIN:

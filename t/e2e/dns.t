@@ -131,6 +131,7 @@ ok $first > 0 && $second > 0, "equal: both got some ($first and $second)";
 
 comes_back('null', 'null.mail.test', '5.1.10', 'does not accept mail');
 comes_back('nowhere', 'nowhere.mail.test', '5.1.2', 'not found');
+comes_back('dangling', 'dangling.mail.test', '5.1.2', 'dangling\.mail\.test is an alias of nosuch\.mail\.test, which does not exist \(NXDOMAIN\)');
 comes_back('nohosts', 'nohosts.mail.test', '5.4.4', 'no mail host');
 comes_back('noaddress', 'noaddress.mail.test', '5.4.4', 'no mail host');
 comes_back('textonly', 'nothing.mail.test', '5.4.4', 'no mail host');

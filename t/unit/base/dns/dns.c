@@ -270,7 +270,16 @@ test_texts(struct loop *loop, struct dns *dns, struct server *server)
     is_number(a.count, 2, "two");
     a = ask(loop, dns, dns_find_texts, "alias.example.test");
     is_number(a.status, DNS_NO_DATA, "none");
-    is_string(a.reason, "alias.example.test has no TXT record", "  with its reason");
+    is_string(a.reason, "alias.example.test is an alias of four.example.test, which has no TXT record",
+              "  with its reason");
+    ok_named(a.is_alias, "  an alias");
+    a = ask(loop, dns, dns_find_texts, "dangling.example.test");
+    is_number(a.status, DNS_NO_NAME, "an alias of nothing");
+    is_string(a.reason, "dangling.example.test is an alias of nosuch.example.test, which does not exist (NXDOMAIN)",
+              "  says of what");
+    a = ask(loop, dns, dns_find_texts, "mx1.example.test");
+    is_string(a.reason, "mx1.example.test has no TXT record", "no alias");
+    ok(!a.is_alias);
     a = ask(loop, dns, dns_find_texts, "nosuch.example.test");
     is_number(a.status, DNS_NO_NAME, "no such name");
     a = ask(loop, dns, dns_find_texts, "mail.servfail.test");

@@ -164,6 +164,31 @@ test_ttl(void)
 }
 
 static void
+test_alias(void)
+{
+    char alias[DNS_NAME_MAX];
+    struct wire w = wire_new(3);
+    add_record(&w, DNS_TYPE_CNAME, DNS_CLASS_IN, 7, "\1x\xc0\x0c", 4);
+    add_record(&w, DNS_TYPE_CNAME, DNS_CLASS_IN, 7, "\4gone\4test", 11);
+    add_record(&w, DNS_TYPE_CNAME, 3, 7, "\1y", 3);
+    struct text reply = text_of(w.at, w.length);
+    ok(dns_reply_alias(reply, alias));
+    is_string(alias, "gone.test", "the end of two aliases");
+    ok_named(read_wire(&w, DNS_TYPE_MX) && got.count == 0, "and no record");
+    unsigned wrong = 0;
+    for (size_t i = 0; i < reply.length; i++)
+        wrong += dns_reply_alias(text_before(reply, i), alias) && strlen(alias) >= DNS_NAME_MAX;
+    is_number(wrong, 0, "of any length");
+    w = wire_new(1);
+    add_mx(&w, 1, "a.test");
+    ok_named(!dns_reply_alias(text_of(w.at, w.length), alias), "a record is no alias");
+    w = wire_new(1);
+    add_record(&w, DNS_TYPE_CNAME, DNS_CLASS_IN, 7, "", 1);
+    ok_named(!dns_reply_alias(text_of(w.at, w.length), alias), "nor is the root one");
+    ok_named(!dns_reply_alias(TEXT("short"), alias), "nor is half a header");
+}
+
+static void
 test_addresses(void)
 {
     struct wire w = wire_new(5);
@@ -569,6 +594,7 @@ main(void)
     test_merge();
     test_good();
     test_ttl();
+    test_alias();
     test_addresses();
     test_bounds();
     test_bad_records();
