@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "t/roof/injector.h"
+#include "t/roof/login.h"
 #include "t/roof/peer.h"
 #include "t/roof/plan.h"
 #include "t/roof/secrecy.h"
@@ -19,6 +20,7 @@ enum expected {
     OF_GREETING,
     OF_EHLO,
     OF_STARTTLS,
+    OF_AUTH,
     OF_MAIL,
     OF_RCPT,
     OF_DATA,
@@ -39,6 +41,17 @@ struct client {
         TLS_NONE_BEHIND_IT,
         TLS_WAYS
     } tls;
+    /* it may not relay otherwise */
+    enum {
+        AUTH_NOT,
+        AUTH_PLAIN,
+        AUTH_PLAIN_LATER,
+        AUTH_LOGIN,
+        AUTH_NEVER,
+        AUTH_WAYS
+    } auth;
+    bool knows_password, logged_in;
+    unsigned user, words; /* words of AUTH that were said */
     struct client_step {
         enum expected what;
         unsigned rcpt;
@@ -93,18 +106,20 @@ say_mail(struct client *c)
 {
     char sender[MODEL_ADDRESS_MAX], line[COMMAND_SIZE];
     model_sender_address(message_of(c), sender);
-    snprintf(line, sizeof(line), "MAIL FROM:<%s>\r\n", sender);
+    snprintf(line, sizeof(line), "MAIL FROM:<%s>%s\r\n", sender,
+             message_of(c)->wants_header ? " RET=HDRS" : "");
     command(c, OF_MAIL, 0, line);
 }
 
 static void
 say_rcpt(struct client *c, unsigned index)
 {
-    static const char *const notify[] = {"", " NOTIFY=NEVER", " NOTIFY=FAILURE,DELAY"};
-    char address[MODEL_ADDRESS_MAX], line[COMMAND_SIZE];
+    char address[MODEL_ADDRESS_MAX], original[MODEL_ORIGINAL_MAX], line[COMMAND_SIZE];
     const struct model_message *m = message_of(c);
     model_rcpt_address(&m->rcpts[index], address);
-    snprintf(line, sizeof(line), "RCPT TO:<%s>%s\r\n", address, notify[m->notify]);
+    model_rcpt_original(&m->rcpts[index], original);
+    snprintf(line, sizeof(line), "RCPT TO:<%s>%s%s\r\n", address, model_notify_words(m),
+             original);
     command(c, OF_RCPT, index, line);
 }
 
@@ -240,6 +255,52 @@ client_on_secured(void *context)
         command(c, OF_EHLO, 0, "EHLO client.test\r\n");
 }
 
+static void
+say_auth(struct client *c)
+{
+    static const char *const verbs[] = {
+        [AUTH_PLAIN] = "AUTH PLAIN ",
+        [AUTH_PLAIN_LATER] = "AUTH PLAIN",
+        [AUTH_LOGIN] = "AUTH LOGIN",
+    };
+    char line[COMMAND_SIZE], word[LOGIN_WORD_MAX] = "";
+    c->words = 0;
+    if (c->auth == AUTH_PLAIN)
+        login_word('c', c->user, LOGIN_PLAIN, c->knows_password, word);
+    snprintf(line, sizeof(line), "%s%s\r\n", verbs[c->auth], word);
+    command(c, OF_AUTH, 0, line);
+}
+
+static void
+say_auth_word(struct client *c)
+{
+    char line[COMMAND_SIZE], word[LOGIN_WORD_MAX];
+    enum login_part part = c->auth != AUTH_LOGIN ? LOGIN_PLAIN
+                           : c->words == 0       ? LOGIN_USER
+                                                 : LOGIN_PASSWORD;
+    c->words++;
+    login_word('c', c->user, part, c->knows_password, word);
+    snprintf(line, sizeof(line), "%s\r\n", word);
+    command(c, OF_AUTH, 0, line);
+}
+
+static void
+take_auth(struct client *c, struct text line)
+{
+    if (text_starts(line, TEXT("334"))) {
+        say_auth_word(c);
+        return;
+    }
+    c->logged_in = text_starts(line, TEXT("235"));
+    roof_note("client: c%u: %.3s", c->user, line.at);
+    if (c->logged_in && !c->knows_password)
+        roof_break("truth", NULL, "a wrong password is taken");
+    if (c->logged_in)
+        begin_message(c);
+    else
+        give_up_message(c);
+}
+
 /* TLS comes before the greeting. */
 static void
 client_on_connected(void *context)
@@ -265,14 +326,21 @@ take_reply(struct client *c, const struct client_step *step, struct text line)
     case OF_EHLO:
         if (c->tls != TLS_NOT && c->peer.tls == NULL)
             say_starttls(c);
+        else if (c->auth != AUTH_NOT && c->auth != AUTH_NEVER)
+            say_auth(c);
         else
             begin_message(c);
         break;
     case OF_STARTTLS:
         if (good)
             begin_tls(c);
+        else if (c->auth != AUTH_NOT)
+            give_up_message(c);
         else
             begin_message(c);
+        break;
+    case OF_AUTH:
+        take_auth(c, line);
         break;
     case OF_MAIL:
         c->refused = !good;
@@ -284,6 +352,9 @@ take_reply(struct client *c, const struct client_step *step, struct text line)
     case OF_RCPT:
         message_of(c)->rcpts[step->rcpt].accepted = good;
         c->any_rcpt = c->any_rcpt || good;
+        if (good && c->auth != AUTH_NOT && !c->logged_in)
+            roof_break("bounds", NULL, "m%u may be relayed for a stranger",
+                       message_of(c)->number);
         if (step->rcpt + 1 == message_of(c)->rcpt_count || !c->pipelines)
             after_rcpts(c);
         break;
@@ -350,6 +421,15 @@ client_on_impatience(void *context)
 }
 
 static void
+draw_dsn(struct model_message *m)
+{
+    if (roof_chance(manners.dsn))
+        m->notify = NOTIFY_OF_SUCCESS + roof_below(3);
+    m->has_original = roof_chance(manners.dsn);
+    m->wants_header = roof_chance(manners.dsn);
+}
+
+static void
 draw_message(struct model_message *m)
 {
     unsigned kind = roof_below(100);
@@ -363,6 +443,8 @@ draw_message(struct model_message *m)
                     : NOTIFY_AS_USUAL;
     model_draw(m, plan_takes("recipients", m->number) ? rcpts : 1,
                plan_takes("size", m->number) ? size : 0);
+    if (manners.dsn > 0 && plan_takes("dsn", m->number))
+        draw_dsn(m);
 }
 
 /* The number of those that the plan does not omit. */
@@ -383,6 +465,16 @@ draw_messages(unsigned first, unsigned count)
 }
 
 static void
+draw_login(struct client *c)
+{
+    c->auth = AUTH_PLAIN + roof_below(AUTH_WAYS - 1);
+    c->user = roof_below(LOGIN_CLIENTS);
+    c->knows_password = roof_chance(800);
+    if (c->tls == TLS_NOT)
+        c->tls = roof_chance(500) ? TLS_BY_COMMAND : TLS_AT_ONCE;
+}
+
+static void
 draw_manners(struct client *c)
 {
     bool is_plain = !plan_takes("manners", c->first);
@@ -391,6 +483,8 @@ draw_manners(struct client *c)
     if (manners.tls > 0 && roof_chance(manners.tls) && !is_plain)
         c->tls = roof_chance(800) ? (roof_chance(700) ? TLS_BY_COMMAND : TLS_AT_ONCE)
                                   : 1 + roof_below(TLS_WAYS - 1);
+    if (manners.auth > 0 && roof_chance(manners.auth) && !is_plain)
+        draw_login(c);
     if (roof_chance(manners.slow) && !is_plain) {
         c->peer.piece = 1 + roof_below(2000);
         c->peer.pause_ms = roof_between(1, 300);
@@ -428,6 +522,8 @@ client_begin(unsigned first, unsigned count)
                                .family = NET_IPV4, .ip = {10, 1, 0, 1}
     },
                        to = {.family = NET_IPV4, .ip = {10, 0, 0, 1}, .port = 25};
+    if (c->auth != AUTH_NOT)
+        from.ip[1] = 2; /* not of relay_from */
     to.port = c->tls == TLS_AT_ONCE ? 465 : 25;
     from.ip[3] = (unsigned char)(1 + roof_below(200));
     open_count++;

@@ -3,6 +3,7 @@
 
 #include "admin/settings/options.h"
 #include "t/roof/host.h"
+#include "t/roof/login.h"
 #include "t/roof/plan.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
@@ -84,6 +85,8 @@ static struct {
     unsigned domain_count;
     char options[TARGETS_MAX][80]; /* of routes */
     bool with_tls;
+    bool with_logins, logs_in[TARGETS_MAX];
+    unsigned users[TARGETS_MAX];
     enum editor_tls tls[TARGETS_MAX], tls_least[TARGETS_MAX];
     int64_t journal_size;
     char journal_message_max[VALUE_MAX];
@@ -175,6 +178,19 @@ editor_begin_tls(void)
         draw_tls(i);
         editor.tls_least[i] = EDITOR_TLS_VERIFY;
     }
+}
+
+void
+editor_begin_logins(void)
+{
+    editor.with_logins = true;
+}
+
+void
+editor_log_in(unsigned domain, unsigned user)
+{
+    editor.logs_in[domain] = true;
+    editor.users[domain] = user;
 }
 
 enum editor_tls
@@ -298,18 +314,25 @@ note_bounds(void)
 static bool
 write_route(struct buffer *b, unsigned index)
 {
-    const char *options = editor.options[index], *tls = "", *level = "";
+    const char *options = editor.options[index], *tls = "", *level = "", *clear = "";
+    char target[80];
+    text_copy(target, sizeof(target), text_from(editor.targets[index]));
+    if (editor.logs_in[index]) /* all begin with smtp:// */
+        snprintf(target, sizeof(target), "smtp://h%u@%s", editor.users[index],
+                 editor.targets[index] + sizeof("smtp://") - 1);
     if (editor.with_tls) {
         tls = options[0] != '\0' ? "&tls=" : "?tls=";
         level = tls_names[editor.tls[index]];
         if (editor.tls[index] < editor.tls_least[index])
             editor.tls_least[index] = editor.tls[index];
+        if (editor.logs_in[index] && editor.tls[index] < EDITOR_TLS_ENCRYPT)
+            clear = "&auth_clear=yes";
     }
     if (options[0] != '\0' || tls[0] != '\0')
-        roof_note("editor: %s %s%s%s%s", editor.domains[index], editor.targets[index],
-                  options, tls, level);
-    return buffer_format(b, "  %s %s%s%s%s\n", editor.domains[index],
-                         editor.targets[index], options, tls, level);
+        roof_note("editor: %s %s%s%s%s%s", editor.domains[index], target, options, tls,
+                  level, clear);
+    return buffer_format(b, "  %s %s%s%s%s%s\n", editor.domains[index], target, options,
+                         tls, level, clear);
 }
 
 void
@@ -333,6 +356,10 @@ editor_write(void)
     if (editor.with_tls)
         fits = buffer_format(&b, "tls_certificate = %s\ntls_ca = %s\n", SECRECY_HOST,
                              SECRECY_ANCHOR) &&
+               fits;
+    if (editor.with_logins)
+        fits = buffer_format(&b, "auth_users = %s\nauth_passwords = %s\n", LOGIN_USERS,
+                             LOGIN_PASSWORDS) &&
                fits;
     for (size_t i = 0; options_rows[i].key != NULL && i < ROWS_MAX; i++)
         if (editor.values[i][0] != '\0') {

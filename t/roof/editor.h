@@ -12,6 +12,9 @@ void editor_begin(const char *const *targets, const char *const *domains,
                   unsigned domain_count, unsigned permille);
 /* Listeners with TLS, and routes that demand it. */
 void editor_begin_tls(void);
+/* Users may log in, and the host does at the hop of this domain, as user. */
+void editor_begin_logins(void);
+void editor_log_in(unsigned domain, unsigned user);
 /* The least that the route of a domain has ever demanded. */
 enum editor_tls {
     EDITOR_TLS_NONE,

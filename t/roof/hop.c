@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "t/roof/editor.h"
+#include "t/roof/login.h"
 #include "t/roof/model.h"
 #include "t/roof/peer.h"
 #include "t/roof/secrecy.h"
@@ -18,12 +19,15 @@ enum {
     DATA_MAX = 16 << 20,
     REPLY_MAX = 512,
     IDLE_MS = 5 * 60 * 1000,
-    HANDSHAKE = 2000
+    HANDSHAKE = 2000,
+    EARLY_LINES = 40
 };
 
 struct hop {
     const char *name;
-    bool lmtp, pipelining, chunking, tls;
+    bool lmtp, pipelining, chunking, tls, dsn;
+    bool has_login, by_login; /* AUTH LOGIN alone */
+    unsigned user, domain;
     struct hop_mood mood;
     struct network_service *service;
     struct grey {
@@ -42,8 +46,19 @@ struct visit {
     bool waits;          /* for reply_timer: no line is read */
     bool has_mail, in_data;
     bool chunk_last, chunk_refused;
-    bool strange; /* its certificate proves nothing */
-    bool lies;    /* a reply came twice: what the client makes of the others is open */
+    bool logged_in;
+    unsigned auth_words; /* of AUTH LOGIN that are to come */
+    bool strange;        /* its certificate proves nothing */
+    bool lies; /* a reply came twice: what the client makes of the others is open */
+    bool
+        is_last; /* replies of LMTP to the end: a second one would be that of the next */
+    unsigned early_in; /* lines of content; 0: no reply is early */
+    enum {
+        EARLY_NOT,
+        EARLY_GOOD,
+        EARLY_LATER,
+        EARLY_NEVER
+    } early;                             /* it has been said */
     struct model_message *back;          /* the recipient of a report */
     struct model_rcpt *asked[RCPTS_MAX]; /* in this transaction */
     unsigned asked_count;
@@ -106,6 +121,8 @@ forget_transaction(struct visit *v)
     v->has_mail = v->in_data = false;
     v->rcpt_count = v->asked_count = 0;
     v->back = NULL;
+    v->early_in = 0;
+    v->early = EARLY_NOT;
     buffer_clear(&v->data);
 }
 
@@ -175,6 +192,18 @@ visit_on_late(void *context)
         peer_go_on(&v->peer);
 }
 
+/* Replies are out of step: each may count for another command. */
+static void
+begin_lies(struct visit *v)
+{
+    roof_note("%s: says it twice", v->hop->name);
+    v->lies = true;
+    for (unsigned i = 0; i < v->asked_count; i++) {
+        model_refused(v->asked[i]);
+        v->asked[i]->deferred_ms = 0;
+    }
+}
+
 /* All replies go through here: in time, late, twice, in a wrong place, or not at all. */
 static bool
 say(struct visit *v, const char *text)
@@ -193,8 +222,9 @@ say(struct visit *v, const char *text)
         return false;
     }
     snprintf(line, sizeof(line), "%s\r\n", text);
-    bool twice = !v->hop->chunking && roof_chance(m->twice);
-    v->lies = v->lies || twice;
+    bool twice = !v->hop->chunking && roof_chance(m->twice) && !v->is_last;
+    if (twice)
+        begin_lies(v);
     int64_t delay_ms = m->reply_ms;
     if (roof_chance(m->late))
         delay_ms += roof_between(1, m->late_ms);
@@ -263,6 +293,10 @@ on_mail(struct visit *v, struct text line)
     (void)line;
     forget_transaction(v);
     /* A refusal here would be one of recipients that are not known yet. */
+    if (v->hop->has_login && !v->logged_in) {
+        say(v, "530 5.7.0 log in first");
+        return;
+    }
     if (is_refused(v, v->hop->mood.mail, &never)) {
         say(v, "451 4.3.0 not now");
         return;
@@ -284,6 +318,23 @@ judge_secrecy(const struct visit *v, const struct model_rcpt *r)
                    r->message->number, r->index);
 }
 
+/* A hop that reports by itself knows what the sender wants. */
+static void
+judge_notify(const struct model_rcpt *r, struct text line)
+{
+    char want[MODEL_ORIGINAL_MAX];
+    const char *notify = model_notify_words(r->message);
+    struct text rest = text_after(line, text_find(line, '>') + 1);
+    if (notify[0] != '\0' &&
+        memmem(rest.at, rest.length, notify, strlen(notify)) == NULL)
+        roof_break("truth", r->message->id, "a hop gets '%.*s' in place of%s",
+                   TEXT_ARGS(rest), notify);
+    model_rcpt_original(r, want);
+    if (want[0] != '\0' && memmem(rest.at, rest.length, want, strlen(want)) == NULL)
+        roof_break("truth", r->message->id, "a hop gets '%.*s' in place of %s",
+                   TEXT_ARGS(rest), want);
+}
+
 static void
 on_rcpt(struct visit *v, struct text line)
 {
@@ -301,12 +352,16 @@ on_rcpt(struct visit *v, struct text line)
                    TEXT_ARGS(path));
     if (r != NULL) {
         judge_secrecy(v, r);
+        if (v->hop->dsn)
+            judge_notify(r, line);
         model_attempted(r);
     }
     if (r != NULL && v->asked_count < RCPTS_MAX)
         v->asked[v->asked_count++] = r;
+    if (r != NULL && v->lies)
+        model_refused(r);
     if (r != NULL && is_grey(v->hop, r)) {
-        if (say(v, "450 4.2.0 greylisted"))
+        if (say(v, "450 4.2.0 greylisted") && !v->lies)
             model_deferred(r);
         return;
     }
@@ -314,7 +369,8 @@ on_rcpt(struct visit *v, struct text line)
         never = never && r != NULL; /* reports are taken in the end */
         if (never)
             model_refused(r);
-        if (say(v, never ? "550 5.1.1 nobody" : "450 4.2.0 not now") && r != NULL)
+        if (say(v, never ? "550 5.1.1 nobody" : "450 4.2.0 not now") && r != NULL &&
+            !v->lies)
             model_deferred(r);
         return;
     }
@@ -342,6 +398,8 @@ on_data(struct visit *v)
         return;
     }
     v->in_data = true;
+    if (v->hop->mood.early > 0 && roof_chance(v->hop->mood.early))
+        v->early_in = 1 + roof_below(EARLY_LINES);
     say(v, "354 go on");
 }
 
@@ -350,6 +408,8 @@ store(struct visit *v, struct model_rcpt *r)
 {
     roof_note("%s: stores m%ur%u", v->hop->name, r->message->number, r->index);
     model_stored(r, buffer_text(&v->data));
+    if (v->hop->dsn)
+        model_passed_on(r);
     if (v->lies)
         model_unconfirmed(r);
     note_unsure(v, r, NULL);
@@ -361,6 +421,7 @@ end_lmtp(struct visit *v)
     struct model_rcpt *all[RCPTS_MAX];
     unsigned count = v->rcpt_count;
     memcpy(all, v->rcpts, count * sizeof(*all));
+    v->is_last = true;
     for (unsigned i = 0; i < count; i++) {
         bool never;
         if (is_refused(v, v->hop->mood.end, &never)) {
@@ -396,6 +457,8 @@ end_smtp(struct visit *v)
         roof_note("%s: stores a report to s%u", v->hop->name, v->back->number);
         model_reported(v->back, buffer_text(&v->data));
         note_unsure(v, NULL, v->back);
+        if (v->lies)
+            model_report_unconfirmed(v->back);
     }
     if (roof_chance(v->hop->mood.cut_end)) {
         roof_note("%s: cuts behind the end", v->hop->name);
@@ -419,17 +482,61 @@ end_content(struct visit *v)
         end_lmtp(v);
     else
         end_smtp(v);
+    v->is_last = false;
     forget_transaction(v);
     if (v->peer.end != NULL && roof_chance(v->hop->mood.idle_cut))
         roof_timer_start(&v->idle, roof_between(0, 3000), visit_on_idle, v);
 }
 
+/* The reply to the end of content that is not there yet. Of a 250 the client may make what
+ * it wants. */
+static void
+reply_early(struct visit *v)
+{
+    static const char *const replies[] = {
+        [EARLY_NOT] = "",
+        [EARLY_GOOD] = "250 2.0.0 stored\r\n",
+        [EARLY_LATER] = "451 4.3.0 not now\r\n",
+        [EARLY_NEVER] = "554 5.6.0 never\r\n",
+    };
+    v->early = EARLY_GOOD + roof_below(v->back != NULL ? 2 : 3);
+    roof_note("%s: says early %.3s", v->hop->name, replies[v->early]);
+    for (unsigned i = 0; i < v->rcpt_count; i++) {
+        if (v->early == EARLY_GOOD)
+            model_lied(v->rcpts[i]);
+        if (v->early == EARLY_NEVER || v->lies)
+            model_refused(v->rcpts[i]);
+    }
+    if (v->early == EARLY_GOOD && v->back != NULL)
+        model_report_lied(v->back);
+    /* LMTP has one for each recipient: without them the next MAIL's reply is one of them */
+    for (unsigned i = 0; i < (v->hop->lmtp ? v->rcpt_count : 1); i++)
+        peer_say(&v->peer, text_from(replies[v->early]));
+}
+
+static void
+end_early(struct visit *v)
+{
+    for (unsigned i = 0; i < v->rcpt_count && v->early == EARLY_GOOD; i++)
+        store(v, v->rcpts[i]);
+    if (v->early == EARLY_GOOD && v->back != NULL)
+        model_reported(v->back, buffer_text(&v->data));
+    forget_transaction(v);
+}
+
 static void
 on_content(struct visit *v, struct text line)
 {
+    if (v->early_in > 0 && --v->early_in == 0)
+        reply_early(v);
+    if (v->peer.end == NULL)
+        return;
     if (text_equal(line, TEXT("."))) {
         v->in_data = false;
-        end_content(v);
+        if (v->early != EARLY_NOT)
+            end_early(v);
+        else
+            end_content(v);
         return;
     }
     if (text_starts(line, TEXT(".")))
@@ -442,13 +549,76 @@ static void
 on_hello(struct visit *v)
 {
     char text[REPLY_MAX];
-    snprintf(text, sizeof(text), "250-%s\r\n%s%s%s250 ENHANCEDSTATUSCODES",
-             v->hop->name, v->hop->tls && !v->peer.secured ? "250-STARTTLS\r\n" : "",
+    snprintf(text, sizeof(text), "250-%s\r\n%s%s%s%s%s250 ENHANCEDSTATUSCODES",
+             v->hop->name,
+             !v->hop->has_login ? ""
+             : v->hop->by_login ? "250-AUTH LOGIN\r\n"
+                                : "250-AUTH LOGIN PLAIN\r\n",
+             v->hop->dsn ? "250-DSN\r\n" : "",
+             v->hop->tls && !v->peer.secured ? "250-STARTTLS\r\n" : "",
              v->hop->pipelining ? "250-PIPELINING\r\n" : "",
              v->hop->chunking ? "250-CHUNKING\r\n250-BINARYMIME\r\n" : "");
     if (v->hop->mood.ahead > 0 && roof_chance(v->hop->mood.ahead))
         strcat(text, "\r\n421 4.7.0 too many connections");
     say(v, text);
+}
+
+static void
+judge_password(const struct visit *v, struct text word, enum login_part part)
+{
+    char want[LOGIN_WORD_MAX];
+    login_word('h', v->hop->user, part, true, want);
+    if (!text_equal(word, text_from(want)))
+        roof_break("truth", v->hop->name, "not our password: %.*s", TEXT_ARGS(word));
+    if (!v->peer.secured && editor_tls_of(v->hop->domain) >= EDITOR_TLS_ENCRYPT)
+        roof_break("bounds", v->hop->name, "a password in cleartext");
+}
+
+static void
+end_login(struct visit *v)
+{
+    const struct hop_mood *m = &v->hop->mood;
+    if (roof_chance(m->auth_refused)) {
+        say(v, "535 5.7.8 who?");
+    } else if (roof_chance(m->auth_later)) {
+        say(v, "454 4.7.0 not now");
+    } else if (roof_chance(m->auth_closed)) {
+        peer_say(&v->peer, TEXT("235 2.7.0 ok\r\n421 4.7.0 too many\r\n"));
+        peer_close(&v->peer);
+    } else if (roof_chance(m->auth_surplus)) {
+        peer_say(&v->peer, TEXT("235 2.7.0 ok\r\n250 2.0.0 and this\r\n"));
+        v->logged_in = v->lies = true;
+    } else {
+        v->logged_in = say(v, "235 2.7.0 ok");
+    }
+}
+
+static void
+on_auth(struct visit *v, struct text line)
+{
+    if (!v->hop->has_login || v->logged_in) {
+        say(v, "503 5.5.1 no");
+    } else if (text_starts(line, TEXT("AUTH PLAIN "))) {
+        judge_password(v, text_after(line, sizeof("AUTH PLAIN ") - 1), LOGIN_PLAIN);
+        end_login(v);
+    } else if (text_equal(line, TEXT("AUTH LOGIN"))) {
+        if (say(v, "334 VXNlcm5hbWU6"))
+            v->auth_words = 2;
+    } else {
+        say(v, "504 5.5.4 what");
+    }
+}
+
+static void
+on_auth_word(struct visit *v, struct text word)
+{
+    if (--v->auth_words == 1) {
+        judge_password(v, word, LOGIN_USER);
+        say(v, "334 UGFzc3dvcmQ6");
+        return;
+    }
+    judge_password(v, word, LOGIN_PASSWORD);
+    end_login(v);
 }
 
 static void
@@ -472,6 +642,7 @@ on_starttls(struct visit *v)
         v->peer.cut_how = (enum peer_end)roof_below(PEER_ENDS);
         roof_note("%s: cuts in the handshake or behind it", v->hop->name);
     }
+    v->logged_in = false;
     v->strange = roof_chance(m->tls_strange);
     if (v->peer.end != NULL)
         peer_start_tls(&v->peer, secrecy_hop(!v->strange), NULL);
@@ -529,6 +700,10 @@ visit_on_line(void *context, struct text line)
         on_content(v, line);
         return true;
     }
+    if (v->auth_words > 0) {
+        on_auth_word(v, line);
+        return true;
+    }
     confirm(v, false);
     roof_timer_stop(&v->idle);
     if (is_verb(line, "EHLO ") || is_verb(line, "LHLO ") || is_verb(line, "HELO "))
@@ -541,6 +716,8 @@ visit_on_line(void *context, struct text line)
         on_data(v);
     else if (is_verb(line, "BDAT "))
         on_bdat(v, line);
+    else if (is_verb(line, "AUTH "))
+        on_auth(v, line);
     else if (is_verb(line, "STARTTLS"))
         on_starttls(v);
     else if (is_verb(line, "RSET"))
@@ -601,6 +778,21 @@ hop_new(const char *name, const char *ip, unsigned port, bool lmtp, bool pipelin
     h->chunking = chunking;
     h->service = network_serve(&at, hop_on_accept, h);
     return h;
+}
+
+void
+hop_set_login(struct hop *h, unsigned user, unsigned domain, bool by_login)
+{
+    h->has_login = true;
+    h->user = user;
+    h->domain = domain;
+    h->by_login = by_login;
+}
+
+void
+hop_set_dsn(struct hop *h)
+{
+    h->dsn = true;
 }
 
 void

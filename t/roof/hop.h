@@ -16,11 +16,14 @@ struct hop_mood {
     unsigned late;                  /* a reply comes after up to late_ms */
     int64_t late_ms;
     unsigned twice;    /* a reply comes twice */
+    unsigned early;    /* the reply to content comes within it */
     unsigned idle_cut; /* ended soon after a transaction */
     /* at STARTTLS: 454; no TLS behind the 220; an end within the handshake; a certificate of
      * a stranger */
     unsigned tls_refused, tls_broken, tls_cut, tls_strange;
-    unsigned ahead;   /* 421 in the same packet as the reply to EHLO */
+    unsigned ahead; /* 421 in the same packet as the reply to EHLO */
+    /* at AUTH: 535, 454, 421 behind the 235, a line behind it */
+    unsigned auth_refused, auth_later, auth_closed, auth_surplus;
     int64_t grey_ms;  /* a recipient is deferred until it was known so long */
     int64_t reply_ms; /* each reply takes so long */
 };
@@ -29,6 +32,11 @@ struct hop;
 /* At ip:port. It takes reports, too: of the domain MODEL_BACK. */
 struct hop *hop_new(const char *name, const char *ip, unsigned port, bool lmtp,
                     bool pipelining, bool chunking);
+/* It takes NOTIFY and ORCPT (RFC 3461), and reports success itself. */
+void hop_set_dsn(struct hop *h);
+/* It takes mail from user h0 (or the like) alone, whose password must not come in cleartext
+ * while the route of this domain has always demanded TLS. */
+void hop_set_login(struct hop *h, unsigned user, unsigned domain, bool by_login);
 /* Whether it offers STARTTLS. */
 void hop_set_tls(struct hop *h, bool offers);
 /* For connections and replies from now on. */

@@ -14,12 +14,19 @@
 static void
 fill_recipients(struct recipients *to, struct model_message *m)
 {
+    static const unsigned wishes[] = {
+        [NOTIFY_AS_USUAL] = NOTIFY_DEFAULT,
+        [NOTIFY_NOTHING] = NOTIFY_NEVER,
+        [NOTIFY_OF_FAILURE] = NOTIFY_FAILURE | NOTIFY_DELAY,
+        [NOTIFY_OF_SUCCESS] = NOTIFY_SUCCESS,
+        [NOTIFY_OF_ALL] = NOTIFY_SUCCESS | NOTIFY_FAILURE | NOTIFY_DELAY,
+        [NOTIFY_OF_DELAY] = NOTIFY_DELAY,
+    };
     char address[MODEL_ADDRESS_MAX];
     to->envelope = envelope_new();
     to->hostname = "mx.roof.test";
-    to->notify = m->notify == NOTIFY_NOTHING      ? NOTIFY_NEVER
-                 : m->notify == NOTIFY_OF_FAILURE ? NOTIFY_FAILURE | NOTIFY_DELAY
-                                                  : NOTIFY_DEFAULT;
+    to->notify = wishes[m->notify];
+    m->has_original = m->wants_header = false;
     model_sender_address(m, address);
     to->envelope->sender = envelope_text(to->envelope, text_from(address));
     bool good = true;

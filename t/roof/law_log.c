@@ -72,7 +72,8 @@ take_verdict(struct life *l, struct text line)
     bool excused = r->fate_excuses != lives.excuses;
     if (r->has_fate && !excused)
         break_life(l, deferred ? "deferred after its fate" : "a second fate", line);
-    if (sent && r->stored == 0 && r->relayed_ms == 0)
+    /* of a hop that lies, or the operator has removed it */
+    if (sent && r->stored == 0 && r->relayed_ms == 0 && !r->may_vanish)
         break_life(l, "sent, and no hop has stored it", line);
     if (deferred)
         return;

@@ -152,6 +152,29 @@ model_sender_address(const struct model_message *m, char out[MODEL_ADDRESS_MAX])
         snprintf(out, MODEL_ADDRESS_MAX, "s%u@" MODEL_BACK, m->number);
 }
 
+const char *
+model_notify_words(const struct model_message *m)
+{
+    static const char *const words[] = {
+        [NOTIFY_AS_USUAL] = "",
+        [NOTIFY_NOTHING] = " NOTIFY=NEVER",
+        [NOTIFY_OF_FAILURE] = " NOTIFY=FAILURE,DELAY",
+        [NOTIFY_OF_SUCCESS] = " NOTIFY=SUCCESS",
+        [NOTIFY_OF_ALL] = " NOTIFY=SUCCESS,FAILURE,DELAY",
+        [NOTIFY_OF_DELAY] = " NOTIFY=DELAY",
+    };
+    return words[m->notify];
+}
+
+void
+model_rcpt_original(const struct model_rcpt *r, char out[MODEL_ORIGINAL_MAX])
+{
+    out[0] = '\0';
+    if (r->message->has_original)
+        snprintf(out, MODEL_ORIGINAL_MAX, " ORCPT=rfc822;o%u.%u@first.test",
+                 r->message->number, r->index);
+}
+
 static bool
 cut_number(struct text *t, unsigned *number)
 {
@@ -337,35 +360,122 @@ model_report_unconfirmed(struct model_message *m)
     m->report_chances++;
 }
 
+void
+model_lied(struct model_rcpt *r)
+{
+    r->chances++;
+    r->may_vanish = true;
+}
+
+void
+model_report_lied(struct model_message *m)
+{
+    for (unsigned i = 0; i < m->rcpt_count; i++)
+        model_lied(&m->rcpts[i]);
+    m->report_chances++;
+}
+
+void
+model_passed_on(struct model_rcpt *r)
+{
+    r->passed_on = true;
+}
+
+/* --- Reports --- */
+
+static bool
+wants_failure(const struct model_message *m)
+{
+    return !m->is_null &&
+           (m->notify == NOTIFY_AS_USUAL || m->notify == NOTIFY_OF_FAILURE ||
+            m->notify == NOTIFY_OF_ALL);
+}
+
+static bool
+wants_delay(const struct model_message *m)
+{
+    return !m->is_null && m->notify != NOTIFY_NOTHING && m->notify != NOTIFY_OF_SUCCESS;
+}
+
+static bool
+wants_success(const struct model_message *m)
+{
+    return !m->is_null &&
+           (m->notify == NOTIFY_OF_SUCCESS || m->notify == NOTIFY_OF_ALL);
+}
+
+/* One recipient of a report. False: nobody asked for that. */
+static bool
+take_action(struct model_rcpt *r, struct text action)
+{
+    const struct model_message *m = r->message;
+    roof_note("back: m%ur%u is reported as %.*s", m->number, r->index,
+              TEXT_ARGS(action));
+    if (text_equal(action, TEXT("failed"))) {
+        r->failed++;
+        return wants_failure(m);
+    }
+    if (text_equal(action, TEXT("delayed"))) {
+        r->delayed++;
+        return wants_delay(m);
+    }
+    if (!text_equal(action, TEXT("relayed")) && !text_equal(action, TEXT("delivered")))
+        return false;
+    r->told++;
+    return wants_success(m);
+}
+
+static void
+judge_original(const struct model_rcpt *r, struct text original)
+{
+    char want[MODEL_ORIGINAL_MAX];
+    model_rcpt_original(r, want);
+    if (want[0] != '\0' &&
+        !text_equal(original, text_from(want + sizeof(" ORCPT=") - 1)))
+        break_rcpt("truth", r, "the report has another Original-Recipient");
+}
+
+/* Its last line is in no header. */
+static void
+judge_returned(const struct model_message *m, struct text report)
+{
+    struct text content = buffer_text((struct buffer *)(uintptr_t)&m->content);
+    size_t line = sizeof("0123456789\r\n") - 1;
+    if (m->wants_header && m->rcpt_count > 0 &&
+        memmem(report.at, report.length, content.at + content.length - line, line) !=
+            NULL)
+        break_rcpt("truth", &m->rcpts[0], "RET=HDRS, and the report has the content");
+}
+
 /* The fields of one recipient are together (RFC 3464 §2.3). */
 void
 model_reported(struct model_message *m, struct text content)
 {
-    struct text line;
+    static const char original_name[] = "Original-Recipient: ",
+                      action_name[] = "Action: ",
+                      final_name[] = "Final-Recipient: rfc822; ";
+    struct text line, original = TEXT(""), rest = content;
     struct model_rcpt *r = NULL;
-    bool any = false;
     m->reported_ms = roof_now_ms();
-    while (content.length > 0) {
-        text_cut(&content, '\n', &line);
+    judge_returned(m, content);
+    while (rest.length > 0) {
+        text_cut(&rest, '\n', &line);
         line = text_trim(line);
-        if (text_starts(line, TEXT("Final-Recipient: rfc822; "))) {
-            r = model_find(text_after(line, sizeof("Final-Recipient: rfc822; ") - 1));
-        } else if (r != NULL && text_starts(line, TEXT("Action: delayed"))) {
-            r->delayed++;
-        } else if (r != NULL && text_starts(line, TEXT("Action: failed"))) {
-            r->failed++;
-            any = true;
+        if (text_starts(line, text_from(original_name)))
+            original = text_after(line, sizeof(original_name) - 1);
+        if (text_starts(line, text_from(final_name))) {
+            r = model_find(text_after(line, sizeof(final_name) - 1));
+        } else if (r != NULL && text_starts(line, text_from(action_name))) {
             if (r->message != m)
                 break_rcpt("once", r, "reported to another sender");
-            if (m->notify == NOTIFY_NOTHING)
-                break_rcpt("once", r, "reported against NOTIFY=NEVER");
-            roof_note("back: m%ur%u is reported as failed", m->number, r->index);
+            if (!take_action(r, text_after(line, sizeof(action_name) - 1)))
+                break_rcpt("once", r, "reported against NOTIFY");
+            judge_original(r, original);
         } else if (line.length == 0) {
             r = NULL;
+            original = TEXT("");
         }
     }
-    if (!any)
-        roof_note("back: a report to s%u of nothing that failed", m->number);
 }
 
 /* Its end may not have been marked when the host ended. */
@@ -500,23 +610,33 @@ static bool
 is_reported(const struct model_rcpt *r)
 {
     /* with ages that nobody knows the report may have expired, too */
-    return r->message->notify != NOTIFY_NOTHING && !r->message->is_null &&
-           model.lifetime_ms > 0;
+    return wants_failure(r->message) && model.lifetime_ms > 0;
+}
+
+/* Its success is to be reported, and nobody has. */
+static bool
+is_untold(const struct model_rcpt *r)
+{
+    return r->stored > 0 && wants_success(r->message) && !r->passed_on &&
+           r->told == 0 && r->failed == 0 && !r->may_vanish && !may_have_failed(r);
 }
 
 /* Without a fate. */
 static bool
 is_open(const struct model_rcpt *r)
 {
-    return r->accepted && r->message->state == MODEL_ACKED && r->stored == 0 &&
-           r->failed == 0 && !r->may_vanish && !(may_have_failed(r) && !is_reported(r));
+    if (!r->accepted || r->message->state != MODEL_ACKED)
+        return false;
+    return is_untold(r) || (r->stored == 0 && r->failed == 0 && !r->may_vanish &&
+                            !(may_have_failed(r) && !is_reported(r)));
 }
 
 bool
 model_is_waiting(const struct model_message *m)
 {
     for (unsigned j = 0; j < m->rcpt_count; j++)
-        if (is_open(&m->rcpts[j]) && !may_have_failed(&m->rcpts[j]))
+        if (is_open(&m->rcpts[j]) && m->rcpts[j].stored == 0 &&
+            !may_have_failed(&m->rcpts[j]))
             return true;
     return false;
 }
@@ -554,6 +674,10 @@ judge_rcpt(const struct model_rcpt *r)
         break_rcpt("once", r, "reported as failed, and nobody has refused it");
     if (r->failed > 0 && r->stored > 0 && r->chances == 0)
         break_rcpt("once", r, "reported as failed, and stored");
+    if (r->told > 1 + r->chances + m->report_chances)
+        break_rcpt("once", r, "its success is reported too often");
+    if (r->told > 0 && r->stored == 0)
+        break_rcpt("once", r, "reported as delivered, and not stored");
     if (r->failed > 1 + m->report_chances)
         break_rcpt("once", r, "reported more often than replies were lost");
 }
@@ -575,7 +699,8 @@ model_heard(struct model_rcpt *r, enum model_news news, struct text id, int64_t 
                  (news == NEWS_FAILED && r->heard_failed);
     if (m->state == MODEL_ACKED && !text_equal(id, text_from(m->id)))
         break_rcpt("truth", r, "an event has another id");
-    if (news == NEWS_DELIVERED && r->stored == 0 && r->relayed_ms == 0)
+    if (news == NEWS_DELIVERED && r->stored == 0 && r->relayed_ms == 0 &&
+        !r->may_vanish)
         break_rcpt("truth", r, "an event says that it is delivered");
     if (news == NEWS_FAILED && !may_have_failed(r))
         break_rcpt("truth", r, "an event says that it has failed");

@@ -16,7 +16,14 @@ enum {
 };
 #define MODEL_BACK "back.test" /* the domain of all senders */
 
-enum model_notify { NOTIFY_AS_USUAL, NOTIFY_NOTHING, NOTIFY_OF_FAILURE };
+enum model_notify {
+    NOTIFY_AS_USUAL,
+    NOTIFY_NOTHING,
+    NOTIFY_OF_FAILURE, /* and of delays */
+    NOTIFY_OF_SUCCESS, /* this and those behind it with WITH_DSN alone */
+    NOTIFY_OF_ALL,
+    NOTIFY_OF_DELAY
+};
 
 struct model_rcpt {
     struct model_message *message;
@@ -25,6 +32,8 @@ struct model_rcpt {
     unsigned stored;  /* by a hop */
     unsigned chances; /* to be stored once more: lost replies, ends of the host */
     unsigned failed;  /* reports that say so */
+    unsigned told;    /* reports of its success */
+    bool passed_on;   /* stored by a hop that reports success itself */
     bool refused;     /* for good, by a hop or the operator */
     bool may_vanish;  /* the operator has asked for its removal */
     int64_t stored_ms;
@@ -50,8 +59,10 @@ struct model_message {
     unsigned number;
     enum model_state state;
     enum model_notify notify;
-    bool is_omitted; /* by the plan: nobody sends it */
-    bool is_null;    /* its sender */
+    bool is_omitted;   /* by the plan: nobody sends it */
+    bool is_null;      /* its sender */
+    bool has_original; /* ORCPT */
+    bool wants_header; /* RET=HDRS */
     char id[MODEL_ID_MAX];
     struct buffer content; /* lines end with CRLF */
     struct model_rcpt *rcpts;
@@ -72,6 +83,11 @@ struct model_message *model_at(unsigned number);
 void model_draw(struct model_message *m, unsigned rcpts, size_t size);
 void model_rcpt_address(const struct model_rcpt *r, char out[MODEL_ADDRESS_MAX]);
 void model_sender_address(const struct model_message *m, char out[MODEL_ADDRESS_MAX]);
+/* " NOTIFY=..." as in RCPT, or "". */
+const char *model_notify_words(const struct model_message *m);
+/* " ORCPT=rfc822;...", or "". */
+enum { MODEL_ORIGINAL_MAX = MODEL_ADDRESS_MAX + 20 };
+void model_rcpt_original(const struct model_rcpt *r, char out[MODEL_ORIGINAL_MAX]);
 /* NULL: none of ours. */
 struct model_rcpt *model_find(struct text address);
 struct model_message *model_find_sender(struct text address);
@@ -94,6 +110,11 @@ void model_refused(struct model_rcpt *r);
 void model_stored(struct model_rcpt *r, struct text content);
 /* The reply to what was stored may not have come. */
 void model_unconfirmed(struct model_rcpt *r);
+/* The hop says 250 before the end: it may be stored or not, once more or not. */
+void model_lied(struct model_rcpt *r);
+void model_report_lied(struct model_message *m);
+/* Stored by a hop that tells the sender of it. */
+void model_passed_on(struct model_rcpt *r);
 void model_reported(struct model_message *m, struct text content);
 void model_report_unconfirmed(struct model_message *m);
 /* Said by the wire to another host of the run: it has taken the recipient over; and that

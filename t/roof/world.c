@@ -11,6 +11,7 @@
 #include "t/roof/host.h"
 #include "t/roof/law_log.h"
 #include "t/roof/law_truth.h"
+#include "t/roof/login.h"
 #include "t/roof/model.h"
 #include "t/roof/network.h"
 #include "t/roof/operator.h"
@@ -30,9 +31,9 @@
 #include <string.h>
 
 const char *const feature_names[FEATURES] = {
-    "reload",   "kill",   "cut",   "stop", "mood", "weather",
-    "operator", "inject", "clock", "disk", "path", "mx",
-    "tls",      "relay",  "slice", "pace", "http", "webhook",
+    "reload", "kill",  "cut",  "stop",    "mood", "weather", "operator",
+    "inject", "clock", "disk", "path",    "mx",   "tls",     "relay",
+    "slice",  "pace",  "http", "webhook", "dsn",  "double",  "auth",
 };
 
 enum {
@@ -132,6 +133,17 @@ draw_mood(bool reports)
             if (roof_chance(300))
                 *ends[i] = roof_below(400);
     }
+    if (w.with[WITH_AUTH] && !w.is_good) {
+        unsigned *const ends[] = {&m.auth_refused, &m.auth_later, &m.auth_closed,
+                                  &m.auth_surplus};
+        for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+            if (roof_chance(300))
+                *ends[i] = roof_below(300);
+    }
+    if (w.with[WITH_DOUBLE] && !w.is_good) {
+        m.twice = !reports && roof_chance(300) ? roof_below(100) : 0;
+        m.early = roof_chance(400) ? roof_below(300) : 0;
+    }
     if (!w.with[WITH_MOODS] || w.is_good)
         return m;
     unsigned *const rates[] = {&m.greeting, &m.mail,    &m.rcpt,     &m.data, &m.end,
@@ -143,6 +155,17 @@ draw_mood(bool reports)
     m.late_ms = roof_chance(200) ? 20 * MINUTE_MS : 5 * SECOND_MS;
     m.grey_ms = !reports && roof_chance(200) ? roof_between(1, 10) * MINUTE_MS : 0;
     return m;
+}
+
+/* At the hops that have a route of their own. */
+static void
+begin_login(unsigned hop)
+{
+    static const int domains_of[HOPS] = {0, 1, -1, -1, -1, -1, -1, DOMAINS};
+    if (domains_of[hop] < 0 || !roof_chance(700))
+        return;
+    hop_set_login(w.hops[hop], hop, (unsigned)domains_of[hop], roof_chance(300));
+    editor_log_in((unsigned)domains_of[hop], hop);
 }
 
 static void
@@ -173,6 +196,10 @@ make_hops(void)
         hop_set_mood(w.hops[i], &m);
         if (w.with[WITH_TLS])
             hop_set_tls(w.hops[i], roof_chance(800));
+        if (w.with[WITH_AUTH] && !w.with[WITH_RELAY]) /* which has no password */
+            begin_login(i);
+        if (w.with[WITH_DSN] && roof_chance(400))
+            hop_set_dsn(w.hops[i]);
         if (roof_breaks("in time") || roof_breaks("truth"))
             hop_set_weather(w.hops[i], HOP_REFUSES);
     }
@@ -413,6 +440,9 @@ act(enum feature feature)
     case WITH_HOOK:
         trouble_hook();
         break;
+    case WITH_AUTH:
+    case WITH_DSN:
+    case WITH_DOUBLE:
     case WITH_INJECTORS:
     case WITH_PATHS:
     case WITH_RELAY:
@@ -632,6 +662,7 @@ draw_features(const char *only)
         drawn = only != NULL ? is_listed(text_from(only), feature_names[i]) : drawn;
         w.with[i] = drawn && plan_takes("with", i);
     }
+    w.with[WITH_TLS] = w.with[WITH_TLS] || w.with[WITH_AUTH];
 }
 
 static void
@@ -673,6 +704,8 @@ draw_world(const struct wishes *wishes)
                                      .injects = w.with[WITH_INJECTORS] ? 500 : 0,
                                      .null_sender = roof_below(100),
                                      .notify = roof_below(400)};
+    manners.auth = w.with[WITH_AUTH] ? 100 + roof_below(600) : 0;
+    manners.dsn = w.with[WITH_DSN] ? 100 + roof_below(900) : 0;
     if (w.with[WITH_TLS]) {
         manners.tls = 100 + roof_below(900);
         if (w.messages > MESSAGES_UNDER_TLS)
@@ -686,6 +719,13 @@ draw_world(const struct wishes *wishes)
                  roof_chance(500) ? roof_below(300) : 0);
     if (w.with[WITH_TLS])
         begin_tls();
+    if (w.with[WITH_AUTH]) {
+        static const char *const hops[] = {"10.0.1.0", "10.0.1.1", "10.0.1.2",
+                                           "10.0.1.3", "10.0.1.4", "10.0.1.5",
+                                           "10.0.1.6", "10.0.1.7"};
+        login_begin(hops, HOPS);
+        editor_begin_logins();
+    }
     for (enum feature i = 0; i < FEATURES; i++)
         if (w.with[i])
             roof_note("with: %s", feature_names[i]);

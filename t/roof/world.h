@@ -29,6 +29,9 @@ enum feature {
     WITH_PACES,    /* syncs of the disk take their time, in any order */
     WITH_VISITORS, /* clients of HTTP */
     WITH_HOOK,     /* a program hears of events by HTTP */
+    WITH_DSN,      /* NOTIFY, ORCPT and RET */
+    WITH_DOUBLE,   /* replies come twice, or within the content */
+    WITH_AUTH,     /* clients log in, and the host at hops; needs WITH_TLS */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
