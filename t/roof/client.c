@@ -7,6 +7,7 @@
 #include "t/roof/peer.h"
 #include "t/roof/plan.h"
 #include "t/roof/secrecy.h"
+#include "t/roof/split.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -32,6 +33,7 @@ enum expected {
 struct client {
     struct peer peer;
     unsigned first, count, done; /* messages */
+    unsigned given, given_end;   /* fragments of its only message */
     bool pipelines, chunks;
     enum {
         TLS_NOT,
@@ -86,6 +88,15 @@ message_of(const struct client *c)
     return model_at(c->first + c->done);
 }
 
+static struct text
+content_of(const struct client *c)
+{
+    struct model_message *m = message_of(c);
+    if (m->split != NULL)
+        return buffer_text(&m->split->contents[m->split->given[c->given]]);
+    return buffer_text(&m->content);
+}
+
 static void
 expect(struct client *c, enum expected what, unsigned rcpt)
 {
@@ -116,7 +127,7 @@ say_rcpt(struct client *c, unsigned index)
 {
     char address[MODEL_ADDRESS_MAX], original[MODEL_ORIGINAL_MAX], line[COMMAND_SIZE];
     const struct model_message *m = message_of(c);
-    model_rcpt_address(&m->rcpts[index], address);
+    model_given_address(m, index, address);
     model_rcpt_original(&m->rcpts[index], original);
     snprintf(line, sizeof(line), "RCPT TO:<%s>%s%s\r\n", address, model_notify_words(m),
              original);
@@ -126,7 +137,7 @@ say_rcpt(struct client *c, unsigned index)
 static void
 say_content(struct client *c)
 {
-    struct text rest = buffer_text(&message_of(c)->content), line;
+    struct text rest = content_of(c), line;
     struct buffer all;
     bool fits = true;
     buffer_init(&all, 16 << 20);
@@ -149,7 +160,7 @@ say_content(struct client *c)
 static void
 say_chunks(struct client *c)
 {
-    struct text rest = buffer_text(&message_of(c)->content);
+    struct text rest = content_of(c);
     char line[COMMAND_SIZE];
     while (rest.length > 0 && c->peer.end != NULL) {
         struct text chunk = text_before(rest, 1 + roof_below(2 * CHUNK));
@@ -183,7 +194,7 @@ begin_message(struct client *c)
     say_mail(c);
     if (!c->pipelines)
         return;
-    while (c->rcpt_next < m->rcpt_count && c->peer.end != NULL)
+    while (c->rcpt_next < model_given(m) && c->peer.end != NULL)
         say_rcpt(c, c->rcpt_next++);
     if (!c->chunks && c->peer.end != NULL)
         command(c, OF_DATA, 0, "DATA\r\n");
@@ -194,6 +205,12 @@ end_message(struct client *c, bool good, struct text line)
 {
     struct model_message *m = message_of(c);
     size_t id = text_find_last(line, ' ');
+    if (m->split != NULL) {
+        split_ended(m, c->given++, good ? MODEL_ACKED : MODEL_REFUSED);
+        c->done += c->given == c->given_end;
+        begin_message(c);
+        return;
+    }
     if (good)
         model_acked(m, id != TEXT_NONE ? text_after(line, id + 1) : TEXT(""));
     else if (m->state == MODEL_UNSENT)
@@ -202,12 +219,23 @@ end_message(struct client *c, bool good, struct text line)
     begin_message(c);
 }
 
+/* first: the end of the one that is under way; the others are not given. */
+static void
+end_fragments(struct client *c, enum model_state first)
+{
+    for (; c->given < c->given_end; first = MODEL_REFUSED)
+        split_ended(message_of(c), c->given++, first);
+}
+
 /* MAIL or all RCPTs were refused. */
 static void
 give_up_message(struct client *c)
 {
-    if (message_of(c)->state == MODEL_UNSENT)
-        message_of(c)->state = MODEL_REFUSED;
+    struct model_message *m = message_of(c);
+    if (m->split != NULL)
+        end_fragments(c, MODEL_REFUSED);
+    else if (m->state == MODEL_UNSENT)
+        m->state = MODEL_REFUSED;
     c->done = c->count; /* the next one would need RSET */
     begin_message(c);
 }
@@ -216,7 +244,7 @@ static void
 after_rcpts(struct client *c)
 {
     const struct model_message *m = message_of(c);
-    if (c->rcpt_next < m->rcpt_count && !c->pipelines) {
+    if (c->rcpt_next < model_given(m) && !c->pipelines) {
         say_rcpt(c, c->rcpt_next++);
         return;
     }
@@ -350,12 +378,12 @@ take_reply(struct client *c, const struct client_step *step, struct text line)
             give_up_message(c);
         break;
     case OF_RCPT:
-        message_of(c)->rcpts[step->rcpt].accepted = good;
+        model_given_accepted(message_of(c), step->rcpt, good);
         c->any_rcpt = c->any_rcpt || good;
-        if (good && c->auth != AUTH_NOT && !c->logged_in)
+        if (good && c->auth != AUTH_NOT && !c->logged_in && !message_of(c)->is_aliased)
             roof_break("bounds", NULL, "m%u may be relayed for a stranger",
                        message_of(c)->number);
-        if (step->rcpt + 1 == message_of(c)->rcpt_count || !c->pipelines)
+        if (step->rcpt + 1 == model_given(message_of(c)) || !c->pipelines)
             after_rcpts(c);
         break;
     case OF_DATA:
@@ -403,6 +431,10 @@ client_on_over(void *context)
         if (m->is_omitted)
             continue;
         bool ended = c->end_at > 0 && c->peer.sent >= c->end_at;
+        if (m->split != NULL) {
+            end_fragments(c, ended ? MODEL_MAYBE : MODEL_REFUSED);
+            continue;
+        }
         if (m->state == MODEL_UNSENT)
             m->state = ended ? MODEL_MAYBE : MODEL_REFUSED;
         if (m->state == MODEL_MAYBE)
@@ -430,7 +462,16 @@ draw_dsn(struct model_message *m)
 }
 
 static void
-draw_message(struct model_message *m)
+draw_split(struct model_message *m)
+{
+    m->rcpt_count = 1;
+    m->is_null = false;
+    m->notify = NOTIFY_AS_USUAL;
+    split_draw(m);
+}
+
+static void
+draw_message(struct model_message *m, bool is_alone)
 {
     unsigned kind = roof_below(100);
     unsigned rcpts = kind < 60 ? 1 : kind < 90 ? 1 + roof_below(6) : 1 + roof_below(60);
@@ -441,9 +482,14 @@ draw_message(struct model_message *m)
     m->notify = roof_chance(manners.notify)
                     ? (enum model_notify)(1 + roof_below(NOTIFY_OF_FAILURE))
                     : NOTIFY_AS_USUAL;
+    if (m->is_aliased)
+        return;
     model_draw(m, plan_takes("recipients", m->number) ? rcpts : 1,
                plan_takes("size", m->number) ? size : 0);
-    if (manners.dsn > 0 && plan_takes("dsn", m->number))
+    if (manners.split > 0 && is_alone && roof_chance(manners.split) &&
+        plan_takes("split", m->number))
+        draw_split(m);
+    else if (manners.dsn > 0 && plan_takes("dsn", m->number))
         draw_dsn(m);
 }
 
@@ -457,7 +503,7 @@ draw_messages(unsigned first, unsigned count)
         if (model_at(i)->is_omitted)
             continue;
         plan_enter("mail", i);
-        draw_message(model_at(i));
+        draw_message(model_at(i), count == 1);
         plan_leave();
         drawn++;
     }
@@ -496,21 +542,14 @@ draw_manners(struct client *c)
     }
 }
 
-void
-client_begin(unsigned first, unsigned count)
+static void
+begin_client(unsigned first, unsigned count, unsigned given, unsigned given_end)
 {
-    bool injects = roof_chance(manners.injects);
-    if (draw_messages(first, count) == 0)
-        return;
-    if (injects) {
-        for (unsigned i = 0; i < count; i++)
-            if (!model_at(first + i)->is_omitted)
-                injector_run(model_at(first + i));
-        return;
-    }
     struct client *c = memory_new(sizeof(*c));
     c->first = first;
     c->count = count;
+    c->given = given;
+    c->given_end = given_end;
     c->peer = (struct peer){.connected = client_on_connected,
                             .line = client_on_line,
                             .on_secured = client_on_secured,
@@ -530,4 +569,27 @@ client_begin(unsigned first, unsigned count)
     expect(c, OF_GREETING, 0);
     roof_timer_start(&c->patience, WAIT_MS, client_on_impatience, c);
     peer_connect(&c->peer, &from, &to);
+}
+
+void
+client_begin(unsigned first, unsigned count)
+{
+    bool injects = roof_chance(manners.injects);
+    if (draw_messages(first, count) == 0)
+        return;
+    struct split *split = model_at(first)->split;
+    if (split != NULL) {
+        for (unsigned from = 0, end; from < split->given_count; from = end) {
+            end = from + 1 + roof_below(split->given_count - from);
+            begin_client(first, 1, from, end);
+        }
+        return;
+    }
+    if (!injects) {
+        begin_client(first, count, 0, 0);
+        return;
+    }
+    for (unsigned i = 0; i < count; i++)
+        if (!model_at(first + i)->is_omitted)
+            injector_run(model_at(first + i));
 }

@@ -9,7 +9,8 @@
 
 /* How clients of this run are; in a thousand. */
 struct client_manners {
-    unsigned pipelining, bdat, slow, cut, injects, null_sender, notify, tls, dsn, auth;
+    unsigned pipelining, bdat, slow, cut, injects, null_sender, notify, tls, dsn, auth,
+        split;
     unsigned messages_max; /* of a session */
 };
 void client_set_manners(const struct client_manners *manners);

@@ -14,7 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 200, TARGETS_MAX = 16, VALUE_MAX = 40, LARGEST = 1000 * 1000 };
+enum {
+    ROWS_MAX = 200,
+    TARGETS_MAX = 16,
+    VALUE_MAX = 40,
+    ADDED_MAX = 8,
+    LARGEST = 1000 * 1000
+};
 
 /* Bounds within those of the table: beyond them mail would fail, or need more time than
  * a run has. A key with the bounds 0, 0 is left alone: it waits for a restart, belongs to
@@ -85,7 +91,10 @@ static struct {
     unsigned domain_count;
     char options[TARGETS_MAX][80]; /* of routes */
     bool with_tls;
-    bool with_logins, logs_in[TARGETS_MAX];
+    const char *option; /* of all routes */
+    const char *added[ADDED_MAX];
+    unsigned added_count;
+    bool logs_in[TARGETS_MAX];
     unsigned users[TARGETS_MAX];
     enum editor_tls tls[TARGETS_MAX], tls_least[TARGETS_MAX];
     int64_t journal_size;
@@ -181,9 +190,22 @@ editor_begin_tls(void)
 }
 
 void
+editor_add(const char *lines)
+{
+    assert(editor.added_count < ADDED_MAX);
+    editor.added[editor.added_count++] = lines;
+}
+
+void
+editor_add_option(const char *option)
+{
+    editor.option = option;
+}
+
+void
 editor_begin_logins(void)
 {
-    editor.with_logins = true;
+    editor_add("auth_users = " LOGIN_USERS "\nauth_passwords = " LOGIN_PASSWORDS "\n");
 }
 
 void
@@ -314,9 +336,12 @@ note_bounds(void)
 static bool
 write_route(struct buffer *b, unsigned index)
 {
-    const char *options = editor.options[index], *tls = "", *level = "", *clear = "";
+    const char *options = editor.options[index], *tls = "", *level = "", *clear = "",
+               *more = "", *option = editor.option != NULL ? editor.option : "";
     char target[80];
     text_copy(target, sizeof(target), text_from(editor.targets[index]));
+    if (text_starts(text_from(target), TEXT("maildir:"))) /* has no such options */
+        return buffer_format(b, "  %s %s\n", editor.domains[index], target);
     if (editor.logs_in[index]) /* all begin with smtp:// */
         snprintf(target, sizeof(target), "smtp://h%u@%s", editor.users[index],
                  editor.targets[index] + sizeof("smtp://") - 1);
@@ -328,11 +353,13 @@ write_route(struct buffer *b, unsigned index)
         if (editor.logs_in[index] && editor.tls[index] < EDITOR_TLS_ENCRYPT)
             clear = "&auth_clear=yes";
     }
+    if (option[0] != '\0')
+        more = options[0] != '\0' || tls[0] != '\0' ? "&" : "?";
     if (options[0] != '\0' || tls[0] != '\0')
-        roof_note("editor: %s %s%s%s%s%s", editor.domains[index], target, options, tls,
-                  level, clear);
-    return buffer_format(b, "  %s %s%s%s%s%s\n", editor.domains[index], target, options,
-                         tls, level, clear);
+        roof_note("editor: %s %s%s%s%s%s%s%s", editor.domains[index], target, options,
+                  tls, level, clear, more, option);
+    return buffer_format(b, "  %s %s%s%s%s%s%s%s\n", editor.domains[index], target,
+                         options, tls, level, clear, more, option);
 }
 
 void
@@ -357,10 +384,8 @@ editor_write(void)
         fits = buffer_format(&b, "tls_certificate = %s\ntls_ca = %s\n", SECRECY_HOST,
                              SECRECY_ANCHOR) &&
                fits;
-    if (editor.with_logins)
-        fits = buffer_format(&b, "auth_users = %s\nauth_passwords = %s\n", LOGIN_USERS,
-                             LOGIN_PASSWORDS) &&
-               fits;
+    for (unsigned i = 0; i < editor.added_count; i++)
+        fits = buffer_add(&b, text_from(editor.added[i])) && fits;
     for (size_t i = 0; options_rows[i].key != NULL && i < ROWS_MAX; i++)
         if (editor.values[i][0] != '\0') {
             fits =

@@ -12,6 +12,10 @@ void editor_begin(const char *const *targets, const char *const *domains,
                   unsigned domain_count, unsigned permille);
 /* Listeners with TLS, and routes that demand it. */
 void editor_begin_tls(void);
+/* Lines for each file from now on; borrowed. */
+void editor_add(const char *lines);
+/* For each route by SMTP or LMTP. */
+void editor_add_option(const char *option);
 /* Users may log in, and the host does at the hop of this domain, as user. */
 void editor_begin_logins(void);
 void editor_log_in(unsigned domain, unsigned user);

@@ -2,6 +2,7 @@
 #include "t/roof/fleet_internal.h"
 
 #include "t/roof/hook.h"
+#include "t/roof/mailbox.h"
 #include "t/roof/model.h"
 #include "t/roof/network.h"
 #include "t/roof/slices.h"
@@ -68,6 +69,7 @@ static void
 member_stopped(struct host *h)
 {
     struct member *m = fleet_member(h);
+    mailbox_look();
     m->ended(m, m->disk_was_bad ? INT64_MAX / 2
                                 : MARKS_MS + 3 * fleet.sync_ms + SETTLE_MS);
     fleet_start(m, fleet.is_good ? SECOND_MS : draw(60) * SECOND_MS);

@@ -2,6 +2,7 @@
 #include "t/roof/hook.h"
 
 #include "base/memory.h"
+#include "t/roof/mailbox.h"
 #include "t/roof/model.h"
 #include "t/roof/peer.h"
 
@@ -111,6 +112,7 @@ take_batch(struct call *c)
         roof_break("truth", NULL, "a batch without events: %.*s", (int)c->body.length,
                    c->body.at);
     roof_note("hook: takes %zu events", json_array_size(data));
+    mailbox_look();
     hook.batches++;
     json_array_foreach (data, i, event)
         take_event(event);

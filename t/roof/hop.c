@@ -352,7 +352,7 @@ on_rcpt(struct visit *v, struct text line)
                    TEXT_ARGS(path));
     if (r != NULL) {
         judge_secrecy(v, r);
-        if (v->hop->dsn)
+        if (v->hop->dsn && !r->message->is_aliased)
             judge_notify(r, line);
         model_attempted(r);
     }

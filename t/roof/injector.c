@@ -30,10 +30,10 @@ fill_recipients(struct recipients *to, struct model_message *m)
     model_sender_address(m, address);
     to->envelope->sender = envelope_text(to->envelope, text_from(address));
     bool good = true;
-    for (unsigned i = 0; i < m->rcpt_count && good; i++) {
-        model_rcpt_address(&m->rcpts[i], address);
+    for (unsigned i = 0; i < model_given(m) && good; i++) {
+        model_given_address(m, i, address);
         good = recipients_add(to, text_from(address));
-        m->rcpts[i].accepted = true;
+        model_given_accepted(m, i, true);
     }
     assert(good);
 }

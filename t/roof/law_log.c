@@ -3,6 +3,7 @@
 
 #include "base/id.h"
 #include "base/memory.h"
+#include "t/roof/mailbox.h"
 #include "t/roof/roof.h"
 
 #include <string.h>
@@ -59,7 +60,9 @@ rcpt_of(struct text line)
         return NULL;
     struct text rest = text_after(line, 4), address;
     text_cut(&rest, '>', &address);
-    return model_find(address);
+    struct model_rcpt *r = model_find(address);
+    /* each fragment has a life of its own */
+    return r != NULL && r->message->split == NULL ? r : NULL;
 }
 
 static void
@@ -73,7 +76,8 @@ take_verdict(struct life *l, struct text line)
     if (r->has_fate && !excused)
         break_life(l, deferred ? "deferred after its fate" : "a second fate", line);
     /* of a hop that lies, or the operator has removed it */
-    if (sent && r->stored == 0 && r->relayed_ms == 0 && !r->may_vanish)
+    if (sent && r->stored == 0 && r->relayed_ms == 0 && !r->may_vanish &&
+        !mailbox_has(r))
         break_life(l, "sent, and no hop has stored it", line);
     if (deferred)
         return;
@@ -129,8 +133,9 @@ law_log_line(struct text line)
         return;
     struct life *l = life_of(id);
     bool excused = l->lines > 0 && l->excuses != lives.excuses;
-    bool accepts =
-        has(line, "(queued)") || text_equal(line, TEXT("notification stored"));
+    bool accepts = has(line, "(queued)") ||
+                   text_equal(line, TEXT("notification stored")) ||
+                   text_equal(line, TEXT("reassembled message stored"));
     if (line.length == 0)
         break_life(l, "a line says nothing", line);
     bool complains = text_starts(line, TEXT("error: ")) ||
@@ -178,7 +183,7 @@ law_log_judge(void)
 {
     for (unsigned i = 0; i < model_count(); i++) {
         const struct model_message *m = model_at(i);
-        if (m->state != MODEL_ACKED)
+        if (m->state != MODEL_ACKED || m->split != NULL)
             continue;
         const struct life *l = law_log_find(text_from(m->id));
         if (l == NULL && lives.excuses == 0)

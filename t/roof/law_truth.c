@@ -137,7 +137,8 @@ judge_recipients(const json_t *row)
         const struct model_rcpt *r =
             model_find(text_from(json_field_string(item, "address")));
         bool done = json_field_is_true(item, "done");
-        if (r == NULL || r->fate_excuses != law_log_excuses())
+        if (r == NULL || r->message->split != NULL ||
+            r->fate_excuses != law_log_excuses())
             continue;
         if (r->has_fate != done)
             roof_break("truth", json_field_string(row, "queue_id"),

@@ -3,7 +3,9 @@
 
 #include "base/id.h"
 #include "base/memory.h"
+#include "t/roof/names.h"
 #include "t/roof/roof.h"
+#include "t/roof/split.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -143,6 +145,31 @@ model_rcpt_address(const struct model_rcpt *r, char out[MODEL_ADDRESS_MAX])
              model.domains[r->domain]);
 }
 
+unsigned
+model_given(const struct model_message *m)
+{
+    return m->is_aliased ? 1 : m->rcpt_count;
+}
+
+void
+model_given_address(const struct model_message *m, unsigned index,
+                    char out[MODEL_ADDRESS_MAX])
+{
+    if (m->is_aliased)
+        names_address(m, out);
+    else
+        model_rcpt_address(&m->rcpts[index], out);
+}
+
+void
+model_given_accepted(struct model_message *m, unsigned index, bool is_accepted)
+{
+    unsigned first = m->is_aliased ? 0 : index,
+             end = m->is_aliased ? m->rcpt_count : index + 1;
+    for (unsigned i = first; i < end; i++)
+        m->rcpts[i].accepted = is_accepted;
+}
+
 void
 model_sender_address(const struct model_message *m, char out[MODEL_ADDRESS_MAX])
 {
@@ -271,7 +298,7 @@ void
 model_attempted(struct model_rcpt *r)
 {
     if (r->deferred_ms > 0 && has_one_site(r->message) && !r->copied &&
-        roof_now_ms() - r->deferred_ms < SECOND_TRY_MS)
+        r->message->split == NULL && roof_now_ms() - r->deferred_ms < SECOND_TRY_MS)
         break_rcpt("in time", r, "tried again within a second");
     r->deferred_ms = 0;
     if (model.attempted != NULL)
@@ -335,6 +362,10 @@ void
 model_stored(struct model_rcpt *r, struct text content)
 {
     const struct model_message *m = r->message;
+    if (m->split != NULL) {
+        split_stored(r, content);
+        return;
+    }
     if (roof_breaks("whole"))
         content.length--;
     judge_content(r, content);
@@ -482,7 +513,9 @@ model_reported(struct model_message *m, struct text content)
 static bool
 lost_mark(const struct model_rcpt *r, int64_t since_ms)
 {
-    return (r->stored > 0 && r->stored_ms >= since_ms) ||
+    /* of fragments all, not only the message that they are */
+    bool any_stored = r->stored > 0 || (r->message->split != NULL && r->stored_ms > 0);
+    return (any_stored && r->stored_ms >= since_ms) ||
            (r->refused && r->refused_ms >= since_ms);
 }
 
@@ -627,6 +660,8 @@ is_open(const struct model_rcpt *r)
 {
     if (!r->accepted || r->message->state != MODEL_ACKED)
         return false;
+    if (r->message->split != NULL && split_has_arrived(r))
+        return false;
     return is_untold(r) || (r->stored == 0 && r->failed == 0 && !r->may_vanish &&
                             !(may_have_failed(r) && !is_reported(r)));
 }
@@ -664,6 +699,12 @@ static void
 judge_rcpt(const struct model_rcpt *r)
 {
     const struct model_message *m = r->message;
+    if (m->split != NULL) {
+        split_judge(r);
+        if (is_open(r))
+            break_rcpt("once", r, "fragments are lost");
+        return;
+    }
     if (r->stored > 0 && (m->state == MODEL_UNSENT || m->state == MODEL_REFUSED))
         break_rcpt("whole", r, "stored, but not acknowledged");
     if (is_open(r))
@@ -695,6 +736,8 @@ void
 model_heard(struct model_rcpt *r, enum model_news news, struct text id, int64_t time_ms)
 {
     struct model_message *m = r->message;
+    if (m->split != NULL)
+        return; /* each fragment has events of its own */
     bool again = (news == NEWS_DELIVERED && r->heard_stored) ||
                  (news == NEWS_FAILED && r->heard_failed);
     if (m->state == MODEL_ACKED && !text_equal(id, text_from(m->id)))
@@ -718,8 +761,9 @@ first_unheard(void)
     for (unsigned i = 0; i < model.count; i++)
         for (unsigned j = 0; j < model.messages[i].rcpt_count; j++) {
             const struct model_rcpt *r = &model.messages[i].rcpts[j];
-            if (r->accepted && r->message->state == MODEL_ACKED && !r->may_vanish &&
-                !r->heard_stored && !r->heard_failed)
+            if (r->accepted && r->message->state == MODEL_ACKED &&
+                r->message->split == NULL && !r->may_vanish && !r->heard_stored &&
+                !r->heard_failed)
                 return r;
         }
     return NULL;

@@ -59,10 +59,12 @@ struct model_message {
     unsigned number;
     enum model_state state;
     enum model_notify notify;
-    bool is_omitted;   /* by the plan: nobody sends it */
-    bool is_null;      /* its sender */
-    bool has_original; /* ORCPT */
-    bool wants_header; /* RET=HDRS */
+    bool is_omitted;     /* by the plan: nobody sends it */
+    bool is_null;        /* its sender */
+    struct split *split; /* NULL: it is given in one piece */
+    bool is_aliased;     /* given to one name, which has them all */
+    bool has_original;   /* ORCPT */
+    bool wants_header;   /* RET=HDRS */
     char id[MODEL_ID_MAX];
     struct buffer content; /* lines end with CRLF */
     struct model_rcpt *rcpts;
@@ -91,6 +93,12 @@ void model_rcpt_original(const struct model_rcpt *r, char out[MODEL_ORIGINAL_MAX
 /* NULL: none of ours. */
 struct model_rcpt *model_find(struct text address);
 struct model_message *model_find_sender(struct text address);
+/* As many as the client names: one where they are aliased. */
+unsigned model_given(const struct model_message *m);
+/* The address of one of these, and the reply to it. */
+void model_given_address(const struct model_message *m, unsigned index,
+                         char out[MODEL_ADDRESS_MAX]);
+void model_given_accepted(struct model_message *m, unsigned index, bool is_accepted);
 void model_set_domains(const char *const *names, unsigned count);
 const char *model_domain(unsigned index);
 unsigned model_domains(void);

@@ -132,7 +132,7 @@ operator_act(void)
     struct model_message *m = model_at(roof_below(model_count()));
     if (!host.running)
         return;
-    if (m->state != MODEL_ACKED || roof_chance(300)) {
+    if (m->state != MODEL_ACKED || m->id[0] == '\0' || roof_chance(300)) {
         ask(&host, questions[roof_below(4)]);
         return;
     }

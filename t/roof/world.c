@@ -12,12 +12,15 @@
 #include "t/roof/law_log.h"
 #include "t/roof/law_truth.h"
 #include "t/roof/login.h"
+#include "t/roof/mailbox.h"
 #include "t/roof/model.h"
+#include "t/roof/names.h"
 #include "t/roof/network.h"
 #include "t/roof/operator.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
 #include "t/roof/slices.h"
+#include "t/roof/split.h"
 #include "t/roof/visitor.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
@@ -31,9 +34,9 @@
 #include <string.h>
 
 const char *const feature_names[FEATURES] = {
-    "reload", "kill",  "cut",  "stop",    "mood", "weather", "operator",
-    "inject", "clock", "disk", "path",    "mx",   "tls",     "relay",
-    "slice",  "pace",  "http", "webhook", "dsn",  "double",  "auth",
+    "reload", "kill",    "cut",  "stop",   "mood", "weather", "operator", "inject",
+    "clock",  "disk",    "path", "mx",     "tls",  "relay",   "slice",    "pace",
+    "http",   "webhook", "dsn",  "double", "auth", "alias",   "maildir",  "fragment",
 };
 
 enum {
@@ -47,14 +50,15 @@ enum {
     LARGE_STEPS_CLEAR = 3,
     PATH_SIZE = 64,
     SETTLE_MS = 5000,
-    MESSAGES_UNDER_TLS = 60 /* each handshake is real work */
+    FRAGMENTS_MS = 15 * 60 * 1000, /* incomplete ones wait so long, and a little */
+    MESSAGES_UNDER_TLS = 60        /* each handshake is real work */
 };
 
 /* The domains that mail is for, and the last one, to which reports go. */
 static const char *const domains[DOMAINS + 1] = {
     "d0.test", "d1.test", "d2.test", "d3.test", "d4.test", "d5.test", MODEL_BACK,
 };
-static const char *const targets[DOMAINS + 1] = {
+static const char *targets[DOMAINS + 1] = {
     "smtp://10.0.1.0:25", "smtp://10.0.1.1:25", "lmtp://10.0.1.2:24", "mx", "mx",
     "lmtp://10.0.1.2:24", "smtp://10.0.1.7:25",
 };
@@ -233,6 +237,7 @@ host_stopped(struct host *h)
         LATE_MARKS_MS + 3 * w.slowest_ms + (w.with[WITH_CUTS] ? SETTLE_MS : 0);
     if (w.disk_was_bad)
         law_log_excuse();
+    mailbox_look();
     slices_first_ended(w.disk_was_bad ? INT64_MAX / 2 : window_ms);
     start_again(w.is_good ? SECOND_MS : roof_between(0, RESTARTED_MS));
 }
@@ -288,6 +293,7 @@ trouble_disk(void)
 {
     w.disk_was_bad = true;
     law_log_excuse();
+    split_forgive();
     roof_note("disk: trouble");
     if (roof_chance(700)) {
         host.fails_after = 1 + roof_below(100);
@@ -303,6 +309,7 @@ void
 world_step_clock(int64_t step_ms)
 {
     roof_note("clock: %+" PRId64 " ms", step_ms);
+    split_forgive();
     host.step_ms += step_ms;
     if (host.running)
         sim_loop_step_wall(host.daemon.loop, step_ms);
@@ -440,6 +447,11 @@ act(enum feature feature)
     case WITH_HOOK:
         trouble_hook();
         break;
+    case WITH_ALIASES:
+        names_edit();
+        break;
+    case WITH_FRAGMENTS:
+    case WITH_MAILDIRS:
     case WITH_AUTH:
     case WITH_DSN:
     case WITH_DOUBLE:
@@ -469,6 +481,7 @@ static const struct {
     [WITH_PACES] = {SECOND_MS,      5 * MINUTE_MS },
     [WITH_VISITORS] = {100,            30 * SECOND_MS},
     [WITH_HOOK] = {SECOND_MS,      10 * MINUTE_MS},
+    [WITH_ALIASES] = {SECOND_MS,      10 * MINUTE_MS},
 };
 
 struct again {
@@ -663,6 +676,12 @@ draw_features(const char *only)
         w.with[i] = drawn && plan_takes("with", i);
     }
     w.with[WITH_TLS] = w.with[WITH_TLS] || w.with[WITH_AUTH];
+    /* the reader looks into Maildirs of the first host; a slice has its own fragments;
+     * the relay has no way for reports to names */
+    if (w.with[WITH_RELAY])
+        w.with[WITH_MAILDIRS] = w.with[WITH_FRAGMENTS] = w.with[WITH_ALIASES] = false;
+    if (w.with[WITH_SLICES])
+        w.with[WITH_FRAGMENTS] = false;
 }
 
 static void
@@ -705,6 +724,10 @@ draw_world(const struct wishes *wishes)
                                      .null_sender = roof_below(100),
                                      .notify = roof_below(400)};
     manners.auth = w.with[WITH_AUTH] ? 100 + roof_below(600) : 0;
+    if (w.with[WITH_FRAGMENTS]) {
+        manners.split = 200 + roof_below(600);
+        editor_add_option(SPLIT_OPTIONS);
+    }
     manners.dsn = w.with[WITH_DSN] ? 100 + roof_below(900) : 0;
     if (w.with[WITH_TLS]) {
         manners.tls = 100 + roof_below(900);
@@ -712,6 +735,11 @@ draw_world(const struct wishes *wishes)
             w.messages = MESSAGES_UNDER_TLS;
     }
     client_set_manners(&manners);
+    if (w.with[WITH_MAILDIRS]) {
+        w.domain_count = DOMAINS;
+        targets[DOMAINS - 1] = MAILBOX_TARGET;
+        mailbox_begin(DOMAINS - 1);
+    }
     model_begin(w.messages);
     model_set_domains(domains, w.domain_count);
     begin_fleet(wishes->seed);
@@ -719,6 +747,10 @@ draw_world(const struct wishes *wishes)
                  roof_chance(500) ? roof_below(300) : 0);
     if (w.with[WITH_TLS])
         begin_tls();
+    if (w.with[WITH_ALIASES]) {
+        names_begin(100 + roof_below(600));
+        editor_add("local_domains = here.test\naliases = " NAMES_FILE "\n");
+    }
     if (w.with[WITH_AUTH]) {
         static const char *const hops[] = {"10.0.1.0", "10.0.1.1", "10.0.1.2",
                                            "10.0.1.3", "10.0.1.4", "10.0.1.5",
@@ -1041,6 +1073,8 @@ world_run(const struct wishes *wishes)
     /* with the tenth that chance adds (retry_jitter_ms()) */
     int64_t limit_ms = backoff_ms * 11 / 10 + LAST_WORK_MS +
                        (editor_bounds()->pace_ms + TRANSACTION_MS) * open_recipients();
+    if (w.with[WITH_FRAGMENTS])
+        limit_ms += FRAGMENTS_MS;
     /* a host that has just begun does not know yet what it has */
     int64_t end_ms = roof_now_ms() + limit_ms;
     do {
@@ -1048,6 +1082,7 @@ world_run(const struct wishes *wishes)
         run_until(roof_now_ms() + 2 * MINUTE_MS, NULL);
     } while (!is_empty() && roof_now_ms() < end_ms);
     judge_drain(limit_ms);
+    mailbox_judge();
     model_judge();
     if (!host.is_shared)
         law_log_judge();

@@ -32,6 +32,9 @@ enum feature {
     WITH_DSN,      /* NOTIFY, ORCPT and RET */
     WITH_DOUBLE,   /* replies come twice, or within the content */
     WITH_AUTH,     /* clients log in, and the host at hops; needs WITH_TLS */
+    WITH_ALIASES,
+    WITH_MAILDIRS,
+    WITH_FRAGMENTS,
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
