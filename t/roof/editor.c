@@ -3,6 +3,7 @@
 
 #include "admin/settings/options.h"
 #include "t/roof/host.h"
+#include "t/roof/limits.h"
 #include "t/roof/login.h"
 #include "t/roof/plan.h"
 #include "t/roof/roof.h"
@@ -19,6 +20,7 @@ enum {
     TARGETS_MAX = 16,
     VALUE_MAX = 40,
     ADDED_MAX = 8,
+    OPTION_MAX = 100,
     LARGEST = 1000 * 1000
 };
 
@@ -353,9 +355,14 @@ write_route(struct buffer *b, unsigned index)
         if (editor.logs_in[index] && editor.tls[index] < EDITOR_TLS_ENCRYPT)
             clear = "&auth_clear=yes";
     }
+    const char *quota = limits_option(index);
+    char both[OPTION_MAX];
+    snprintf(both, sizeof(both), "%s%s%s", option,
+             option[0] != '\0' && quota[0] != '\0' ? "&" : "", quota);
+    option = both;
     if (option[0] != '\0')
         more = options[0] != '\0' || tls[0] != '\0' ? "&" : "?";
-    if (options[0] != '\0' || tls[0] != '\0')
+    if (options[0] != '\0' || tls[0] != '\0' || quota[0] != '\0')
         roof_note("editor: %s %s%s%s%s%s%s%s", editor.domains[index], target, options,
                   tls, level, clear, more, option);
     return buffer_format(b, "  %s %s%s%s%s%s%s%s\n", editor.domains[index], target,

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "t/roof/editor.h"
+#include "t/roof/limits.h"
 #include "t/roof/login.h"
 #include "t/roof/model.h"
 #include "t/roof/peer.h"
@@ -28,6 +29,7 @@ struct hop {
     bool lmtp, pipelining, chunking, tls, dsn;
     bool has_login, by_login; /* AUTH LOGIN alone */
     unsigned user, domain;
+    int route; /* that leads here alone; -1: there are several */
     struct hop_mood mood;
     struct network_service *service;
     struct grey {
@@ -352,6 +354,8 @@ on_rcpt(struct visit *v, struct text line)
                    TEXT_ARGS(path));
     if (r != NULL) {
         judge_secrecy(v, r);
+        if (v->hop->route >= 0)
+            limits_heard((unsigned)v->hop->route);
         if (v->hop->dsn && !r->message->is_aliased)
             judge_notify(r, line);
         model_attempted(r);
@@ -776,6 +780,7 @@ hop_new(const char *name, const char *ip, unsigned port, bool lmtp, bool pipelin
     h->lmtp = lmtp;
     h->pipelining = pipelining || lmtp;
     h->chunking = chunking;
+    h->route = -1;
     h->service = network_serve(&at, hop_on_accept, h);
     return h;
 }
@@ -787,6 +792,12 @@ hop_set_login(struct hop *h, unsigned user, unsigned domain, bool by_login)
     h->user = user;
     h->domain = domain;
     h->by_login = by_login;
+}
+
+void
+hop_set_route(struct hop *h, unsigned route)
+{
+    h->route = (int)route;
 }
 
 void

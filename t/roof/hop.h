@@ -32,6 +32,8 @@ struct hop;
 /* At ip:port. It takes reports, too: of the domain MODEL_BACK. */
 struct hop *hop_new(const char *name, const char *ip, unsigned port, bool lmtp,
                     bool pipelining, bool chunking);
+/* One route alone leads to it, whose limits count. */
+void hop_set_route(struct hop *h, unsigned route);
 /* It takes NOTIFY and ORCPT (RFC 3461), and reports success itself. */
 void hop_set_dsn(struct hop *h);
 /* It takes mail from user h0 (or the like) alone, whose password must not come in cleartext

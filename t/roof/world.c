@@ -11,6 +11,7 @@
 #include "t/roof/host.h"
 #include "t/roof/law_log.h"
 #include "t/roof/law_truth.h"
+#include "t/roof/limits.h"
 #include "t/roof/login.h"
 #include "t/roof/mailbox.h"
 #include "t/roof/model.h"
@@ -34,9 +35,10 @@
 #include <string.h>
 
 const char *const feature_names[FEATURES] = {
-    "reload", "kill",    "cut",  "stop",   "mood", "weather", "operator", "inject",
-    "clock",  "disk",    "path", "mx",     "tls",  "relay",   "slice",    "pace",
-    "http",   "webhook", "dsn",  "double", "auth", "alias",   "maildir",  "fragment",
+    "reload", "kill",    "cut",      "stop",    "mood", "weather", "operator",
+    "inject", "clock",   "disk",     "path",    "mx",   "tls",     "relay",
+    "slice",  "pace",    "http",     "webhook", "dsn",  "double",  "auth",
+    "alias",  "maildir", "fragment", "limit",
 };
 
 enum {
@@ -200,6 +202,8 @@ make_hops(void)
         hop_set_mood(w.hops[i], &m);
         if (w.with[WITH_TLS])
             hop_set_tls(w.hops[i], roof_chance(800));
+        if (w.with[WITH_LIMITS] && i < 2)
+            hop_set_route(w.hops[i], i);
         if (w.with[WITH_AUTH] && !w.with[WITH_RELAY]) /* which has no password */
             begin_login(i);
         if (w.with[WITH_DSN] && roof_chance(400))
@@ -383,23 +387,36 @@ trouble_hook(void)
 }
 
 static void
+reload_host(void)
+{
+    editor_change(NULL);
+    limits_edit();
+    editor_write();
+    model_set_lifetime(editor_bounds()->life_ms);
+    model_reloaded();
+    host_reload(&host);
+}
+
+static void
+kill_host(void)
+{
+    if (roof_chance(300))
+        w.waits = WAIT_KILL;
+    else if (host.running && roof_chance(500)) /* in the middle of a turn */
+        host.dies_after = 1 + roof_below(30);
+    else
+        end_host(false);
+}
+
+static void
 act(enum feature feature)
 {
     switch (feature) {
     case WITH_RELOADS:
-        editor_change(NULL);
-        editor_write();
-        model_set_lifetime(editor_bounds()->life_ms);
-        model_reloaded();
-        host_reload(&host);
+        reload_host();
         break;
     case WITH_KILLS:
-        if (roof_chance(300))
-            w.waits = WAIT_KILL;
-        else if (host.running && roof_chance(500)) /* in the middle of a turn */
-            host.dies_after = 1 + roof_below(30);
-        else
-            end_host(false);
+        kill_host();
         break;
     case WITH_CUTS:
         if (roof_chance(600))
@@ -450,6 +467,7 @@ act(enum feature feature)
     case WITH_ALIASES:
         names_edit();
         break;
+    case WITH_LIMITS:
     case WITH_FRAGMENTS:
     case WITH_MAILDIRS:
     case WITH_AUTH:
@@ -708,6 +726,48 @@ begin_fleet(uint64_t seed)
 }
 
 static void
+draw_limits(void)
+{
+    static const enum feature blurring[] = {WITH_MOODS, WITH_PATHS, WITH_CLOCKS,
+                                            WITH_KILLS, WITH_CUTS,  WITH_DISKS,
+                                            WITH_RELAY, WITH_SLICES};
+    limits_begin(DOMAINS + 1);
+    for (size_t i = 0; i < sizeof(blurring) / sizeof(*blurring); i++)
+        if (w.with[blurring[i]])
+            limits_forgive();
+}
+
+static void
+draw_manners_of_features(struct client_manners *m)
+{
+    m->auth = w.with[WITH_AUTH] ? 100 + roof_below(600) : 0;
+    if (w.with[WITH_FRAGMENTS]) {
+        m->split = 200 + roof_below(600);
+        editor_add_option(SPLIT_OPTIONS);
+    }
+    if (w.with[WITH_LIMITS])
+        draw_limits();
+    m->dsn = w.with[WITH_DSN] ? 100 + roof_below(900) : 0;
+}
+
+/* Aliases and logins. */
+static void
+begin_names(void)
+{
+    if (w.with[WITH_ALIASES]) {
+        names_begin(100 + roof_below(600));
+        editor_add("local_domains = here.test\naliases = " NAMES_FILE "\n");
+    }
+    if (w.with[WITH_AUTH]) {
+        static const char *const hops[] = {"10.0.1.0", "10.0.1.1", "10.0.1.2",
+                                           "10.0.1.3", "10.0.1.4", "10.0.1.5",
+                                           "10.0.1.6", "10.0.1.7"};
+        login_begin(hops, HOPS);
+        editor_begin_logins();
+    }
+}
+
+static void
 draw_world(const struct wishes *wishes)
 {
     static const unsigned most[] = {10, 40, 40, 150, 150, 400};
@@ -723,12 +783,7 @@ draw_world(const struct wishes *wishes)
                                      .injects = w.with[WITH_INJECTORS] ? 500 : 0,
                                      .null_sender = roof_below(100),
                                      .notify = roof_below(400)};
-    manners.auth = w.with[WITH_AUTH] ? 100 + roof_below(600) : 0;
-    if (w.with[WITH_FRAGMENTS]) {
-        manners.split = 200 + roof_below(600);
-        editor_add_option(SPLIT_OPTIONS);
-    }
-    manners.dsn = w.with[WITH_DSN] ? 100 + roof_below(900) : 0;
+    draw_manners_of_features(&manners);
     if (w.with[WITH_TLS]) {
         manners.tls = 100 + roof_below(900);
         if (w.messages > MESSAGES_UNDER_TLS)
@@ -747,17 +802,7 @@ draw_world(const struct wishes *wishes)
                  roof_chance(500) ? roof_below(300) : 0);
     if (w.with[WITH_TLS])
         begin_tls();
-    if (w.with[WITH_ALIASES]) {
-        names_begin(100 + roof_below(600));
-        editor_add("local_domains = here.test\naliases = " NAMES_FILE "\n");
-    }
-    if (w.with[WITH_AUTH]) {
-        static const char *const hops[] = {"10.0.1.0", "10.0.1.1", "10.0.1.2",
-                                           "10.0.1.3", "10.0.1.4", "10.0.1.5",
-                                           "10.0.1.6", "10.0.1.7"};
-        login_begin(hops, HOPS);
-        editor_begin_logins();
-    }
+    begin_names();
     for (enum feature i = 0; i < FEATURES; i++)
         if (w.with[i])
             roof_note("with: %s", feature_names[i]);
@@ -1072,7 +1117,8 @@ world_run(const struct wishes *wishes)
     backoff_ms += fleet_backoff_ms();
     /* with the tenth that chance adds (retry_jitter_ms()) */
     int64_t limit_ms = backoff_ms * 11 / 10 + LAST_WORK_MS +
-                       (editor_bounds()->pace_ms + TRANSACTION_MS) * open_recipients();
+                       (editor_bounds()->pace_ms + limits_pace_ms() + TRANSACTION_MS) *
+                           open_recipients();
     if (w.with[WITH_FRAGMENTS])
         limit_ms += FRAGMENTS_MS;
     /* a host that has just begun does not know yet what it has */

@@ -35,6 +35,7 @@ enum feature {
     WITH_ALIASES,
     WITH_MAILDIRS,
     WITH_FRAGMENTS,
+    WITH_LIMITS, /* quotas, rates, providers */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
