@@ -65,15 +65,15 @@ add_client_limits(char *at, size_t size)
     return used;
 }
 
-/* Of senders: submitted mail waits for them. */
+/* For senders: submitted mail waits for them. */
 static size_t
 add_quotas(char *at, size_t size)
 {
-    static const char *const whos[] = {"all", "sender:*", "domain:*",
+    static const char *const kinds[] = {"all", "sender:*", "domain:*",
                                        "domain:back.test"};
     unsigned number = draw(100, 400);
     note_pace(slot_ms(MINUTE_MS, number));
-    return (size_t)snprintf(at, size, "quotas = %s %u/m\n", whos[roof_below(4)],
+    return (size_t)snprintf(at, size, "quotas = %s %u/m\n", kinds[roof_below(4)],
                             number);
 }
 

@@ -84,7 +84,7 @@ look_at_all(enum look how)
     for (unsigned i = 0; reader.is_on && i < model_count(); i++) {
         struct model_message *m = model_at(i);
         for (unsigned j = 0; j < m->rcpt_count; j++)
-            if (m->rcpts[j].domain == reader.domain && m->state != MODEL_UNSENT &&
+            if (m->rcpts[j].domain == reader.domain && m->rcpts[j].accepted &&
                 (how != LOOK_FOR_FIRST || m->rcpts[j].stored == 0))
                 look_into(&m->rcpts[j], how == LOOK_FOR_LOSS);
     }
