@@ -529,7 +529,8 @@ draw_manners(struct client *c)
     if (manners.tls > 0 && roof_chance(manners.tls) && !is_plain)
         c->tls = roof_chance(800) ? (roof_chance(700) ? TLS_BY_COMMAND : TLS_AT_ONCE)
                                   : 1 + roof_below(TLS_WAYS - 1);
-    if (manners.auth > 0 && roof_chance(manners.auth) && !is_plain)
+    /* fragments of two users are of two messages */
+    if (manners.auth > 0 && c->given_end == 0 && roof_chance(manners.auth) && !is_plain)
         draw_login(c);
     if (roof_chance(manners.slow) && !is_plain) {
         c->peer.piece = 1 + roof_below(2000);
