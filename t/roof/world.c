@@ -70,6 +70,7 @@ static struct {
     unsigned messages, begun, domain_count;
     bool is_good; /* the weather, for good */
     bool disk_was_bad;
+    bool joins_not;       /* fragments, by the routes now */
     uint64_t pace;        /* chance, of the disk's */
     bool waits_stored;    /* the power fails when a hop has stored something */
     int64_t slowest_ms;   /* that a sync has been, beyond what is usual */
@@ -386,11 +387,23 @@ trouble_hook(void)
     w.waits_stored = w.with[WITH_CUTS] && roof_below_of(&w.pace, 2) == 0;
 }
 
+/* No route joins fragments any more, and those that wait go on; or each does again. */
+static void
+change_joining(void)
+{
+    w.joins_not = !w.joins_not;
+    roof_note("editor: routes join %s fragments", w.joins_not ? "no" : "all");
+    editor_add_option(w.joins_not ? "" : SPLIT_OPTIONS);
+    split_forgive();
+}
+
 static void
 reload_host(void)
 {
     editor_change(NULL);
     limits_edit();
+    if (w.with[WITH_FRAGMENTS] && roof_chance(100))
+        change_joining();
     editor_write();
     model_set_lifetime(editor_bounds()->life_ms);
     model_reloaded();
