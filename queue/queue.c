@@ -154,6 +154,13 @@ checkpoint(void *context)
 }
 
 static void
+on_removed(void *context)
+{
+    checkpoint(context);
+    queue_barriers_stir(context);
+}
+
+static void
 on_checkpoint(void *context)
 {
     struct queue *q = context;
@@ -172,7 +179,7 @@ start_modules(struct queue *q)
                                   .journaled = &q->journaled,
                                   .seen = &q->seen,
                                   .loop = q->loop,
-                                  .removed = checkpoint,
+                                  .removed = on_removed,
                                   .context = q};
     q->drafts = (struct drafts){.spool = &q->spool,
                                 .loop = q->loop,

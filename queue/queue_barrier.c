@@ -31,10 +31,8 @@ barrier_is_over(struct queue *q, struct queue_barrier *b)
 {
     if (!barrier_is_lined(q, b) || (!b->moved && q->marks.rounds < b->round))
         return false;
-    if (q->removal.barred != NULL) { /* for a second at most */
-        queue_barriers_stir(q);
+    if (q->removal.barred != NULL) /* for a second at most; on_removed() tells */
         return false;
-    }
     if (!b->moved) {
         b->batch = q->last_end;
         removal_sync(&q->removal);

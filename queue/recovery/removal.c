@@ -100,6 +100,8 @@ removal_pass_gate(void *context)
     }
     if (n->barred != NULL)
         loop_timer_start(n->loop, &n->gate, GATE_MS, removal_pass_gate, n);
+    else if (n->removed != NULL)
+        n->removed(n->context);
 }
 
 /* True: it waits for its event. */

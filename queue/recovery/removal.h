@@ -28,7 +28,8 @@ struct removal {
     struct ending *due;          /* their END is durable; by batch */
     struct loop_task task;       /* while some are due */
     bool stopping;               /* no more turns: remove all immediately */
-    /* Files of some messages have been removed; or NULL. */
+    /* Files of some messages have been removed, or none waits for its event any more; or
+     * NULL. */
     void (*removed)(void *context);
     void *context;
     /* Messages of other slices whose todo and info are removed, not yet durably

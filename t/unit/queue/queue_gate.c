@@ -3,6 +3,7 @@
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/event/event.h"
+#include "queue/queue_barrier.h"
 #include "queue/queue_operator.h"
 
 #include "t/sim/sim.h"
@@ -14,6 +15,7 @@ static struct kit kit;
 static struct event_hub *hub;
 static struct gate *gate;
 static unsigned writes, waits;
+static bool over; /* the barrier */
 
 static void
 on_write(void *context)
@@ -97,6 +99,27 @@ open_gate(void)
 }
 
 static void
+set_over(void *context)
+{
+    *(bool *)context = true;
+}
+
+/* Time stands still while the loop spins. */
+static void
+wait_at_barrier(struct queue_barrier *b)
+{
+    enum { TURNS_MAX = 250 };
+    int64_t end_ms = loop_monotonic_ms(kit.loop) + 900;
+    unsigned turns = 0;
+    queue_barrier(kit.queue, b, set_over, &over);
+    for (; turns < TURNS_MAX && loop_monotonic_ms(kit.loop) < end_ms; turns++)
+        loop_turn(kit.loop, 100);
+    ok_named(!over && turns < TURNS_MAX, "nor does who waits for that spin");
+    if (turns == TURNS_MAX)
+        queue_barrier_cancel(b);
+}
+
+static void
 test_files(void)
 {
     sim_disk_reset();
@@ -120,9 +143,12 @@ test_files(void)
     sim_loop_advance(kit.loop, 50);
     is_number(sim_disk_count("/spool/mess"), 1, "nor does the message go");
     ok_named(queue_load(kit.queue, id) == NULL, "although it is none any more");
+    struct queue_barrier barrier = {0};
+    wait_at_barrier(&barrier);
     open_gate();
     is_number(sim_disk_count("/spool/mess") + sim_disk_count("/spool/info"), 0,
               "with its event it does");
+    ok_named(over, "and that is told");
     leave();
 }
 
@@ -152,7 +178,8 @@ test_overlay(void)
     sim_disk_restart();
     begin(0);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->recipients[1].done && !e->recipients[0].done, "nor on disk");
+    ok_named(e != NULL && e->recipients[1].done && !e->recipients[0].done,
+             "nor on disk");
     envelope_free(&e);
     leave();
 }
@@ -174,7 +201,8 @@ test_journal(void)
         other = accepted(); /* in the next batch */
         bool passes = other != NULL;
         sim_loop_advance(kit.loop, 500);
-        ok_named(passes == (opens == 1), "a batch waits for the events of its results alone");
+        ok_named(passes == (opens == 1),
+                 "a batch waits for the events of its results alone");
         gate->durable = opens ? 2 : 1;
         other_id = other != NULL ? other->id : id;
         envelope_free(&other);
@@ -183,7 +211,8 @@ test_journal(void)
         leave();
         sim_disk_power_cut();
         begin(4 << 20);
-        ok_named(is_found(id) == (opens == 0), "END is durable exactly when its event may be");
+        ok_named(is_found(id) == (opens == 0),
+                 "END is durable exactly when its event may be");
         if (opens)
             ok_named(is_found(other_id), "as is the new message");
         leave();
