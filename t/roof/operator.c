@@ -132,7 +132,9 @@ operator_act(void)
     struct model_message *m = model_at(roof_below(model_count()));
     if (!host.running)
         return;
-    if (m->state != MODEL_ACKED || m->id[0] == '\0' || roof_chance(300)) {
+    /* mail that is returned before its name is expanded names no member */
+    if (m->state != MODEL_ACKED || m->id[0] == '\0' || m->is_aliased ||
+        roof_chance(300)) {
         ask(&host, questions[roof_below(4)]);
         return;
     }
