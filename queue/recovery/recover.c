@@ -463,12 +463,14 @@ recover_has_found_all(const struct recover *r)
     return r->listed && !has_rows(r) && r->later_count == 0;
 }
 
+/* Messages of the slices that are listed now: one of another slice, which a failed call has
+ * left to be reported later, would seem to have no files. */
 static void
 recover_note_journaled(struct recover *r)
 {
     struct journaled_message *m, *next;
     HASH_ITER (hh, r->journaled->messages, m, next)
-        if (m->recovered)
+        if (m->recovered && slices_have(&r->wanted, m->id))
             id_list_note(&r->names, m->id, 0);
     id_list_sort(&r->names);
 }
