@@ -7,8 +7,6 @@ set -u
 export BUILD="${BUILD:-build}"
 # Debian's python3 has the modules of Debian's packages. One that manages versions starts a shell each time.
 export PATH="/usr/bin:$PATH"
-# The same fresh seeds of t/roof when it runs once more.
-export FRESH="${FRESH:-$(date +%s)}"
 said=$(mktemp -d)
 trap 'rm -rf "$said"' EXIT
 trap 'exit 1' INT TERM HUP

@@ -60,8 +60,8 @@ my $flood = '250-KEYWORD' . $crlf;
 my $until_gone = sub { my $c = shift; 1 while IO::Select->new($c)->can_read($Petrel::patience) && sysread $c, my $b, 65536 };
 my @lies = (
     ['a line without end' => sub { my $c = shift; 1 while syswrite $c, 'x' x 65536 }, qr/not an SMTP reply/],
-    ['a greeting without end' => sub { my $c = shift; 1 while syswrite $c, "220-x$crlf" x 5000 }, qr/not an SMTP reply/],
-    ['10,000 keywords' => sub { my $c = shift; syswrite $c, "220 x$crlf"; sysread $c, my $b, 999; syswrite $c, $flood x 10000 . "250 END$crlf"; $until_gone->($c) }, qr/not an SMTP reply/],
+    ['a greeting without end' => sub { my $c = shift; 1 while syswrite $c, "220-x$crlf" x 5000 }, qr/a reply of more than 128 lines/],
+    ['10,000 keywords' => sub { my $c = shift; syswrite $c, "220 x$crlf"; sysread $c, my $b, 999; syswrite $c, $flood x 10000 . "250 END$crlf"; $until_gone->($c) }, qr/a reply of more than 128 lines/],
     ['all replies at once' => sub { my $c = shift; syswrite $c, "220 x${crlf}250 a${crlf}250 b${crlf}250 c${crlf}354 d${crlf}250 e$crlf"; $until_gone->($c) }, qr/it sent a reply to no command/],
     ['a log line' => sub { my $c = shift; syswrite $c, "554 5.7.1 \e[31mx), dsn=2.0.0, status=sent (\xc2\x85\x00\x7f\rforged$crlf" }, qr/status=deferred \(.*x\)\\x2c dsn=2\.0\.0, status=sent|\Qx)\x2c dsn=2.0.0\x2c status=sent\E/],
     ['350 to RCPT' => sub { my $c = shift; for ('220 x', '250 x', '250 x', '354 x') { syswrite $c, "$_$crlf"; sysread $c, my $b, 999 } }, qr/unexpected reply 354/],

@@ -173,7 +173,7 @@ my ($pid, $out) = follow($later);
 ok Petrel::wait_for(sub { Petrel::slurp($out) =~ /deferred/ }), '-f prints what there is';
 $petrel->run('queue', 'rm', $later);
 is Petrel::reap($pid, 0), 0, '-f ID ends with the message';
-like Petrel::slurp($out), qr/\Q$later\E  removed by the operator\n\z/, 'and has followed it';
+like Petrel::slurp($out), qr/\Q$later\E  removed by the operator\n.*\Q$later\E  ended\n\z/, 'and has followed it';
 ($pid, $out) = follow('@new.example');
 sleep 1;
 my $new = mail('alice@x.example', 'n@new.example', 'five@x.example');

@@ -5,8 +5,8 @@
  * ONLY=reload,kill in place of the features that the seed draws, WITHOUT='mail:0-3' (plan.h).
  * KEPT=NAME: that file of t/roof/seeds alone. The first failure is shrunk and written,
  * as t/roof/seeds/NAME with KEEP=NAME. FAILURES=n: it ends after so many; FAST=1: no
- * shrinking. Without any of them also the tests of the roof, kept seeds, and as many fresh
- * seeds, from FRESH on. Each run is a process of its own. */
+ * shrinking. Without any of them also the tests of the roof and kept seeds, and, with FRESH=n, as many
+ * fresh seeds from there on. Each run is a process of its own. */
 #include "t/roof/shrink.h"
 
 #include "t/support/tap.h"
@@ -19,13 +19,13 @@
 #include <time.h>
 
 enum {
-    RUNS = 300,
+    RUNS = 100,
     FAILURES_SHOWN = 10,
     NAME_SIZE = 80,
     SEEDS_MAX = 200,
     SAME_SEEDS = 3,
     SEEDS_APART = 1000, /* of two seconds */
-    EVENTS_SHRUNK = 100
+    EVENTS_SHRUNK = 300
 };
 #define KEPT "t/roof/seeds"
 
@@ -311,7 +311,7 @@ main(void)
         test_kept_seeds();
     }
     failed = run_seeds(&r, wishes, &all);
-    if (is_all) {
+    if (is_all && wish_of("FRESH") != NULL) {
         r.first = number_of("FRESH", (uint64_t)time(NULL)) * SEEDS_APART;
         printf("# fresh seeds: make roof SEED=%" PRIu64 " RUNS=%" PRIu64 "\n", r.first,
                r.runs);

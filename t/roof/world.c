@@ -1149,7 +1149,7 @@ world_run(const struct wishes *wishes)
     if (w.with[WITH_HOOK] && !w.disk_was_bad)
         wait_heard();
     judge_spool();
-    if (can_audit())
+    if (can_audit() && plan_takes("audit", 0))
         audit_run();
     run_until(roof_now_ms() + 2 * HOUR_MS, NULL);
     judge_spool();
