@@ -51,7 +51,7 @@ sub listing {
     my $sink = Sink->start(@later);
     my $sulky = Sink->start('--fail-rcpt', 'sulky:451');
     my %other = map { $_ => Sink->start(@later) } qw(patient silent);
-    my $petrel = Petrel->new(%quick, delay_warning_time => '1s', maximal_queue_lifetime => '3d', routes => join "\n",
+    my $petrel = Petrel->new(%quick, log_level => 'debug', delay_warning_time => '1s', maximal_queue_lifetime => '3d', routes => join "\n",
         $back, "sulky.test smtp://127.0.0.1:$sulky->{port}", "hold.test hold",
         "patient.test smtp://127.0.0.1:$other{patient}{port}?delay_warning=100d",
         "silent.test smtp://127.0.0.1:$other{silent}{port}?delay_warning=0", "* smtp://127.0.0.1:$sink->{port}")->start;

@@ -40,7 +40,7 @@ my %pairs = (
     server_session_limit => [20, 2000], client_session_limit => [10, 90], client_session_rate => ['99/s', '999/s'], client_message_rate => ['99/s', '999/s'],
     client_recipient_rate => ['99/s', '999/s'], server_session_rate => ['99/s', '999/s'], server_message_rate => ['99/s', '999/s'],
     server_recipient_rate => ['99/s', '999/s'], rate_exempt => ['192.0.2.1', '127.0.0.1'], check_helo => ['yes', 'no'], check_sender => ['yes', 'no'],
-    greet_delay => ['1s', '0s'], server_tls_session_limit => [9, 900], tls_legacy => ['yes', 'no'], smtpd_starttls_timeout => ['9s', '90s'], hopcount_limit => [20, 99],
+    greet_delay => ['1s', '0s'], server_tls_session_limit => [9, 900], bounce_sender => ['reports@x.test', '<>'], smtpd_starttls_timeout => ['9s', '90s'], hopcount_limit => [20, 99],
     smtpd_hard_error_limit => [5, 50], smtpd_soft_error_limit => [2, 40], smtpd_error_sleep_time => ['0s', '2s'], smtpd_junk_command_limit => [20, 900],
     smtpd_timeout => ['30s', '9m'], smtpd_data_timeout => ['30s', '9m'], smtpd_min_data_rate => [0, 90], drain_timeout => ['9s', '90s'], drain_delay => ['0s', '9s'],
     stop => ['keep'], hand_over_timeout => ['9s', '90s'], dns_trust => ['yes', 'no'], dane => ['no', 'auto'], mta_sts => ['no', 'yes'], mta_sts_port => [444, 445],
@@ -64,7 +64,7 @@ my %pairs = (
 );
 # Those that wait for a restart are named by the daemon (below); these need what this test does not have.
 my %apart = (
-    tls_certificate => 'certificates.t', tls_key => 'certificates.t', tls_ca => 'tls_out.t', oauth => 'oauth.t', dkim_keys => 'dkim_waits.t',
+    tls_certificate => 'certificates.t', tls_key => 'certificates.t', tls_ca => 'tls_out.t', tls_legacy => 'legacy_tls.t', oauth => 'oauth.t', dkim_keys => 'dkim_waits.t',
     defrag_peers => 'peers.t', cluster_peers => 'peer_door.t', cluster_secret => 'cluster.t', defrag_registry_password => 'registry.t',
 );
 my %restart = (
