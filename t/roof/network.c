@@ -313,7 +313,7 @@ network_write_end(struct network_end *e, struct text bytes)
 struct text
 network_input(const struct network_end *e)
 {
-    return text_of(e->in.at + (e->in.at != NULL ? e->taken : 0), e->arrived);
+    return e->in.at != NULL ? text_of(e->in.at + e->taken, e->arrived) : TEXT("");
 }
 
 void
