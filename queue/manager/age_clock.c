@@ -126,14 +126,16 @@ age_clock_start(struct age_clock *clock, struct disk *disk, const char *path,
 }
 
 /* By that clock nothing came sooner. Steps that are too small to be known may have moved it
- * a little: then a birth may be in the time that a step ahead has left out. */
+ * a little: then a birth may be in the time that a step ahead has left out, near its end
+ * before all, else (gaps) anywhere. */
 static int64_t
 begun_ms(const struct age_clock *clock, size_t index, bool gaps)
 {
     if (index == 0)
         return INT64_MIN;
     const struct age_step *step = &clock->steps[index - 1];
-    int64_t ahead_ms = gaps ? AGE_STEP_MS : step->by_ms;
+    int64_t ahead_ms = gaps ? AGE_STEP_MS : step->by_ms - SMALL_STEPS_MS;
+    ahead_ms = ahead_ms < AGE_STEP_MS ? AGE_STEP_MS : ahead_ms;
     return step->until_ms + (step->by_ms < 0 ? step->by_ms - SMALL_STEPS_MS : ahead_ms);
 }
 

@@ -55,6 +55,23 @@ test_steps(void)
               "of another boot nothing is known");
 }
 
+/* A step ahead, and back by so little that it is time that has passed: what comes then
+ * seems to come in the time that the step ahead has left out. */
+static void
+test_left_out(void)
+{
+    struct age_clock c = begin("boot-5", NOW, 0);
+    int64_t ahead_ms = NOW - 40 * DAY_MS + 26 * HOUR_MS;
+    age_clock_note(&c, disk, PATH, NOW - 40 * DAY_MS, 0);
+    age_clock_note(&c, disk, PATH, ahead_ms, 0);
+    int64_t now_ms = ahead_ms - HOUR_MS + 12000;
+    age_clock_note(&c, disk, PATH, now_ms, 10000);
+    is_number(c.count, 2, "an hour back, nearly");
+    is_number(age_clock_birth_ms(&c, now_ms, now_ms), now_ms, "new mail is new");
+    is_number(age_clock_birth_ms(&c, NOW, now_ms), ahead_ms,
+              "the first mail is moved by both steps");
+}
+
 /* The clock is set while no daemon runs, and back while one does. */
 static void
 test_between(void)
@@ -114,6 +131,7 @@ main(void)
         disk_make_directory(disk, "lock", 0700) < 0)
         return 1;
     test_steps();
+    test_left_out();
     test_between();
     test_damage();
     disk_close(&disk);
