@@ -288,7 +288,7 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "cert",
-     .arguments = "[--out DIRECTORY] [--force] NAME...",
+     .arguments = "[--out DIRECTORY] [--force] [--ecdsa] NAME...",
      .about = "make a certificate that signs itself, for old devices",
      .help = help_cert,
      .example = "petrel cert --out /etc/petrel mail.example.org",

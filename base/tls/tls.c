@@ -92,20 +92,22 @@ tls_free(struct tls **tls)
 
 /* ChaCha20 first: in mbedTLS it is faster than AES-GCM, even on processors with AES
  * instructions, and its time does not depend on the key on processors without. */
-static const int suites[] = {
 #if MBEDTLS_VERSION_MAJOR >= 3
-    MBEDTLS_TLS1_3_CHACHA20_POLY1305_SHA256,
-    MBEDTLS_TLS1_3_AES_128_GCM_SHA256,
-    MBEDTLS_TLS1_3_AES_256_GCM_SHA384,
+#define SUITES_OF_TLS_1_3                                                              \
+    MBEDTLS_TLS1_3_CHACHA20_POLY1305_SHA256, MBEDTLS_TLS1_3_AES_128_GCM_SHA256,        \
+        MBEDTLS_TLS1_3_AES_256_GCM_SHA384,
+#else
+#define SUITES_OF_TLS_1_3
 #endif
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-    MBEDTLS_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-    MBEDTLS_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-    MBEDTLS_TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-    0,
-};
+#define SUITES                                                                         \
+    MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,                             \
+        MBEDTLS_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,                           \
+        MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,                               \
+        MBEDTLS_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,                                 \
+        MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,                               \
+        MBEDTLS_TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384
+
+static const int suites[] = {SUITES_OF_TLS_1_3 SUITES, 0};
 
 #if MBEDTLS_VERSION_MAJOR >= 3
 static void
@@ -158,17 +160,7 @@ configure_version(mbedtls_ssl_config *config)
 /* Without forward secrecy, or with CBC: for devices of ten years ago, whose owner has
  * chosen that for them. */
 static const int old_suites[] = {
-#if MBEDTLS_VERSION_MAJOR >= 3
-    MBEDTLS_TLS1_3_CHACHA20_POLY1305_SHA256,
-    MBEDTLS_TLS1_3_AES_128_GCM_SHA256,
-    MBEDTLS_TLS1_3_AES_256_GCM_SHA384,
-#endif
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-    MBEDTLS_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-    MBEDTLS_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-    MBEDTLS_TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+    SUITES_OF_TLS_1_3 SUITES,
     MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256,
     MBEDTLS_TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256,
     MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA,
