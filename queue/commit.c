@@ -521,8 +521,8 @@ commits_start(struct commits *all)
 {
     if (all->synchronous)
         return;
-    loop_at_end(all->loop, LOOP_STAGE_SYNC, commit_at_stage_sync, all);
-    loop_at_end(all->loop, LOOP_STAGE_ANSWER, commit_at_stage_answer, all);
+    loop_at_end(all->loop, LOOP_SYNC_COMMIT, commit_at_stage_sync, all);
+    loop_at_end(all->loop, LOOP_ANSWER_COMMIT, commit_at_stage_answer, all);
 }
 
 static void
@@ -543,8 +543,8 @@ void
 commits_stop(struct commits *all)
 {
     if (!all->synchronous) {
-        loop_at_end_remove(all->loop, LOOP_STAGE_SYNC, commit_at_stage_sync, all);
-        loop_at_end_remove(all->loop, LOOP_STAGE_ANSWER, commit_at_stage_answer, all);
+        loop_at_end_remove(all->loop, LOOP_SYNC_COMMIT, commit_at_stage_sync, all);
+        loop_at_end_remove(all->loop, LOOP_ANSWER_COMMIT, commit_at_stage_answer, all);
         loop_unpost(all->loop, &all->stir);
     }
     drop_all(&all->files, false);

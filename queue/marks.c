@@ -801,7 +801,7 @@ marks_start(struct marks *m)
     m->preprocessor =
         (struct preprocessor){.spool = m->spool, .done = marks_on_moved, .context = m};
     if (!m->synchronous)
-        loop_at_end(m->loop, LOOP_STAGE_SYNC, marks_at_stage_sync, m);
+        loop_at_end(m->loop, LOOP_SYNC_MARKS, marks_at_stage_sync, m);
 }
 
 /* Moves under way end first: then what the disk has refused is tried once more. */
@@ -824,7 +824,7 @@ marks_stop(struct marks *m)
         pending_free(m, p);
     if (m->synchronous)
         return;
-    loop_at_end_remove(m->loop, LOOP_STAGE_SYNC, marks_at_stage_sync, m);
+    loop_at_end_remove(m->loop, LOOP_SYNC_MARKS, marks_at_stage_sync, m);
     loop_timer_stop(m->loop, &m->delay);
     loop_timer_stop(m->loop, &m->retry);
     loop_unpost(m->loop, &m->stir);

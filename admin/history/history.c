@@ -279,7 +279,7 @@ history_close(struct history *h)
         return;
     history_write_all(h);
     event_read(h->setup.events, 0, history_read_event, h);
-    loop_at_end_remove(h->setup.loop, LOOP_STAGE_ANSWER, history_flush, h);
+    loop_at_end_remove(h->setup.loop, LOOP_ANSWER_HISTORY, history_flush, h);
     loop_timer_stop(h->setup.loop, &h->expiry);
     loop_timer_stop(h->setup.loop, &h->rest);
     history_close_rings(h);
@@ -304,7 +304,7 @@ history_open(struct history *h)
     h->paused = false;
     h->lines = log_new_apart(loop, history_take_line, h);
     event_read(h->setup.events, WITH_ID | WITHOUT_ID, history_read_event, h);
-    loop_at_end(loop, LOOP_STAGE_ANSWER, history_flush, h);
+    loop_at_end(loop, LOOP_ANSWER_HISTORY, history_flush, h);
     loop_timer_start(loop, &h->expiry, FIRST_EXPIRY_MS, history_expire, h);
 }
 

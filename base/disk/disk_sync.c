@@ -226,7 +226,7 @@ disk_ring_free(struct disk_ring **ring)
         return;
     r->closed = true;
     loop_unpost(r->loop, &r->rest);
-    loop_at_end_remove(r->loop, LOOP_STAGE_SEND, at_end_of_turn, r);
+    loop_at_end_remove(r->loop, LOOP_SEND_DISK, at_end_of_turn, r);
     loop_watch_free(&r->watch);
     if (!r->broken)
         syscall(SYS_io_destroy, r->context);
@@ -287,7 +287,7 @@ disk_sync_on(struct disk *disk, struct loop *loop)
         return DISK_SYNC_BLOCKS;
     ring->watch =
         loop_watch_new(loop, ring->signal, LOOP_READ, disk_sync_on_signal, ring);
-    loop_at_end(loop, LOOP_STAGE_SEND, at_end_of_turn, ring);
+    loop_at_end(loop, LOOP_SEND_DISK, at_end_of_turn, ring);
     ring->pace = &disk->pace;
     disk->ring = ring;
     return DISK_SYNC_AIO;

@@ -352,8 +352,8 @@ log_new(struct loop *loop, enum log_style style, enum log_level max)
     log->syslog.descriptor = -1;
     if (loop != NULL) {
         log->writer = log_writer_new(loop, STDERR_FILENO, tell_lost, log);
-        loop_at_end(loop, LOOP_STAGE_SYNC, flush_lines, log);
-        loop_at_end(loop, LOOP_STAGE_SEND, flush_lines, log);
+        loop_at_end(loop, LOOP_SYNC_LOG, flush_lines, log);
+        loop_at_end(loop, LOOP_SEND_LOG, flush_lines, log);
     }
     log_restyle(log, style, max);
     return log;
@@ -388,8 +388,8 @@ log_free(struct log **log)
     if (l->writer != NULL) {
         crash_uncall(l->writer);
         loop_unpost(l->loop, &l->wake);
-        loop_at_end_remove(l->loop, LOOP_STAGE_SYNC, flush_lines, l);
-        loop_at_end_remove(l->loop, LOOP_STAGE_SEND, flush_lines, l);
+        loop_at_end_remove(l->loop, LOOP_SYNC_LOG, flush_lines, l);
+        loop_at_end_remove(l->loop, LOOP_SEND_LOG, flush_lines, l);
     }
     if (l->spare != NULL) {
         buffer_free(&l->spare->line);

@@ -91,14 +91,32 @@ void loop_watch_free(struct loop_watch **watch);
 void loop_on_signal(struct loop *loop, int signal_number, void (*fire)(void *context),
                     void *context);
 
-/* The end of the turn. Hooks of a stage run in the order they were added, every turn. A
- * hook may make work for later stages of the same turn, never for earlier ones. */
-enum loop_stage { LOOP_STAGE_SYNC, LOOP_STAGE_ANSWER, LOOP_STAGE_SEND, LOOP_STAGES };
-void loop_at_end(struct loop *loop, enum loop_stage stage, void (*run)(void *context),
+/* The end of the turn, in this order, every turn: the writes of the turn are submitted to
+ * the disk, durable ones are answered and the scheduler runs, then sockets are written. A
+ * hook may make work for later slots of the same turn, never for earlier ones. Hooks of one
+ * slot run in the order they were added. */
+enum loop_slot {
+    LOOP_SYNC_LOG,
+    LOOP_SYNC_MARKS, /* begins with the events of the turn (base/gate.h) */
+    LOOP_SYNC_COMMIT,
+    LOOP_SYNC_JOURNAL,
+    LOOP_ANSWER_COMMIT,
+    LOOP_ANSWER_MANAGER,
+    LOOP_ANSWER_GROUP,
+    LOOP_ANSWER_DELIVERY,
+    LOOP_ANSWER_SIGNING,
+    LOOP_ANSWER_HISTORY,
+    LOOP_ANSWER_SESSIONS, /* behind the manager, which routes the messages of the turn */
+    LOOP_SEND_LOG,        /* a reply follows the line that tells of it */
+    LOOP_SEND_NET,
+    LOOP_SEND_DISK,
+    LOOP_SLOTS
+};
+void loop_at_end(struct loop *loop, enum loop_slot slot, void (*run)(void *context),
                  void *context);
-void loop_at_end_remove(struct loop *loop, enum loop_stage stage,
+void loop_at_end_remove(struct loop *loop, enum loop_slot slot,
                         void (*run)(void *context), void *context);
-/* Calls release(object) at the end of this turn, after all stages. */
+/* Calls release(object) at the end of this turn, after all slots. */
 void loop_release(struct loop *loop, void (*release)(void *object), void *object);
 
 #endif

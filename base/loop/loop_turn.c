@@ -2,8 +2,8 @@
  *
  * Two rules keep every turn finite. Tasks that a task posts, and timers that start
  * without a delay, run in the next turn: one that renews itself does not hold up the
- * end of this one. And hooks never make work for earlier stages. The order of the
- * stages makes a reply true: the writes of a turn are submitted to the disk, then
+ * end of this one. And hooks never make work for earlier slots. The order of the
+ * slots makes a reply true: the writes of a turn are submitted to the disk, then
  * durable writes are reported, then replies go to sockets. */
 #include "base/loop/loop_turn.h"
 
@@ -37,7 +37,7 @@ calls_add(struct turn_calls *calls, void (*run)(void *), void *context)
 }
 
 static void
-run_stage(struct turn_calls *hooks)
+run_slot(struct turn_calls *hooks)
 {
     size_t kept = 0;
     /* A hook may add or remove hooks, so rows and count are read anew each time. */
@@ -121,8 +121,8 @@ turn_free(struct loop *loop)
     assert(!loop->in_turn);
     run_releases(&loop->releases);
     free(loop->releases.rows);
-    for (int stage = 0; stage < LOOP_STAGES; stage++)
-        free(loop->hooks[stage].rows);
+    for (int slot = 0; slot < LOOP_SLOTS; slot++)
+        free(loop->hooks[slot].rows);
     heap_free(&loop->timers);
     heap_free(&loop->soon);
 }
@@ -185,8 +185,8 @@ turn_end(struct loop *loop)
 {
     int64_t ready_us = loop_clock_us();
     assert(loop->in_turn);
-    for (int stage = 0; stage < LOOP_STAGES; stage++)
-        run_stage(&loop->hooks[stage]);
+    for (int slot = 0; slot < LOOP_SLOTS; slot++)
+        run_slot(&loop->hooks[slot]);
     run_releases(&loop->releases);
     loop->in_turn = false;
     turn_note_pace(loop, ready_us);
@@ -307,19 +307,19 @@ loop_unpost(struct loop *loop, struct loop_task *task)
 }
 
 void
-loop_at_end(struct loop *loop, enum loop_stage stage, void (*run)(void *context),
+loop_at_end(struct loop *loop, enum loop_slot slot, void (*run)(void *context),
             void *context)
 {
-    assert(stage < LOOP_STAGES);
-    calls_add(&loop->hooks[stage], run, context);
+    assert(slot < LOOP_SLOTS);
+    calls_add(&loop->hooks[slot], run, context);
 }
 
 void
-loop_at_end_remove(struct loop *loop, enum loop_stage stage, void (*run)(void *context),
+loop_at_end_remove(struct loop *loop, enum loop_slot slot, void (*run)(void *context),
                    void *context)
 {
-    struct turn_calls *hooks = &loop->hooks[stage];
-    /* Only marked: run_stage() may be walking through the rows, and sweeps them. */
+    struct turn_calls *hooks = &loop->hooks[slot];
+    /* Only marked: run_slot() may be walking through the rows, and sweeps them. */
     for (size_t i = 0; i < hooks->count; i++)
         if (hooks->rows[i].run == run && hooks->rows[i].context == context)
             hooks->rows[i].run = NULL;

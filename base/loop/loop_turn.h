@@ -23,7 +23,7 @@ struct loop {
     struct heap soon;              /* started with no delay: ripe when a turn begins */
     struct loop_task *posted, *last; /* for the next turn, oldest first */
     struct loop_task *running;       /* the rest of this turn's */
-    struct turn_calls hooks[LOOP_STAGES];
+    struct turn_calls hooks[LOOP_SLOTS];
     struct turn_calls releases;
     bool in_turn, stopping;
     int64_t began_us, timed_us; /* loop_clock_us() of the turn, and behind its timers */
@@ -36,7 +36,7 @@ void turn_free(struct loop *loop);
 
 /* Sets the time, runs the posted tasks, then the timers that are due. */
 void turn_begin(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms);
-/* Runs the stages, then the releases. */
+/* Runs the hooks, then the releases. */
 void turn_end(struct loop *loop);
 
 /* The next turn must not wait. */

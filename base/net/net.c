@@ -189,7 +189,7 @@ net_new(struct loop *loop)
     struct net *net = memory_new(sizeof(*net));
     net->loop = loop;
     net->scratch = memory_new(NET_INPUT_MAX);
-    loop_at_end(loop, LOOP_STAGE_SEND, net_stream_flush_all, net);
+    loop_at_end(loop, LOOP_SEND_NET, net_stream_flush_all, net);
     socket_ignore_broken_pipes(); /* write() to an adopted pipe */
     return net;
 }
@@ -213,7 +213,7 @@ net_free(struct net **net)
     while (n->connections)
         net_stream_destroy(n->connections);
     loop_unpost(n->loop, &n->wake);
-    loop_at_end_remove(n->loop, LOOP_STAGE_SEND, net_stream_flush_all, n);
+    loop_at_end_remove(n->loop, LOOP_SEND_NET, net_stream_flush_all, n);
     loop_release(n->loop, net_release, n);
     *net = NULL;
 }

@@ -3,7 +3,7 @@
  * A connection is a stream of bytes in, a stream of bytes out and seven events. Its
  * transport (TCP, Unix socket, a pair of descriptors, TLS over any of these) is hidden
  * from the users of this header. Output is collected and written at the end of the
- * turn (LOOP_STAGE_SEND). A peer that does not read stalls only its own connection:
+ * turn (LOOP_SEND_NET). A peer that does not read stalls only its own connection:
  * the caller watches net_unsent().
  *
  * base/net/ never resolves names, knows no SMTP and never blocks. */

@@ -153,7 +153,7 @@ ssize_t net_stream_read(const struct net_connection *c, char *to, size_t size);
 void net_stream_deliver(struct net_connection *c, size_t held, size_t got);
 void net_stream_drop_input(struct net_connection *c);
 void net_stream_flush(struct net_connection *c);
-void net_stream_flush_all(void *net); /* LOOP_STAGE_SEND */
+void net_stream_flush_all(void *net); /* LOOP_SEND_NET */
 /* Broken: NET_FAILED comes in the next turn. */
 void net_stream_fail(struct net_connection *c, int error_number, const char *format,
                      ...) __attribute__((format(printf, 3, 4)));

@@ -499,7 +499,7 @@ group_connect(struct group *g)
         .ready = on_group_ready, .failed = on_group_failed, .context = g};
     g->engine.kind->join(g->engine.bank, &g->client);
     loop_timer_start(g->setup.loop, &g->beat, 0, on_group_beat, g);
-    loop_at_end(g->setup.loop, LOOP_STAGE_ANSWER, group_pump, g);
+    loop_at_end(g->setup.loop, LOOP_ANSWER_GROUP, group_pump, g);
 }
 
 struct group *
@@ -551,7 +551,7 @@ group_free(struct group **group)
             group_send_member(g, "bye", g->host, group_ignore, NULL);
         g->engine.kind->leave(g->engine.bank, &g->client);
         g->engine.kind->free(g->engine.bank);
-        loop_at_end_remove(g->setup.loop, LOOP_STAGE_ANSWER, group_pump, g);
+        loop_at_end_remove(g->setup.loop, LOOP_ANSWER_GROUP, group_pump, g);
     }
     loop_timer_stop(g->setup.loop, &g->beat);
     loop_timer_stop(g->setup.loop, &g->beat_late);

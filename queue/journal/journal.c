@@ -642,7 +642,7 @@ journal_open(struct journal **journal, struct spool *spool, struct loop *loop,
         journal_free(j);
         return result;
     }
-    loop_at_end(loop, LOOP_STAGE_SYNC, journal_at_stage_sync, j);
+    loop_at_end(loop, LOOP_SYNC_JOURNAL, journal_at_stage_sync, j);
     *journal = j;
     return 0;
 }
@@ -685,7 +685,7 @@ journal_close(struct journal **journal)
     if (j->ring.syncing || j->flight != FLIGHT_NONE)
         disk_sync_wait(j->spool->disk);
     *journal = NULL;
-    loop_at_end_remove(j->loop, LOOP_STAGE_SYNC, journal_at_stage_sync, j);
+    loop_at_end_remove(j->loop, LOOP_SYNC_JOURNAL, journal_at_stage_sync, j);
     loop_timer_stop(j->loop, &j->delay);
     loop_timer_stop(j->loop, &j->pause);
     loop_timer_stop(j->loop, &j->ask);

@@ -449,7 +449,7 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     }
     /* Runs after the queue's own hook, so that mail that became durable in this turn
      * starts in this turn. */
-    loop_at_end(loop, LOOP_STAGE_ANSWER, manager_pump, m);
+    loop_at_end(loop, LOOP_ANSWER_MANAGER, manager_pump, m);
     *manager = m;
     return 0;
 }
@@ -462,7 +462,7 @@ manager_free(struct manager **manager)
     if (m == NULL)
         return;
     *manager = NULL;
-    loop_at_end_remove(m->loop, LOOP_STAGE_ANSWER, manager_pump, m);
+    loop_at_end_remove(m->loop, LOOP_ANSWER_MANAGER, manager_pump, m);
     loop_timer_stop(m->loop, &m->wake);
     manager_sweep_stop(m);
     manager_overdue_stop(m);

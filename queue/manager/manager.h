@@ -127,7 +127,7 @@ bool manager_take(struct manager *manager, struct sched_session *session,
                   struct delivery_request *request);
 /* Whether manager_take() would succeed now; cheap. Each cause (mail, a verdict, a
  * command, the time at which a pause ends) brings a turn of the loop; a
- * LOOP_STAGE_ANSWER hook added after manager_new() sees it in that turn. */
+ * hook behind LOOP_ANSWER_MANAGER sees it in that turn. */
 bool manager_has_work(const struct manager *manager,
                       const struct sched_session *session);
 /* The verdict for request->indexes[which]; exactly one for each. timing may be NULL. */
@@ -188,7 +188,7 @@ struct sched_group;
 struct sched_wish;
 struct bank_grant;
 void manager_group(struct manager *manager, const struct sched_group *group);
-/* See sched_wishes(): in a LOOP_STAGE_ANSWER hook added after manager_new(). */
+/* See sched_wishes(): in a hook behind LOOP_ANSWER_MANAGER. */
 size_t manager_wishes(struct manager *manager, size_t most,
                       void (*each)(void *context, const struct sched_wish *wish),
                       void *context);

@@ -804,7 +804,7 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns,
     assert(settings->tls != NULL);
     /* After the manager's own hook, which hands out the mail of this turn, and before
      * that of signing. */
-    loop_at_end(loop, LOOP_STAGE_ANSWER, delivery_at_stage_answer, d);
+    loop_at_end(loop, LOOP_ANSWER_DELIVERY, delivery_at_stage_answer, d);
     delivery_take_settings(d, settings);
     manager_set_watch(manager, delivery_watch, d);
     return d;
@@ -864,7 +864,7 @@ delivery_free(struct delivery **delivery)
         return;
     delivery_cut(d);
     manager_set_watch(d->manager, NULL, d);
-    loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, delivery_at_stage_answer, d);
+    loop_at_end_remove(d->loop, LOOP_ANSWER_DELIVERY, delivery_at_stage_answer, d);
     site_keys_free(&d->providers);
     tls_client_free(&d->tls);
     tls_failures_free(&d->tls_failures);

@@ -520,7 +520,7 @@ signing_new(struct loop *loop, struct log *log, struct dns *dns, struct dkim_key
     s->log = log;
     s->check = dns != NULL ? dkim_check_new(loop, log, dns) : NULL;
     s->set = keys_take(keys);
-    loop_at_end(loop, LOOP_STAGE_ANSWER, signing_at_stage_answer, s);
+    loop_at_end(loop, LOOP_ANSWER_SIGNING, signing_at_stage_answer, s);
     return s;
 }
 
@@ -551,7 +551,7 @@ signing_free(struct signing **signing)
     assert(s->passes == NULL);
     signing_forget_all(s);
     loop_unpost(s->loop, &s->task);
-    loop_at_end_remove(s->loop, LOOP_STAGE_ANSWER, signing_at_stage_answer, s);
+    loop_at_end_remove(s->loop, LOOP_ANSWER_SIGNING, signing_at_stage_answer, s);
     dkim_check_free(&s->check);
     keys_release(&s->set);
     free(s);

@@ -670,8 +670,7 @@ session_host_start(struct session_host *host)
     host->gate = auth_gate_new(host->loop, host->events);
     host->refusals = refusals_new(host->loop, host->log);
     buffer_init(&host->out, OUT_MAX);
-    /* Behind the manager's, which routes the messages of the turn. */
-    loop_at_end(host->loop, LOOP_STAGE_ANSWER, session_pace_some, host);
+    loop_at_end(host->loop, LOOP_ANSWER_SESSIONS, session_pace_some, host);
 }
 
 /* Messages that are being stored may become durable and are delivered; their clients,
@@ -680,7 +679,7 @@ void
 session_host_stop(struct session_host *host)
 {
     host->on_gone = NULL; /* its owner is freed, or ends the drain itself */
-    loop_at_end_remove(host->loop, LOOP_STAGE_ANSWER, session_pace_some, host);
+    loop_at_end_remove(host->loop, LOOP_ANSWER_SESSIONS, session_pace_some, host);
     loop_timer_stop(host->loop, &host->pace);
     while (host->sessions != NULL) {
         struct server_session *s = host->sessions;

@@ -90,7 +90,7 @@ void session_settle(struct server_session *s, unsigned sent);
 bool session_pace(struct server_session *s, struct id id);
 /* The session waits for its turn no longer; false: it did not wait. */
 bool session_pace_leave(struct server_session *s);
-/* The hook of LOOP_STAGE_ANSWER; context: the host. */
+/* The hook of LOOP_ANSWER_SESSIONS; context: the host. */
 void session_pace_some(void *host);
 
 /* --- session_crowd.c ------------------------------------------------------------- */

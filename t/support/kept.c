@@ -35,7 +35,7 @@ kept_begin(struct kept *k, int64_t bytes_max)
                                                 .bytes_max = bytes_max};
     is_number(event_spool_open(&k->spool, &k->settings), 0, "open");
     event_spool_on_more(k->spool, kept_on_more, k);
-    loop_at_end(k->loop, LOOP_STAGE_SYNC, on_turn, k);
+    loop_at_end(k->loop, LOOP_SYNC_MARKS, on_turn, k);
 }
 
 void

@@ -375,7 +375,7 @@ test_young_marks(const char *home)
         queue_kit_accept(&y.k, kit_envelope("s@x", four), TEXT("body\r\n"));
     y.brief = queue_kit_accept(&y.k, kit_envelope("s@x", one), TEXT("body\r\n"));
     y.lasting = queue_kit_accept(&y.k, kit_envelope("s@x", four), TEXT("body\r\n"));
-    loop_at_end(y.k.loop, LOOP_STAGE_ANSWER, retire_young, &y);
+    loop_at_end(y.k.loop, LOOP_ANSWER_MANAGER, retire_young, &y);
     queue_settle(y.k.queue, old, 0, CHANNEL_REMOTE, NULL);
     clock_pass(110);
     loop_post(y.k.loop, &y.task, settle_young, &y);

@@ -159,7 +159,7 @@ world_start(struct world *w)
     *w = (struct world){.loop = loop_new(), .turn = 1};
     if (disk_open(&w->disk, root, false) < 0)
         abort();
-    loop_at_end(w->loop, LOOP_STAGE_SYNC, at_end, w);
+    loop_at_end(w->loop, LOOP_SYNC_JOURNAL, at_end, w);
     w->file = disk_create(w->disk, "file", 0600);
     if (w->file < 0 || disk_write(w->disk, w->file, TEXT("content")) < 0)
         abort();
@@ -169,7 +169,7 @@ static enum disk_syncing
 world_on(struct world *w)
 {
     enum disk_syncing way = disk_sync_on(w->disk, w->loop);
-    loop_at_end(w->loop, LOOP_STAGE_SEND, at_very_end, w);
+    loop_at_end(w->loop, LOOP_SEND_DISK, at_very_end, w);
     return way;
 }
 

@@ -523,20 +523,20 @@ test_gathering(void)
     log_say(log, LOG_LEVEL_INFO, "p", NULL, "before");
     log_say(log, LOG_LEVEL_WARNING, "p", NULL, "now");
     is_logged(tap_read(&t), "before", "warning: now\n", "a warning takes all along");
-    loop_at_end(loop, LOOP_STAGE_SYNC, at_stage, &t);
+    loop_at_end(loop, LOOP_SYNC_MARKS, at_stage, &t);
     log_say(log, LOG_LEVEL_INFO, "p", NULL, "x");
     uint64_t turns = sim_loop_turns(loop);
     loop_run(loop);
     ok_named(t.got[0] == 'y' && sim_loop_turns(loop) == turns + 1,
              "it makes a turn, and is written before what the disk does at its end");
-    loop_at_end_remove(loop, LOOP_STAGE_SYNC, at_stage, &t);
+    loop_at_end_remove(loop, LOOP_SYNC_MARKS, at_stage, &t);
     struct saying saying = {&t, log, false};
-    loop_at_end(loop, LOOP_STAGE_ANSWER, at_answer, &saying);
-    loop_at_end(loop, LOOP_STAGE_SEND, at_send, &saying);
+    loop_at_end(loop, LOOP_ANSWER_MANAGER, at_answer, &saying);
+    loop_at_end(loop, LOOP_SEND_NET, at_send, &saying);
     loop_turn(loop, 0);
     ok_named(saying.came, "said in ANSWER, it is written before the sockets are");
-    loop_at_end_remove(loop, LOOP_STAGE_ANSWER, at_answer, &saying);
-    loop_at_end_remove(loop, LOOP_STAGE_SEND, at_send, &saying);
+    loop_at_end_remove(loop, LOOP_ANSWER_MANAGER, at_answer, &saying);
+    loop_at_end_remove(loop, LOOP_SEND_NET, at_send, &saying);
     log_say(log, LOG_LEVEL_INFO, "p", NULL, "last");
     log_free(&log);
     is_logged(tap_read(&t), "last", NULL, "the end of the log leaves nothing behind");

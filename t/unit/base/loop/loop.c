@@ -178,23 +178,23 @@ test_stages(void)
 {
     struct story s = {.loop = loop_new()};
 
-    loop_at_end(s.loop, LOOP_STAGE_SEND, say_c, &s);
-    loop_at_end(s.loop, LOOP_STAGE_ANSWER, say_b, &s);
-    loop_at_end(s.loop, LOOP_STAGE_SYNC, say_a, &s);
-    loop_at_end(s.loop, LOOP_STAGE_SYNC, say_b, &s);
+    loop_at_end(s.loop, LOOP_SEND_NET, say_c, &s);
+    loop_at_end(s.loop, LOOP_ANSWER_MANAGER, say_b, &s);
+    loop_at_end(s.loop, LOOP_SYNC_MARKS, say_a, &s);
+    loop_at_end(s.loop, LOOP_SYNC_MARKS, say_b, &s);
     is_string(s.told, "", "hooks wait for the end of a turn");
     loop_turn(s.loop, 0);
     is_string(s.told, "abbc", "stages in their order, hooks as they were added");
     loop_turn(s.loop, 0);
     is_string(s.told, "abbcabbc", "once every turn");
-    loop_at_end_remove(s.loop, LOOP_STAGE_SYNC, say_b, &s);
-    loop_at_end_remove(s.loop, LOOP_STAGE_SEND, say_b, &s);
+    loop_at_end_remove(s.loop, LOOP_SYNC_MARKS, say_b, &s);
+    loop_at_end_remove(s.loop, LOOP_SEND_NET, say_b, &s);
     loop_turn(s.loop, 0);
     is_string(s.told, "abbcabbcabc", "a hook is removed from its own stage alone");
     story_finish(&s);
 
     s = (struct story){.loop = loop_new()};
-    loop_at_end(s.loop, LOOP_STAGE_SEND, post_in_hook, &s);
+    loop_at_end(s.loop, LOOP_SEND_NET, post_in_hook, &s);
     loop_turn(s.loop, 0);
     is_string(s.told, "h", "what a hook posts is for the next turn");
     loop_turn(s.loop, 5000);
@@ -208,8 +208,8 @@ remove_itself(void *context)
     struct story *s = context;
 
     story_add(s, 'x');
-    loop_at_end_remove(s->loop, LOOP_STAGE_ANSWER, remove_itself, s);
-    loop_at_end(s->loop, LOOP_STAGE_SEND, say_b, s);
+    loop_at_end_remove(s->loop, LOOP_ANSWER_MANAGER, remove_itself, s);
+    loop_at_end(s->loop, LOOP_SEND_NET, say_b, s);
 }
 
 static void
@@ -217,8 +217,8 @@ test_hook_changes(void)
 {
     struct story s = {.loop = loop_new()};
 
-    loop_at_end(s.loop, LOOP_STAGE_ANSWER, remove_itself, &s);
-    loop_at_end(s.loop, LOOP_STAGE_ANSWER, say_a, &s);
+    loop_at_end(s.loop, LOOP_ANSWER_MANAGER, remove_itself, &s);
+    loop_at_end(s.loop, LOOP_ANSWER_MANAGER, say_a, &s);
     loop_turn(s.loop, 0);
     loop_turn(s.loop, 0);
     is_string(s.told, "xabab",
@@ -231,7 +231,7 @@ test_release(void)
 {
     struct story s = {.loop = loop_new()};
 
-    loop_at_end(s.loop, LOOP_STAGE_SEND, say_a, &s);
+    loop_at_end(s.loop, LOOP_SEND_NET, say_a, &s);
     loop_post(s.loop, &s.task, release_in_task, &s);
     loop_turn(s.loop, 0);
     is_string(s.told, "tac", "releases come after the callback and after all stages");
@@ -574,7 +574,7 @@ test_order_in_turn(void)
     s.watch = loop_watch_new(s.loop, pair[0], LOOP_READ, on_events, &s);
     loop_timer_start(s.loop, &s.timer, 0, say_a, &s);
     loop_post(s.loop, &s.task, task_before_events, &s);
-    loop_at_end(s.loop, LOOP_STAGE_SYNC, say_b, &s);
+    loop_at_end(s.loop, LOOP_SYNC_MARKS, say_b, &s);
     loop_release(s.loop, say_c, &s);
     loop_turn(s.loop, 0);
     is_string(s.told, "taRbc", "tasks, timers, readiness, stages, releases");
@@ -611,7 +611,7 @@ test_signal(void)
     loop_turn(s.loop, 1000);
     is_string(s.told, "a", "but arrives as an event");
     kill(getpid(), SIGUSR1);
-    loop_at_end(s.loop, LOOP_STAGE_SEND, say_b, &s);
+    loop_at_end(s.loop, LOOP_SEND_NET, say_b, &s);
     loop_run(s.loop);
     is_string(s.told, "a.b", "and can stop the loop, which ends its turn first");
     story_finish(&s);

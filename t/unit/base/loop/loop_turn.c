@@ -90,18 +90,19 @@ test_end(void)
     struct story s = {.loop = &loop};
 
     turn_init(&loop, 5000, 0);
-    loop_at_end(&loop, LOOP_STAGE_ANSWER, say_b, &s);
-    loop_at_end(&loop, LOOP_STAGE_SYNC, say_a, &s);
+    loop_at_end(&loop, LOOP_ANSWER_SESSIONS, say_c, &s);
+    loop_at_end(&loop, LOOP_ANSWER_MANAGER, say_b, &s);
+    loop_at_end(&loop, LOOP_SYNC_MARKS, say_a, &s);
     loop_post(&loop, &s.task, say_c, &s);
     ok_named(turn_is_pressing(&loop), "a task presses");
     turn_begin(&loop, 5000, 0);
     is_string(s.told, "c", "a turn begins with tasks");
     turn_end(&loop);
-    is_string(s.told, "cab", "and ends with the stages");
-    loop_release(&loop, say_c, &s);
+    is_string(s.told, "cabc", "and ends with the slots, in their order alone");
+    loop_release(&loop, say_a, &s);
     ok_named(!turn_is_pressing(&loop), "a release can wait");
     turn_free(&loop);
-    is_string(s.told, "cabc", "but is not forgotten");
+    is_string(s.told, "cabca", "but is not forgotten");
 }
 
 /* Clocks come from outside. */
@@ -160,7 +161,7 @@ test_pace(void)
     pass(&longer_ms); /* stands for a descriptor that is ready */
     turn_end(&loop);
     is_string(pace->slow_part, "input of clients and servers", "what ran in another");
-    loop_at_end(&loop, LOOP_STAGE_SYNC, pass, &longer_ms);
+    loop_at_end(&loop, LOOP_SYNC_MARKS, pass, &longer_ms);
     turn_begin(&loop, 5040, 40);
     turn_end(&loop);
     is_string(pace->slow_part, "the disk, replies and the log", "and at the end of one");

@@ -136,9 +136,9 @@ test_order_in_turn(void)
 {
     struct story s = {.loop = sim_loop_new(42)};
 
-    loop_at_end(s.loop, LOOP_STAGE_SEND, say_c, &s);
-    loop_at_end(s.loop, LOOP_STAGE_ANSWER, say_b, &s);
-    loop_at_end(s.loop, LOOP_STAGE_SYNC, say_a, &s);
+    loop_at_end(s.loop, LOOP_SEND_NET, say_c, &s);
+    loop_at_end(s.loop, LOOP_ANSWER_MANAGER, say_b, &s);
+    loop_at_end(s.loop, LOOP_SYNC_MARKS, say_a, &s);
     loop_release(s.loop, release_more, &s);
     s.watch = loop_watch_new(s.loop, DESCRIPTOR, LOOP_READ, on_events, &s);
     sim_loop_ready(s.loop, DESCRIPTOR, LOOP_READ);

@@ -57,7 +57,7 @@ post_begin(struct posting *p, const char *url)
                                          .kinds = EVENT_RECORD_KINDS,
                                          .bytes_max = 1 << 26};
     is_number(event_spool_open(&p->spool, &spool), 0, "open");
-    loop_at_end(p->loop, LOOP_STAGE_SYNC, post_turn, p);
+    loop_at_end(p->loop, LOOP_SYNC_MARKS, post_turn, p);
     p->http = http_caller_new(&(struct http_caller_settings){.loop = p->loop});
     p->settings = (struct event_post_settings){.url = text_from(url),
                                                .secrets = TEXT("canary-secret-of-24-octets"),

@@ -520,7 +520,7 @@ count_loads(void *context)
 static void
 count_from_start(struct world *w)
 {
-    loop_at_end(w->loop, LOOP_STAGE_SEND, count_loads, w->channel);
+    loop_at_end(w->loop, LOOP_SEND_DISK, count_loads, w->channel);
 }
 
 /* A queue full of mail must not keep a turn for itself. */
@@ -543,7 +543,7 @@ test_loads(void)
     manager_world_start(&w);
     is_number(l.before, LOADS, "all are loaded");
     ok_named(l.most > 0 && l.most <= 64, "not too many in a turn");
-    loop_at_end_remove(w.loop, LOOP_STAGE_SEND, count_loads, &l);
+    loop_at_end_remove(w.loop, LOOP_SEND_DISK, count_loads, &l);
     world_unstall(&w);
     world_turns(&w);
     ok_named(world_is_empty(&w), "and delivered");

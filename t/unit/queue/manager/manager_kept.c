@@ -69,7 +69,7 @@ keeper_start(struct keeper *c, struct world *w, const char *routes)
     manager_world_begin(w, routes);
     w->all_good = true;
     manager_set_channel(w->manager, TARGET_SMTP, keeper_open, c);
-    loop_at_end(w->loop, LOOP_STAGE_ANSWER, keeper_ask, c);
+    loop_at_end(w->loop, LOOP_ANSWER_DELIVERY, keeper_ask, c);
 }
 
 static void
@@ -81,7 +81,7 @@ keeper_stop(struct keeper *c)
     for (size_t i = 0; i < c->count; i++)
         manager_session_ended(w->manager, c->kept[i], &outcome_no_trouble);
     loop_unpost(w->loop, &c->task);
-    loop_at_end_remove(w->loop, LOOP_STAGE_ANSWER, keeper_ask, c);
+    loop_at_end_remove(w->loop, LOOP_ANSWER_DELIVERY, keeper_ask, c);
     manager_world_end(w);
 }
 

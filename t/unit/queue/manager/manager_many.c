@@ -91,13 +91,13 @@ begin(struct world *w, struct meter *meter, const char *routes, const char *word
     buffer_free(&w->seen);
     buffer_init(&w->lines, 64 * 1024 * 1024);
     buffer_init(&w->seen, 64 * 1024 * 1024);
-    loop_at_end(w->loop, LOOP_STAGE_SEND, measure, meter);
+    loop_at_end(w->loop, LOOP_SEND_DISK, measure, meter);
 }
 
 static void
 end(struct world *w, struct meter *meter)
 {
-    loop_at_end_remove(w->loop, LOOP_STAGE_SEND, measure, meter);
+    loop_at_end_remove(w->loop, LOOP_SEND_DISK, measure, meter);
     manager_world_end(w);
 }
 

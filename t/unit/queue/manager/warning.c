@@ -301,7 +301,7 @@ begin_moment(struct world *w, struct moment *m, void (*act)(struct world *w))
     sim_disk_set_syncing(DISK_SYNC_AIO, 50);
     manager_world_start(w);
     *m = (struct moment){.w = w, .act = act};
-    loop_at_end(w->loop, LOOP_STAGE_ANSWER, at_answer, m);
+    loop_at_end(w->loop, LOOP_ANSWER_DELIVERY, at_answer, m);
     world_deliver(w, "ann@a.test", "later@b.test");
     buffer_clear(&w->seen);
     for (int i = 0; i < 600 && m->seen == 0; i++)
@@ -313,7 +313,7 @@ begin_moment(struct world *w, struct moment *m, void (*act)(struct world *w))
 static void
 end_moment(struct world *w, struct moment *m)
 {
-    loop_at_end_remove(w->loop, LOOP_STAGE_ANSWER, at_answer, m);
+    loop_at_end_remove(w->loop, LOOP_ANSWER_DELIVERY, at_answer, m);
     manager_world_end(w);
 }
 
