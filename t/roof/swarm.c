@@ -1,0 +1,314 @@
+/* The draw of a seed: features, hops, clients, routes, and the amount of mail. */
+#include "t/roof/world_internal.h"
+
+#include "t/roof/client.h"
+#include "t/roof/editor.h"
+#include "t/roof/fleet.h"
+#include "t/roof/limits.h"
+#include "t/roof/login.h"
+#include "t/roof/mailbox.h"
+#include "t/roof/model.h"
+#include "t/roof/names.h"
+#include "t/roof/roof.h"
+#include "t/roof/secrecy.h"
+#include "t/roof/split.h"
+#include "t/sim/sim_dns.h"
+
+#include <inttypes.h>
+
+enum { DOMAINS = 6, MESSAGES_UNDER_TLS = 60 /* each handshake is real work */ };
+
+/* The domains that mail is for, and the last one, to which reports go. */
+static const char *const domains[DOMAINS + 1] = {
+    "d0.test", "d1.test", "d2.test", "d3.test", "d4.test", "d5.test", MODEL_BACK,
+};
+static const char *targets[DOMAINS + 1] = {
+    "smtp://10.0.1.0:25", "smtp://10.0.1.1:25", "lmtp://10.0.1.2:24", "mx", "mx",
+    "lmtp://10.0.1.2:24", "smtp://10.0.1.7:25",
+};
+
+/* --- Hops, and the ways to them --- */
+
+static void
+fill_table(struct dns *dns)
+{
+    sim_dns_mx(dns, "d3.test", 10, "mx3a.test");
+    sim_dns_mx(dns, "d3.test", 20, "mx3b.test");
+    sim_dns_mx(dns, "d4.test", 10, "mx4.test");
+    sim_dns_address(dns, "mx3a.test", "10.0.1.3");
+    sim_dns_address(dns, "mx3b.test", "10.0.1.4");
+    sim_dns_address(dns, "mx4.test", "10.0.1.5");
+    sim_dns_address(dns, "mx4.test", "10.0.1.6");
+}
+
+void
+swarm_fill_dns(struct dns *dns)
+{
+    course.dns = dns;
+    fill_table(dns);
+}
+
+void
+swarm_draw_path(const struct net_address *to, struct network_path *out)
+{
+    (void)to;
+    *out = (struct network_path){.latency_ms = 1 + roof_below(20), .window = 64 * 1024};
+    if (!course.with[WITH_PATHS] || course.is_good)
+        return;
+    if (!plan_takes("narrow", plan_next("narrow")))
+        return;
+    static const size_t windows[] = {1, 7, 100, 1500, 64 * 1024};
+    if (roof_chance(300))
+        *out = (struct network_path){.latency_ms = roof_between(0, 400),
+                                     .bytes_a_ms = roof_chance(300) ? 50 : 0,
+                                     .window = windows[roof_below(5)],
+                                     .choppy = roof_chance(500)};
+    /* a window of one octet and a long way would need years */
+    if (out->window < 1000)
+        out->latency_ms = roof_below(3);
+}
+
+struct hop_mood
+swarm_draw_mood(bool reports)
+{
+    struct hop_mood m = {.reply_ms = roof_chance(300) ? roof_between(0, 200) : 0};
+    unsigned how_bad = 1 + roof_below(200);
+    if (course.with[WITH_TLS] && !course.is_good) {
+        unsigned *const ends[] = {&m.tls_refused, &m.tls_broken, &m.tls_cut,
+                                  &m.tls_strange};
+        for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+            if (roof_chance(300))
+                *ends[i] = roof_below(400);
+    }
+    if (course.with[WITH_AUTH] && !course.is_good) {
+        unsigned *const ends[] = {&m.auth_refused, &m.auth_later, &m.auth_closed,
+                                  &m.auth_surplus};
+        for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+            if (roof_chance(300))
+                *ends[i] = roof_below(300);
+    }
+    if (course.with[WITH_DOUBLE] && !course.is_good) {
+        m.twice = !reports && roof_chance(300) ? roof_below(100) : 0;
+        m.early = roof_chance(400) ? roof_below(300) : 0;
+    }
+    if (!course.with[WITH_MOODS] || course.is_good)
+        return m;
+    unsigned *const rates[] = {&m.greeting, &m.mail,    &m.rcpt,     &m.data, &m.end,
+                               &m.cut,      &m.cut_end, &m.idle_cut, &m.late, &m.close};
+    for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
+        if (roof_chance(400))
+            *rates[i] = roof_below(how_bad);
+    m.never = reports ? 0 : roof_below(300);
+    m.late_ms = roof_chance(200) ? 20 * MINUTE_MS : 5 * SECOND_MS;
+    m.grey_ms = !reports && roof_chance(200) ? roof_between(1, 10) * MINUTE_MS : 0;
+    return m;
+}
+
+/* At the hops that have a route of their own. */
+static void
+begin_login(unsigned hop)
+{
+    static const int domains_of[HOPS] = {0, 1, -1, -1, -1, -1, -1, DOMAINS};
+    if (domains_of[hop] < 0 || !roof_chance(700))
+        return;
+    hop_set_login(course.hops[hop], hop, (unsigned)domains_of[hop], roof_chance(300));
+    editor_log_in((unsigned)domains_of[hop], hop);
+}
+
+void
+swarm_make_hops(void)
+{
+    static const struct {
+        const char *name, *ip;
+        unsigned port;
+        bool lmtp, pipelining, chunking;
+    } rows[HOPS] = {
+        {"hop0", "10.0.1.0", 25, false, true,  true },
+        {"hop1", "10.0.1.1", 25, false, false, false},
+        {"hop2", "10.0.1.2", 24, true,  true,  false},
+        {"hop3", "10.0.1.3", 25, false, true,  false},
+        {"hop4", "10.0.1.4", 25, false, true,  true },
+        {"hop5", "10.0.1.5", 25, false, true,  false},
+        {"hop6", "10.0.1.6", 25, false, true,  false},
+        {"back", "10.0.1.7", 25, false, true,  false},
+    };
+    for (unsigned i = 0; i < HOPS; i++) {
+        course.hops[i] = hop_new(rows[i].name, rows[i].ip, rows[i].port, rows[i].lmtp,
+                                 rows[i].pipelining, rows[i].chunking);
+        plan_enter("temper", i);
+        struct hop_mood m = swarm_draw_mood(i == HOPS - 1);
+        plan_leave();
+        if (!plan_takes("temper", i))
+            m = (struct hop_mood){0};
+        hop_set_mood(course.hops[i], &m);
+        if (course.with[WITH_TLS])
+            hop_set_tls(course.hops[i], roof_chance(800));
+        if (course.with[WITH_LIMITS] && i < 2)
+            hop_set_route(course.hops[i], i);
+        if (course.with[WITH_AUTH] &&
+            !course.with[WITH_RELAY]) /* which has no password */
+            begin_login(i);
+        if (course.with[WITH_DSN] && roof_chance(400))
+            hop_set_dsn(course.hops[i]);
+        if (roof_breaks("in time") || roof_breaks("truth"))
+            hop_set_weather(course.hops[i], HOP_REFUSES);
+    }
+}
+
+/* --- The swarm --- */
+
+static void
+begin_tls(void)
+{
+    static const struct text names[] = {
+        TEXT("10.0.1.0"),  TEXT("10.0.1.1"),  TEXT("10.0.1.2"), TEXT("10.0.1.3"),
+        TEXT("10.0.1.4"),  TEXT("10.0.1.5"),  TEXT("10.0.1.6"), TEXT("10.0.1.7"),
+        TEXT("mx3a.test"), TEXT("mx3b.test"), TEXT("mx4.test"),
+    };
+    secrecy_begin(names, sizeof(names) / sizeof(*names));
+    editor_begin_tls();
+}
+
+static bool
+is_listed(struct text list, const char *name)
+{
+    struct text word;
+    while (list.length > 0) {
+        text_cut(&list, ',', &word);
+        if (text_equal(word, text_from(name)))
+            return true;
+    }
+    return false;
+}
+
+/* The first ones share a stream, which kept seeds have drawn from since they were found;
+ * each later one has its own, so that it changes nothing of the others. */
+static void
+draw_features(const char *only)
+{
+    unsigned permille = 100 + roof_below(600);
+    for (enum feature i = 0; i < FEATURES; i++) {
+        uint64_t own = roof_fork(feature_names[i]);
+        bool drawn = i < FEATURES_OF_ONE_STREAM
+                         ? roof_chance(permille)
+                         : roof_random_of(&own) % 1000 < permille;
+        drawn = only != NULL ? is_listed(text_from(only), feature_names[i]) : drawn;
+        course.with[i] = drawn && plan_takes("with", i);
+    }
+    course.with[WITH_TLS] = course.with[WITH_TLS] || course.with[WITH_AUTH];
+    /* the reader looks into Maildirs of the first host; a slice has its own fragments;
+     * the relay has no way for reports to names */
+    if (course.with[WITH_RELAY])
+        course.with[WITH_MAILDIRS] = course.with[WITH_FRAGMENTS] =
+            course.with[WITH_ALIASES] = false;
+    if (course.with[WITH_SLICES])
+        course.with[WITH_FRAGMENTS] = false;
+}
+
+static void
+begin_fleet(uint64_t seed)
+{
+    struct fleet_plan plan = {.seed = seed,
+                              .relay = course.with[WITH_RELAY],
+                              .slices = course.with[WITH_SLICES],
+                              .hook = course.with[WITH_HOOK],
+                              .visitors = course.with[WITH_VISITORS],
+                              .paths = course.with[WITH_PATHS],
+                              .clocks = course.with[WITH_CLOCKS],
+                              .kills = course.with[WITH_KILLS],
+                              .cuts = course.with[WITH_CUTS],
+                              .stops = course.with[WITH_STOPS],
+                              .reloads = course.with[WITH_RELOADS],
+                              .disks = course.with[WITH_DISKS],
+                              .domains = domains,
+                              .targets = targets,
+                              .domain_count = DOMAINS + 1,
+                              .used = course.domain_count,
+                              .fill_dns = fill_table};
+    fleet_begin(&plan);
+}
+
+static void
+draw_limits(void)
+{
+    static const enum feature blurring[] = {WITH_MOODS, WITH_PATHS, WITH_CLOCKS,
+                                            WITH_KILLS, WITH_CUTS,  WITH_DISKS,
+                                            WITH_RELAY, WITH_SLICES};
+    limits_begin(DOMAINS + 1);
+    for (size_t i = 0; i < sizeof(blurring) / sizeof(*blurring); i++)
+        if (course.with[blurring[i]])
+            limits_forgive();
+}
+
+static void
+draw_manners_of_features(struct client_manners *m)
+{
+    m->auth = course.with[WITH_AUTH] ? 100 + roof_below(600) : 0;
+    if (course.with[WITH_FRAGMENTS]) {
+        m->split = 200 + roof_below(600);
+        editor_add_option(SPLIT_OPTIONS);
+    }
+    if (course.with[WITH_LIMITS])
+        draw_limits();
+    m->dsn = course.with[WITH_DSN] ? 100 + roof_below(900) : 0;
+}
+
+/* Aliases and logins. */
+static void
+begin_names(void)
+{
+    if (course.with[WITH_ALIASES]) {
+        names_begin(100 + roof_below(600));
+        editor_add("local_domains = here.test\naliases = " NAMES_FILE "\n");
+    }
+    if (course.with[WITH_AUTH]) {
+        static const char *const hops[] = {"10.0.1.0", "10.0.1.1", "10.0.1.2",
+                                           "10.0.1.3", "10.0.1.4", "10.0.1.5",
+                                           "10.0.1.6", "10.0.1.7"};
+        login_begin(hops, HOPS);
+        editor_begin_logins();
+    }
+}
+
+void
+swarm_draw(const struct wishes *wishes)
+{
+    static const unsigned most[] = {10, 40, 40, 150, 150, 400};
+    static const int64_t spans_ms[] = {MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 5 * HOUR_MS};
+    draw_features(wishes->only);
+    course.messages = 5 + roof_below(most[roof_below(6)]);
+    course.domain_count = 1 + roof_below(DOMAINS);
+    course.span_ms = roof_between(MINUTE_MS, spans_ms[roof_below(4)]);
+    struct client_manners manners = {.pipelining = roof_below(1001),
+                                     .bdat = roof_below(500),
+                                     .slow = roof_below(300),
+                                     .cut = roof_chance(500) ? roof_below(300) : 0,
+                                     .injects = course.with[WITH_INJECTORS] ? 500 : 0,
+                                     .null_sender = roof_below(100),
+                                     .notify = roof_below(400)};
+    draw_manners_of_features(&manners);
+    if (course.with[WITH_TLS]) {
+        manners.tls = 100 + roof_below(900);
+        if (course.messages > MESSAGES_UNDER_TLS)
+            course.messages = MESSAGES_UNDER_TLS;
+    }
+    client_set_manners(&manners);
+    if (course.with[WITH_MAILDIRS]) {
+        course.domain_count = DOMAINS;
+        targets[DOMAINS - 1] = MAILBOX_TARGET;
+        mailbox_begin(DOMAINS - 1);
+    }
+    model_begin(course.messages);
+    model_set_domains(domains, course.domain_count);
+    begin_fleet(wishes->seed);
+    editor_begin(fleet_targets(), domains, DOMAINS + 1,
+                 roof_chance(500) ? roof_below(300) : 0);
+    if (course.with[WITH_TLS])
+        begin_tls();
+    begin_names();
+    for (enum feature i = 0; i < FEATURES; i++)
+        if (course.with[i])
+            roof_note("with: %s", feature_names[i]);
+    roof_note("messages: %u, domains: %u, span: %" PRId64 " s", course.messages,
+              course.domain_count, course.span_ms / 1000);
+}

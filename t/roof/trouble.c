@@ -1,0 +1,384 @@
+/* The troubles of a run, and when they come. */
+#include "t/roof/world_internal.h"
+
+#include "t/roof/editor.h"
+#include "t/roof/fleet.h"
+#include "t/roof/hook.h"
+#include "t/roof/host.h"
+#include "t/roof/law_log.h"
+#include "t/roof/limits.h"
+#include "t/roof/mailbox.h"
+#include "t/roof/model.h"
+#include "t/roof/names.h"
+#include "t/roof/operator.h"
+#include "t/roof/roof.h"
+#include "t/roof/secrecy.h"
+#include "t/roof/slices.h"
+#include "t/roof/split.h"
+#include "t/roof/visitor.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+#include "t/sim/sim_dns.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+enum {
+    LATE_MARKS_MS = 4000, /* marks, their sync, and the reply on its way */
+    RESTARTED_MS = 20000,
+    LARGE_STEPS_CLEAR = 3
+};
+
+/* --- The host ends --- */
+
+static void on_start(void *context);
+
+static void
+start_again(int64_t delay_ms)
+{
+    roof_timer_start(&course.start, delay_ms, on_start, NULL);
+}
+
+static void
+on_start(void *context)
+{
+    (void)context;
+    if (!host.running && (!slices_may_start() || !host_start(&host)))
+        start_again(SECOND_MS);
+}
+
+void
+trouble_host_stopped(struct host *h)
+{
+    (void)h;
+    /* Marks that a bad disk has refused are made later; the removal of a message without
+     * a journal is not synced. */
+    int64_t window_ms = LATE_MARKS_MS + 3 * course.slowest_ms +
+                        (course.with[WITH_CUTS] ? SETTLE_MS : 0);
+    if (course.disk_was_bad)
+        law_log_excuse();
+    mailbox_look();
+    slices_first_ended(course.disk_was_bad ? INT64_MAX / 2 : window_ms);
+    start_again(course.is_good ? SECOND_MS : roof_between(0, RESTARTED_MS));
+}
+
+void
+trouble_end_host(bool power_cut)
+{
+    if (!host.running)
+        return;
+    /* marks that a bad disk has refused are made later */
+    host_kill(&host, power_cut);
+    trouble_host_stopped(&host);
+}
+
+/* The moment in which most is at stake: a client has its 250. */
+static void
+on_end_time(void *context)
+{
+    bool power_cut = course.waits == WAIT_CUT;
+    (void)context;
+    course.waits = WAIT_NOT;
+    if (!course.is_good)
+        trouble_end_host(power_cut);
+}
+
+void
+trouble_acked(void)
+{
+    if (course.waits != WAIT_NOT && !course.is_good)
+        roof_timer_start(&course.end, roof_between(0, 50), on_end_time, NULL);
+}
+
+/* The result and its event are on their way to the disk. */
+static void
+on_stored_time(void *context)
+{
+    (void)context;
+    if (!course.is_good)
+        trouble_end_host(true);
+}
+
+void
+trouble_stored(void)
+{
+    if (!course.waits_stored || course.is_good)
+        return;
+    course.waits_stored = false;
+    roof_timer_start(&course.fate, roof_between_of(&course.pace, 0, 300),
+                     on_stored_time, NULL);
+}
+
+/* --- The disk, the clock, and the settings --- */
+
+static void
+trouble_disk(void)
+{
+    course.disk_was_bad = true;
+    law_log_excuse();
+    split_forgive();
+    roof_note("disk: trouble");
+    if (roof_chance(700)) {
+        host.fails_after = 1 + roof_below(100);
+        host.fails_with = roof_chance(500) ? EIO : ENOSPC;
+    } else if (roof_chance(500)) {
+        sim_disk_set_space(0, 0);
+    } else {
+        sim_disk_set_space(INT64_C(1) << 40, 1 << 30);
+    }
+}
+
+void
+world_step_clock(int64_t step_ms)
+{
+    roof_note("clock: %+" PRId64 " ms", step_ms);
+    split_forgive();
+    host.step_ms += step_ms;
+    if (host.running)
+        sim_loop_step_wall(host.daemon.loop, step_ms);
+    model_forget_waits(); /* mail may be due by the new time */
+}
+
+static void
+change_records(void)
+{
+    if (course.dns == NULL || !host.running)
+        return;
+    sim_dns_status(course.dns, "d3.test", roof_chance(300) ? DNS_TRY_AGAIN : DNS_FOUND);
+    sim_dns_forget(course.dns, "d4.test");
+    sim_dns_mx(course.dns, "d4.test", 10, roof_chance(500) ? "mx4.test" : "mx3b.test");
+}
+
+void
+trouble_set_pace(int64_t spread_ms)
+{
+    for (struct host *h = NULL; (h = host_next(h)) != NULL;) {
+        host_enter(h);
+        sim_disk_set_sync_spread(spread_ms, roof_random_of(&course.pace));
+        host_leave();
+    }
+}
+
+/* Events may be lost where two syncs, one behind the other, take longer than a second
+ * (doc/events.md). */
+static void
+draw_pace(void)
+{
+    static const int64_t spreads_ms[] = {5, 50, 300, 900, 3000, 20000};
+    int64_t spread_ms =
+        spreads_ms[roof_below_of(&course.pace, course.with[WITH_HOOK] ? 3 : 6)];
+    roof_note("disk: a sync takes up to %" PRId64 " ms more", spread_ms);
+    if (spread_ms > course.slowest_ms)
+        course.slowest_ms = spread_ms;
+    fleet_note_sync(spread_ms);
+    trouble_set_pace(spread_ms);
+}
+
+static void
+step_clock(void)
+{
+    /* by NTP, by a time zone, by a battery that is empty */
+    static const int64_t steps[] = {-1000,
+                                    1000,
+                                    MINUTE_MS,
+                                    -HOUR_MS,
+                                    HOUR_MS,
+                                    -26 * HOUR_MS,
+                                    26 * HOUR_MS,
+                                    -40 * 24 * (int64_t)HOUR_MS,
+                                    40 * 24 * (int64_t)HOUR_MS};
+    /* Each slice has a memory of its own of the steps: the mail of one that has died
+     * may be judged by the daemon that takes it over. */
+    unsigned small = 5, all = sizeof(steps) / sizeof(*steps);
+    int64_t step_ms = steps[roof_below(course.with[WITH_SLICES] ? small : all)];
+    /* Behind a few of them a time may have been by several clocks of the boot, and
+     * the daemon takes one of them for the right one (queue/manager/age_clock.h). */
+    bool is_large = step_ms > HOUR_MS || step_ms < -HOUR_MS;
+    if (is_large && ++course.large_steps > LARGE_STEPS_CLEAR)
+        model_set_lifetime(0);
+    world_step_clock(step_ms);
+}
+
+static void
+trouble_hook(void)
+{
+    hook_act();
+    course.waits_stored = course.with[WITH_CUTS] && roof_below_of(&course.pace, 2) == 0;
+}
+
+/* No route joins fragments any more, and those that wait go on; or each does again. */
+static void
+change_joining(void)
+{
+    course.joins_not = !course.joins_not;
+    roof_note("editor: routes join %s fragments", course.joins_not ? "no" : "all");
+    editor_add_option(course.joins_not ? "" : SPLIT_OPTIONS);
+    split_forgive();
+}
+
+static void
+reload_host(void)
+{
+    editor_change(NULL);
+    limits_edit();
+    if (course.with[WITH_FRAGMENTS] && roof_chance(100))
+        change_joining();
+    editor_write();
+    model_set_lifetime(editor_bounds()->life_ms);
+    model_reloaded();
+    host_reload(&host);
+}
+
+static void
+kill_host(void)
+{
+    if (roof_chance(300))
+        course.waits = WAIT_KILL;
+    else if (host.running && roof_chance(500)) /* in the middle of a turn */
+        host.dies_after = 1 + roof_below(30);
+    else
+        trouble_end_host(false);
+}
+
+/* --- When --- */
+
+static void
+act(enum feature feature)
+{
+    switch (feature) {
+    case WITH_RELOADS:
+        reload_host();
+        break;
+    case WITH_KILLS:
+        kill_host();
+        break;
+    case WITH_CUTS:
+        if (roof_chance(600))
+            course.waits = WAIT_CUT;
+        else
+            trouble_end_host(true);
+        break;
+    case WITH_STOPS:
+        if (roof_chance(500)) {
+            editor_change_at_start();
+            editor_write();
+        }
+        host_terminate(&host);
+        break;
+    case WITH_MOODS: {
+        unsigned i = roof_below(HOPS);
+        struct hop_mood m = swarm_draw_mood(i == HOPS - 1);
+        hop_set_mood(course.hops[i], &m);
+        break;
+    }
+    case WITH_WEATHER:
+        hop_set_weather(course.hops[roof_below(HOPS)], (enum hop_weather)roof_below(3));
+        break;
+    case WITH_OPERATOR:
+        operator_act();
+        break;
+    case WITH_CLOCKS:
+        step_clock();
+        break;
+    case WITH_DISKS:
+        trouble_disk();
+        break;
+    case WITH_MX:
+        change_records();
+        break;
+    case WITH_TLS:
+        secrecy_renew();
+        break;
+    case WITH_PACES:
+        draw_pace();
+        break;
+    case WITH_VISITORS:
+        visitors_act();
+        break;
+    case WITH_HOOK:
+        trouble_hook();
+        break;
+    case WITH_ALIASES:
+        names_edit();
+        break;
+    case WITH_LIMITS:
+    case WITH_FRAGMENTS:
+    case WITH_MAILDIRS:
+    case WITH_AUTH:
+    case WITH_DSN:
+    case WITH_DOUBLE:
+    case WITH_INJECTORS:
+    case WITH_PATHS:
+    case WITH_RELAY:
+    case WITH_SLICES:
+    case FEATURES:
+        break;
+    }
+}
+
+static const struct {
+    int64_t from_ms, to_ms; /* between two of them */
+} paces[FEATURES] = {
+    [WITH_RELOADS] = {SECOND_MS,      3 * MINUTE_MS },
+    [WITH_KILLS] = {SECOND_MS,      20 * MINUTE_MS},
+    [WITH_CUTS] = {SECOND_MS,      30 * MINUTE_MS},
+    [WITH_STOPS] = {10 * SECOND_MS, 20 * MINUTE_MS},
+    [WITH_MOODS] = {SECOND_MS,      5 * MINUTE_MS },
+    [WITH_WEATHER] = {SECOND_MS,      3 * MINUTE_MS },
+    [WITH_OPERATOR] = {100,            30 * SECOND_MS},
+    [WITH_CLOCKS] = {10 * SECOND_MS, 20 * MINUTE_MS},
+    [WITH_DISKS] = {SECOND_MS,      5 * MINUTE_MS },
+    [WITH_MX] = {SECOND_MS,      5 * MINUTE_MS },
+    [WITH_TLS] = {MINUTE_MS,      HOUR_MS       },
+    [WITH_PACES] = {SECOND_MS,      5 * MINUTE_MS },
+    [WITH_VISITORS] = {100,            30 * SECOND_MS},
+    [WITH_HOOK] = {SECOND_MS,      10 * MINUTE_MS},
+    [WITH_ALIASES] = {SECOND_MS,      10 * MINUTE_MS},
+};
+
+struct again {
+    enum feature feature;
+};
+static struct again repeated[FEATURES];
+
+static void
+on_trouble(void *context)
+{
+    const struct again *a = context;
+    const char *name = feature_names[a->feature];
+    unsigned number = plan_next(name);
+    if (course.is_good)
+        return;
+    plan_enter(name, number);
+    int64_t again_ms = roof_between(paces[a->feature].from_ms, paces[a->feature].to_ms);
+    if (plan_takes(name, number))
+        act(a->feature);
+    plan_leave();
+    roof_timer_start(&course.trouble[a->feature], again_ms, on_trouble, context);
+}
+
+/* As ext4 does every five seconds. */
+static void
+on_settle(void *context)
+{
+    (void)context;
+    sim_disk_settle();
+    if (!course.is_good)
+        roof_timer_start(&course.settle, SETTLE_MS, on_settle, NULL);
+}
+
+void
+trouble_begin(void)
+{
+    if (course.with[WITH_CUTS])
+        roof_timer_start(&course.settle, SETTLE_MS, on_settle, NULL);
+    for (enum feature i = 0; i < FEATURES; i++) {
+        repeated[i].feature = i;
+        plan_enter("first", i);
+        if (course.with[i] && paces[i].to_ms > 0)
+            roof_timer_start(&course.trouble[i],
+                             roof_between(paces[i].from_ms, paces[i].to_ms), on_trouble,
+                             &repeated[i]);
+        plan_leave();
+    }
+}
