@@ -8,7 +8,6 @@
 enum {
     HOUR_MS = 60 * 60 * 1000,
     LONGEST_CLASS_MS = 4 * HOUR_MS, /* reply_class_delay_ms() */
-    LONGEST_QUOTA_MS = 24 * HOUR_MS,
     JITTER_PART = 10 /* retry_jitter_ms() adds up to a tenth */
 };
 
@@ -23,8 +22,7 @@ clock_note_backoff(void *context, const struct target *target)
 void
 manager_clock_limit(struct manager *m)
 {
-    int64_t most_ms =
-        m->settings.quotas.length > 0 ? LONGEST_QUOTA_MS : LONGEST_CLASS_MS;
+    int64_t most_ms = LONGEST_CLASS_MS;
     if (m->routes != NULL) {
         clock_note_backoff(&most_ms, route_default(m->routes));
         route_each_target(m->routes, clock_note_backoff, &most_ms);

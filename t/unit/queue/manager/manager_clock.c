@@ -15,17 +15,25 @@ restart_at(struct world *w, int64_t by_ms)
     world_turns(w);
 }
 
+/* quotas: the setting, which can ask again, so that its longest wait is not trusted. */
 static void
-test_ahead(const char *routes, int64_t by_ms, bool is_tried)
+test_ahead_with(const char *routes, const char *quotas, int64_t by_ms, bool is_tried)
 {
     struct world w = {0};
     manager_world_begin(&w, routes);
+    w.settings.quotas = text_from(quotas);
     world_deliver(&w, "me@x.test", "later@a.test");
     world_saw(&w, "me@x.test>later@a.test ", "deferred");
     restart_at(&w, by_ms);
     world_saw(&w, is_tried ? "me@x.test>later@a.test " : "",
               is_tried ? "tried by the right clock" : "waits its time");
     manager_world_end(&w);
+}
+
+static void
+test_ahead(const char *routes, int64_t by_ms, bool is_tried)
+{
+    test_ahead_with(routes, "", by_ms, is_tried);
 }
 
 /* The clock was days behind, also the daemon's own. */
@@ -121,6 +129,7 @@ main(void)
     test_ahead("* smtp://127.0.0.1:1", -5 * HOUR_MS, true);
     test_ahead("* smtp://127.0.0.1:1", -HOUR_MS, false);
     test_ahead("* smtp://127.0.0.1:1?maximal_backoff=10h", -5 * HOUR_MS, false);
+    test_ahead_with("* smtp://127.0.0.1:1", "domain:* 1000/d", -20 * HOUR_MS, true);
     test_behind(false);
     test_behind(true);
     test_back_and_ahead(0);
