@@ -8,7 +8,7 @@
 enum {
     HOUR_MS = 60 * 60 * 1000,
     LONGEST_CLASS_MS = 4 * HOUR_MS, /* reply_class_delay_ms() */
-    JITTER_PART = 10 /* retry_jitter_ms() adds up to a tenth */
+    JITTER_PART = 10                /* retry_jitter_ms() adds up to a tenth */
 };
 
 static void
