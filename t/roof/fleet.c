@@ -2,6 +2,7 @@
 #include "t/roof/fleet_internal.h"
 
 #include "t/roof/hook.h"
+#include "t/roof/law_log.h"
 #include "t/roof/mailbox.h"
 #include "t/roof/model.h"
 #include "t/roof/network.h"
@@ -69,6 +70,8 @@ static void
 member_stopped(struct host *h)
 {
     struct member *m = fleet_member(h);
+    if (m->disk_was_bad)
+        law_log_excuse(host_log(h));
     mailbox_look();
     m->ended(m, m->disk_was_bad ? INT64_MAX / 2
                                 : MARKS_MS + 3 * fleet.sync_ms + SETTLE_MS);
@@ -105,7 +108,7 @@ write_relay(struct member *m)
         "hostname = relay.roof.test\nlisten = 10.0.0.2:25\nspool = " HOST_SPOOL
         "\nsandbox = no\ndns_servers = 10.0.0.53\nrelay_from = 10.0.0.0/8\nmta_sts = "
         "no\n"
-        "canary_interval = 0\nhistory_size = 1M\nlog_level = info\n"
+        "canary_interval = 0\nhistory_size = 1M\nlog_level = debug\n"
         "maximal_backoff_time = %d\nminimal_backoff_time = %u\n"
         "journal_size = %" PRId64 "\ndefault_destination_recipient_limit = %u\n"
         "routes =\n",
@@ -204,6 +207,7 @@ static void
 fleet_fault(struct member *m)
 {
     m->disk_was_bad = true;
+    law_log_excuse(host_log(m->host));
     roof_note("%s: its disk is to fail", m->host->name);
     m->host->fails_after = 1 + draw(100);
     m->host->fails_with = draw(2) == 0 ? EIO : ENOSPC;

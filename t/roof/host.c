@@ -38,6 +38,15 @@ host_next(const struct host *h)
     return i < host_count ? hosts[i] : NULL;
 }
 
+unsigned
+host_log(const struct host *h)
+{
+    unsigned i = 0;
+    while (hosts[i] != h->machine)
+        i++;
+    return i;
+}
+
 /* Its disk is the current one. */
 static bool
 is_current(const struct host *h)
@@ -107,8 +116,7 @@ take_output(unsigned process, struct text bytes)
         struct text line = text_of(h->output.at, end), time;
         roof_note_log(h->name, line);
         text_cut(&line, ' ', &time);
-        if (h == &host && !h->is_shared)
-            law_log_line(line);
+        law_log_line(host_log(h), line);
         buffer_take(&h->output, end + 1);
     }
 }
@@ -192,8 +200,7 @@ host_start(struct host *h)
         .sources = {.file = HOST_FILE, .overrides = h->override_list}
     };
     h->starts++;
-    if (h == &host)
-        law_log_start();
+    law_log_start(host_log(h));
     roof_note("%s: starts", word_of(h));
     if (!daemon_read(d))
         roof_break("start", NULL, "the settings have errors");
@@ -268,8 +275,7 @@ host_kill(struct host *h, bool power_cut)
     roof_note("%s: %s", word_of(h), power_cut ? "loses its power" : "is killed");
     h->kills += !power_cut;
     h->cuts += power_cut;
-    if (h == &host)
-        law_log_excuse();
+    law_log_excuse(host_log(h));
     host_enter(h);
     forget_process(h, !power_cut);
     if (power_cut) {

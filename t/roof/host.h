@@ -54,6 +54,9 @@ struct host *host_add(const char *name, uint64_t seed, struct host *machine);
 /* All of them, host first: NULL gives the first, the last one gives NULL. */
 struct host *host_next(const struct host *h);
 
+/* The number of its log (law_log.h): hosts of one machine share it. */
+unsigned host_log(const struct host *h);
+
 /* A file on its disk, durable. */
 void host_write_file(struct host *h, const char *folder, const char *name,
                      struct text content);

@@ -3,13 +3,16 @@
 
 #include "base/id.h"
 #include "base/memory.h"
+#include "t/roof/host.h"
 #include "t/roof/mailbox.h"
 #include "t/roof/roof.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
 
 struct life {
+    struct book *book;
     char id[ID_LENGTH + 1];
     bool accepted, removed, held;
     unsigned starts;  /* of the host, when it was accepted */
@@ -17,14 +20,18 @@ struct life {
     unsigned excuses; /* that there were at its last line */
     unsigned begun;   /* excuses at its first line */
     uint64_t lines;
+    struct model_message *message; /* NULL: no line has named a recipient of ours */
+    unsigned rcpts, fates;         /* rcpts 0: not known */
+    bool is_part;                  /* of a message that comes as fragments */
     UT_hash_handle hh;
 };
 
-static struct {
+/* The log of the daemons of one spool. */
+static struct book {
     struct life *lives;
     unsigned excuses, starts;
     uint64_t lines;
-} lives;
+} books[HOSTS_MAX];
 
 static noreturn void
 break_life(const struct life *l, const char *why, struct text line)
@@ -33,17 +40,24 @@ break_life(const struct life *l, const char *why, struct text line)
 }
 
 static struct life *
-life_of(struct text id)
+life_of(struct book *b, struct text id)
 {
     struct life *l;
-    HASH_FIND(hh, lives.lives, id.at, id.length, l);
+    HASH_FIND(hh, b->lives, id.at, id.length, l);
     if (l != NULL)
         return l;
     l = memory_new(sizeof(*l));
     (void)!text_copy(l->id, sizeof(l->id), id);
-    l->begun = lives.excuses;
-    HASH_ADD(hh, lives.lives, id, ID_LENGTH, l);
+    l->book = b;
+    l->begun = b->excuses;
+    HASH_ADD(hh, b->lives, id, ID_LENGTH, l);
     return l;
+}
+
+static bool
+is_first(const struct life *l)
+{
+    return l->book == &books[0];
 }
 
 static bool
@@ -60,9 +74,27 @@ rcpt_of(struct text line)
         return NULL;
     struct text rest = text_after(line, 4), address;
     text_cut(&rest, '>', &address);
-    struct model_rcpt *r = model_find(address);
-    /* each fragment has a life of its own */
-    return r != NULL && r->message->split == NULL ? r : NULL;
+    return model_find(address);
+}
+
+/* For another host than the first what is relayed is stored by a hop alone. */
+static bool
+may_be_sent(const struct life *l, const struct model_rcpt *r)
+{
+    bool is_relayed = is_first(l) && r->relayed_ms > 0;
+    return r->stored > 0 || is_relayed || r->may_vanish || mailbox_has(r);
+}
+
+static void
+take_fate(const struct life *l, struct model_rcpt *r, bool deferred, struct text line)
+{
+    const struct book *b = l->book;
+    if (r->has_fate && r->fate_excuses == b->excuses)
+        break_life(l, deferred ? "deferred after its fate" : "a second fate", line);
+    if (deferred)
+        return;
+    r->has_fate = true;
+    r->fate_excuses = b->excuses;
 }
 
 static void
@@ -70,33 +102,52 @@ take_verdict(struct life *l, struct text line)
 {
     struct model_rcpt *r = rcpt_of(line);
     bool deferred = has(line, "status=deferred"), sent = has(line, "status=sent");
+    l->fates += !deferred && text_starts(line, TEXT("to=<"));
     if (r == NULL)
         return; /* of a report */
-    bool excused = r->fate_excuses != lives.excuses;
-    if (r->has_fate && !excused)
-        break_life(l, deferred ? "deferred after its fate" : "a second fate", line);
-    /* of a hop that lies, or the operator has removed it */
-    if (sent && r->stored == 0 && r->relayed_ms == 0 && !r->may_vanish &&
-        !mailbox_has(r))
+    l->message = r->message;
+    l->is_part = r->message->split != NULL;
+    if (l->is_part)
+        return; /* each fragment has a life of its own */
+    if (sent && !may_be_sent(l, r))
         break_life(l, "sent, and no hop has stored it", line);
-    if (deferred)
-        return;
-    r->has_fate = true;
-    r->fate_excuses = lives.excuses;
+    model_logged(r, !sent && !deferred);
+    if (is_first(l)) /* elsewhere it may be in two messages, when a reply was lost */
+        take_fate(l, r, deferred, line);
+}
+
+/* The message of the model: by its recipients, or by its id. */
+static struct model_message *
+message_of(const struct life *l)
+{
+    for (unsigned i = 0; is_first(l) && l->message == NULL && i < model_count(); i++)
+        if (strcmp(model_at(i)->id, l->id) == 0)
+            return model_at(i);
+    return l->message;
 }
 
 static void
 take_removed(struct life *l, struct text line)
 {
-    for (unsigned i = 0; i < model_count() && !l->cancelled; i++) {
-        const struct model_message *m = model_at(i);
-        if (m->state != MODEL_ACKED || strcmp(m->id, l->id) != 0)
-            continue;
-        for (unsigned j = 0; j < m->rcpt_count; j++)
-            if (m->rcpts[j].accepted && !m->rcpts[j].has_fate)
-                break_life(l, "removed, and a recipient has no fate", line);
-    }
+    const struct model_message *m = message_of(l);
+    bool is_whole = l->begun == l->book->excuses && !l->cancelled && !l->is_part;
     l->removed = true;
+    if (is_whole && l->rcpts > 0 && l->fates != l->rcpts)
+        break_life(l, "removed, with another number of fates than recipients", line);
+    if (!is_first(l) || l->cancelled || m == NULL || m->state != MODEL_ACKED ||
+        strcmp(m->id, l->id) != 0)
+        return;
+    for (unsigned j = 0; j < m->rcpt_count; j++)
+        if (m->rcpts[j].accepted && !m->rcpts[j].has_fate)
+            break_life(l, "removed, and a recipient has no fate", line);
+}
+
+static void
+take_count(struct life *l, struct text line)
+{
+    static const char name[] = ", nrcpt=";
+    const char *at = memmem(line.at, line.length, name, sizeof(name) - 1);
+    l->rcpts = at != NULL ? (unsigned)strtoul(at + sizeof(name) - 1, NULL, 10) : 0;
 }
 
 /* id: what the lines about messages begin with, behind the program. */
@@ -114,68 +165,100 @@ cut_id(struct text *line, struct text *id)
 }
 
 void
-law_log_start(void)
+law_log_start(unsigned log)
 {
-    lives.starts++;
+    books[log].starts++;
 }
 
 void
-law_log_excuse(void)
+law_log_excuse(unsigned log)
 {
-    lives.excuses++;
+    books[log].excuses++;
 }
 
-void
-law_log_line(struct text line)
+static bool
+accepts(struct text line)
 {
-    struct text id;
-    if (!cut_id(&line, &id))
-        return;
-    struct life *l = life_of(id);
-    bool excused = l->lines > 0 && l->excuses != lives.excuses;
-    bool accepts = has(line, "(queued)") ||
-                   text_equal(line, TEXT("notification stored")) ||
-                   text_equal(line, TEXT("reassembled message stored"));
-    if (line.length == 0)
-        break_life(l, "a line says nothing", line);
-    bool complains = text_starts(line, TEXT("error: ")) ||
-                     text_starts(line, TEXT("warning: cannot"));
-    if (complains && lives.excuses > 0) {
-        law_log_excuse(); /* it is the bad disk's */
-        return;
-    }
-    if (roof_breaks("log") && has(line, "status=sent"))
-        return;
-    if (l->removed && !excused)
-        break_life(l, "a line after the last one", line);
-    /* Mail of sendmail(1) is in todo/ until it is deferred: each process that finds it
-     * there reports that it takes it. */
-    bool again = l->starts != lives.starts && has(line, "uid=");
-    if (accepts && l->accepted && !excused && !again)
+    return has(line, "(queued)") || text_equal(line, TEXT("notification stored")) ||
+           text_equal(line, TEXT("reassembled message stored"));
+}
+
+/* Mail of sendmail(1) is in todo/ until it is deferred: each process that finds it there
+ * reports that it takes it. */
+static void
+take_acceptance(struct life *l, bool excused, struct text line)
+{
+    const struct book *b = l->book;
+    bool again = (l->starts != b->starts || host.is_shared) && has(line, "uid=");
+    if (l->accepted && !excused && !again)
         break_life(l, "accepted twice", line);
-    if (accepts) {
-        l->accepted = true;
-        l->starts = lives.starts;
-    }
-    l->lines++;
-    l->excuses = lives.excuses;
-    l->removed = l->removed && !excused;
-    lives.lines++;
+    l->accepted = true;
+    l->starts = b->starts;
+}
+
+static void
+take_line(struct life *l, struct text line)
+{
+    const struct book *b = l->book;
     if (text_starts(line, TEXT("held by")))
         l->held = true;
     else if (text_starts(line, TEXT("released by")))
         l->held = false;
     else if (text_starts(line, TEXT("removed by")))
         l->cancelled = true;
+    else if (text_starts(line, TEXT("sender notified")) && l->message != NULL)
+        model_notified(l->message);
     else if (text_equal(line, TEXT("removed")))
         take_removed(l, line);
     else if (has(line, "status="))
         take_verdict(l, line);
+    else if (has(line, "(queue active)"))
+        take_count(l, line);
     /* An orderly stop whose drain_timeout passes ends clients without a reply: what of theirs
      * reaches the disk then is mail of which nobody has said that it is queued. */
-    else if (has(line, "(queue active)") && !l->accepted && lives.excuses == 0 &&
-             (l->lines > 1 || lives.starts == 1))
+    if (has(line, "(queue active)") && !l->accepted && b->excuses == 0 &&
+        (l->lines > 1 || b->starts == 1))
         break_life(l, "tried, and never accepted", line);
+}
+
+void
+law_log_line(unsigned log, struct text line)
+{
+    struct text id;
+    struct book *b = &books[log];
+    if (!cut_id(&line, &id))
+        return;
+    struct life *l = life_of(b, id);
+    bool excused = l->lines > 0 && l->excuses != b->excuses;
+    if (line.length == 0)
+        break_life(l, "a line says nothing", line);
+    bool complains = text_starts(line, TEXT("error: ")) ||
+                     text_starts(line, TEXT("warning: cannot"));
+    if (complains && b->excuses > 0) {
+        law_log_excuse(log); /* it is the bad disk's */
+        return;
+    }
+    bool is_lost = roof_breaks("log") || (roof_breaks("fates") && !is_first(l));
+    if (is_lost && has(line, "status=sent"))
+        return;
+    if (l->removed && !excused)
+        break_life(l, "a line after the last one", line);
+    if (accepts(line))
+        take_acceptance(l, excused, line);
+    l->lines++;
+    l->excuses = b->excuses;
+    l->removed = l->removed && !excused;
+    b->lines++;
+    take_line(l, line);
+}
+
+static void
+judge_lives(const struct book *b)
+{
+    struct life *l, *next;
+    HASH_ITER (hh, b->lives, l, next)
+        if (life_is_open(l) && life_is_whole(l))
+            break_life(l, "its end is missing", TEXT(""));
 }
 
 void
@@ -185,32 +268,31 @@ law_log_judge(void)
         const struct model_message *m = model_at(i);
         if (m->state != MODEL_ACKED || m->split != NULL)
             continue;
-        const struct life *l = law_log_find(text_from(m->id));
-        if (l == NULL && lives.excuses == 0)
+        if (law_log_find(text_from(m->id)) == NULL && books[0].excuses == 0)
             roof_break("truth", m->id, "the log: m%u was acknowledged and not logged",
                        i);
-        if (l != NULL && life_is_whole(l) && !l->removed)
-            break_life(l, "its end is missing", TEXT(""));
     }
+    for (unsigned i = 0; i < HOSTS_MAX; i++)
+        judge_lives(&books[i]);
 }
 
 uint64_t
 law_log_lines(void)
 {
-    return lives.lines;
+    return books[0].lines;
 }
 
-unsigned
-law_log_excuses(void)
+bool
+law_log_is_certain(const struct model_rcpt *r)
 {
-    return lives.excuses;
+    return r->fate_excuses == books[0].excuses;
 }
 
 const struct life *
 law_log_find(struct text id)
 {
     struct life *l;
-    HASH_FIND(hh, lives.lives, id.at, id.length, l);
+    HASH_FIND(hh, books[0].lives, id.at, id.length, l);
     return l;
 }
 
@@ -235,7 +317,7 @@ life_is_held(const struct life *l)
 bool
 life_is_whole(const struct life *l)
 {
-    return l->begun == lives.excuses;
+    return l->begun == l->book->excuses;
 }
 
 uint64_t
@@ -249,7 +331,7 @@ law_log_each_open(void (*each)(void *context, const char *id, const struct life 
                   void *context)
 {
     struct life *l, *next;
-    HASH_ITER (hh, lives.lives, l, next)
+    HASH_ITER (hh, books[0].lives, l, next)
         if (life_is_open(l) && life_is_whole(l))
             each(context, l->id, l);
 }

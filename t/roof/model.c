@@ -516,7 +516,9 @@ lost_mark(const struct model_rcpt *r, int64_t since_ms)
     /* of fragments all, not only the message that they are */
     bool any_stored = r->stored > 0 || (r->message->split != NULL && r->stored_ms > 0);
     return (any_stored && r->stored_ms >= since_ms) ||
-           (r->refused && r->refused_ms >= since_ms);
+           (r->refused && r->refused_ms >= since_ms) ||
+           (r->is_unmarked && r->message->logged_ms >= since_ms) ||
+           (r->has_failed && r->message->notified_ms >= since_ms);
 }
 
 bool
@@ -546,10 +548,12 @@ process_ended(int64_t since_ms, unsigned slices, unsigned mask,
         if (!is_of_any(m, slices, mask))
             continue;
         m->report_chances += m->reported_ms > 0 && m->reported_ms >= since_ms;
+        m->report_chances += m->notified_ms > 0 && m->notified_ms >= since_ms;
         for (unsigned j = 0; j < m->rcpt_count; j++) {
             bool lost = lost_mark_of(&m->rcpts[j], since_ms);
             m->rcpts[j].chances += lost;
-            m->report_chances += lost && m->rcpts[j].refused;
+            m->report_chances +=
+                lost && (m->rcpts[j].refused || m->rcpts[j].has_failed);
         }
     }
     model_forget_waits();
@@ -595,6 +599,22 @@ model_relay_ended(int64_t window_ms)
 }
 
 void
+model_logged(struct model_rcpt *r, bool has_failed)
+{
+    r->has_failed = r->has_failed || has_failed;
+    r->is_unmarked = r->is_unmarked || has_failed;
+    r->message->logged_ms = roof_now_ms();
+}
+
+void
+model_notified(struct model_message *m)
+{
+    m->notified_ms = roof_now_ms();
+    for (unsigned j = 0; j < m->rcpt_count; j++)
+        m->rcpts[j].is_unmarked = false;
+}
+
+void
 model_relayed(struct model_rcpt *r)
 {
     r->relayed_ms = roof_now_ms();
@@ -630,12 +650,22 @@ model_set_lifetime(int64_t lifetime_ms)
         model.lifetime_ms = lifetime_ms;
 }
 
+void
+model_forget_ages(int64_t until_ms)
+{
+    for (unsigned i = 0; i < model.count; i++) {
+        struct model_message *m = &model.messages[i];
+        m->is_ageless =
+            m->is_ageless || (m->state != MODEL_UNSENT && m->acked_ms <= until_ms);
+    }
+}
+
 /* --- Judgement --- */
 
 static bool
 may_have_failed(const struct model_rcpt *r)
 {
-    return r->refused ||
+    return r->refused || r->message->is_ageless ||
            roof_now_ms() - r->message->acked_ms + EARLY_MS >= model.lifetime_ms;
 }
 
@@ -643,7 +673,8 @@ static bool
 is_reported(const struct model_rcpt *r)
 {
     /* with ages that nobody knows the report may have expired, too */
-    return wants_failure(r->message) && model.lifetime_ms > 0;
+    return wants_failure(r->message) && model.lifetime_ms > 0 &&
+           !r->message->is_ageless;
 }
 
 /* Its success is to be reported, and nobody has. */

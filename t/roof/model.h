@@ -41,8 +41,10 @@ struct model_rcpt {
     unsigned delayed;      /* reports that say so */
     int64_t deferred_ms;   /* by a hop's 4yz reply; 0: not, or it may come soon again */
     unsigned reloads;      /* that there were when it was deferred last */
-    bool has_fate;         /* by the log */
+    bool has_fate;         /* by the log of the first host */
     unsigned fate_excuses; /* law_log.c */
+    bool has_failed;       /* by any log */
+    bool is_unmarked;      /* the same, and its report may not be in the queue */
     bool heard_stored, heard_failed; /* by the webhook */
     int64_t relayed_ms; /* to another host, whose mail it is then; 0: not yet */
     bool copied;        /* that host may have it twice, each with its own times */
@@ -63,6 +65,7 @@ struct model_message {
     bool is_null;        /* its sender */
     struct split *split; /* NULL: it is given in one piece */
     bool is_aliased;     /* given to one name, which has them all */
+    bool is_ageless;     /* its host may take it for older than it is */
     bool has_original;   /* ORCPT */
     bool wants_header;   /* RET=HDRS */
     char id[MODEL_ID_MAX];
@@ -72,7 +75,9 @@ struct model_message {
     int64_t acked_ms;
     unsigned report_chances;
     int64_t reported_ms;
-    int64_t heard_ms; /* the time of the latest event that the webhook has */
+    int64_t notified_ms; /* by a log: its report is in the queue */
+    int64_t logged_ms;   /* the last end of an attempt that a log has */
+    int64_t heard_ms;    /* the time of the latest event that the webhook has */
 };
 
 void model_begin(unsigned messages);
@@ -135,12 +140,20 @@ void model_relay_ended(int64_t window_ms);
 void model_host_ended(int64_t window_ms);
 /* The same of a daemon that handles these slices of the spool, by bits. */
 void model_slices_ended(int64_t window_ms, unsigned slices, unsigned mask);
+/* Said by a log: a recipient's attempt has ended; and the report is in the queue. A failure
+ * is marked with its report, when all attempts of the message have ended: what a kill soon
+ * behind them takes back is done again. */
+void model_logged(struct model_rcpt *r, bool has_failed);
+void model_notified(struct model_message *m);
 /* Mail may be tried again immediately. */
 void model_forget_waits(void);
 /* The same, and mail whose attempt is under way may be, at its end (sched_rerouted()). */
 void model_reloaded(void);
 /* The shortest life that mail had by any settings. */
 void model_set_lifetime(int64_t lifetime_ms);
+/* Another boot does not know that the clock was set far: the mail until then may be as old
+ * as its times say (doc/scheduler.md). */
+void model_forget_ages(int64_t until_ms);
 
 /* Said by the webhook. time_ms: of the event; 0: times prove nothing. */
 enum model_news { NEWS_DELIVERED, NEWS_FAILED, NEWS_DEFERRED };

@@ -56,7 +56,7 @@ trouble_host_stopped(struct host *h)
     int64_t window_ms = LATE_MARKS_MS + 3 * course.slowest_ms +
                         (course.with[WITH_CUTS] ? SETTLE_MS : 0);
     if (course.disk_was_bad)
-        law_log_excuse();
+        law_log_excuse(0);
     mailbox_look();
     slices_first_ended(course.disk_was_bad ? INT64_MAX / 2 : window_ms);
     start_again(course.is_good ? SECOND_MS : roof_between(0, RESTARTED_MS));
@@ -67,7 +67,8 @@ trouble_end_host(bool power_cut)
 {
     if (!host.running)
         return;
-    /* marks that a bad disk has refused are made later */
+    if (power_cut && course.stepped_ms > 0)
+        model_forget_ages(course.stepped_ms);
     host_kill(&host, power_cut);
     trouble_host_stopped(&host);
 }
@@ -115,7 +116,7 @@ static void
 trouble_disk(void)
 {
     course.disk_was_bad = true;
-    law_log_excuse();
+    law_log_excuse(0);
     split_forgive();
     roof_note("disk: trouble");
     if (roof_chance(700)) {
@@ -196,6 +197,8 @@ step_clock(void)
     bool is_large = step_ms > HOUR_MS || step_ms < -HOUR_MS;
     if (is_large && ++course.large_steps > LARGE_STEPS_CLEAR)
         model_set_lifetime(0);
+    if (is_large)
+        course.stepped_ms = roof_now_ms();
     world_step_clock(step_ms);
 }
 

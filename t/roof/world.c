@@ -311,8 +311,7 @@ world_run(const struct wishes *wishes)
     judge_drain(limit_ms);
     mailbox_judge();
     model_judge();
-    if (!host.is_shared)
-        law_log_judge();
+    law_log_judge();
     judge_wait_clean();
     if (course.with[WITH_HOOK] && !course.disk_was_bad)
         judge_heard();

@@ -21,6 +21,7 @@ struct course {
     bool waits_stored;    /* the power fails when a hop has stored something */
     int64_t slowest_ms;   /* that a sync has been, beyond what is usual */
     unsigned large_steps; /* of the clock */
+    int64_t stepped_ms;   /* the last of them; 0: none */
     int64_t span_ms;      /* of mail and trouble */
     struct hop *hops[HOPS];
     struct roof_timer mail, trouble[FEATURES], start, compare, settle, end, fate;
