@@ -6,6 +6,7 @@
 #include "queue/spool/slices.h"
 #include "t/roof/injector.h"
 #include "t/roof/law_log.h"
+#include "t/roof/law_metrics.h"
 #include "t/roof/network.h"
 #include "t/roof/roof.h"
 #include "t/sim/sim.h"
@@ -117,6 +118,8 @@ take_output(unsigned process, struct text bytes)
         roof_note_log(h->name, line);
         text_cut(&line, ' ', &time);
         law_log_line(host_log(h), line);
+        if (h == &host)
+            law_metrics_line(line);
         buffer_take(&h->output, end + 1);
     }
 }
@@ -201,6 +204,8 @@ host_start(struct host *h)
     };
     h->starts++;
     law_log_start(host_log(h));
+    if (h == &host)
+        law_metrics_start();
     roof_note("%s: starts", word_of(h));
     if (!daemon_read(d))
         roof_break("start", NULL, "the settings have errors");

@@ -64,6 +64,7 @@ test_laws(void)
         {"counts",  "truth",   NULL   },
         {"why",     "truth",   NULL   },
         {"clean",   "clean",   NULL   },
+        {"metrics", "truth",   "http" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct wishes wishes = {.seed = 3,

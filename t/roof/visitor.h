@@ -4,6 +4,8 @@
 #ifndef T_ROOF_VISITOR_H
 #define T_ROOF_VISITOR_H
 
+#include "base/text.h"
+
 #include <stdbool.h>
 
 #define VISITOR_HTTP  "http = 10.0.0.1:8080"
@@ -15,6 +17,9 @@ void visitors_begin(bool is_narrow);
 void visitors_act(void);
 /* All end but the probes. */
 void visitors_become_good(void);
+/* One that asks for this path and reads. body: of a whole answer of 200; "": none came. */
+typedef void visitor_heard(void *context, struct text body);
+void visitors_read(const char *path, visitor_heard *heard, void *context);
 /* Answers that were whole. */
 unsigned visitors_answered(void);
 

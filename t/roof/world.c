@@ -8,6 +8,7 @@
 #include "t/roof/hook.h"
 #include "t/roof/host.h"
 #include "t/roof/law_log.h"
+#include "t/roof/law_metrics.h"
 #include "t/roof/law_truth.h"
 #include "t/roof/limits.h"
 #include "t/roof/mailbox.h"
@@ -88,6 +89,8 @@ on_compare(void *context)
     /* a message that cannot be read now is not listed */
     if (!course.disk_was_bad && !host.is_shared)
         law_truth_ask();
+    if (course.with[WITH_VISITORS])
+        law_metrics_ask();
     roof_timer_start(&course.compare,
                      course.is_good ? 3 * HOUR_MS : roof_between(1, 10) * MINUTE_MS,
                      on_compare, NULL);
@@ -177,7 +180,7 @@ tally_all(void)
                         .reported = t.reported,
                         .twice = t.twice,
                         .commands = operator_commands(),
-                        .compared = law_truth_compared(),
+                        .compared = law_truth_compared() + law_metrics_judged(),
                         .explained = law_truth_explained()};
     for (const struct host *h = NULL; (h = host_next(h)) != NULL;) {
         all.turns += h->turns;
