@@ -9,6 +9,7 @@
 #include "base/crc.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "queue/envelope_form.h"
 #include "queue/envelope_internal.h"
 #include "queue/set_mark.h"
 
@@ -33,6 +34,9 @@ enum {
 
 static const int64_t time_max_ms = 99999999999999;
 static const struct mark_place nowhere = {CHANNEL_REMOTE, -1};
+
+/* A title before its form. */
+static const char todo_kind[] = "petrel-todo   ", info_kind[] = "petrel-info   ";
 
 /* --- In memory ------------------------------------------------------------------- */
 
@@ -262,12 +266,18 @@ format_length(size_t size, char out[LENGTH_SIZE + 1])
     number_write_digits(size, 10, 10, out + 7);
 }
 
-/* This form, or an earlier one. The title is the one that we write. */
-static bool
-envelope_is_title(struct text bytes, const char *title)
+static char
+own_form(void)
 {
-    return bytes.length >= TITLE_SIZE && memcmp(bytes.at, title, TITLE_FORM) == 0 &&
-           bytes.at[TITLE_FORM] >= '1' && bytes.at[TITLE_FORM] <= title[TITLE_FORM] &&
+    return (char)('0' + envelope_form());
+}
+
+/* This form, or an earlier one. */
+static bool
+envelope_is_title(struct text bytes, const char *kind)
+{
+    return bytes.length >= TITLE_SIZE && memcmp(bytes.at, kind, TITLE_FORM) == 0 &&
+           bytes.at[TITLE_FORM] >= '1' && bytes.at[TITLE_FORM] <= own_form() &&
            bytes.at[TITLE_FORM + 1] == '\n';
 }
 
@@ -278,20 +288,21 @@ crc_of_title(struct id id, const char *title)
     return crc_add(envelope_crc_of_name(id), title, TITLE_SIZE);
 }
 
-/* Where the length line stands in a file with this title. */
+/* Where the length line stands in a file of this kind. */
 static size_t
-length_offset(const char *title)
+length_offset(const char *kind)
 {
-    bool has_due = memcmp(title, "petrel-info ", 12) == 0;
-    return has_due ? ENVELOPE_DUE_OFFSET + ENVELOPE_DUE_SIZE : TITLE_SIZE;
+    return kind == info_kind ? ENVELOPE_DUE_OFFSET + ENVELOPE_DUE_SIZE : TITLE_SIZE;
 }
 
 static void
-envelope_begin_file(struct buffer *out, const struct envelope *e, const char *title)
+envelope_begin_file(struct buffer *out, const struct envelope *e, const char *kind)
 {
-    assert(out->length == 0 && strlen(title) == TITLE_SIZE);
-    envelope_add_record_bytes(out, text_from(title));
-    if (length_offset(title) > TITLE_SIZE) {
+    const char form[] = {own_form(), '\n'};
+    assert(out->length == 0 && strlen(kind) == TITLE_FORM);
+    envelope_add_record_bytes(out, text_from(kind));
+    envelope_add_record_bytes(out, text_of(form, sizeof(form)));
+    if (length_offset(kind) > TITLE_SIZE) {
         char due[ENVELOPE_DUE_SIZE];
         envelope_write_due(e, due);
         envelope_add_record_bytes(out, text_of(due, sizeof(due)));
@@ -302,13 +313,13 @@ envelope_begin_file(struct buffer *out, const struct envelope *e, const char *ti
 /* Fills in the length and the trailer. Marks must still be open. A file without its
  * trailer, or of another length, was cut off. */
 static void
-envelope_end_file(struct buffer *out, struct id id, const char *title)
+envelope_end_file(struct buffer *out, struct id id, const char *kind)
 {
     char length[LENGTH_SIZE + 1], trailer[TRAILER_SIZE + 1];
-    size_t at = length_offset(title);
+    size_t at = length_offset(kind);
     format_length(out->length + TRAILER_SIZE, length);
     memcpy(out->at + at, length, LENGTH_SIZE);
-    uint32_t crc = crc_of_title(id, title);
+    uint32_t crc = crc_of_title(id, out->at);
     crc = crc_add(crc, out->at + at, out->length - at);
     format_trailer(crc, trailer);
     envelope_add_record_bytes(out, text_from(trailer));
@@ -381,17 +392,10 @@ add_particulars(struct buffer *out, const struct envelope *e, int64_t birth_ms,
     envelope_add_moves(e, out);
 }
 
-#define TITLE_OF(kind, form) kind #form "\n"
-#define TITLE(kind, form)    TITLE_OF(kind, form)
-
-static const char todo_title[] = TITLE("petrel-todo   ", ENVELOPE_FORM);
-static const char info_title[] = TITLE("petrel-info   ", ENVELOPE_FORM);
-
 static const char *
-channel_title(enum channel channel)
+channel_kind(enum channel channel)
 {
-    return channel == CHANNEL_LOCAL ? TITLE("petrel-local  ", ENVELOPE_FORM)
-                                    : TITLE("petrel-remote ", ENVELOPE_FORM);
+    return channel == CHANNEL_LOCAL ? "petrel-local  " : "petrel-remote ";
 }
 
 /* info/ID says how many recipients local/ID and remote/ID must have, so that a missing
@@ -408,7 +412,7 @@ count_local(const struct envelope *e)
 static void
 envelope_begin_todo(const struct envelope *e, struct buffer *out)
 {
-    envelope_begin_file(out, e, todo_title);
+    envelope_begin_file(out, e, todo_kind);
     add_particulars(out, e, e->birth_ms, e->count, 0, 0);
     for (unsigned i = 0; i < e->count; i++)
         envelope_add_recipient(out, i, &e->recipients[i]);
@@ -418,7 +422,7 @@ void
 envelope_write_todo(const struct envelope *e, struct buffer *out)
 {
     envelope_begin_todo(e, out);
-    envelope_end_file(out, e->id, todo_title);
+    envelope_end_file(out, e->id, todo_kind);
 }
 
 bool
@@ -426,18 +430,18 @@ envelope_write_given(const struct envelope *e, struct buffer *out)
 {
     envelope_begin_todo(e, out);
     bool fits = envelope_add_state(e, out);
-    envelope_end_file(out, e->id, todo_title);
+    envelope_end_file(out, e->id, todo_kind);
     return fits;
 }
 
 void
 envelope_write_info(const struct envelope *e, struct buffer *out)
 {
-    envelope_begin_file(out, e, info_title);
+    envelope_begin_file(out, e, info_kind);
     unsigned local = count_local(e);
     add_particulars(out, e, e->birth_ms - e->birth_moved_ms, local, e->count - local,
                     e->delivery.failure_count);
-    envelope_end_file(out, e->id, info_title);
+    envelope_end_file(out, e->id, info_kind);
 }
 
 /* The checksum is that of open marks. Marks are set behind it, because they are
@@ -446,16 +450,16 @@ static void
 write_channel(const struct envelope *e, enum channel channel, struct mark_place *places,
               struct buffer *out)
 {
-    const char *title = channel_title(channel);
+    const char *kind = channel_kind(channel);
     bool is_local = channel == CHANNEL_LOCAL;
-    envelope_begin_file(out, e, title);
+    envelope_begin_file(out, e, kind);
     for (unsigned i = 0; i < e->count; i++)
         if (e->recipients[i].is_local == is_local) {
             size_t offset = envelope_add_recipient(out, i, &e->recipients[i]);
             assert(offset <= INT32_MAX);
             places[i] = (struct mark_place){channel, (int32_t)offset};
         }
-    envelope_end_file(out, e->id, title);
+    envelope_end_file(out, e->id, kind);
     for (unsigned i = 0; i < e->count; i++)
         if (e->recipients[i].is_local == is_local && e->recipients[i].done)
             out->at[places[i].offset] = MARK_DONE;
@@ -575,13 +579,13 @@ take_limited(struct reading *r, struct envelope *e, char letter, size_t max)
 }
 
 static struct reading
-begin_reading(struct text bytes, struct id id, const char *title)
+begin_reading(struct text bytes, struct id id, const char *kind)
 {
     struct reading r = {.all = bytes};
-    size_t at = length_offset(title);
+    size_t at = length_offset(kind);
     char length[LENGTH_SIZE + 1];
     if (bytes.length < at + LENGTH_SIZE + TRAILER_SIZE ||
-        !envelope_is_title(bytes, title)) {
+        !envelope_is_title(bytes, kind)) {
         r.bad = true;
         return r;
     }
@@ -728,15 +732,14 @@ make_places(struct envelope *e, unsigned count)
 bool
 envelope_is_newer(struct text bytes)
 {
-    return bytes.length >= TITLE_SIZE &&
-           memcmp(bytes.at, todo_title, TITLE_FORM) == 0 &&
-           bytes.at[TITLE_FORM] > todo_title[TITLE_FORM] && bytes.at[TITLE_FORM] <= '9';
+    return bytes.length >= TITLE_SIZE && memcmp(bytes.at, todo_kind, TITLE_FORM) == 0 &&
+           bytes.at[TITLE_FORM] > own_form() && bytes.at[TITLE_FORM] <= '9';
 }
 
 enum progress
 envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
 {
-    struct reading r = begin_reading(bytes, id, todo_title);
+    struct reading r = begin_reading(bytes, id, todo_kind);
     unsigned count = 0, none = 0;
     if (!r.bad)
         take_particulars(&r, e, &count, &none);
@@ -756,7 +759,7 @@ envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
 enum progress
 envelope_read_info(struct text bytes, struct id id, struct envelope *e)
 {
-    struct reading r = begin_reading(bytes, id, info_title);
+    struct reading r = begin_reading(bytes, id, info_kind);
     unsigned local = 0, remote = 0;
     if (!r.bad)
         take_particulars(&r, e, &local, &remote);
@@ -774,7 +777,7 @@ envelope_read_channel(struct text bytes, struct id id, enum channel channel,
                       struct envelope *e)
 {
     assert(e->storage.preprocessed);
-    struct reading r = begin_reading(bytes, id, channel_title(channel));
+    struct reading r = begin_reading(bytes, id, channel_kind(channel));
     while (!r.bad && r.at < r.end)
         envelope_take_recipient(&r, e,
                                 (struct recipient){

@@ -8,12 +8,6 @@
 #include "base/id.h"
 #include "base/outcome.h"
 
-/* The form of the files and records that this program writes: one digit, in their first
- * line. It reads those of earlier versions, too. Tests have a program with a higher one. */
-#ifndef ENVELOPE_FORM
-#define ENVELOPE_FORM 1
-#endif
-
 enum {
     ENVELOPE_RECIPIENTS_MAX = 50000, /* `recipient_limit` is a setting below it */
     ENVELOPE_BYTES_MAX = 64 * 1024 * 1024,

@@ -3,6 +3,7 @@
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "queue/envelope_form.h"
 #include "queue/event/event.h"
 #include "queue/queue_internal.h"
 #include "queue/spool/spool_form.h"
@@ -333,7 +334,7 @@ queue_take_spool(struct queue *q, char *error, size_t error_size)
     int code = share_lock(&q->share, error, error_size);
     slices_part(q->settings.slices, q->settings.slice, part);
     return code != 0 ? code
-                     : spool_form_raise(q->spool.disk, ENVELOPE_FORM, part, error,
+                     : spool_form_raise(q->spool.disk, envelope_form(), part, error,
                                         error_size);
 }
 

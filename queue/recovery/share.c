@@ -2,6 +2,7 @@
 #include "queue/recovery/share.h"
 
 #include "base/memory.h"
+#include "queue/envelope_form.h"
 #include "queue/spool/spool_form.h"
 
 #include <assert.h>
@@ -269,7 +270,7 @@ want(struct share *s, unsigned slice)
         snprintf(s->reason, sizeof(s->reason), "slice %u of %u is handled here already",
                  slice, count);
     /* Else its journal would be damage to us. */
-    else if (spool_form_raise(s->spool->disk, ENVELOPE_FORM, "", s->reason,
+    else if (spool_form_raise(s->spool->disk, envelope_form(), "", s->reason,
                               sizeof(s->reason)) == 0)
         s->candidate_lock = lock_slice(s, slice);
     if (s->candidate_lock == -EWOULDBLOCK)
