@@ -9,6 +9,7 @@
 #include "t/roof/law_metrics.h"
 #include "t/roof/network.h"
 #include "t/roof/roof.h"
+#include "t/roof/upgrade.h"
 #include "t/sim/sim.h"
 #include "t/sim/disk_world.h"
 
@@ -66,6 +67,7 @@ host_enter(struct host *h)
             }
         h->machine->disk = NULL;
     }
+    upgrade_enter(h);
     network_enter(h->process);
     sim_disk_enter(h->process);
     sim_disk_set_time(SIM_WALL_START_MS + roof_now_ms() + h->machine->step_ms);
@@ -120,6 +122,7 @@ take_output(unsigned process, struct text bytes)
         law_log_line(host_log(h), line);
         if (h == &host)
             law_metrics_line(line);
+        upgrade_line(line);
         buffer_take(&h->output, end + 1);
     }
 }
@@ -210,7 +213,9 @@ host_start(struct host *h)
     if (!daemon_read(d))
         roof_break("start", NULL, "the settings have errors");
     d->loop = sim_loop_new_at(h->seed + h->starts, roof_now_ms(), h->machine->step_ms);
+    upgrade_starts(h);
     int code = start_parts(h, error);
+    upgrade_started(h, code);
     if (code == 0) {
         daemon_prepare(d);
         daemon_begin(d);

@@ -25,6 +25,8 @@ struct host {
     unsigned process;     /* of the network and of its disk; from 1 on */
     struct world *disk;   /* while another one is the current one */
     struct host *machine; /* whose disk and power it uses: itself, or another */
+    unsigned form,
+        newest; /* of its files; the highest of those that ran on its disk (upgrade.h) */
     /* Settings, as by -o; "": none. The first three are set at each start. */
     char overrides[HOST_OVERRIDES_MAX][HOST_OVERRIDE_SIZE];
     char *override_list[HOST_OVERRIDES_MAX + 1];

@@ -5,6 +5,7 @@
 #include "t/roof/host.h"
 #include "t/roof/network.h"
 #include "t/roof/roof.h"
+#include "t/roof/upgrade.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
 
@@ -65,6 +66,7 @@ injector_run(struct model_message *m)
         .spool = HOST_SPOOL, .slices = 1, .message_size_limit = 50 << 20};
     struct submission_settings how = {.hostname = "mx.roof.test",
                                       .message_size_limit = 50 << 20};
+    upgrade_enter(NULL);
     network_enter(INJECTOR_PROCESS);
     sim_disk_enter(INJECTOR_PROCESS);
     sim_disk_set_time(SIM_WALL_START_MS + roof_now_ms() + host.step_ms);

@@ -54,17 +54,18 @@ test_laws(void)
     static const struct {
         const char *broken, *law, *only; /* NULL: mood */
     } rows[] = {
-        {"once",    "once",    NULL   },
-        {"whole",   "whole",   NULL   },
-        {"in time", "in time", NULL   },
-        {"bounds",  "bounds",  NULL   },
-        {"truth",   "truth",   NULL   },
-        {"log",     "truth",   NULL   },
-        {"fates",   "truth",   "relay"},
-        {"counts",  "truth",   NULL   },
-        {"why",     "truth",   NULL   },
-        {"clean",   "clean",   NULL   },
-        {"metrics", "truth",   "http" },
+        {"once",    "once",    NULL     },
+        {"whole",   "whole",   NULL     },
+        {"in time", "in time", NULL     },
+        {"bounds",  "bounds",  NULL     },
+        {"truth",   "truth",   NULL     },
+        {"log",     "truth",   NULL     },
+        {"fates",   "truth",   "relay"  },
+        {"counts",  "truth",   NULL     },
+        {"why",     "truth",   NULL     },
+        {"clean",   "clean",   NULL     },
+        {"metrics", "truth",   "http"   },
+        {"upgrade", "start",   "upgrade"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct wishes wishes = {.seed = 3,

@@ -12,6 +12,7 @@
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
 #include "t/roof/split.h"
+#include "t/roof/upgrade.h"
 #include "t/sim/sim_dns.h"
 
 #include <inttypes.h>
@@ -300,6 +301,8 @@ swarm_draw(const struct wishes *wishes)
     }
     model_begin(course.messages);
     model_set_domains(domains, course.domain_count);
+    if (course.with[WITH_UPGRADES])
+        upgrade_begin();
     begin_fleet(wishes->seed);
     editor_begin(fleet_targets(), domains, DOMAINS + 1,
                  roof_chance(500) ? roof_below(300) : 0);

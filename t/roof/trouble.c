@@ -15,6 +15,7 @@
 #include "t/roof/secrecy.h"
 #include "t/roof/slices.h"
 #include "t/roof/split.h"
+#include "t/roof/upgrade.h"
 #include "t/roof/visitor.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
@@ -246,97 +247,59 @@ kill_host(void)
 /* --- When --- */
 
 static void
-act(enum feature feature)
+cut_power(void)
 {
-    switch (feature) {
-    case WITH_RELOADS:
-        reload_host();
-        break;
-    case WITH_KILLS:
-        kill_host();
-        break;
-    case WITH_CUTS:
-        if (roof_chance(600))
-            course.waits = WAIT_CUT;
-        else
-            trouble_end_host(true);
-        break;
-    case WITH_STOPS:
-        if (roof_chance(500)) {
-            editor_change_at_start();
-            editor_write();
-        }
-        host_terminate(&host);
-        break;
-    case WITH_MOODS: {
-        unsigned i = roof_below(HOPS);
-        struct hop_mood m = swarm_draw_mood(i == HOPS - 1);
-        hop_set_mood(course.hops[i], &m);
-        break;
-    }
-    case WITH_WEATHER:
-        hop_set_weather(course.hops[roof_below(HOPS)], (enum hop_weather)roof_below(3));
-        break;
-    case WITH_OPERATOR:
-        operator_act();
-        break;
-    case WITH_CLOCKS:
-        step_clock();
-        break;
-    case WITH_DISKS:
-        trouble_disk();
-        break;
-    case WITH_MX:
-        change_records();
-        break;
-    case WITH_TLS:
-        secrecy_renew();
-        break;
-    case WITH_PACES:
-        draw_pace();
-        break;
-    case WITH_VISITORS:
-        visitors_act();
-        break;
-    case WITH_HOOK:
-        trouble_hook();
-        break;
-    case WITH_ALIASES:
-        names_edit();
-        break;
-    case WITH_LIMITS:
-    case WITH_FRAGMENTS:
-    case WITH_MAILDIRS:
-    case WITH_AUTH:
-    case WITH_DSN:
-    case WITH_DOUBLE:
-    case WITH_INJECTORS:
-    case WITH_PATHS:
-    case WITH_RELAY:
-    case WITH_SLICES:
-    case FEATURES:
-        break;
-    }
+    if (roof_chance(600))
+        course.waits = WAIT_CUT;
+    else
+        trouble_end_host(true);
 }
 
+static void
+stop_host(void)
+{
+    if (roof_chance(500)) {
+        editor_change_at_start();
+        editor_write();
+    }
+    host_terminate(&host);
+}
+
+static void
+change_mood(void)
+{
+    unsigned i = roof_below(HOPS);
+    struct hop_mood m = swarm_draw_mood(i == HOPS - 1);
+    hop_set_mood(course.hops[i], &m);
+}
+
+static void
+change_weather(void)
+{
+    hop_set_weather(course.hops[roof_below(HOPS)], (enum hop_weather)roof_below(3));
+}
+
+/* Features that do something now and again. */
 static const struct {
+    void (*act)(void);
     int64_t from_ms, to_ms; /* between two of them */
-} paces[FEATURES] = {
-    [WITH_RELOADS] = {SECOND_MS,      3 * MINUTE_MS },
-    [WITH_KILLS] = {SECOND_MS,      20 * MINUTE_MS},
-    [WITH_CUTS] = {SECOND_MS,      30 * MINUTE_MS},
-    [WITH_STOPS] = {10 * SECOND_MS, 20 * MINUTE_MS},
-    [WITH_MOODS] = {SECOND_MS,      5 * MINUTE_MS },
-    [WITH_WEATHER] = {SECOND_MS,      3 * MINUTE_MS },
-    [WITH_OPERATOR] = {100,            30 * SECOND_MS},
-    [WITH_CLOCKS] = {10 * SECOND_MS, 20 * MINUTE_MS},
-    [WITH_DISKS] = {SECOND_MS,      5 * MINUTE_MS },
-    [WITH_MX] = {SECOND_MS,      5 * MINUTE_MS },
-    [WITH_TLS] = {MINUTE_MS,      HOUR_MS       },
-    [WITH_PACES] = {SECOND_MS,      5 * MINUTE_MS },
-    [WITH_VISITORS] = {100,            30 * SECOND_MS},
-    [WITH_HOOK] = {SECOND_MS,      10 * MINUTE_MS},
-    [WITH_ALIASES] = {SECOND_MS,      10 * MINUTE_MS},
+} troubles[FEATURES] = {
+    [WITH_RELOADS] = {reload_host,    SECOND_MS,      3 * MINUTE_MS },
+    [WITH_KILLS] = {kill_host,      SECOND_MS,      20 * MINUTE_MS},
+    [WITH_CUTS] = {cut_power,      SECOND_MS,      30 * MINUTE_MS},
+    [WITH_STOPS] = {stop_host,      10 * SECOND_MS, 20 * MINUTE_MS},
+    [WITH_MOODS] = {change_mood,    SECOND_MS,      5 * MINUTE_MS },
+    [WITH_WEATHER] = {change_weather, SECOND_MS,      3 * MINUTE_MS },
+    [WITH_OPERATOR] = {operator_act,   100,            30 * SECOND_MS},
+    [WITH_CLOCKS] = {step_clock,     10 * SECOND_MS, 20 * MINUTE_MS},
+    [WITH_DISKS] = {trouble_disk,   SECOND_MS,      5 * MINUTE_MS },
+    [WITH_MX] = {change_records, SECOND_MS,      5 * MINUTE_MS },
+    [WITH_TLS] = {secrecy_renew,  MINUTE_MS,      HOUR_MS       },
+    [WITH_PACES] = {draw_pace,      SECOND_MS,      5 * MINUTE_MS },
+    [WITH_VISITORS] = {visitors_act,   100,            30 * SECOND_MS},
+    [WITH_HOOK] = {trouble_hook,   SECOND_MS,      10 * MINUTE_MS},
+    [WITH_ALIASES] = {names_edit,     SECOND_MS,      10 * MINUTE_MS},
+    [WITH_UPGRADES] = {upgrade_act,    SECOND_MS,      10 * MINUTE_MS},
 };
 
 struct again {
@@ -353,9 +316,10 @@ on_trouble(void *context)
     if (course.is_good)
         return;
     plan_enter(name, number);
-    int64_t again_ms = roof_between(paces[a->feature].from_ms, paces[a->feature].to_ms);
+    int64_t again_ms =
+        roof_between(troubles[a->feature].from_ms, troubles[a->feature].to_ms);
     if (plan_takes(name, number))
-        act(a->feature);
+        troubles[a->feature].act();
     plan_leave();
     roof_timer_start(&course.trouble[a->feature], again_ms, on_trouble, context);
 }
@@ -378,10 +342,10 @@ trouble_begin(void)
     for (enum feature i = 0; i < FEATURES; i++) {
         repeated[i].feature = i;
         plan_enter("first", i);
-        if (course.with[i] && paces[i].to_ms > 0)
+        if (course.with[i] && troubles[i].to_ms > 0)
             roof_timer_start(&course.trouble[i],
-                             roof_between(paces[i].from_ms, paces[i].to_ms), on_trouble,
-                             &repeated[i]);
+                             roof_between(troubles[i].from_ms, troubles[i].to_ms),
+                             on_trouble, &repeated[i]);
         plan_leave();
     }
 }

@@ -17,6 +17,7 @@
 #include "t/roof/operator.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
+#include "t/roof/upgrade.h"
 #include "t/roof/visitor.h"
 #include "t/sim/sim_disk.h"
 #include "t/sim/sim_dns.h"
@@ -26,10 +27,10 @@
 #include <stdio.h>
 
 const char *const feature_names[FEATURES] = {
-    "reload", "kill",    "cut",      "stop",    "mood", "weather", "operator",
-    "inject", "clock",   "disk",     "path",    "mx",   "tls",     "relay",
-    "slice",  "pace",    "http",     "webhook", "dsn",  "double",  "auth",
-    "alias",  "maildir", "fragment", "limit",
+    "reload", "kill",    "cut",      "stop",    "mood",    "weather", "operator",
+    "inject", "clock",   "disk",     "path",    "mx",      "tls",     "relay",
+    "slice",  "pace",    "http",     "webhook", "dsn",     "double",  "auth",
+    "alias",  "maildir", "fragment", "limit",   "upgrade",
 };
 
 enum {
@@ -154,6 +155,7 @@ become_good(void)
     fleet_become_good();
     hook_become_good();
     visitors_become_good();
+    upgrade_become_good();
     trouble_set_pace(0);
     hops_reset();
     network_end_silence();
@@ -199,7 +201,7 @@ static bool
 can_audit(void)
 {
     for (enum feature i = FEATURES_OF_ONE_STREAM; i < FEATURES; i++)
-        if (course.with[i])
+        if (course.with[i] && i != WITH_UPGRADES)
             return false;
     return true;
 }
@@ -291,6 +293,7 @@ world_run(const struct wishes *wishes)
     /* clients have ended, the host runs, and nothing is held */
     world_run_until(roof_now_ms() + 30 * MINUTE_MS, judge_is_quiet);
     operator_release_all();
+    upgrade_release();
     for (struct host *h = NULL; hook_has_stopped() && (h = host_next(h)) != NULL;)
         host_reload(h);
     /* A clock that was ahead may have written any due time: a restart believes those that

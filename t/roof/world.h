@@ -35,7 +35,8 @@ enum feature {
     WITH_ALIASES,
     WITH_MAILDIRS,
     WITH_FRAGMENTS,
-    WITH_LIMITS, /* quotas, rates, providers */
+    WITH_LIMITS,   /* quotas, rates, providers */
+    WITH_UPGRADES, /* a version with another form of files */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
