@@ -127,8 +127,8 @@ drain_empty(struct drain *d)
 static struct give_progress
 drain_given(const struct drain *d)
 {
-    if (!d->has_given)
-        return (struct give_progress){0};
+    if (!d->has_given || d->has_stopped)
+        return d->last;
     struct give_progress p = give_progress(d->give);
     p.given -= d->given_before;
     return p;
@@ -383,12 +383,15 @@ drain_answer(void *context, const json_t *request)
     const char *why;
     if (!drain_order_read(d, request, &order, &why))
         return questions_refuse(why);
-    bool cancels = json_field_is_true(request, "cancel");
-    if (cancels && d->gone != NULL)
+    bool cancels = json_field_is_true(request, "cancel"),
+         orders = !cancels && !json_field_is_true(request, "progress");
+    if (cancels && (d->gone != NULL || d->has_stopped))
         return questions_refuse("the daemon stops: that cannot be cancelled");
+    if (orders && d->has_stopped)
+        return questions_refuse("the daemon stops");
     if (cancels)
         drain_cancel(d);
-    else if (!json_field_is_true(request, "progress") && !drain_request(d, &order))
+    else if (orders && !drain_request(d, &order))
         return questions_refuse("a drain is under way that does not empty the queue: "
                                 "cancel it first");
     struct sched_counts counts = sched_count(manager_sched(d->manager));
@@ -444,8 +447,11 @@ drain_start(struct drain *d)
 void
 drain_stop(struct drain *d)
 {
-    if (d->loop == NULL)
+    if (d->loop == NULL || d->has_stopped)
         return;
+    d->last = drain_given(d);
+    d->last.sent = 0; /* nobody waits for their answers any more */
+    d->has_stopped = true;
     loop_timer_stop(d->loop, &d->timer);
     give_free(&d->give);
 }

@@ -58,7 +58,9 @@ struct drain {
     /* Monotonic: the end of emptying and giving, of closing; the next retry. */
     int64_t until_ms, closed_ms, retry_ms;
     char to[DRAIN_TO_MAX + 1];
-    struct give *give;           /* since the first drain that gave */
+    struct give *give;           /* since the first drain that gave; not while it stops */
+    struct give_progress last;   /* of this drain, when the daemon began to stop */
+    bool has_stopped;
     uint64_t given_before;       /* by drains before this one */
     void (*gone)(void *context); /* the daemon stops then */
     void *context;
@@ -71,7 +73,7 @@ void drain_start(struct drain *drain);
  * turn; immediately if nothing is given. */
 void drain_hand_over(struct drain *drain, int64_t wait_ms, void (*gone)(void *context),
                      void *context);
-/* The daemon stops. */
+/* The daemon stops: progress is still answered, and nothing else. */
 void drain_stop(struct drain *drain);
 /* Why no mail should come, for health, status and log; NULL: it is running. */
 const char *drain_reason(const struct drain *drain);

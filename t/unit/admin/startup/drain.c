@@ -399,6 +399,46 @@ hand_over_at_stop(void)
     }
 }
 
+/* The number of messages given, by the answer. */
+static int64_t
+given_count(void)
+{
+    json_t *question = json_loads(PROGRESS, 0, NULL);
+    json_t *answer = questions_answer(control_server_questions(g.control), question);
+    int64_t count = json_integer_value(json_object_get(answer, "given"));
+    json_decref(answer);
+    json_decref(question);
+    return count;
+}
+
+/* The daemon stops while sessions end, and the control socket answers: no order may begin what
+ * nobody would end, or open the listener again. */
+static void
+ordered_at_stop(void)
+{
+    begin(0, 50);
+    with_siblings(SIBLING_TAKEN);
+    submit(2);
+    asked(BEGIN);
+    for (int i = 0; i < 5000 && g.drain.state != DRAIN_GONE; i++) {
+        answer_all();
+        loop_turn(g.w.loop, TURN_MS);
+    }
+    is_number(given_count(), 2, "the queue is given");
+    drain_stop(&g.drain);
+    is_string(asked(PROGRESS), "gone", "it says how far it got");
+    is_number(given_count(), 2, "with its figures");
+    is_string(asked(CANCEL), "the daemon stops: that cannot be cancelled", "it does not open again");
+    is_string(asked(BEGIN), "the daemon stops", "nor begins anew");
+    end();
+    begin(0, 50);
+    drain_stop(&g.drain);
+    is_string(asked(PROGRESS), "running", "also where nothing was given");
+    is_string(asked(BEGIN), "the daemon stops", "no drain begins while it stops");
+    is_number(g.drain.state, DRAIN_RUNNING, "none has begun");
+    end();
+}
+
 /* After a drain for which the time was too short, or one that kept all: others may have room now, and the
  * host may never come back. By SIGTERM, or by another drain. */
 static void
@@ -476,6 +516,7 @@ main(void)
     hand_over_late();
     hand_over_in_vain();
     hand_over_cancelled();
+    ordered_at_stop();
     hand_over_at_stop();
     hand_over_again(true, "{\"command\":\"drain\",\"wait_ms\":300,\"to\":\"two\"}");
     hand_over_again(false, "{\"command\":\"drain\",\"wait_ms\":300,\"to\":\"two\"}");
