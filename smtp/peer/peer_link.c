@@ -269,6 +269,20 @@ peer_link_forget_host(struct peer_host *h)
     loop_release(p->setup.loop, free, h);
 }
 
+/* Nothing may be said before it is ready, nor while a NOOP has no answer; that is tried
+ * again as late. */
+static void
+peer_link_say_something(struct peer_link *l, int64_t now_ms)
+{
+    l->said_ms = now_ms;
+    if (!l->machine.is_ready)
+        return;
+    if (peer_client_is_idle(&l->machine) && now_ms - l->used_ms >= PEER_IDLE_MS)
+        peer_client_quit(&l->machine);
+    else
+        peer_client_noop(&l->machine);
+}
+
 static void
 peer_link_tend(struct peer_link *l, int64_t now_ms)
 {
@@ -276,15 +290,8 @@ peer_link_tend(struct peer_link *l, int64_t now_ms)
         peer_link_call_next(l, "it is silent");
         return;
     }
-    if (l->machine.is_ready && now_ms - l->said_ms >= PEER_NOOP_MS) {
-        if (peer_client_is_idle(&l->machine) && now_ms - l->used_ms >= PEER_IDLE_MS)
-            peer_client_quit(&l->machine);
-        else
-            peer_client_noop(&l->machine);
-    }
-    /* Until it is ready nothing is to be said. */
-    if (!l->machine.is_ready && now_ms - l->said_ms >= PEER_NOOP_MS)
-        l->said_ms = now_ms;
+    if (now_ms - l->said_ms >= PEER_NOOP_MS)
+        peer_link_say_something(l, now_ms);
     peer_link_go(l);
 }
 

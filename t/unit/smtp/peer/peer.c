@@ -699,6 +699,11 @@ test_silent_sibling(void)
         loop_turn(p->loop, 1);
     ok_named(memmem(h.heard.at, h.heard.length, "NOOP\r\n", 6) != NULL, "NOOP after 5 s");
     ok_named(p->told.length == 0, "it waits");
+    pair_pass(p, PEER_NOOP_MS + 500);
+    for (int i = 0; i < 10; i++)
+        loop_turn(p->loop, 0);
+    const struct peer_link *link = peer_link_find(p->one.peer, "relay2", PEER_LINK_MAIL);
+    ok_named(link->timer.due_ms > loop_monotonic_ms(p->loop), "without work, while NOOP has no answer");
     pair_pass(p, PEER_SILENCE_MS);
     is_text(buffer_text(&p->told), TEXT("lost relay2: it is silent\n"), "not longer than 15 s");
     clock_go();
