@@ -58,8 +58,8 @@ struct drain {
     /* Monotonic: the end of emptying and giving, of closing; the next retry. */
     int64_t until_ms, closed_ms, retry_ms;
     char to[DRAIN_TO_MAX + 1];
-    struct give *give;           /* since the first drain that gave; not while it stops */
-    struct give_progress last;   /* of this drain, when the daemon began to stop */
+    struct give *give;         /* since the first drain that gave; not while it stops */
+    struct give_progress last; /* of this drain, when the daemon began to stop */
     bool has_stopped;
     uint64_t given_before;       /* by drains before this one */
     void (*gone)(void *context); /* the daemon stops then */

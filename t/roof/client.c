@@ -68,7 +68,13 @@ struct client {
 };
 
 static struct client_manners manners;
-static unsigned open_count;
+static unsigned open_count, host_count;
+
+void
+client_set_hosts(unsigned count)
+{
+    host_count = count;
+}
 
 void
 client_set_manners(const struct client_manners *m)
@@ -566,6 +572,9 @@ begin_client(unsigned first, unsigned count, unsigned given, unsigned given_end)
         from.ip[1] = 2; /* not of relay_from */
     to.port = c->tls == TLS_AT_ONCE ? 465 : 25;
     from.ip[3] = (unsigned char)(1 + roof_below(200));
+    unsigned other = host_count > 0 ? roof_below(host_count) : 0;
+    if (other > 0)
+        to.ip[3] = (unsigned char)(10 + other); /* group.c */
     open_count++;
     expect(c, OF_GREETING, 0);
     roof_timer_start(&c->patience, WAIT_MS, client_on_impatience, c);

@@ -14,6 +14,8 @@ struct client_manners {
     unsigned messages_max; /* of a session */
 };
 void client_set_manners(const struct client_manners *manners);
+/* Each of them goes to one of so many hosts of a group; 0: to the only one. */
+void client_set_hosts(unsigned count);
 /* One begins with these messages, as soon as now. */
 void client_begin(unsigned first, unsigned count);
 /* That are not over. */

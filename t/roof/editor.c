@@ -96,6 +96,8 @@ static struct {
     const char *option; /* of all routes */
     const char *added[ADDED_MAX];
     unsigned added_count;
+    const char *pinned[TARGETS_MAX]; /* options; NULL: they change */
+    void (*written)(struct text content);
     bool logs_in[TARGETS_MAX];
     unsigned users[TARGETS_MAX];
     enum editor_tls tls[TARGETS_MAX], tls_least[TARGETS_MAX];
@@ -158,12 +160,36 @@ draw_value(size_t index)
         snprintf(value, VALUE_MAX, "%s", roof_chance(500) ? "yes" : "no");
 }
 
+void
+editor_set_route(unsigned domain, const char *options)
+{
+    snprintf(editor.options[domain], sizeof(editor.options[0]), "%s%s",
+             options[0] != '\0' ? "?" : "", options);
+}
+
+void
+editor_pin_route(unsigned domain, const char *options)
+{
+    editor.pinned[domain] = options;
+    editor_set_route(domain, options);
+}
+
+void
+editor_on_write(void (*written)(struct text content))
+{
+    editor.written = written;
+}
+
 static void
 draw_route(unsigned index)
 {
     char *out = editor.options[index];
     static const char *const names[] = {"recipients", "concurrency", "initial"};
     out[0] = '\0';
+    if (editor.pinned[index] != NULL) {
+        editor_set_route(index, editor.pinned[index]);
+        return;
+    }
     if (roof_chance(500))
         return;
     const char *name = names[roof_chance(600) ? 0 : roof_below(3)];
@@ -244,13 +270,6 @@ editor_begin(const char *const *targets, const char *const *domains,
         plan_leave();
     }
     editor_change_at_start();
-}
-
-void
-editor_set_route(unsigned domain, const char *options)
-{
-    snprintf(editor.options[domain], sizeof(editor.options[0]), "%s%s",
-             options[0] != '\0' ? "?" : "", options);
 }
 
 void
@@ -403,6 +422,8 @@ editor_write(void)
     assert(fits);
     note_bounds();
     host_write_settings(&host, buffer_text(&b));
+    if (editor.written != NULL)
+        editor.written(buffer_text(&b));
     buffer_free(&b);
 }
 

@@ -33,6 +33,10 @@ void editor_change(const char *only);
 void editor_change_at_start(void);
 /* The options of one route: "rate=1/s". */
 void editor_set_route(unsigned domain, const char *options);
+/* The same for the whole run; borrowed. */
+void editor_pin_route(unsigned domain, const char *options);
+/* written() comes with each file. */
+void editor_on_write(void (*written)(struct text content));
 /* The value of one setting; "": its default. */
 void editor_set(const char *key, const char *value);
 /* Writes the file of the host. */

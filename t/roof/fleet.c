@@ -1,6 +1,7 @@
 /* Other hosts, and what happens to them. */
 #include "t/roof/fleet_internal.h"
 
+#include "t/roof/group.h"
 #include "t/roof/hook.h"
 #include "t/roof/law_log.h"
 #include "t/roof/mailbox.h"
@@ -186,6 +187,8 @@ fleet_begin(const struct fleet_plan *plan)
         add_relay();
     if (plan->slices)
         slices_begin();
+    if (plan->group)
+        group_begin(plan->redis, plan->fragments);
 }
 
 void
@@ -295,6 +298,7 @@ fleet_become_good(void)
     fleet.is_good = true;
     wire_set_cuts(0);
     slices_become_good();
+    group_become_good();
     for (unsigned i = 0; i < fleet.count; i++) {
         struct member *m = &fleet.members[i];
         m->host->dies_after = m->host->fails_after = 0;
@@ -318,6 +322,7 @@ fleet_terminate(void)
 {
     for (unsigned i = 0; i < fleet.count; i++) {
         fleet.members[i].host->is_idle = true;
+        fleet.members[i].is_away = true; /* it is not started again */
         host_terminate(fleet.members[i].host);
     }
 }

@@ -13,6 +13,9 @@ struct fleet_plan {
     bool hook;     /* the first host reports events */
     bool slices;   /* the first host is one of several on its spool */
     bool relay;    /* a smarthost: some domains go there, by a wire */
+    bool group;    /* the first host is one of several that share limits */
+    bool redis;    /* whose Redis comes and goes */
+    bool fragments;
     bool kills, cuts, stops, reloads, disks; /* what may happen to them */
     const char *const *domains, *const *targets;
     unsigned domain_count; /* the last one is that of reports */

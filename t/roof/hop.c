@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "t/roof/editor.h"
+#include "t/roof/law_group.h"
 #include "t/roof/limits.h"
 #include "t/roof/login.h"
 #include "t/roof/model.h"
@@ -30,6 +31,8 @@ struct hop {
     bool has_login, by_login; /* AUTH LOGIN alone */
     unsigned user, domain;
     int route; /* that leads here alone; -1: there are several */
+    bool is_shared;
+    unsigned site; /* of the group */
     struct hop_mood mood;
     struct network_service *service;
     struct grey {
@@ -48,9 +51,9 @@ struct visit {
     bool waits;          /* for reply_timer: no line is read */
     bool has_mail, in_data;
     bool chunk_last, chunk_refused;
-    bool logged_in;
-    unsigned auth_words; /* of AUTH LOGIN that are to come */
-    bool strange;        /* its certificate proves nothing */
+    bool logged_in, counts; /* counts: as a session of the group */
+    unsigned auth_words;    /* of AUTH LOGIN that are to come */
+    bool strange;           /* its certificate proves nothing */
     bool lies; /* a reply came twice: what the client makes of the others is open */
     bool
         is_last; /* replies of LMTP to the end: a second one would be that of the next */
@@ -157,10 +160,21 @@ release_visit(void *context)
     free(v);
 }
 
+/* For the hosts of a group it has begun, or ended. */
+static void
+count_session(struct visit *v, bool counts)
+{
+    if (!v->hop->is_shared || v->counts == counts)
+        return;
+    v->counts = counts;
+    law_group_session(v->hop->site);
+}
+
 static void
 visit_on_over(void *context)
 {
     struct visit *v = context;
+    count_session(v, false);
     roof_timer_stop(&v->reply_timer);
     roof_timer_stop(&v->idle);
     for (unsigned i = 0; i < v->unsure_count; i++) {
@@ -304,7 +318,8 @@ on_mail(struct visit *v, struct text line)
         return;
     }
     v->has_mail = true;
-    say(v, "250 2.1.0 ok");
+    if (say(v, "250 2.1.0 ok") && v->hop->is_shared)
+        law_group_transaction(v->hop->site);
 }
 
 /* No mail goes in cleartext, or to a stranger, while its route has always forbidden it. */
@@ -728,6 +743,7 @@ visit_on_line(void *context, struct text line)
         forget_transaction(v), say(v, "250 2.0.0 ok");
     else if (is_verb(line, "QUIT")) {
         confirm(v, true); /* its replies have come before the one to QUIT */
+        count_session(v, false);
         peer_say(&v->peer, TEXT("221 2.0.0 bye\r\n"));
         peer_close(&v->peer);
     } else
@@ -764,6 +780,7 @@ hop_on_accept(void *context, struct network_end *end)
     if (++open_count > most_count)
         most_count = open_count;
     peer_take(&v->peer, end);
+    count_session(v, true);
     greet(v);
 }
 
@@ -798,6 +815,24 @@ void
 hop_set_route(struct hop *h, unsigned route)
 {
     h->route = (int)route;
+}
+
+void
+hop_set_shared(struct hop *h, unsigned site)
+{
+    h->is_shared = true;
+    h->site = site;
+}
+
+unsigned
+hops_shared_sessions(unsigned site)
+{
+    const struct visit *v;
+    unsigned count = 0;
+    DL_FOREACH (visits, v)
+        count += v->counts && v->hop->site == site && v->peer.end != NULL &&
+                 network_has_peer(v->peer.end);
+    return count;
 }
 
 void

@@ -34,6 +34,10 @@ struct hop *hop_new(const char *name, const char *ip, unsigned port, bool lmtp,
                     bool pipelining, bool chunking);
 /* One route alone leads to it, whose limits count. */
 void hop_set_route(struct hop *h, unsigned route);
+/* Hosts of a group share the limits of this site (law_group.h), which is this hop alone. */
+void hop_set_shared(struct hop *h, unsigned site);
+/* That are open there, and have not said QUIT. */
+unsigned hops_shared_sessions(unsigned site);
 /* It takes NOTIFY and ORCPT (RFC 3461), and reports success itself. */
 void hop_set_dsn(struct hop *h);
 /* It takes mail from user h0 (or the like) alone, whose password must not come in cleartext

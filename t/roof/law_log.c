@@ -23,6 +23,7 @@ struct life {
     struct model_message *message; /* NULL: no line has named a recipient of ours */
     unsigned rcpts, fates;         /* rcpts 0: not known */
     bool is_part;                  /* of a message that comes as fragments */
+    bool moved;                    /* from another host of the group, or to it */
     UT_hash_handle hh;
 };
 
@@ -130,12 +131,13 @@ static void
 take_removed(struct life *l, struct text line)
 {
     const struct model_message *m = message_of(l);
-    bool is_whole = l->begun == l->book->excuses && !l->cancelled && !l->is_part;
+    bool is_whole =
+        l->begun == l->book->excuses && !l->cancelled && !l->is_part && !l->moved;
     l->removed = true;
     if (is_whole && l->rcpts > 0 && l->fates != l->rcpts)
         break_life(l, "removed, with another number of fates than recipients", line);
-    if (!is_first(l) || l->cancelled || m == NULL || m->state != MODEL_ACKED ||
-        strcmp(m->id, l->id) != 0)
+    if (!is_first(l) || l->cancelled || l->moved || m == NULL ||
+        m->state != MODEL_ACKED || strcmp(m->id, l->id) != 0)
         return;
     for (unsigned j = 0; j < m->rcpt_count; j++)
         if (m->rcpts[j].accepted && !m->rcpts[j].has_fate)
@@ -180,7 +182,7 @@ static bool
 accepts(struct text line)
 {
     return has(line, "(queued)") || text_equal(line, TEXT("notification stored")) ||
-           text_equal(line, TEXT("reassembled message stored"));
+           text_equal(line, TEXT("reassembled message stored")) || has(line, ", was=");
 }
 
 /* Mail of sendmail(1) is in todo/ until it is deferred: each process that finds it there
@@ -210,6 +212,8 @@ take_line(struct life *l, struct text line)
         model_notified(l->message);
     else if (text_equal(line, TEXT("removed")))
         take_removed(l, line);
+    else if (has(line, ", status=given") || has(line, ", was="))
+        l->moved = true;
     else if (has(line, "status="))
         take_verdict(l, line);
     else if (has(line, "(queue active)"))
@@ -261,6 +265,16 @@ judge_lives(const struct book *b)
             break_life(l, "its end is missing", TEXT(""));
 }
 
+/* One of the hosts has accepted it. */
+static bool
+is_known(const char *id)
+{
+    struct life *l = NULL;
+    for (unsigned i = 0; i < HOSTS_MAX && l == NULL; i++)
+        HASH_FIND(hh, books[i].lives, id, ID_LENGTH, l);
+    return l != NULL;
+}
+
 void
 law_log_judge(void)
 {
@@ -268,7 +282,7 @@ law_log_judge(void)
         const struct model_message *m = model_at(i);
         if (m->state != MODEL_ACKED || m->split != NULL)
             continue;
-        if (law_log_find(text_from(m->id)) == NULL && books[0].excuses == 0)
+        if (!is_known(m->id) && books[0].excuses == 0)
             roof_break("truth", m->id, "the log: m%u was acknowledged and not logged",
                        i);
     }

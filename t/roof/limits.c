@@ -70,7 +70,7 @@ static size_t
 add_quotas(char *at, size_t size)
 {
     static const char *const kinds[] = {"all", "sender:*", "domain:*",
-                                       "domain:back.test"};
+                                        "domain:back.test"};
     unsigned number = draw(100, 400);
     note_pace(slot_ms(MINUTE_MS, number));
     return (size_t)snprintf(at, size, "quotas = %s %u/m\n", kinds[roof_below(4)],

@@ -629,6 +629,26 @@ model_relay_unconfirmed(struct model_rcpt *r)
 }
 
 void
+model_given_twice(int64_t window_ms)
+{
+    int64_t since_ms = roof_now_ms() - window_ms;
+    for (unsigned i = 0; i < model.count; i++) {
+        struct model_message *m = &model.messages[i];
+        for (unsigned j = 0; j < m->rcpt_count; j++) {
+            struct model_rcpt *r = &m->rcpts[j];
+            bool is_settled =
+                (r->stored > 0 && r->stored_ms < since_ms) ||
+                (r->refused && r->failed > 0 && m->reported_ms < since_ms);
+            if (is_settled)
+                continue;
+            r->chances++;
+            m->report_chances++;
+        }
+    }
+    model_forget_waits();
+}
+
+void
 model_forget_waits(void)
 {
     for (unsigned i = 0; i < model.count; i++)

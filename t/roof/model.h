@@ -134,6 +134,8 @@ void model_report_unconfirmed(struct model_message *m);
  * the reply may not have come. */
 void model_relayed(struct model_rcpt *r);
 void model_relay_unconfirmed(struct model_rcpt *r);
+/* Mail that has no fate, or got it within window_ms, may be at two hosts of a group. */
+void model_given_twice(int64_t window_ms);
 /* Said of that host: the same as below, of what was relayed to it. */
 void model_relay_ended(int64_t window_ms);
 /* Said of the host: marks of the last window_ms may be lost. */

@@ -505,6 +505,18 @@ network_round_ms(const struct network_end *e)
     return 2 * e->path.latency_ms + (e->path.window < 1500 ? 500 : 50);
 }
 
+const struct net_address *
+network_from(const struct network_end *e)
+{
+    return &e->peer_address;
+}
+
+bool
+network_has_peer(const struct network_end *e)
+{
+    return e->peer != NULL;
+}
+
 void
 network_attach(struct network_end *e, network_happened *on_event, void *context)
 {

@@ -70,6 +70,9 @@ struct network_service *network_serve(const struct net_address *at,
 void network_service_set(struct network_service *s, enum network_answer answer);
 /* How long an answer to bytes sent now takes at least, with some to spare. */
 int64_t network_round_ms(const struct network_end *e);
+/* The other side's address, and whether it is still there. */
+const struct net_address *network_from(const struct network_end *e);
+bool network_has_peer(const struct network_end *e);
 void network_attach(struct network_end *e, network_happened *on_event, void *context);
 struct text network_read(struct network_end *e); /* borrowed until consumed */
 void network_consume(struct network_end *e, size_t size);

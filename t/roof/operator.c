@@ -179,9 +179,16 @@ operator_release_all(void)
 }
 
 void
-operator_ask(const char *line, operator_heard *heard, void *context)
+operator_ask_of(const struct host *h, const char *line, operator_heard *heard,
+                void *context)
 {
-    struct question *q = ask(&host, line);
+    struct question *q = ask(h, line);
     q->heard = heard;
     q->context = context;
+}
+
+void
+operator_ask(const char *line, operator_heard *heard, void *context)
+{
+    operator_ask_of(&host, line, heard, context);
 }

@@ -16,6 +16,8 @@ void operator_release_all(void);
  * its last line has come. */
 typedef void operator_heard(void *context, struct text answer, bool whole);
 void operator_ask(const char *line, operator_heard *heard, void *context);
+void operator_ask_of(const struct host *h, const char *line, operator_heard *heard,
+                     void *context);
 /* One command on one message: hold, release, rm, bounce, retry. */
 void operator_order(const char *command, const struct model_message *m);
 /* Asks for the list, and compares it with the model when it comes. */

@@ -83,7 +83,8 @@ void
 split_draw(struct model_message *m)
 {
     struct split *s = m->split = memory_new(sizeof(*s));
-    m->rcpts[0].domain = roof_below(model_domains() - 1); /* the last may have Maildirs */
+    m->rcpts[0].domain =
+        roof_below(model_domains() - 1); /* the last may have Maildirs */
     cut_message(m, 2 + roof_below(SPLIT_PARTS_MAX - 1));
     unsigned missing = roof_chance(100) ? roof_below(s->parts) : s->parts;
     for (unsigned i = 0; i < s->parts; i++)

@@ -4,6 +4,7 @@
 #include "t/roof/client.h"
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
+#include "t/roof/group.h"
 #include "t/roof/limits.h"
 #include "t/roof/login.h"
 #include "t/roof/mailbox.h"
@@ -52,9 +53,9 @@ swarm_fill_dns(struct dns *dns)
 void
 swarm_draw_path(const struct net_address *to, struct network_path *out)
 {
-    (void)to;
     *out = (struct network_path){.latency_ms = 1 + roof_below(20), .window = 64 * 1024};
-    if (!course.with[WITH_PATHS] || course.is_good)
+    bool is_inner = course.with[WITH_GROUP] && (to->port == 4650 || to->port == 6379);
+    if (!course.with[WITH_PATHS] || course.is_good || is_inner)
         return;
     if (!plan_takes("narrow", plan_next("narrow")))
         return;
@@ -204,6 +205,7 @@ draw_features(const char *only)
             course.with[WITH_ALIASES] = false;
     if (course.with[WITH_SLICES])
         course.with[WITH_FRAGMENTS] = false;
+    group_settle(course.with, only != NULL);
 }
 
 static void
@@ -212,6 +214,9 @@ begin_fleet(uint64_t seed)
     struct fleet_plan plan = {.seed = seed,
                               .relay = course.with[WITH_RELAY],
                               .slices = course.with[WITH_SLICES],
+                              .group = course.with[WITH_GROUP],
+                              .redis = course.with[WITH_REDIS],
+                              .fragments = course.with[WITH_FRAGMENTS],
                               .hook = course.with[WITH_HOOK],
                               .visitors = course.with[WITH_VISITORS],
                               .paths = course.with[WITH_PATHS],
@@ -304,6 +309,8 @@ swarm_draw(const struct wishes *wishes)
     if (course.with[WITH_UPGRADES])
         upgrade_begin();
     begin_fleet(wishes->seed);
+    client_set_hosts(group_count());
+    editor_on_write(group_on_settings);
     editor_begin(fleet_targets(), domains, DOMAINS + 1,
                  roof_chance(500) ? roof_below(300) : 0);
     if (course.with[WITH_TLS])

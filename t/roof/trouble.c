@@ -5,12 +5,14 @@
 #include "t/roof/fleet.h"
 #include "t/roof/hook.h"
 #include "t/roof/host.h"
+#include "t/roof/group.h"
 #include "t/roof/law_log.h"
 #include "t/roof/limits.h"
 #include "t/roof/mailbox.h"
 #include "t/roof/model.h"
 #include "t/roof/names.h"
 #include "t/roof/operator.h"
+#include "t/roof/redis.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
 #include "t/roof/slices.h"
@@ -44,7 +46,7 @@ static void
 on_start(void *context)
 {
     (void)context;
-    if (!host.running && (!slices_may_start() || !host_start(&host)))
+    if (!host.running && !course.is_over && (!slices_may_start() || !host_start(&host)))
         start_again(SECOND_MS);
 }
 
@@ -59,7 +61,12 @@ trouble_host_stopped(struct host *h)
     if (course.disk_was_bad)
         law_log_excuse(0);
     mailbox_look();
-    slices_first_ended(course.disk_was_bad ? INT64_MAX / 2 : window_ms);
+    if (course.disk_was_bad)
+        window_ms = INT64_MAX / 2;
+    if (course.with[WITH_GROUP])
+        group_first_ended(window_ms);
+    else
+        slices_first_ended(window_ms);
     start_again(course.is_good ? SECOND_MS : roof_between(0, RESTARTED_MS));
 }
 
@@ -231,6 +238,7 @@ reload_host(void)
     model_set_lifetime(editor_bounds()->life_ms);
     model_reloaded();
     host_reload(&host);
+    group_reload_all();
 }
 
 static void
@@ -300,6 +308,8 @@ static const struct {
     [WITH_HOOK] = {trouble_hook,   SECOND_MS,      10 * MINUTE_MS},
     [WITH_ALIASES] = {names_edit,     SECOND_MS,      10 * MINUTE_MS},
     [WITH_UPGRADES] = {upgrade_act,    SECOND_MS,      10 * MINUTE_MS},
+    [WITH_GROUP] = {group_act,      SECOND_MS,      2 * MINUTE_MS },
+    [WITH_REDIS] = {redises_act,    SECOND_MS,      2 * MINUTE_MS },
 };
 
 struct again {

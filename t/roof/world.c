@@ -5,6 +5,7 @@
 #include "t/roof/client.h"
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
+#include "t/roof/group.h"
 #include "t/roof/hook.h"
 #include "t/roof/host.h"
 #include "t/roof/law_log.h"
@@ -30,7 +31,7 @@ const char *const feature_names[FEATURES] = {
     "reload", "kill",    "cut",      "stop",    "mood",    "weather", "operator",
     "inject", "clock",   "disk",     "path",    "mx",      "tls",     "relay",
     "slice",  "pace",    "http",     "webhook", "dsn",     "double",  "auth",
-    "alias",  "maildir", "fragment", "limit",   "upgrade",
+    "alias",  "maildir", "fragment", "limit",   "upgrade", "group",   "redis",
 };
 
 enum {
@@ -124,6 +125,7 @@ begin(const struct wishes *wishes)
     course.pace = roof_fork("pace of the disk");
     swarm_draw(wishes);
     swarm_make_hops();
+    group_begin_sites(course.hops, course.with[WITH_CLOCKS] && course.with[WITH_REDIS]);
     model_on_acked(trouble_acked);
     model_on_stored(trouble_stored);
     sim_disk_set_syncing(DISK_SYNC_AIO, roof_chance(500) ? 0 : roof_between(1, 60));
@@ -304,7 +306,8 @@ world_run(const struct wishes *wishes)
     backoff_ms += fleet_backoff_ms();
     /* with the tenth that chance adds (retry_jitter_ms()) */
     int64_t limit_ms = backoff_ms * 11 / 10 + LAST_WORK_MS +
-                       (editor_bounds()->pace_ms + limits_pace_ms() + TRANSACTION_MS) *
+                       (editor_bounds()->pace_ms + limits_pace_ms() + group_pace_ms() +
+                        TRANSACTION_MS) *
                            open_recipients();
     if (course.with[WITH_FRAGMENTS])
         limit_ms += FRAGMENTS_MS;
@@ -322,11 +325,13 @@ world_run(const struct wishes *wishes)
     if (course.with[WITH_HOOK] && !course.disk_was_bad)
         judge_heard();
     judge_spool();
+    group_ask_status();
+    world_run_until(roof_now_ms() + MINUTE_MS, group_has_answered);
     if (can_audit() && plan_takes("audit", 0))
         audit_run();
     world_run_until(roof_now_ms() + 2 * HOUR_MS, NULL);
     judge_spool();
-    host.is_idle = true;
+    host.is_idle = course.is_over = true;
     host_terminate(&host);
     fleet_terminate();
     world_run_until(roof_now_ms() + HOUR_MS, judge_has_ended);

@@ -37,6 +37,8 @@ enum feature {
     WITH_FRAGMENTS,
     WITH_LIMITS,   /* quotas, rates, providers */
     WITH_UPGRADES, /* a version with another form of files */
+    WITH_GROUP,    /* hosts that share limits, and take each other's mail */
+    WITH_REDIS,    /* their Redis comes and goes; needs WITH_GROUP */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];

@@ -15,6 +15,7 @@ struct course {
     bool with[FEATURES];
     unsigned messages, begun, domain_count;
     bool is_good; /* the weather, for good */
+    bool is_over; /* no host starts again */
     bool disk_was_bad;
     bool joins_not;       /* fragments, by the routes now */
     uint64_t pace;        /* chance, of the disk's */

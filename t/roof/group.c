@@ -1,0 +1,497 @@
+/* Hosts that share limits, and take each other's mail. */
+#include "t/roof/group.h"
+
+#include "t/roof/editor.h"
+#include "t/roof/group_wire.h"
+#include "t/roof/law_group.h"
+#include "t/roof/model.h"
+#include "t/roof/operator.h"
+#include "t/roof/plan.h"
+#include "t/roof/redis.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NAME_MAX = 16,
+    OPTIONS_MAX = 80,
+    GIVING_MS = 150 * SECOND_MS, /* a message is settled, when a drain is cancelled */
+    OPEN_MS = 140 * SECOND_MS,   /* until both hosts agree who has it */
+    RELEASE_MS = 3 * MINUTE_MS,
+    AWAY_MAX_MS = 15 * MINUTE_MS,
+    DRAIN_MAX_MS = 10 * MINUTE_MS
+};
+
+static struct {
+    unsigned count; /* with the first host */
+    bool is_good, hands_over, has_redis;
+    struct group_host {
+        struct host *host;
+        struct member *member; /* NULL: of the first host */
+        char name[NAME_MAX], wire_name[NAME_MAX];
+        struct group_wire *wire; /* to it */
+        int64_t gives_until_ms;
+    } hosts[GROUP_MEMBERS_MAX];
+    unsigned rate_a_minute;
+    char lines[GROUP_LINES_MAX], options[LAW_GROUP_SITES][OPTIONS_MAX];
+    struct roof_timer release, back;
+    struct member *away;
+    bool has_answered;
+} group;
+
+static unsigned
+draw(unsigned limit)
+{
+    return fleet_draw(limit);
+}
+
+void
+group_settle(bool with[FEATURES], bool is_asked)
+{
+    static const enum feature others[] = {WITH_RELAY,   WITH_SLICES, WITH_HOOK,
+                                          WITH_ALIASES, WITH_AUTH,   WITH_MAILDIRS,
+                                          WITH_TLS,     WITH_LIMITS};
+    uint64_t own = roof_fork("settle group");
+    if (with[WITH_REDIS] && is_asked)
+        with[WITH_GROUP] = true;
+    if (!is_asked && roof_below_of(&own, 2) == 0)
+        with[WITH_GROUP] = false;
+    with[WITH_REDIS] = with[WITH_REDIS] && with[WITH_GROUP];
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        with[others[i]] = with[others[i]] && !with[WITH_GROUP];
+}
+
+unsigned
+group_count(void)
+{
+    return group.count;
+}
+
+static struct group_host *
+group_host_of(const struct host *h)
+{
+    for (unsigned i = 0; i < group.count; i++)
+        if (group.hosts[i].host == h)
+            return &group.hosts[i];
+    return NULL;
+}
+
+/* --- Mail that may come twice ------------------------------------------------------ */
+
+static bool
+gives(const struct group_host *g)
+{
+    bool leaves = group.hands_over && g->host->running && g->host->leaves;
+    return leaves || roof_now_ms() < g->gives_until_ms;
+}
+
+static bool
+any_gives(void)
+{
+    for (unsigned i = 0; i < group.count; i++)
+        if (gives(&group.hosts[i]))
+            return true;
+    return false;
+}
+
+/* The giver does not know whether it was taken, and nobody tells it any more. */
+static void
+group_lost_answers(void)
+{
+    if (any_gives())
+        model_given_twice(OPEN_MS);
+}
+
+static void
+group_host_ended(const struct host *h, int64_t window_ms)
+{
+    struct group_host *g = group_host_of(h);
+    model_host_ended(window_ms);
+    /* Fragments on their way to another host count as those given. */
+    if (any_gives() || (group.hands_over && h->leaves) || fleet.plan.fragments)
+        model_given_twice(OPEN_MS);
+    g->gives_until_ms = 0;
+}
+
+static void
+group_member_ended(struct member *m, int64_t window_ms)
+{
+    group_host_ended(m->host, window_ms);
+}
+
+void
+group_first_ended(int64_t window_ms)
+{
+    group_host_ended(&host, window_ms);
+}
+
+/* --- Settings --------------------------------------------------------------------- */
+
+void
+group_on_settings(struct text content)
+{
+    for (unsigned i = 1; i < group.count; i++)
+        host_write_settings(group.hosts[i].host, content);
+}
+
+static void
+add_line(const char *name, const char *value)
+{
+    size_t used = strlen(group.lines);
+    int size = snprintf(group.lines + used, sizeof(group.lines) - used, "%s = %s\n",
+                        name, value);
+    assert(size > 0 && (size_t)size < sizeof(group.lines) - used);
+}
+
+/* The same on all hosts. */
+static void
+write_lines(bool joins_fragments)
+{
+    char peers[200] = "", doors[200] = "";
+    for (unsigned i = 0; i < group.count; i++) {
+        snprintf(peers + strlen(peers), sizeof(peers) - strlen(peers),
+                 "%srelay%u=10.0.3.%u:4650", i > 0 ? ", " : "", i, 1 + i);
+        snprintf(doors + strlen(doors), sizeof(doors) - strlen(doors),
+                 "%srelay%u=10.0.0.%u:25", i > 0 ? ", " : "", i, i > 0 ? 10 + i : 1);
+    }
+    add_line("cluster", "mail");
+    add_line("cluster_redis", group.has_redis ? redises_urls() : "none");
+    add_line("cluster_peers", peers);
+    add_line("cluster_secret", "0123456789abcdef0123456789abcdef");
+    if (group.has_redis && redises_password()[0] != '\0')
+        add_line("cluster_redis_password", redises_password());
+    if (group.hands_over)
+        add_line("stop", "hand_over");
+    if (joins_fragments)
+        add_line("defrag_peers", doors);
+    if (joins_fragments && group.has_redis && draw(5) > 0) {
+        add_line("defrag_registry", redises_first_url());
+        if (redises_password()[0] != '\0')
+            add_line("defrag_registry_password", redises_password());
+    }
+    editor_add(group.lines);
+}
+
+static void
+write_overrides(unsigned i)
+{
+    struct group_host *g = &group.hosts[i];
+    unsigned last = i > 0 ? 10 + i : 1;
+    snprintf(g->host->overrides[3], HOST_OVERRIDE_SIZE,
+             "listen = 10.0.0.%u:25, 10.0.0.%u:4650?peer", last, last);
+    snprintf(g->host->overrides[4], HOST_OVERRIDE_SIZE, "cluster_host = %s", g->name);
+    snprintf(g->host->overrides[5], HOST_OVERRIDE_SIZE,
+             "cluster_address = 10.0.3.%u:4650", 1 + i);
+    snprintf(g->host->overrides[6], HOST_OVERRIDE_SIZE, "defrag_host = %s=10.0.0.%u",
+             g->name, last);
+}
+
+static void
+add_host(unsigned i)
+{
+    static const char *const names[GROUP_MEMBERS_MAX] = {"", "relay1", "relay2",
+                                                         "relay3"};
+    struct group_host *g = &group.hosts[i];
+    char ip[16];
+    snprintf(g->name, sizeof(g->name), "relay%u", i);
+    snprintf(g->wire_name, sizeof(g->wire_name), "way%u", i);
+    snprintf(ip, sizeof(ip), "10.0.0.%u", 10 + i);
+    g->host = &host;
+    if (i > 0) {
+        g->member = fleet_add(names[i], ip, NULL);
+        g->member->ended = group_member_ended;
+        g->host = g->member->host;
+    }
+    struct net_address at =
+                           {
+                               .family = NET_IPV4, .ip = {10, 0, 3, 0},
+                                    .port = 4650
+    },
+                       to = {.family = NET_IPV4, .ip = {10, 0, 0, 1}, .port = 4650};
+    at.ip[3] = (unsigned char)(1 + i);
+    to.ip[3] = (unsigned char)(i > 0 ? 10 + i : 1);
+    g->wire = group_wire_new(g->wire_name, &at, &to, group_lost_answers);
+    write_overrides(i);
+}
+
+void
+group_begin(bool has_faults, bool joins_fragments)
+{
+    group.count = 2 + draw(GROUP_MEMBERS_MAX - 1);
+    group.hands_over = draw(2) == 0;
+    group.has_redis = has_faults || draw(5) > 0;
+    if (group.has_redis)
+        redises_begin(has_faults);
+    for (unsigned i = 0; i < group.count; i++)
+        add_host(i);
+    write_lines(joins_fragments);
+    host.is_shared = true;
+    for (unsigned i = 1; i < group.count; i++)
+        fleet_start(group.hosts[i].member, draw(3) * SECOND_MS);
+    roof_note("group: %u hosts%s%s", group.count, group.has_redis ? ", with Redis" : "",
+              group.hands_over ? ", that hand over at a stop" : "");
+}
+
+void
+group_begin_sites(struct hop *const *hops, bool is_forgiven)
+{
+    for (unsigned i = 0; i < LAW_GROUP_SITES && group.count > 0; i++) {
+        struct law_group_limits limits = {.rate_a_minute =
+                                              6 + draw(draw(2) > 0 ? 60 : 600),
+                                          .burst = 1 + draw(5),
+                                          .sessions = 1 + draw(8),
+                                          .hosts = group.count,
+                                          .has_bank = group.has_redis,
+                                          .is_forgiven = is_forgiven};
+        snprintf(group.options[i], OPTIONS_MAX, "rate=%u/m,burst=%u&concurrency=%u",
+                 limits.rate_a_minute, limits.burst, limits.sessions);
+        if (group.rate_a_minute == 0 || limits.rate_a_minute < group.rate_a_minute)
+            group.rate_a_minute = limits.rate_a_minute;
+        editor_pin_route(i, group.options[i]);
+        hop_set_shared(hops[i], i);
+        law_group_begin(i, &limits);
+    }
+}
+
+int64_t
+group_pace_ms(void)
+{
+    if (group.count == 0)
+        return 0;
+    return MINUTE_MS * group.count * 5 / 4 / group.rate_a_minute;
+}
+
+/* --- Trouble ---------------------------------------------------------------------- */
+
+static void
+begin_drain(struct group_host *g)
+{
+    char line[120], to[40] = "";
+    int64_t wait_ms = SECOND_MS + roof_between_of(&fleet.chance, 0, DRAIN_MAX_MS);
+    if (!g->host->running || g->host->leaves)
+        return;
+    if (draw(3) == 0)
+        snprintf(to, sizeof(to), ",\"to\":\"relay%u\"", draw(group.count));
+    snprintf(line, sizeof(line), "{\"command\":\"drain\",\"wait_ms\":%" PRId64 "%s%s}",
+             wait_ms, to, draw(8) == 0 && to[0] == '\0' ? ",\"keep\":true" : "");
+    g->gives_until_ms = INT64_MAX;
+    operator_tell(g->host, line);
+}
+
+static void
+cancel_drain(struct group_host *g)
+{
+    if (!g->host->running || g->host->leaves || g->gives_until_ms != INT64_MAX)
+        return;
+    g->gives_until_ms = roof_now_ms() + GIVING_MS;
+    operator_tell(g->host, "{\"command\":\"drain\",\"cancel\":true}");
+}
+
+static void
+come_back(void *context)
+{
+    struct member *m = group.away;
+    (void)context;
+    group.away = NULL;
+    if (m == NULL)
+        return;
+    m->is_away = false;
+    fleet_start(m, 0);
+}
+
+/* One of the others goes for a while. */
+static void
+go_away(void)
+{
+    struct member *m = group.hosts[1 + draw(group.count - 1)].member;
+    if (group.away != NULL || !m->host->running)
+        return;
+    group.away = m;
+    m->is_away = true;
+    roof_note("%s: is to go for a while", m->host->name);
+    host_terminate(m->host);
+    roof_timer_start(&group.back,
+                     roof_between_of(&fleet.chance, SECOND_MS, AWAY_MAX_MS), come_back,
+                     NULL);
+}
+
+static const struct model_message *
+draw_message(void)
+{
+    const struct model_message *m = model_at(draw(model_count()));
+    return m->state == MODEL_ACKED && m->id[0] != '\0' ? m : NULL;
+}
+
+/* A command for all hosts, to any of them. */
+static void
+tell_all(struct group_host *g)
+{
+    static const char *const words[] = {"retry", "hold", "release", "show"};
+    static const char *const questions[] = {
+        "{\"command\":\"status\",\"cluster\":true}",
+        "{\"command\":\"list\",\"cluster\":true}",
+        "{\"command\":\"drain\",\"progress\":true}"};
+    const struct model_message *m = draw_message();
+    char line[200];
+    unsigned kind = draw(6);
+    if (!g->host->running)
+        return;
+    if (m == NULL || kind > 3) {
+        operator_tell(g->host, questions[draw(3)]);
+        return;
+    }
+    model_forget_waits();
+    if (kind == 3)
+        snprintf(line, sizeof(line),
+                 "{\"command\":\"show\",\"cluster\":true,\"id\":\"%s\"}", m->id);
+    else
+        snprintf(line, sizeof(line),
+                 "{\"command\":\"%s\",\"cluster\":true,\"ids\":[\"%s\"]}", words[kind],
+                 m->id);
+    operator_tell(g->host, line);
+}
+
+void
+group_act(void)
+{
+    struct group_host *g = &group.hosts[draw(group.count)];
+    switch (draw(8)) {
+    case 0:
+    case 1:
+        begin_drain(g);
+        break;
+    case 2:
+    case 3:
+        for (unsigned i = 0; i < group.count; i++)
+            if (draw(3) > 0)
+                cancel_drain(&group.hosts[i]);
+        break;
+    case 4:
+        go_away();
+        break;
+    case 5:
+    case 6:
+        group_wire_act(g->wire, &fleet.chance);
+        break;
+    default:
+        tell_all(g);
+        break;
+    }
+}
+
+void
+group_reload_all(void)
+{
+    for (unsigned i = 1; i < group.count; i++)
+        host_reload(group.hosts[i].host);
+}
+
+/* Held mail that moved meanwhile, too. */
+static void
+on_release(void *context)
+{
+    (void)context;
+    operator_release_all();
+    roof_timer_start(&group.release, RELEASE_MS, on_release, NULL);
+}
+
+void
+group_become_good(void)
+{
+    if (group.count == 0)
+        return;
+    group.is_good = true;
+    for (unsigned i = 0; i < group.count; i++) {
+        group_wire_become_good(group.hosts[i].wire);
+        if (group.hosts[i].gives_until_ms == INT64_MAX)
+            cancel_drain(&group.hosts[i]);
+    }
+    roof_timer_stop(&group.back);
+    come_back(NULL);
+    redises_become_good();
+    roof_timer_start(&group.release, RELEASE_MS, on_release, NULL);
+}
+
+/* --- One view --------------------------------------------------------------------- */
+
+static void
+judge_bank(const json_t *line, const char *name)
+{
+    const json_t *said = json_object_get(json_object_get(line, "group"), "bank");
+    const char *bank = json_string_value(said), *want = "none";
+    if (group.has_redis)
+        want = redises_are_good() ? "up" : "away";
+    if (bank == NULL || strcmp(bank, want) != 0)
+        roof_break("truth", NULL, "status --cluster says at %s: bank %s, which is %s",
+                   name, bank != NULL ? bank : "?", want);
+}
+
+static void
+judge_line(const json_t *line, unsigned *seen)
+{
+    const char *name = json_string_value(json_object_get(line, "host"));
+    const char *trouble = json_string_value(json_object_get(line, "trouble"));
+    const char *state = json_string_value(json_object_get(line, "state"));
+    json_int_t waiting = json_integer_value(json_object_get(line, "waiting"));
+    for (unsigned i = 0; i < group.count && name != NULL; i++) {
+        if (strcmp(group.hosts[i].name, name) != 0)
+            continue;
+        *seen |= 1U << i;
+        if (trouble != NULL || state == NULL || strcmp(state, "running") != 0)
+            roof_break("truth", NULL, "status --cluster says of %s: %s", name,
+                       trouble != NULL ? trouble
+                       : state != NULL ? state
+                                       : "no state");
+        if (waiting != (roof_breaks("cluster status") ? 1 : 0))
+            roof_break("truth", NULL,
+                       "status --cluster says that %" JSON_INTEGER_FORMAT
+                       " messages wait at %s",
+                       waiting, name);
+        judge_bank(line, name);
+        return;
+    }
+    roof_break("truth", NULL, "status --cluster names '%s'", name != NULL ? name : "");
+}
+
+static void
+group_hear_status(void *context, struct text answer, bool whole)
+{
+    struct text line;
+    unsigned seen = 0;
+    (void)context;
+    group.has_answered = true;
+    if (!whole)
+        roof_break("truth", NULL, "no whole answer to status --cluster");
+    while (answer.length > 0) {
+        text_cut(&answer, '\n', &line);
+        json_t *object = json_loadb(line.at, line.length, 0, NULL);
+        bool is_sign = json_object_get(object, "seen") != NULL;
+        if (json_object_get(object, "end") == NULL && line.length > 0 && !is_sign)
+            judge_line(object, &seen);
+        json_decref(object);
+    }
+    /* of one that left, and came back while it is away, nobody hears */
+    bool knows_all = !group.has_redis || redises_are_good();
+    if (knows_all && seen != (1U << group.count) - 1)
+        roof_break("truth", NULL, "status --cluster does not name all hosts");
+}
+
+void
+group_ask_status(void)
+{
+    group.has_answered = group.count == 0;
+    if (group.count > 0)
+        operator_ask_of(group.hosts[draw(group.count)].host,
+                        "{\"command\":\"status\",\"cluster\":true}", group_hear_status,
+                        NULL);
+}
+
+bool
+group_has_answered(void)
+{
+    return group.has_answered;
+}
