@@ -162,8 +162,8 @@ roof: $(BUILD)/t/roof.t ## Runs the whole MTA in virtual time, judged by a model
 	$(Q)BUILD=$(BUILD) SEED=$(SEED) RUNS=$(RUNS) MINUTES=$(MINUTES) ONLY=$(ONLY) TRACE=$(TRACE) \
 	    WITHOUT='$(WITHOUT)' KEEP=$(KEEP) KEPT=$(KEPT) $<
 
-mutants: ## Plants the defects of t/roof/mutants/ one by one, and counts those that the roof finds: RUNS=600 SEED=1 ONLY=name,name.
-	$(Q)RUNS=$(RUNS) SEED=$(SEED) ONLY=$(ONLY) perl t/roof/mutants.pl $(BUILD)
+mutants: ## Plants the defects of t/roof/mutants/ one by one, and counts those that the roof finds: RUNS=600 SEED=1 JOBS=2 ONLY=name,name.
+	$(Q)RUNS=$(RUNS) SEED=$(SEED) JOBS=$(JOBS) ONLY=$(ONLY) perl t/roof/mutants.pl $(BUILD)
 
 crash: $(BUILD)/t/crash.t $(BUILD)/t/unit/queue/group/give_crash.t ## Cuts the power of simulated disks at random: ROUNDS=500 SEED=1.
 	$(Q)$< $(or $(ROUNDS),500) $(or $(SEED),1)

@@ -1,20 +1,26 @@
 #!/usr/bin/perl
 # Plants each defect of t/roof/mutants/ in a copy of the source, builds it, and runs seeds until the roof finds it:
-# mutants.pl BUILD, with RUNS=600 seeds from SEED=1 on, ONLY=name,name. A seed that fails without the defect does not
-# count. Exits with 1 when fewer than 95 % are caught, and with 2 when a patch does not apply or does not build.
+# mutants.pl BUILD, with RUNS=600 seeds from SEED=1 on, ONLY=name,name, JOBS=2 processes. A seed that fails without the
+# defect does not count. All get a few seeds first, and survivors more in each round. BUILD-mutants/score keeps what was
+# found: a later call goes on from there, and tries first the seed that found a defect when the source has changed.
+# Exits with 1 when fewer than 95 % are caught, and with 2 when a patch does not apply or does not build.
 use strict;
 use warnings;
+use Digest::MD5 'md5_hex';
 use Fcntl ':flock';
 use File::Basename;
 use File::Path 'make_path';
+use IO::Handle;
+use POSIX '_exit';
 
 use constant { SHARE => 0.95, CPU_MAX_S => 60 }; # of a seed: one that needs more turns without an end
+use constant ROUNDS => (40, 150);
 
 my ($build) = @ARGV;
-my ($runs, $seed) = ($ENV{RUNS} || 600, $ENV{SEED} || 1);
+my ($runs, $seed, $jobs) = ($ENV{RUNS} || 600, $ENV{SEED} || 1, $ENV{JOBS} || 1);
 my @names = map { basename($_, '.patch') } sort glob 't/roof/mutants/*.patch';
 my @wanted = split /[ ,]+/, $ENV{ONLY} // '';
-delete @ENV{qw(ONLY SEED RUNS MINUTES TRACE MAKEFLAGS MAKELEVEL MFLAGS)}; # of the roof, and of make
+delete @ENV{qw(ONLY SEED RUNS JOBS MINUTES TRACE MAKEFLAGS MAKELEVEL MFLAGS)}; # of the roof, and of make
 $build .= '-mutants'; # not within: make reads each NAME.d there
 $| = 1;
 
@@ -46,49 +52,127 @@ sub run_roof {
     return ($said, (times)[2] + (times)[3] - $before);
 }
 
-# The first seed that fails with the defect alone, the law that it breaks, and the CPU seconds; undef: none.
+# The first of these seeds that fails with the defect alone, and the law that it breaks; 0: none.
 sub hunt {
-    my ($first, $cpu_s) = ($seed, 0);
-    while ($first < $seed + $runs) {
-        my ($said, $s) = run_roof('build/t/roof.t', $first, $seed + $runs - $first);
+    my ($program, $first, $end) = @_;
+    my $cpu_s = 0;
+    while ($first < $end) {
+        my ($said, $s) = run_roof($program, $first, $end - $first);
         $cpu_s += $s;
         my ($failed) = $said =~ /^not ok \d+ - seed (\d+)$/m;
-        return (undef, undef, $cpu_s) unless defined $failed;
+        return (0, '', $cpu_s) unless defined $failed;
         my ($law) = $said =~ /^seed $failed at [\d.]+ s: ([^:]+):/m;
         ($law) = $said =~ /(Assertion .* failed)/ unless defined $law;
         ($law) = $said =~ /the daemon (ends by signal \d+)/ unless defined $law;
         return ($failed, $law // '?', $cpu_s) unless (run_roof('./clean', $failed, 1))[0] =~ /^not ok/m;
         $first = $failed + 1;
     }
-    return (undef, undef, $cpu_s);
+    return (0, '', $cpu_s);
 }
 
-make_path($build);
+make_path("$build/programs");
 open my $lock, '>', "$build/lock" or die "$build/lock: $!\n";
 flock($lock, LOCK_EX | LOCK_NB) or die "$build is in use\n";
 my @files = split /\0/, `git ls-files -z --cached --others --exclude-standard Makefile mta.c base mime sched queue smtp defrag admin etc t/roof t/sim t/support`;
--e and copy($_) for @files;
+@files = grep { -e && !m{^t/roof/(mutants|seeds)} } @files;
+copy($_) for @files;
 build() && system("cp $build/build/t/roof.t $build/clean") == 0 or die "the source does not build: see $build/said\n";
+my $source = md5_hex(map { ($_, slurp($_)) } @files);
 
-my (@survivors, $broken);
-printf "%-34s %-10s %7s  %s\n", 'mutant', 'seed', 'CPU s', 'law';
-for my $name (@names) {
-    my $patch = "t/roof/mutants/$name.patch";
-    my @changed = (slurp($patch) // '') =~ m{^\+\+\+ b/(\S+)}mg;
-    if (system("patch -p1 -s -F0 --no-backup-if-mismatch -r - -d $build <$patch >$build/said 2>&1") != 0) {
-        print "$name: the patch does not apply\n";
-        $broken = 1;
+# A line of the score: name, patch, source, first seed and the one behind the last, the one that found it or 0, CPU
+# seconds, law. Of a mutant the last line counts.
+my (%score, %patch);
+sub enter {
+    my ($name, $patch, $in, @rest) = split /\t/, $_[0], -1;
+    return if $patch ne ($patch{$name} // '') || $rest[0] != $seed;
+    if ($in ne $source) {
+        $score{$name}{hint} = $rest[2] if $rest[2] && !defined $score{$name}{end};
+        return;
+    }
+    $score{$name} = { end => $rest[1], found => $rest[2], cpu_s => $rest[3], law => $rest[4], hint => 0 };
+}
+$patch{$_} = md5_hex(slurp("t/roof/mutants/$_.patch") // '') for @names;
+if (open my $f, '<', "$build/score") {
+    while (<$f>) { chomp; enter($_) }
+}
+open my $kept, '>>', "$build/score" or die "$build/score: $!\n";
+$kept->autoflush;
+
+# The program with the defect; its name in %broken: there is none.
+my %broken;
+sub plant {
+    my ($name) = @_;
+    my ($file, $to) = ("t/roof/mutants/$name.patch", "$build/programs/$name");
+    return if -e "$to.$source.$patch{$name}";
+    unlink glob "$to.*.*";
+    my @changed = slurp($file) =~ m{^\+\+\+ b/(\S+)}mg;
+    if (system("patch -p1 -s -F0 --no-backup-if-mismatch -r - -d $build <$file >$build/said 2>&1") != 0) {
+        $broken{$name} = 'the patch does not apply';
     } elsif (!build()) {
-        print "$name: does not build: see $build/said.$name\n";
         rename "$build/said", "$build/said.$name";
-        $broken = 1;
-    } else {
-        my ($found, $law, $cpu_s) = hunt();
-        push @survivors, $name unless defined $found;
-        printf "%-34s %-10s %7.1f  %s\n", $name, $found // 'SURVIVED', $cpu_s, $law // '';
+        $broken{$name} = "does not build: see $build/said.$name";
+    } elsif (system("cp $build/build/t/roof.t $to.$source.$patch{$name}") != 0) {
+        die "$to cannot be written\n";
     }
     copy($_) for @changed;
 }
-my $caught = @names - @survivors;
+
+sub report {
+    my ($name) = @_;
+    my $s = $score{$name};
+    printf "%-34s %-10s %7.1f  %s\n", $name, $s->{found} || $s->{end} - $seed . ' seeds', $s->{cpu_s}, $s->{law};
+}
+
+# In a process of its own: runs seeds until $end, and says what came of it.
+my %children;
+sub begin {
+    my ($name, $end) = @_;
+    my $s = $score{$name} // {};
+    pipe my $in, my $out or die "pipe: $!\n";
+    my $child = fork() // die "fork: $!\n";
+    if ($child != 0) {
+        $children{$child} = [$name, $in];
+        return;
+    }
+    my $program = "programs/$name.$source.$patch{$name}";
+    my ($found, $law, $cpu_s) = (0, '', 0);
+    my $hint = $s->{hint} // 0;
+    ($found, $law, $cpu_s) = hunt($program, $hint, $hint + 1) if $hint >= $seed && $hint < $seed + $runs;
+    ($found, $law, my $more_s) = hunt($program, $s->{end} // $seed, $end) if !$found;
+    $cpu_s += ($more_s // 0) + ($s->{cpu_s} // 0);
+    print $out join("\t", $name, $patch{$name}, $source, $seed, $end, $found, sprintf('%.1f', $cpu_s), $law), "\n";
+    close $out;
+    _exit(0);
+}
+
+sub reap {
+    my ($most) = @_;
+    while (keys %children > $most) {
+        my $child = wait;
+        my ($name, $in) = @{ delete $children{$child} // next };
+        my $line = <$in> // die "$name: its process has ended\n";
+        print $kept $line;
+        chomp $line;
+        enter($line);
+        report($name);
+        unlink glob "$build/programs/$name.*.*" if $score{$name}{found};
+    }
+}
+
+sub is_open { my $s = $score{$_[0]}; return !$broken{$_[0]} && !$s->{found} && ($s->{end} // $seed) < $_[1] }
+
+printf "%-34s %-10s %7s  %s\n", 'mutant', 'seed', 'CPU s', 'law';
+defined $score{$_}{end} and report($_) for @names;
+for my $round (grep({ $_ < $runs } ROUNDS), $runs) {
+    for my $name (grep { is_open($_, $seed + $round) } @names) {
+        reap($jobs - 1);
+        plant($name);
+        print "$name: $broken{$name}\n" if $broken{$name};
+        begin($name, $seed + $round) unless $broken{$name};
+    }
+    reap(0);
+}
+my @survivors = grep { !$broken{$_} && !$score{$_}{found} } @names;
+my $caught = @names - @survivors - keys %broken;
 printf "%d of %d caught%s\n", $caught, scalar @names, @survivors ? "; survivors: @survivors" : '';
-exit($broken ? 2 : $caught < SHARE * @names ? 1 : 0);
+exit(%broken ? 2 : $caught < SHARE * @names ? 1 : 0);
