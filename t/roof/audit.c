@@ -1,6 +1,7 @@
 /* Exact questions to a quiet host. */
 #include "t/roof/audit.h"
 
+#include "t/roof/audit_internal.h"
 #include "t/roof/editor.h"
 #include "t/roof/hop.h"
 #include "t/roof/host.h"
@@ -66,7 +67,7 @@ static struct {
     bool damaged_journal; /* on purpose */
 } audit;
 
-static const struct options *
+const struct options *
 audit_options(void)
 {
     return &host.daemon.configuration->options;
@@ -377,8 +378,7 @@ is_gone(void)
     return model_open() == 0;
 }
 
-/* All that was given leaves soon, with the weather good. */
-static void
+void
 audit_departure(const char *what)
 {
     const struct options *o = audit_options();
@@ -1045,6 +1045,63 @@ audit_lifetimes(void)
     world_set_route("");
 }
 
+/* --- For the other files of the audit --- */
+
+int64_t
+audit_longest_ms(void)
+{
+    return longest_ms();
+}
+
+bool
+audit_has_gone(int64_t ms)
+{
+    return world_run_for(ms, is_gone);
+}
+
+static struct model_message *
+new_message_to(unsigned domain, unsigned rcpts)
+{
+    struct model_message *m = new_message(rcpts, 200);
+    for (unsigned i = 0; i < rcpts; i++)
+        m->rcpts[i].domain = domain;
+    return m;
+}
+
+struct model_message *
+audit_give(unsigned domain, unsigned rcpts)
+{
+    struct teller *t = &audit.tellers[0];
+    struct model_message *m = new_message_to(domain, rcpts);
+    teller_greet(t);
+    give(t, m, rcpts, false);
+    teller_end(t);
+    return m;
+}
+
+bool
+audit_offer(unsigned domain, bool (*until)(void))
+{
+    struct teller *t = &audit.tellers[0];
+    struct model_message *m = new_message_to(domain, 1);
+    char command[LINE_SIZE];
+    teller_greet(t);
+    expect(t, teller_mail(t, m), 250, "MAIL");
+    expect(t, teller_rcpt(t, &m->rcpts[0]), 250, "RCPT");
+    m->rcpts[0].accepted = true;
+    m->state = MODEL_MAYBE;
+    t->answered = false;
+    snprintf(command, sizeof(command), "BDAT %zu LAST\r\n", m->content.length);
+    peer_say(&t->peer, text_from(command));
+    peer_say(&t->peer, buffer_text(&m->content));
+    bool found = world_run_for(LATE_MS, until);
+    if (!found && t->answered && t->code == 250)
+        take_id(t, m);
+    if (!found)
+        teller_end(t);
+    return found;
+}
+
 void
 audit_run(void)
 {
@@ -1068,6 +1125,8 @@ audit_run(void)
         audit_clock_ahead();
     if (roof_chance(500))
         audit_lifetimes();
+    audit_sites();
+    audit_results();
     model_judge();
     restart();
     (void)world_run_for(30 * MINUTE_MS, NULL);

@@ -305,15 +305,24 @@ path_of(struct text line)
 static void
 on_mail(struct visit *v, struct text line)
 {
+    const struct hop_mood *m = &v->hop->mood;
     bool never;
-    (void)line;
     forget_transaction(v);
     /* A refusal here would be one of recipients that are not known yet. */
     if (v->hop->has_login && !v->logged_in) {
         say(v, "530 5.7.0 log in first");
         return;
     }
-    if (is_refused(v, v->hop->mood.mail, &never)) {
+    if (roof_chance(m->slow_down)) {
+        peer_say(&v->peer, TEXT("421 4.7.0 too fast, slow down\r\n"));
+        peer_close(&v->peer);
+        return;
+    }
+    if (path_of(line).length == 0 && roof_chance(m->null)) {
+        say(v, "501 5.1.7 nobody sends this");
+        return;
+    }
+    if (is_refused(v, m->mail, &never)) {
         say(v, "451 4.3.0 not now");
         return;
     }
@@ -382,6 +391,11 @@ on_rcpt(struct visit *v, struct text line)
     if (r != NULL && is_grey(v->hop, r)) {
         if (say(v, "450 4.2.0 greylisted") && !v->lies)
             model_deferred(r);
+        return;
+    }
+    if (v->hop->mood.most > 0 && v->rcpt_count >= v->hop->mood.most) {
+        if (say(v, "452 4.5.3 too many recipients") && r != NULL)
+            r->deferred_ms = 0; /* it comes in the next transaction */
         return;
     }
     if (is_refused(v, v->hop->mood.rcpt, &never)) {

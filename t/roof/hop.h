@@ -24,8 +24,11 @@ struct hop_mood {
     unsigned ahead; /* 421 in the same packet as the reply to EHLO */
     /* at AUTH: 535, 454, 421 behind the 235, a line behind it */
     unsigned auth_refused, auth_later, auth_closed, auth_surplus;
-    int64_t grey_ms;  /* a recipient is deferred until it was known so long */
-    int64_t reply_ms; /* each reply takes so long */
+    unsigned slow_down; /* 421 with these words in place of the reply to MAIL */
+    unsigned null;      /* 501 to MAIL from nobody */
+    unsigned most;      /* recipients of a transaction; then 452. 0: any number */
+    int64_t grey_ms;    /* a recipient is deferred until it was known so long */
+    int64_t reply_ms;   /* each reply takes so long */
 };
 
 struct hop;

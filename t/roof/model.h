@@ -10,7 +10,7 @@
 
 enum {
     MODEL_RCPTS_MAX = 300,
-    MODEL_ADDED_MAX = 200,
+    MODEL_ADDED_MAX = 400,
     MODEL_ADDRESS_MAX = 64,
     MODEL_ID_MAX = 32
 };

@@ -73,6 +73,8 @@ struct hop_mood;
 void world_set_moods(const struct hop_mood *m);
 /* For the first domain's hop alone. */
 void world_set_first_mood(const struct hop_mood *m);
+/* For that of reports alone. */
+void world_set_back_mood(const struct hop_mood *m);
 /* They take connections, or refuse them. */
 void world_set_hops(bool up);
 /* The first domain has a route with these options from now on ("": without any), and the

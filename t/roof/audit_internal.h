@@ -1,0 +1,31 @@
+/* The files of the audit among themselves. Each question begins and ends with a quiet host
+ * whose mail is gone. */
+#ifndef T_ROOF_AUDIT_INTERNAL_H
+#define T_ROOF_AUDIT_INTERNAL_H
+
+#include "admin/settings/options.h"
+#include "t/roof/model.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Those in force. */
+const struct options *audit_options(void);
+/* The latest end of a wait for the next attempt that begins now. */
+int64_t audit_longest_ms(void);
+/* A message for recipients of this domain: acknowledged, by a session of its own. */
+struct model_message *audit_give(unsigned domain, unsigned rcpts);
+/* All of one but the reply: runs until until(), for a minute at most. True: it is. */
+bool audit_offer(unsigned domain, bool (*until)(void));
+/* No mail is open; false: not within that time. */
+bool audit_has_gone(int64_t ms);
+/* All that was given leaves soon, with the weather good, or the run has failed. */
+void audit_departure(const char *what);
+
+/* Sites that are away, slow down, take few, and have no place (audit_sites.c). */
+void audit_sites(void);
+/* Results, reports and orders at kills, stops, reloads, and with a full disk
+ * (audit_results.c). */
+void audit_results(void);
+
+#endif

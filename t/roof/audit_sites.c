@@ -1,0 +1,157 @@
+/* Questions about sites: away, slow, small, without a place, and with a quota. */
+#include "t/roof/audit_internal.h"
+
+#include "t/roof/editor.h"
+#include "t/roof/hop.h"
+#include "t/roof/host.h"
+#include "t/roof/roof.h"
+#include "t/roof/world.h"
+
+enum {
+    SOME = 8,                    /* messages */
+    CONDEMNED_MS = 60 * 1000,    /* some failures, and what is under way */
+    WATCHED_MS = 20 * 1000,      /* for the next attempts */
+    PROBES_MAX = 3,              /* meanwhile: the first one comes after 10 s */
+    THROTTLED_MS = 20 * 1000,    /* a hop says that it is too much */
+    THROTTLED = 40,              /* messages then */
+    RECOVERY_MS = 6 * 60 * 1000, /* until it gets its mail again */
+    PLACE_MS = 60 * 1000,        /* mail waits for no idle session */
+    TAKES = 5,                   /* recipients of a transaction */
+    GIVEN = 17,                  /* of a message */
+    QUOTA_MS = 25 * 60 * 1000,   /* twice within an hour */
+    SITES_MIN = 3                /* more than may be idle with one session */
+};
+
+static unsigned attempts;
+
+static void
+sites_attempted(struct model_rcpt *r)
+{
+    (void)r;
+    attempts++;
+}
+
+/* Nothing else decides when the first domain's mail goes. */
+static bool
+is_plain(void)
+{
+    const struct options *o = audit_options();
+    return o->adaptive && o->failed_cohort_limit > 0 && o->rate_delay_ms == 0 &&
+           o->transport_rate_delay_ms == 0 && o->active_limit > THROTTLED &&
+           o->active_recipient_limit > 4 * THROTTLED;
+}
+
+/* A host that ends each connection is dead: mail that comes later waits for a probe. */
+static void
+audit_condemned(void)
+{
+    struct hop_mood good = {0}, cutting = {.cut = 1000};
+    if (!is_plain())
+        return;
+    world_set_moods(&cutting);
+    for (unsigned i = 0; i < SOME; i++)
+        (void)audit_give(0, 1);
+    (void)world_run_for(CONDEMNED_MS, NULL);
+    hops_forget_visits();
+    for (unsigned i = 0; i < SOME; i++)
+        (void)audit_give(0, 1);
+    (void)world_run_for(WATCHED_MS, NULL);
+    if (hops_visits() > PROBES_MAX)
+        roof_break("bounds", NULL,
+                   "a host that is dead has %u visits in 20 s, for new mail",
+                   hops_visits());
+    world_set_moods(&good);
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail of a host that was dead");
+}
+
+/* A site that refused all mail for a moment gets it soon again. */
+static void
+audit_throttle(void)
+{
+    struct hop_mood good = {0}, throttling = {.slow_down = 1000};
+    if (!is_plain())
+        return;
+    editor_set("minimal_backoff_time", "10s");
+    world_set_route("");
+    world_set_moods(&throttling);
+    for (unsigned i = 0; i < THROTTLED; i++)
+        (void)audit_give(0, 1);
+    (void)world_run_for(THROTTLED_MS, NULL);
+    world_set_moods(&good);
+    if (!audit_has_gone(RECOVERY_MS)) {
+        model_print();
+        roof_break("in time", NULL, "a site that was too slow for 20 s has %u waiting",
+                   model_open());
+    }
+    editor_set("minimal_backoff_time", "");
+    world_set_route("");
+}
+
+/* Recipients that were too many for one transaction come in the next one. */
+static void
+audit_too_many(void)
+{
+    struct hop_mood good = {0}, small = {.most = TAKES};
+    if (!is_plain() || audit_options()->recipient_limit < GIVEN)
+        return;
+    editor_set("minimal_backoff_time", "");
+    world_set_route("");
+    world_set_moods(&small);
+    (void)audit_give(0, GIVEN);
+    if (!audit_has_gone(PLACE_MS))
+        roof_break("in time", NULL, "%u recipients wait, which were too many",
+                   model_open());
+    world_set_moods(&good);
+}
+
+/* Idle sessions of other sites give their places to mail. */
+static void
+audit_places(void)
+{
+    if (!is_plain() || model_domains() < SITES_MIN)
+        return;
+    editor_set("delivery_session_limit", "1");
+    editor_set("smtp_connection_cache_time_limit", "1000s");
+    world_set_route("");
+    for (unsigned domain = 0; domain < model_domains(); domain++) {
+        (void)audit_give(domain, 1);
+        if (!audit_has_gone(PLACE_MS))
+            roof_break("in time", NULL, "mail waits, and other sites are idle");
+    }
+    editor_set("delivery_session_limit", "");
+    editor_set("smtp_connection_cache_time_limit", "");
+    world_set_route("");
+}
+
+/* The use of a quota is known after a restart. */
+static void
+audit_quota(void)
+{
+    if (!is_plain())
+        return;
+    world_set_route("quota=4/h");
+    model_on_attempted(sites_attempted);
+    attempts = 0;
+    for (unsigned i = 0; i < SOME; i++)
+        (void)audit_give(0, 1);
+    (void)world_run_for(QUOTA_MS, NULL);
+    world_restart(false);
+    (void)world_run_for(QUOTA_MS, NULL);
+    if (attempts > 4)
+        roof_break("bounds", NULL, "%u recipients in an hour, with a quota of 4",
+                   attempts);
+    model_on_attempted(NULL);
+    world_set_route("");
+    audit_departure("mail that waited for a quota");
+}
+
+void
+audit_sites(void)
+{
+    static void (*const questions[])(void) = {
+        audit_condemned, audit_throttle, audit_too_many, audit_places, audit_quota};
+    for (unsigned i = 0; i < sizeof(questions) / sizeof(*questions); i++)
+        if (roof_chance(500))
+            questions[i]();
+}
