@@ -3,7 +3,7 @@
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
-#include "queue/manager/maildir_header.h"
+#include "queue/manager/message_head.h"
 #include "queue/manager/maildir_path.h"
 
 #include <assert.h>
@@ -310,12 +310,11 @@ static void
 maildir_begin_content(struct maildir_delivery *d, const struct envelope *e)
 {
     struct buffer header;
-    int64_t used = -1;
-    buffer_init(&header, 2 * MAILDIR_HEADER_MAX);
+    int64_t used;
+    buffer_init(&header, 2 * MESSAGE_HEAD_MAX);
     d->content = queue_content_open(d->queue, e);
     d->size = e->content_size;
-    if (d->content >= 0)
-        used = maildir_header(d->queue, d->content, e, &header);
+    used = message_head_for_mailbox(d->queue, d->content, e, &header);
     maildir_put(&d->writing, used < 0 ? e->prefix : buffer_text(&header));
     d->offset = used < 0 ? 0 : used;
     buffer_free(&header);

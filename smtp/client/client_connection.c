@@ -341,6 +341,8 @@ client_connection_on_net(void *context, enum net_event event)
     }
 }
 
+static const struct outgoing_rules to_mailbox = {.to_mailbox = true};
+
 /* --- The owner ----------------------------------------------------------------- */
 
 struct client_connection *
@@ -352,9 +354,11 @@ client_connection_new(const struct client_connection_settings *settings,
     s->settings.log = event_hub_log(settings->events);
     /* A reload may replace the settings while the connection lasts. */
     s->hostname = memory_string(settings->hostname);
-    /* Mailboxes and our own other hosts get each message as it is stored. */
-    if (settings->lmtp || settings->redirect_to != NULL)
+    /* Our own other hosts get each message as it is stored. */
+    if (settings->redirect_to != NULL)
         s->settings.outgoing = NULL;
+    else if (settings->lmtp)
+        s->settings.outgoing = &to_mailbox;
     if (settings->redirect_to != NULL)
         s->redirect_to = memory_string(settings->redirect_to);
     s->on_event = on_event;

@@ -3,46 +3,14 @@
 #include "smtp/client/outgoing.h"
 
 #include "base/memory.h"
-#include "mime/header.h"
 #include "mime/rewrite.h"
+#include "queue/manager/message_head.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEADER_PIECE = 16 * 1024, REWRITTEN_MAX = 2 * OUTGOING_HEADER_MAX };
-
-/* Prefix and content up to the end of the header; a little more may follow. */
-struct outgoing_head {
-    struct buffer bytes;
-    struct header_scan scan;
-};
-
-static bool
-head_add(struct outgoing_head *h, struct text bytes)
-{
-    header_scan_add(&h->scan, bytes);
-    return buffer_add(&h->bytes, bytes);
-}
-
-/* False: it is too long, or cannot be read; the reader of the content will say so. */
-static bool
-head_read(struct outgoing_head *h, struct queue *queue, const struct envelope *e)
-{
-    int content = queue_content_open(queue, e);
-    bool good = content >= 0 && head_add(h, e->prefix);
-    char *piece = memory_new(HEADER_PIECE);
-    int64_t at = 0, got = 1;
-    while (good && !h->scan.ended && got > 0) {
-        got = queue_content_read(queue, content, at, piece, HEADER_PIECE);
-        good = got >= 0 && head_add(h, text_of(piece, got > 0 ? (size_t)got : 0));
-        at += got;
-    }
-    free(piece);
-    if (content >= 0)
-        queue_content_close(queue, content);
-    return good;
-}
+enum { REWRITTEN_MAX = 2 * MESSAGE_HEAD_MAX };
 
 static void
 find_address(const void *table, struct text address, struct rewrite_answer *answer)
@@ -109,9 +77,8 @@ outgoing_separate(struct outgoing *o, const struct header_scan *scan)
 
 /* A header that ends within the prefix: the message came without one. */
 static bool
-write_header(struct outgoing *o, const struct outgoing_head *h,
-             const struct envelope *e, const struct outgoing_rules *rules,
-             struct log *log)
+write_header(struct outgoing *o, const struct message_head *h, const struct envelope *e,
+             const struct outgoing_rules *rules, struct log *log)
 {
     struct rewrite r = {.hostname = text_from(rules->hostname),
                         .sender = e->sender,
@@ -137,14 +104,20 @@ outgoing_log_unchanged(const struct envelope *e, int limit, const char *when,
             "the header is longer than %d bytes%s: it leaves unchanged", limit, when);
 }
 
+static void
+outgoing_close(struct queue *queue, int content)
+{
+    if (content >= 0)
+        queue_content_close(queue, content);
+}
+
 static bool
 outgoing_make(struct outgoing *o, struct queue *queue, const struct envelope *e,
               const struct outgoing_rules *rules, struct log *log)
 {
-    struct outgoing_head h = {0};
-    buffer_init(&h.bytes, OUTGOING_HEADER_MAX + HEADER_PIECE);
-    header_scan_start(&h.scan);
-    bool read = head_read(&h, queue, e) && h.scan.length <= OUTGOING_HEADER_MAX;
+    struct message_head h;
+    int content = queue_content_open(queue, e);
+    bool read = message_head_read(&h, queue, content, e);
     bool made = read && write_header(o, &h, e, rules, log);
     if (made) {
         o->size = e->content_size - o->skip + (int64_t)o->header.length;
@@ -152,18 +125,25 @@ outgoing_make(struct outgoing *o, struct queue *queue, const struct envelope *e,
                          (h.scan.composite || !text_is_ascii(buffer_text(&o->header)));
     } else if (read) {
         outgoing_log_unchanged(e, REWRITTEN_MAX, " when it is rewritten", log);
-    } else if (h.scan.length > OUTGOING_HEADER_MAX) {
-        outgoing_log_unchanged(e, OUTGOING_HEADER_MAX, "", log);
+    } else if (h.scan.length > MESSAGE_HEAD_MAX) {
+        outgoing_log_unchanged(e, MESSAGE_HEAD_MAX, "", log);
     }
-    buffer_free(&h.bytes);
+    message_head_free(&h);
+    outgoing_close(queue, content);
     return made;
 }
 
 static bool
 outgoing_is_rewritten(const struct envelope *e, const struct outgoing_rules *rules)
 {
-    return rules != NULL && e->ours &&
+    return rules != NULL && !rules->to_mailbox && e->ours &&
            (e->header_needs != 0 || rules->rewrites != NULL);
+}
+
+static bool
+outgoing_may_change(const struct envelope *e, const struct outgoing_rules *rules)
+{
+    return outgoing_is_rewritten(e, rules) || (rules != NULL && rules->to_mailbox);
 }
 
 /* To the queue it stays a notification: what the next hop says of it is reported to nobody
@@ -188,24 +168,48 @@ outgoing_keep_header(struct outgoing *o, const struct envelope *e, size_t before
     return kept;
 }
 
+/* The same as a mailbox gets it. False: it is as it is stored. */
+static bool
+outgoing_make_for_mailbox(struct outgoing *o, struct queue *queue,
+                          const struct envelope *e)
+{
+    size_t before = o->header.length;
+    int content = queue_content_open(queue, e);
+    int64_t used = message_head_for_mailbox(queue, content, e, &o->header);
+    outgoing_close(queue, content);
+    o->skip = used;
+    o->size = e->content_size - used + (int64_t)o->header.length;
+    o->utf8_header = envelope_has_utf8_header(e);
+    return used >= 0 && o->header.length - before != e->prefix.length + (size_t)used;
+}
+
+/* False: the header is as it is stored. */
+static bool
+outgoing_make_header(struct outgoing *o, struct queue *queue, const struct envelope *e,
+                     const struct outgoing_rules *rules, struct log *log)
+{
+    if (rules != NULL && rules->to_mailbox)
+        return outgoing_make_for_mailbox(o, queue, e);
+    return outgoing_is_rewritten(e, rules) && outgoing_make(o, queue, e, rules, log);
+}
+
 struct outgoing *
 outgoing_new(struct queue *queue, const struct envelope *e,
              const struct recipient_way *way, const struct outgoing_rules *rules,
              struct log *log)
 {
-    bool is_rewritten = outgoing_is_rewritten(e, rules);
     bool is_bounce = outgoing_is_bounce(e, way, rules);
-    if (!is_rewritten && !is_bounce && way == NULL)
+    if (!outgoing_may_change(e, rules) && !is_bounce && way == NULL)
         return NULL;
     struct outgoing *o = memory_new(sizeof(*o));
     buffer_init(&o->header, REWRITTEN_MAX);
     bool good = way == NULL || write_delivered_to(o, way);
     size_t before = o->header.length;
-    is_rewritten = is_rewritten && outgoing_make(o, queue, e, rules, log);
-    if (!is_rewritten)
+    bool is_new = outgoing_make_header(o, queue, e, rules, log);
+    if (!is_new)
         good = (way != NULL || is_bounce) && good && outgoing_keep_header(o, e, before);
     if (good)
-        replace_sender(o, e, way, is_rewritten ? rules : NULL);
+        replace_sender(o, e, way, is_new ? rules : NULL);
     if (good && is_bounce)
         (void)!text_copy(o->sender, sizeof(o->sender), text_from(rules->bounce_sender));
     if (!good)

@@ -1,7 +1,8 @@
 /* The form in which a message leaves: its header, its sender and its size.
  *
  * Only mail that is ours changes (envelope.ours), and only on its way to SMTP hosts that are not
- * ours: mailboxes and our own other hosts get it as it is stored. Mail through an alias has a
+ * ours: our own other hosts get it as it is stored, and mailboxes behind LMTP as a Maildir does
+ * (queue/manager/message_head.h). Mail through an alias has a
  * Delivered-To with its name, and perhaps a sender of its own; where a smarthost refuses the
  * null sender, notifications leave with another. The steps, in their order: the
  * header (mime/rewrite.h); conversion of 8-bit and binary content, when the host needs it
@@ -13,9 +14,8 @@
 #include "queue/queue.h"
 #include "sched/route/rewrites.h"
 
-enum { OUTGOING_HEADER_MAX = 256 * 1024 }; /* a longer one leaves unchanged */
-
 struct outgoing_rules {
+    bool to_mailbox;                 /* as a mailbox gets it: no other member counts */
     const char *hostname;            /* ours */
     const struct rewrites *rewrites; /* NULL: no table */
     const char *bounce_sender;       /* in place of the null sender; NULL: it stays */
@@ -29,7 +29,7 @@ struct outgoing {
     bool utf8_header;                  /* it needs SMTPUTF8, or that is unknown */
 };
 
-/* NULL: it leaves as it is stored. rules: NULL, and it is not rewritten. way: of its
+/* NULL: it leaves as it is stored. rules: NULL, and its header stays. way: of its
  * recipients; NULL: no alias, or none that the host is to see. A header that is too long
  * is logged. e must outlive it. */
 struct outgoing *outgoing_new(struct queue *queue, const struct envelope *e,

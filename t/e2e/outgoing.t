@@ -14,8 +14,9 @@ use Sink;
 my $dir = tempdir('outgoing-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Sink->start;
 my $plain = Sink->start('--no-8bitmime');
+my $store = Sink->start('--lmtp');
 my $petrel = Petrel->new(relay_from => '127.0.0.1', local_domains => 'here.test',
-    routes => "here.test maildir:$dir/box\nplain.test smtp://127.0.0.1:$plain->{port}\n* smtp://127.0.0.1:$sink->{port}")
+    routes => "here.test maildir:$dir/box\nstore.test lmtp://127.0.0.1:$store->{port}\nplain.test smtp://127.0.0.1:$plain->{port}\n* smtp://127.0.0.1:$sink->{port}")
     ->start;
 
 sub send_from {
@@ -52,6 +53,13 @@ send_from('127.0.0.1', 'ann@a.test', 'two@here.test', $letter);
 ok $petrel->wait_empty, 'delivered';
 ($file) = glob "$dir/box/new/*";
 like header(Petrel::slurp($file)), qr/^Bcc: secret/m, 'and so does mail for a mailbox';
+
+# A mailbox behind LMTP gets the same as a Maildir.
+send_from('127.0.0.1', 'ann@a.test', 'one@store.test', "Return-Path: <x\@y.test>\nSubject: alarm\nBcc: secret\@x.test\ndisk is full\n");
+$came = $store->wait_for('one@store.test', 1);
+like header($came->{data}), qr/^Received: .*\nSubject: alarm\nBcc: secret\@x\.test\n\z/s, 'LMTP: Return-Path has gone, and nothing else';
+unlike header($came->{data}), qr/Return-Path/, 'LMTP: wherever it was';
+is body($came->{data}), "disk is full\n", 'LMTP: the header has its empty line';
 
 # Several in one session, of which some need work; the next one is sent before the reply to the last.
 $sink->hold('dot');

@@ -2,6 +2,7 @@
 #include "smtp/client/outgoing.h"
 
 #include "base/memory.h"
+#include "queue/manager/message_head.h"
 #include "smtp/client/reader.h"
 #include "t/support/queue_kit.h"
 #include "t/support/tap.h"
@@ -65,8 +66,9 @@ test_forms(struct kit *k)
             "Received: x\r\nFrom: a@b\r\n\r\nBcc: body\r\n");
     becomes(k, "Received: x\r\n", "Subject: s\r\n\r\n",
             "Received: x\r\nFrom: ann@a.test\r\nSubject: s\r\n\r\n");
-    becomes(k, "Received: x\r\n", "Subject: alarm\r\ndisk is full\r\n",
-            "Received: x\r\nFrom: ann@a.test\r\nSubject: alarm\r\n\r\ndisk is full\r\n");
+    becomes(
+        k, "Received: x\r\n", "Subject: alarm\r\ndisk is full\r\n",
+        "Received: x\r\nFrom: ann@a.test\r\nSubject: alarm\r\n\r\ndisk is full\r\n");
     becomes(k, "", "Subject: s\r\n", "From: ann@a.test\r\nSubject: s\r\n");
     becomes(
         k, "Received: x\r\nDate: y\r\n\r\n", "no header\r\nBcc: x\r\n",
@@ -112,7 +114,7 @@ test_grown(struct kit *k)
     struct buffer content;
     buffer_init(&content, 1024 * 1024);
     bool good = buffer_add(&content, TEXT("Bcc: c@d\r\n"));
-    while (good && content.length < OUTGOING_HEADER_MAX - 4096) {
+    while (good && content.length < MESSAGE_HEAD_MAX - 4096) {
         good = buffer_add(&content, TEXT("To: e"));
         for (int i = 0; good && i < 900; i++)
             good = buffer_add(&content, TEXT(",e"));
@@ -275,6 +277,48 @@ test_bounce_sender(struct kit *k)
     queue_retire(k->queue, &e);
 }
 
+/* A mailbox behind LMTP gets it so; want NULL: as it is stored. */
+static void
+is_kept_as(struct kit *k, bool ours, const char *origin, const char *content,
+           const char *want, const char *name)
+{
+    static const struct outgoing_rules mailbox = {.to_mailbox = true};
+    struct envelope *e = stored(k, "Received: x\r\n", text_from(content));
+    e->ours = ours;
+    const struct recipient_way *way =
+        origin == NULL ? NULL : envelope_way(e, text_from(origin), TEXT(""));
+    struct outgoing *o = outgoing_new(k->queue, e, way, &mailbox, k->log);
+    ok_named((o == NULL) == (want == NULL), name);
+    if (want != NULL)
+        leaves_as(k, e, o, text_from(want), name);
+    is_text(outgoing_sender(o, e), TEXT("ann@a.test"), "with its sender");
+    outgoing_free(&o);
+    queue_retire(k->queue, &e);
+}
+
+static void
+test_mailbox(struct kit *k)
+{
+    static const char returned[] =
+        "A: b\r\nreturn-path: <old@x>,\r\n <y>\r\nBcc: z\r\n\r\nReturn-Path: q\r\n";
+    static const char alarm[] = "Subject: alarm\r\ndisk is full\r\n";
+    is_kept_as(k, false, NULL, returned,
+               "Received: x\r\nA: b\r\nBcc: z\r\n\r\nReturn-Path: q\r\n",
+               "an earlier Return-Path goes");
+    is_kept_as(k, true, NULL, alarm,
+               "Received: x\r\nSubject: alarm\r\n\r\ndisk is full\r\n",
+               "our own mail gets its empty line");
+    is_kept_as(k, false, NULL, alarm, NULL, "that of others has its signature");
+    is_kept_as(k, true, NULL, "Bcc: a\r\n\r\nx\r\n", NULL, "what lacks nothing stays");
+    is_kept_as(k, false, "list@h.test", returned,
+               "Delivered-To: list@h.test\r\nReceived: x\r\nA: b\r\nBcc: z\r\n\r\n"
+               "Return-Path: q\r\n",
+               "through an alias");
+    is_kept_as(k, false, "list@h.test", "A: b\r\n\r\nx\r\n",
+               "Delivered-To: list@h.test\r\nReceived: x\r\nA: b\r\n\r\nx\r\n",
+               "and nothing else to change");
+}
+
 static void
 test_ways(struct kit *k)
 {
@@ -325,6 +369,7 @@ main(void)
     test_utf8(&k);
     test_ways(&k);
     test_bounce_sender(&k);
+    test_mailbox(&k);
     test_gone(&k);
     kit_close(&k);
     char command[100];
