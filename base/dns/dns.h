@@ -95,10 +95,10 @@ bool dns_is_trusted(const struct dns *dns);
 const char *dns_version(void);
 
 /* The callback comes once, in a later turn; then the query is void. The answer is
- * borrowed during the call. The resolver follows CNAMEs. A name that is not a host name
- * (letters, digits, - and _ in labels of 1 to 63, 253 in all) gives DNS_NO_NAME.
- * Records with such a name are dropped; so are the least preferred of more than
- * DNS_MX_MAX. */
+ * borrowed during the call. CNAMEs are followed (dns_question.h). A name that is not a
+ * host name (letters, digits, - and _ in labels of 1 to 63, 253 in all) gives
+ * DNS_NO_NAME. Records with such a name are dropped; so are the least preferred of more
+ * than DNS_MX_MAX. */
 struct dns_query *dns_find_mx(struct dns *dns, const char *name, dns_answered *done,
                               void *context);
 /* A and AAAA together, /etc/hosts first; an IP literal answers itself. DNS_FOUND when

@@ -58,6 +58,13 @@ tried_rcode(const struct dns_tried *tried)
     return tried->code == ARES_SUCCESS ? dns_reply_code(tried_reply(tried)) : -1;
 }
 
+/* The name itself, or the alias that it has led to. */
+static const char *
+question_asks(const struct dns_question *q)
+{
+    return q->aliases > 0 ? q->alias : q->name;
+}
+
 /* A sentence that says who did not help, and how: what has to be looked at is the
  * network, the name server or the domain. */
 static void
@@ -85,7 +92,7 @@ question_explain(const struct dns_question *q, struct dns_answer *answer)
     else
         snprintf(what, sizeof(what), "the name server %s cannot be reached", server);
     dns_answer_explain(answer, DNS_TRY_AGAIN, "%s for the %s of %.100s", what,
-                       dns_kind(q->type)->lookup, q->name);
+                       dns_kind(q->type)->lookup, question_asks(q));
 }
 
 /* The name is not there, or has no such record; of an alias the one at its end, which is
@@ -95,13 +102,20 @@ question_explain_nothing(const struct dns_question *q, enum dns_status status,
                          struct dns_answer *answer)
 {
     char alias[DNS_NAME_MAX];
+    uint32_t ttl_s;
     bool no_name = status == DNS_NO_NAME;
     const char *has_no = no_name ? "does not exist (NXDOMAIN)" : "has no ";
     const char *record = no_name ? "" : dns_kind(q->type)->record;
-    answer->is_alias = dns_reply_alias(tried_reply(&q->best), alias);
-    if (answer->is_alias)
+    bool is_alias = dns_reply_alias(tried_reply(&q->best), q->type, alias, &ttl_s);
+    answer->is_alias = is_alias || q->aliases > 0;
+    if (q->endless)
+        dns_answer_explain(answer, status,
+                           "%.100s is an alias that leads nowhere: a loop, or more "
+                           "than %d aliases",
+                           q->name, DNS_ALIASES_MAX);
+    else if (answer->is_alias)
         dns_answer_explain(answer, status, "%.50s is an alias of %.50s, which %s%s",
-                           q->name, alias, has_no, record);
+                           q->name, is_alias ? alias : q->alias, has_no, record);
     else
         dns_answer_explain(answer, status, "%.100s %s%s", q->name, has_no, record);
 }
@@ -130,9 +144,11 @@ dns_question_read(struct dns_question *q, struct dns_answer *answer)
         question_explain_nothing(q, DNS_NO_DATA, answer);
     if (strcmp(answer->canonical, q->name) == 0)
         answer->canonical[0] = '\0';
+    if (q->aliases > 0 && q->alias_ttl_s < answer->ttl_s)
+        answer->ttl_s = q->alias_ttl_s;
     /* Both: the servers, or the trust in them, may have changed meanwhile. */
     answer->secure = answer->status != DNS_TRY_AGAIN && q->trusted &&
-                     dns_asker_is_trusted(q->asker) &&
+                     dns_asker_is_trusted(q->asker) && !q->unproved &&
                      dns_reply_is_authentic(tried_reply(&q->best));
 }
 
@@ -286,8 +302,8 @@ question_send(struct dns_question *q)
     unsigned short id = (unsigned short)loop_random(q->asker->loop);
     unsigned char *packet = NULL;
     int size = 0;
-    int code = ares_create_query(q->name, DNS_CLASS_IN, (int)q->type, id, 1, &packet,
-                                 &size, EDNS_SIZE);
+    int code = ares_create_query(question_asks(q), DNS_CLASS_IN, (int)q->type, id, 1,
+                                 &packet, &size, EDNS_SIZE);
     if (code != ARES_SUCCESS) {
         question_on_reply(q, code, 0, NULL, 0);
         return;
@@ -418,6 +434,40 @@ question_may_go_on(struct dns_question *q)
     return true;
 }
 
+static void
+question_forget_best(struct dns_question *q)
+{
+    free(q->best.bytes);
+    free(q->joined);
+    q->best = (struct dns_tried){.code = ARES_ETIMEOUT};
+    q->joined = NULL;
+}
+
+/* Asks for the name that an answer without a record leads to, and all servers again. False:
+ * it leads nowhere. */
+static bool
+question_follow(struct dns_question *q)
+{
+    char alias[DNS_NAME_MAX];
+    uint32_t ttl_s;
+    struct text reply = tried_reply(&q->best);
+    if (tried_rcode(&q->best) != RCODE_NO_ERROR || q->best.cut ||
+        !dns_reply_alias(reply, q->type, alias, &ttl_s))
+        return false;
+    q->endless = q->aliases == DNS_ALIASES_MAX || strcmp(alias, q->name) == 0 ||
+                 strcmp(alias, question_asks(q)) == 0;
+    if (q->endless)
+        return false;
+    if (q->aliases++ == 0 || ttl_s < q->alias_ttl_s)
+        q->alias_ttl_s = ttl_s;
+    q->unproved = q->unproved || !q->trusted || !dns_reply_is_authentic(reply);
+    memcpy(q->alias, alias, sizeof(q->alias));
+    question_forget_best(q);
+    q->asked = q->spent = 0;
+    q->round = 0;
+    return true;
+}
+
 /* The try is over. */
 static void
 question_conclude(struct dns_question *q)
@@ -425,6 +475,8 @@ question_conclude(struct dns_question *q)
     q->answered = !question_may_go_on(q);
     question_close(q);
     question_keep_best(q);
+    if (q->answered && question_follow(q))
+        q->answered = false;
 }
 
 static void

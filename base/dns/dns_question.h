@@ -4,7 +4,10 @@
  * question has its own ports; a failure belongs to a server that has a name; and with
  * 1.18 no question takes the error of another one from a socket that both use. A server
  * that says SERVFAIL, REFUSED or the like, or that cannot be reached, is not asked again;
- * one that is silent is, up to the number of tries, with a time-out that doubles. */
+ * one that is silent is, up to the number of tries, with a time-out that doubles.
+ *
+ * A reply that names an alias (CNAME) and nothing else is followed: not every name server
+ * does that itself. */
 #ifndef BASE_DNS_DNS_QUESTION_H
 #define BASE_DNS_DNS_QUESTION_H
 
@@ -34,10 +37,17 @@ struct dns_tried {
     struct net_address by; /* the server; NET_NONE: none */
 };
 
+enum { DNS_ALIASES_MAX = 8 }; /* followed one after the other */
+
 /* Embedded in its owner; private, but for what dns_question_init() gives it. */
 struct dns_question {
     struct dns_asker *asker;
-    const char *name; /* borrowed */
+    const char *name;         /* borrowed */
+    char alias[DNS_NAME_MAX]; /* asked for in its place; "": none */
+    unsigned aliases;         /* followed so far */
+    uint32_t alias_ttl_s;     /* the least of theirs */
+    bool unproved;            /* one of them was not validated */
+    bool endless;             /* they come back, or are too many */
     enum dns_type type;
     void (*done)(void *context); /* in a later turn, once, when it is answered */
     void *context;

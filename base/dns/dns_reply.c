@@ -427,20 +427,28 @@ dns_reply_is_authentic(struct text reply)
 }
 
 bool
-dns_reply_alias(struct text reply, char alias[DNS_NAME_MAX])
+dns_reply_alias(struct text reply, enum dns_type type, char alias[DNS_NAME_MAX],
+                uint32_t *ttl_s)
 {
     struct cursor cursor = {reply, REPLY_HEADER};
     struct record record;
     bool found = false;
+    *ttl_s = UINT32_MAX;
     if (reply.length < REPLY_HEADER || !skip_questions(&cursor))
         return false;
     unsigned records = two_octets(reply, 6);
     for (unsigned i = 0; i < records && i < RECORDS_MAX; i++) {
         if (!next_record(&cursor, &record))
             break;
-        if (record.type == DNS_TYPE_CNAME && record.class == DNS_CLASS_IN)
-            found = read_host(reply, record.data, record.data + record.size, alias) &&
-                    alias[0] != '\0';
+        if (record.class != DNS_CLASS_IN)
+            continue;
+        if (record.type == (unsigned)type)
+            return false;
+        if (record.type != DNS_TYPE_CNAME)
+            continue;
+        found = read_host(reply, record.data, record.data + record.size, alias) &&
+                alias[0] != '\0';
+        *ttl_s = record.ttl_s < *ttl_s ? record.ttl_s : *ttl_s;
     }
     return found;
 }

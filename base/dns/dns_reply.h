@@ -55,8 +55,10 @@ bool dns_host_is_localhost(struct text name);
 /* Sets the status, and but for DNS_FOUND the reason. */
 void dns_answer_explain(struct dns_answer *answer, enum dns_status status,
                         const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* The name at the end of the aliases that a reply names; false: it names none. */
-bool dns_reply_alias(struct text reply, char alias[DNS_NAME_MAX]);
+/* The name at the end of the aliases that a reply names, and the least TTL of them; false:
+ * it names none, or has a record of that type as well. */
+bool dns_reply_alias(struct text reply, enum dns_type type, char alias[DNS_NAME_MAX],
+                     uint32_t *ttl_s);
 /* Each address is first at times: several hosts behind a name share the load. */
 void dns_answer_shuffle(struct loop *loop, struct dns_answer *answer);
 /* Addresses of both families into a zeroed answer, alternating, IPv6 first. */

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TYPE_A = 1, TYPE_MX = 15, TYPE_AAAA = 28, WIRE_MAX = 4096, AUTHENTIC = 0x20 };
+enum { TYPE_A = 1, TYPE_CNAME = 5, TYPE_MX = 15, TYPE_AAAA = 28, WIRE_MAX = 4096, AUTHENTIC = 0x20 };
 
 /* ---- the server: a process of its own ---- */
 
@@ -115,11 +115,36 @@ chance(void)
     return state >> 8;
 }
 
+/* "aliasN" is the alias of "aliasN-1", and nothing more is said of it; "alias0" has an MX
+ * that is validated, an alias is not; with "proofN" it is. "round1" and "round2" are each
+ * other's. */
+static bool
+add_alias(struct wire *w, const char *name)
+{
+    static const char mx[] = "\0\5\4good\xc0\x0c";
+    char target[] = "\6alias?\xc0\x13";
+    bool is_round = strncmp(name, "round", 5) == 0, proof = strncmp(name, "proof", 5) == 0;
+    if (!is_round && !proof && strncmp(name, "alias", 5) != 0)
+        return false;
+    memcpy(target + 1, name, 6);
+    target[6] = (char)(is_round ? '1' + '2' - name[5] : name[5] - 1);
+    if (name[5] == '0') {
+        add_record(w, TYPE_MX, mx, sizeof(mx) - 1);
+        return true;
+    }
+    add_record(w, TYPE_CNAME, target, sizeof(target) - 1);
+    w->at[w->length - sizeof(target) + 1 - 3] = '\x07'; /* a TTL of 7 s */
+    if (!proof)
+        w->at[3] = (char)(w->at[3] & ~AUTHENTIC);
+    return true;
+}
+
 static void
 begin_special(struct wire *w, const char *name, const char *question, size_t size)
 {
     begin(w, question, size, 1, 0);
-    if (strcmp(name, "garbage") == 0) {
+    if (add_alias(w, name)) {
+    } else if (strcmp(name, "garbage") == 0) {
         w->length = 40;
         for (size_t i = 2; i < w->length; i++)
             w->at[i] = (char)chance();
@@ -412,6 +437,34 @@ test_mx(struct loop *loop, struct dns *dns)
     }
 }
 
+/* A name server that follows no alias. */
+static void
+test_aliases(struct loop *loop, struct dns *dns)
+{
+    static const char lost[] =
+        " is an alias that leads nowhere: a loop, or more than 8 aliases";
+    struct dns_answer a = ask(loop, dns, dns_find_mx, "alias1");
+    is_string(answer_text(&a, dns_find_mx), "5 good.alias0", "an alias is followed");
+    is_number(a.ttl_s, 7, "for as long as it lives");
+    ok_named(!a.secure, "an end is not secure that is reached by no proof");
+    a = ask(loop, dns, dns_find_mx, "proof2");
+    ok_named(a.secure, "but by proofs");
+    a = ask(loop, dns, dns_find_mx, "alias8");
+    is_string(answer_text(&a, dns_find_mx), "5 good.alias0", "eight are");
+    a = ask(loop, dns, dns_find_mx, "alias9");
+    is_string(answer_text(&a, dns_find_mx), "no data", "nine are not");
+    ok_named(text_ends_nocase(text_from(a.reason), text_from(lost)) && a.is_alias,
+             a.reason);
+    a = ask(loop, dns, dns_find_mx, "round1");
+    is_string(answer_text(&a, dns_find_mx), "no data", "nor is a loop");
+    is_text(text_after(text_from(a.reason), 6), text_from(lost), "which is said");
+    a = ask(loop, dns, dns_find_texts, "alias2");
+    is_string(a.reason, "alias2 is an alias of alias0, which has no TXT record",
+              "the end is named");
+    a = ask(loop, dns, dns_find_alias, "alias2");
+    is_string(a.hosts[0], "alias1", "who asks for an alias gets that");
+}
+
 static void
 test_addresses(struct loop *loop, struct dns *dns)
 {
@@ -669,6 +722,7 @@ main(void)
     struct dns *dns = dns_at(loop, port), *dns_tcp = dns_at(loop, port_tcp);
     dns_set_patience(dns, 100, 2);
     test_addresses(loop, dns);
+    test_aliases(loop, dns);
     test_mx(loop, dns);
     test_secure(loop, dns);
     test_fuzz(loop, dns);

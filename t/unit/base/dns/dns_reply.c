@@ -167,25 +167,33 @@ static void
 test_alias(void)
 {
     char alias[DNS_NAME_MAX];
+    uint32_t ttl_s = 0;
     struct wire w = wire_new(3);
     add_record(&w, DNS_TYPE_CNAME, DNS_CLASS_IN, 7, "\1x\xc0\x0c", 4);
-    add_record(&w, DNS_TYPE_CNAME, DNS_CLASS_IN, 7, "\4gone\4test", 11);
+    add_record(&w, DNS_TYPE_CNAME, DNS_CLASS_IN, 5, "\4gone\4test", 11);
     add_record(&w, DNS_TYPE_CNAME, 3, 7, "\1y", 3);
     struct text reply = text_of(w.at, w.length);
-    ok(dns_reply_alias(reply, alias));
+    ok(dns_reply_alias(reply, DNS_TYPE_MX, alias, &ttl_s));
+    is_number(ttl_s, 5, "the smaller TTL");
     is_string(alias, "gone.test", "the end of two aliases");
     ok_named(read_wire(&w, DNS_TYPE_MX) && got.count == 0, "and no record");
     unsigned wrong = 0;
     for (size_t i = 0; i < reply.length; i++)
-        wrong += dns_reply_alias(text_before(reply, i), alias) && strlen(alias) >= DNS_NAME_MAX;
+        wrong += dns_reply_alias(text_before(reply, i), DNS_TYPE_MX, alias, &ttl_s) && strlen(alias) >= DNS_NAME_MAX;
     is_number(wrong, 0, "of any length");
     w = wire_new(1);
     add_mx(&w, 1, "a.test");
-    ok_named(!dns_reply_alias(text_of(w.at, w.length), alias), "a record is no alias");
+    ok_named(!dns_reply_alias(text_of(w.at, w.length), DNS_TYPE_MX, alias, &ttl_s), "a record is no alias");
+    w = wire_new(2);
+    add_record(&w, DNS_TYPE_CNAME, DNS_CLASS_IN, 7, "\1x\xc0\x0c", 4);
+    add_record(&w, DNS_TYPE_A, DNS_CLASS_IN, 900, "\x7f\0\0\1", 4);
+    struct text both = text_of(w.at, w.length);
+    ok_named(!dns_reply_alias(both, DNS_TYPE_A, alias, &ttl_s), "one whose end is there");
+    ok_named(dns_reply_alias(both, DNS_TYPE_AAAA, alias, &ttl_s), "for that type alone");
     w = wire_new(1);
     add_record(&w, DNS_TYPE_CNAME, DNS_CLASS_IN, 7, "", 1);
-    ok_named(!dns_reply_alias(text_of(w.at, w.length), alias), "nor is the root one");
-    ok_named(!dns_reply_alias(TEXT("short"), alias), "nor is half a header");
+    ok_named(!dns_reply_alias(text_of(w.at, w.length), DNS_TYPE_MX, alias, &ttl_s), "nor is the root one");
+    ok_named(!dns_reply_alias(TEXT("short"), DNS_TYPE_MX, alias, &ttl_s), "nor is half a header");
 }
 
 static void
