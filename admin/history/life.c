@@ -56,19 +56,21 @@ life_number(struct text t)
                                               : life_text(t);
 }
 
-/* "0.02" s */
+/* "0.02", "0.1" or "2" s */
 static json_t *
 life_ms(struct text t)
 {
     uint64_t whole = 0, part = 0;
     struct text rest = t, seconds;
-    if (!text_cut(&rest, '.', &seconds) || rest.length != 2 ||
-        !text_number(seconds, INT32_MAX, &whole) || !text_number(rest, 99, &part))
+    bool has_part = text_cut(&rest, '.', &seconds) && seconds.length < t.length;
+    if (!text_number(seconds, INT32_MAX, &whole) ||
+        (has_part && (rest.length > 2 || !text_number(rest, 99, &part))))
         return life_text(t);
-    return json_integer((json_int_t)(whole * 1000 + part * 10));
+    return json_integer(
+        (json_int_t)(whole * 1000 + part * (rest.length == 2 ? 10 : 100)));
 }
 
-/* "0.02/0.00/0.00/0.00" */
+/* "0.02/0/0/0" */
 static json_t *
 life_delays(struct text t)
 {

@@ -13,8 +13,11 @@ log_number_seconds(int64_t ms, char out[LOG_NUMBER_SIZE])
     uint64_t hundredths = ((uint64_t)ms + 5) / 10;
     unsigned rest = (unsigned)(hundredths % 100);
     size_t length = number_write((int64_t)(hundredths / 100), out);
+    if (rest == 0)
+        return length;
     out[length++] = '.';
     out[length++] = (char)('0' + rest / 10);
-    out[length++] = (char)('0' + rest % 10);
+    if (rest % 10 != 0)
+        out[length++] = (char)('0' + rest % 10);
     return length;
 }

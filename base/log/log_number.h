@@ -7,8 +7,9 @@
 
 enum { LOG_NUMBER_SIZE = 24 };
 
-/* As "%.2f" of ms / 1000, without a NUL, but half a hundredth is rounded up, not as the
- * binary number lies. Returns the length. */
+/* As "%.2f" of ms / 1000, without a NUL and without zeros at its end, as Postfix has it:
+ * "0", "1.5". Half a hundredth is rounded up, not as the binary number lies. Returns the
+ * length. */
 size_t log_number_seconds(int64_t ms, char out[LOG_NUMBER_SIZE]);
 
 #endif

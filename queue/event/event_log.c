@@ -1,6 +1,7 @@
 /* The petrel and json lines of events. */
 #include "queue/event/event_log.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { LOGGED_COMMAND_MAX = 200 };
@@ -200,14 +201,33 @@ line_loaded(struct log_line *line, const struct event *v)
     log_remark(line, TEXT("queue active"));
 }
 
+/* Host and reason are those of that message's line. The history's line has its own. */
+static void
+line_deferred_like(struct log_line *line, struct event_log *l, const struct event *v,
+                   struct id other)
+{
+    char remark[ID_LENGTH + 20], id[ID_LENGTH + 1];
+    id_format(other, id);
+    snprintf(remark, sizeof(remark), "for the reason of %s", id);
+    log_field(line, "dsn", text_from(v->outcome->enhanced));
+    log_field(line, "status", text_from(outcome_word(v->outcome->verdict)));
+    log_remark(line, text_from(remark));
+    l->line.event = NULL;
+}
+
 static void
 line_verdict(struct log_line *line, struct event_log *l, const struct event *v)
 {
     bool as_postfix = log_style(l->log) == LOG_STYLE_POSTFIX;
     const struct outcome *o = v->outcome;
+    struct id like = event_log_waiting_like(&l->waiting, v);
     log_field_address(line, "to", v->recipient);
     if (v->original.length > 0)
         log_field_address(line, "orig_to", v->original);
+    if (like.time_ms != 0) {
+        line_deferred_like(line, l, v, like);
+        return;
+    }
     log_field(line, "relay", text_from(o->remote[0] ? o->remote : "none"));
     log_field_seconds(line, "delay", &v->total_ms, 1);
     log_field_seconds(line, "delays", v->delay_ms, 4);

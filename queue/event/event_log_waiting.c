@@ -1,4 +1,4 @@
-/* Counts deferrals of mail that was deferred before. */
+/* Counts deferrals of mail that was deferred before, and knows reasons that were logged. */
 #include "queue/event/event_log_waiting.h"
 
 #include "base/memory.h"
@@ -10,8 +10,10 @@
 struct event_log_waiting_site {
     UT_hash_handle hh;
     char *name;
-    uint64_t recipients;
-    char why[OUTCOME_TEXT_MAX]; /* of the last one */
+    uint64_t recipients;        /* that were counted */
+    char why[OUTCOME_TEXT_MAX]; /* of the last one of them */
+    struct id like;             /* the message that was logged with this outcome */
+    struct outcome outcome;
 };
 
 static void
@@ -34,14 +36,15 @@ waiting_sum_up(void *context)
     struct event_log_waiting *w = context;
     struct event_log_waiting_site *each, *next;
     HASH_ITER (hh, w->sites, each, next) {
-        waiting_line(w, each->name, each->recipients, each->why);
+        if (each->recipients > 0)
+            waiting_line(w, each->name, each->recipients, each->why);
         HASH_DEL(w->sites, each);
         free(each->name);
         free(each);
     }
     if (w->others > 0)
         waiting_line(w, "others", w->others, "deferred again in the last minute");
-    w->others = w->lines = 0;
+    w->others = w->lines = w->first_lines = 0;
 }
 
 void
@@ -75,25 +78,35 @@ waiting_site(struct event_log_waiting *w, const char *name)
 
 /* At level debug, and in the styles of other programs, every line is expected. */
 static bool
-waiting_is_counted(const struct event_log_waiting *w, const struct event *v)
+waiting_is_limited(const struct event_log_waiting *w, const struct event *v)
 {
-    enum log_style style = log_style(w->log);
-    return v->kind == EVENT_DEFERRED && v->is_again &&
+    return w->loop != NULL && v->kind == EVENT_DEFERRED &&
            log_level(w->log) < LOG_LEVEL_DEBUG &&
-           (style == LOG_STYLE_PETREL || style == LOG_STYLE_JSON);
+           (log_style(w->log) == LOG_STYLE_PETREL ||
+            log_style(w->log) == LOG_STYLE_JSON);
+}
+
+/* Counts one more line of the minute, which it may begin. True: there were many. */
+static bool
+waiting_is_many(struct event_log_waiting *w, unsigned *lines)
+{
+    if (w->lines == 0 && w->first_lines == 0)
+        loop_timer_start(w->loop, &w->timer, EVENT_LOG_WAITING_MS, waiting_sum_up, w);
+    return ++*lines > EVENT_LOG_WAITING_LINES;
+}
+
+static const char *
+waiting_site_name(const struct event *v)
+{
+    return v->site != NULL ? v->site : "none";
 }
 
 bool
 event_log_waiting_counts(struct event_log_waiting *w, const struct event *v)
 {
-    if (w->loop == NULL || !waiting_is_counted(w, v))
+    if (!waiting_is_limited(w, v) || !v->is_again || !waiting_is_many(w, &w->lines))
         return false;
-    if (w->lines++ == 0)
-        loop_timer_start(w->loop, &w->timer, EVENT_LOG_WAITING_MS, waiting_sum_up, w);
-    if (w->lines <= EVENT_LOG_WAITING_LINES)
-        return false;
-    struct event_log_waiting_site *site =
-        waiting_site(w, v->site != NULL ? v->site : "none");
+    struct event_log_waiting_site *site = waiting_site(w, waiting_site_name(v));
     if (site == NULL) {
         w->others++;
         return true;
@@ -101,4 +114,22 @@ event_log_waiting_counts(struct event_log_waiting *w, const struct event *v)
     site->recipients++;
     memcpy(site->why, v->outcome->text, sizeof(site->why));
     return true;
+}
+
+struct id
+event_log_waiting_like(struct event_log_waiting *w, const struct event *v)
+{
+    struct id none = {0};
+    if (!waiting_is_limited(w, v) || v->is_again ||
+        log_style(w->log) != LOG_STYLE_PETREL || !waiting_is_many(w, &w->first_lines))
+        return none;
+    struct event_log_waiting_site *site = waiting_site(w, waiting_site_name(v));
+    if (site == NULL)
+        return none;
+    if (site->like.time_ms != 0 && strcmp(site->outcome.text, v->outcome->text) == 0 &&
+        strcmp(site->outcome.remote, v->outcome->remote) == 0)
+        return site->like;
+    site->like = v->id;
+    site->outcome = *v->outcome;
+    return none;
 }

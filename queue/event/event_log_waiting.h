@@ -1,9 +1,11 @@
 /* Limits the log lines about mail that waits; logs the number of those omitted.
  *
- * An outage would otherwise have a line for each recipient and attempt, most of the log:
- * the first deferral of a message has a line, and its end, but those between are counted
- * by site once there are many in a minute. A line a minute has the number of each site
- * and its last reason. The history, the counters and kept events have every one. */
+ * An outage would otherwise have a line for each recipient and attempt, most of the log.
+ * The first deferral of a message has a line, and its end. Those between are counted by
+ * site once there are many in a minute: a line a minute has the number of each site and
+ * its last reason. And once there are many first ones in a minute, a line refers to that
+ * of another message of the site whose reason is the same. The history, the counters and
+ * kept events have every one. */
 #ifndef QUEUE_EVENT_EVENT_LOG_WAITING_H
 #define QUEUE_EVENT_EVENT_LOG_WAITING_H
 
@@ -12,7 +14,7 @@
 #include "queue/event/event.h"
 
 enum {
-    EVENT_LOG_WAITING_LINES = 20, /* of all sites, in a minute: they have their lines */
+    EVENT_LOG_WAITING_LINES = 20, /* of all sites, in a minute, of either kind: whole */
     EVENT_LOG_WAITING_SITES = 1000, /* counted apart in a minute */
     EVENT_LOG_WAITING_MS = 60000
 };
@@ -22,7 +24,7 @@ struct event_log_waiting {
     struct loop *loop; /* NULL: every deferral has its line */
     struct log *log;
     struct loop_timer timer; /* runs while anything was counted in this minute */
-    unsigned lines;
+    unsigned lines, first_lines;
     uint64_t others; /* of sites beyond the table */
     struct event_log_waiting_site *sites;
 };
@@ -33,5 +35,8 @@ void event_log_waiting_start(struct event_log_waiting *w, struct loop *loop,
 void event_log_waiting_stop(struct event_log_waiting *w);
 /* Whether the deferral has no line of its own: it is counted. */
 bool event_log_waiting_counts(struct event_log_waiting *w, const struct event *v);
+/* The message whose line has the reason of this event, too; time_ms 0: its own line has it.
+ * style petrel alone: programs read the others. */
+struct id event_log_waiting_like(struct event_log_waiting *w, const struct event *v);
 
 #endif

@@ -153,12 +153,12 @@ mail(void)
                        .total_ms = 30};
     snprintf(o.remote, sizeof(o.remote), "/m/a");
     is_said(&e, "virtual " ID ": to=<a@b>, relay=virtual, delay=0.03, "
-                "delays=0.01/0.00/0.02/0.00, dsn=2.0.0, status=sent (delivered to "
+                "delays=0.01/0/0.02/0, dsn=2.0.0, status=sent (delivered to "
                 "maildir)");
     e.program = "queue";
     o.remote[0] = '\0';
     is_said(&e, "discard " ID ": to=<a@b>, relay=none, delay=0.03, "
-                "delays=0.01/0.00/0.02/0.00, dsn=2.0.0, status=sent (/m/a)");
+                "delays=0.01/0/0.02/0, dsn=2.0.0, status=sent (/m/a)");
     e.kind = EVENT_EXPIRED;
     is_said(&e, "");
     e.kind = EVENT_LIFETIME;

@@ -60,6 +60,12 @@ lines_with(const struct world *w, const char *words)
     return count;
 }
 
+static struct id
+message_id(unsigned message)
+{
+    return (struct id){.time_ms = SIM_WALL_START_MS + message, .hash = message};
+}
+
 /* A verdict about the message of that number. */
 static void
 tell(struct world *w, enum event_kind kind, unsigned message, bool is_again,
@@ -86,14 +92,14 @@ tell(struct world *w, enum event_kind kind, unsigned message, bool is_again,
     event_tell(w->hub,
                &(struct event){
                    .kind = kind,
-                   .id = {.time_ms = SIM_WALL_START_MS + message, .hash = message},
+                   .id = message_id(message),
                    .client = &client,
                    .sender = TEXT("orders@shop.example"),
                    .recipient = text_from(recipient),
                    .size = 4000,
                    .recipients = 1,
                    .total_ms = 61000,
-                   .delay_ms = { 0, 60000,                                                   0, 0},
+                   .delay_ms = {0, 60000, 0, 0},
                    .tls = text_from(kind == EVENT_DELIVERED ? "TLSv1.3/dane" : ""),
                    .site = site,
                    .delivery = message + 1,
@@ -173,6 +179,48 @@ test_many_sites(void)
     snprintf(others, sizeof(others), "\"site\":\"others\",\"more_deferred\":%d,",
              2 * EVENT_LOG_WAITING_SITES - EVENT_LOG_WAITING_LINES);
     is_number(lines_with(&w, others), 1, "those beyond are counted together");
+    finish(&w);
+}
+
+/* A line each for 100 first deferrals, of which those at an even place are to this host. */
+static void
+tell_firsts(struct world *w, unsigned from)
+{
+    for (unsigned i = from; i < from + 100; i++)
+        tell(w, EVENT_DEFERRED, i, false, i % 2 ? "smtp:b.example" : "smtp:a.example");
+}
+
+static void
+test_reasons(void)
+{
+    struct world w;
+    begin(&w, LOG_STYLE_PETREL, LOG_LEVEL_INFO, true);
+    tell_firsts(&w, 0);
+    is_number(lines_with(&w, "status=deferred ("), 100, "each has a line");
+    is_number(lines_with(&w, "Connection refused)"), EVENT_LOG_WAITING_LINES + 2,
+              "whole are some, and one of each site");
+    char id[ID_LENGTH + 1], words[200];
+    for (unsigned i = EVENT_LOG_WAITING_LINES; i < EVENT_LOG_WAITING_LINES + 2; i++) {
+        id_format(message_id(i), id);
+        snprintf(words, sizeof(words), "status=deferred (for the reason of %s)", id);
+        is_number(lines_with(&w, words), 39, "the others name its message");
+    }
+    snprintf(words, sizeof(words),
+             ": to=<customer99@receiver.example>, dsn=4.4.1, status=deferred (for the "
+             "reason of %s)",
+             id);
+    is_number(lines_with(&w, words), 1, "beside what is their own");
+    sim_loop_advance(w.loop, EVENT_LOG_WAITING_MS);
+    is_number(lines_with(&w, "more_deferred"), 0, "nothing was omitted");
+    tell_firsts(&w, 100);
+    is_number(lines_with(&w, "Connection refused)"), 2 * (EVENT_LOG_WAITING_LINES + 2),
+              "each minute has the reason");
+    is_number(w.heard, 200, "other readers have all");
+    finish(&w);
+    begin(&w, LOG_STYLE_JSON, LOG_LEVEL_INFO, true);
+    tell_firsts(&w, 0);
+    is_number(lines_with(&w, "Connection refused"), 100,
+              "programs read each line alone");
     finish(&w);
 }
 
@@ -259,6 +307,7 @@ main(void)
     test_quiet();
     test_many();
     test_many_sites();
+    test_reasons();
     test_other_styles();
     test_volume();
     return done();
