@@ -29,7 +29,7 @@ sources = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c $(1)/*/*.c))
 SRC := $(foreach d,$(DIRS),$(call sources,$(d)))
 UNIT := $(patsubst t/unit/%.c,%,$(wildcard t/unit/*/*.c t/unit/*/*/*.c))
 SIM := $(wildcard t/sim/*.c)
-PEERS := sink load fill decide fetch resolve
+PEERS := sink load fill decide fetch resolve simulate
 
 # May be missing: domains beyond ASCII are refused then. LIBIDN2= builds without it.
 LIBIDN2 := $(shell $(PKG_CONFIG) --libs libidn2 2>/dev/null)
@@ -109,10 +109,10 @@ $(BUILD)/$(1).a: $(call object,$(call sources,$(1)))
 endef
 $(foreach d,$(DIRS),$(eval $(call folder,$(d))))
 
-# A unit test links the helpers of t/support/ that it uses, its own folder and those below.
+# A unit test links the helpers of t/support/ and t/simulation/ that it uses, its own folder and those below.
 # A test with a line `/* link: t/sim/disk*.c */` links that stand-in before the real door.
 SUPPORT := $(BUILD)/t/support.a
-$(SUPPORT): $(call object,$(wildcard t/support/*.c))
+$(SUPPORT): $(call object,$(wildcard t/support/*.c t/simulation/*.c))
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
@@ -131,7 +131,7 @@ $(BUILD)/t/bench/mime.o: override CPPFLAGS += \
     $(if $(GMIME),-DHAVE_GMIME $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(GMIME))))
 $(BUILD)/t/bench/mime: LDLIBS += $(if $(GMIME),$(shell $(PKG_CONFIG) --libs $(GMIME)))
 
-$(patsubst %,$(BUILD)/t/bench/%,$(PEERS) mime): $(BUILD)/t/bench/%: $(BUILD)/t/bench/%.o \
+$(patsubst %,$(BUILD)/t/bench/%,$(PEERS) mime): $(BUILD)/t/bench/%: $(BUILD)/t/bench/%.o $(SUPPORT) \
         $(call archive,$(call reversed,$(DIRS)))
 	$(Q)echo "  link $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
@@ -187,7 +187,7 @@ check: petrel tests ## Runs all tests: unit, rules, end to end with real peers.
 	$(Q)BUILD=$(BUILD) t/run.sh $(UNIT_TESTS) $(wildcard t/*.t t/unit/*.t) $(if $(SAN),,$(wildcard $(E2E)))
 
 # t/scenarios/cluster-hundred.scenario, and the same mail with one host.
-simulate-hundred: $(BUILD)/t/unit/sched/simulate/simulation_host.t ## Simulates a hundred hosts and a million messages, for minutes.
+simulate-hundred: $(BUILD)/t/unit/sched/simulation/simulation_host.t ## Simulates a hundred hosts and a million messages, for minutes.
 	$(Q)HUNDRED=1 $<
 
 # A message by SMTP through Petrel to a sink, one to a Maildir, before your eyes.
@@ -322,8 +322,7 @@ STATIC_LD := $(if $(findstring pack-relative-relocs,$(LD_HELP)),-Wl$(comma)-z$(c
     -Wl,--wrap=arch_syscall_resolve_name $(patsubst %,-Wl$(comma)--defsym=%,$(UNCALLED:%=%=abort) $(INSTEAD))
 # Small, as it is for images and routers. Folders that take at most 1 % of a relay's time are optimized for size. The unwind
 # tables of the libraries are left out, as nothing unwinds (on Debian 13 only with the note that stands behind them).
-COLD := admin defrag $(addprefix base/,disk dns http redis sandbox settings) $(addprefix queue/,event group recovery spool) \
-    sched/route sched/simulate
+COLD := admin defrag $(addprefix base/,disk dns http redis sandbox settings) $(addprefix queue/,event group recovery spool) sched/route
 COLD_FLAGS :=
 $(foreach d,$(COLD),$(eval $(BUILD)/$(d)/%.o: override CFLAGS += $$(COLD_FLAGS)))
 STATIC_BUILD := build-static$(CROSS:%=-%)

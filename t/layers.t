@@ -39,7 +39,6 @@ may mime base+crypto+dns+log
 may sched/limits base+settings
 may sched/route base+crypto+settings mime sched/limits
 may sched base sched/limits sched/route
-may sched/simulate base+settings sched+limits
 
 # Below the manager the queue knows neither schedule nor SMTP. Envelopes and the callbacks of queue.h are what its
 # rooms have in common.
@@ -71,7 +70,7 @@ may admin/findings base+log+loop queue+event
 may admin/page base+crypto
 may admin/http base+crypto+disk+dns+http+log+loop+net+settings+tls sched+limits queue+event+manager admin/settings admin/control admin/history admin/page
 may admin/doctor base+crypto+disk+dns+http+loop+net+tls mime sched/route admin/settings admin/control
-may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+settings+tls mime sched/simulate queue+event+manager admin/settings admin/control admin/history
+may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+settings+tls mime queue+event+manager admin/settings admin/control admin/history
 # All settings come together here: the one room that knows both sides of SMTP.
 may admin/startup base+disk+dns+http+log+loop+net+redis+sandbox+settings+tls sched+route queue/group queue/manager smtp/server smtp/client smtp/peer defrag+registry admin/settings admin/control admin/history admin/doctor admin/findings admin/http queue+event+spool
 may admin/sendmail base+loop+sandbox mime queue+spool admin/settings admin/command

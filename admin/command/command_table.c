@@ -8,7 +8,6 @@
 #include "admin/command/mime.h"
 #include "admin/command/page_command.h"
 #include "admin/command/passwd.h"
-#include "admin/command/simulate.h"
 #include "admin/command/top.h"
 #include "admin/command/trace_command.h"
 #include "admin/control/status.h"
@@ -322,15 +321,6 @@ static const struct command_row command_table[] = {
      .run = row_mime,
      },
     {
-     .name = "simulate",
-     .arguments = "SCENARIO [--trace]",
-     .about = "run the scheduler against simulated servers",
-     .help = "",
-     .example = "petrel simulate slow-site.scenario",
-     .kind = COMMAND_SIMULATE,
-     .run = command_simulate,
-     },
-    {
      .name = "queue",
      .arguments = "ls|show|why|cat|shape|hold|release|retry|rm|bounce|adopt ...",
      .about = "look at queued mail and change it",
@@ -347,7 +337,7 @@ static const struct command_row command_table[] = {
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
      },
-    {.name = NULL                                                         },
+    {.name = NULL                            },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };
@@ -418,9 +408,23 @@ command_help(int count, char **arguments)
     return fflush(stdout) == 0 ? 0 : EX_IOERR;
 }
 
+/* Commands of earlier builds. A script or a habit that names one learns what to do. */
+static const struct {
+    const char *name, *instead;
+} commands_gone[] = {
+    {"simulate",
+     "no longer a command; scenarios of the scheduler are tests of the source, "
+     "run by build/t/bench/simulate there"},
+};
+
 int
 command_refuse(const char *name)
 {
+    for (size_t i = 0; i < sizeof(commands_gone) / sizeof(*commands_gone); i++)
+        if (strcmp(commands_gone[i].name, name) == 0) {
+            fprintf(stderr, "petrel: %s: %s\n", name, commands_gone[i].instead);
+            return EX_USAGE;
+        }
     struct setting names[COMMAND_COUNT] = {{0}};
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i].key = command_table[i].name;

@@ -10,9 +10,8 @@
 #include <stdio.h>
 
 enum command_kind {
-    COMMAND_OPTIONS,  /* run() with the options, without secrets */
-    COMMAND_BARE,     /* run() with NULL for options: reads no settings */
-    COMMAND_SIMULATE, /* run() with the options, after all settings were checked */
+    COMMAND_OPTIONS, /* run() with the options, without secrets */
+    COMMAND_BARE,    /* run() with NULL for options: reads no settings */
     COMMAND_HELP,
     /* By the main program: */
     COMMAND_RUN,

@@ -5,7 +5,6 @@
 #include "admin/command/command_table.h"
 #include "admin/command/complete.h"
 #include "admin/command/oauth_command.h"
-#include "admin/command/simulate.h"
 #include "admin/sendmail/sendmail.h"
 #include "admin/settings/about.h"
 #include "admin/setup/init_command.h"
@@ -21,15 +20,6 @@
 #include <sysexits.h>
 
 static int
-simulate(const struct options_sources *sources, int count, char **arguments)
-{
-    struct configuration *c = configuration_new(sources);
-    int code = c ? command_simulate(count - 1, arguments + 1, &c->options) : EX_CONFIG;
-    configuration_free(&c);
-    return code;
-}
-
-static int
 with_options(const struct options_sources *sources, const struct command_row *row,
              int count, char **arguments)
 {
@@ -39,8 +29,6 @@ with_options(const struct options_sources *sources, const struct command_row *ro
     struct options options;
     int code;
     without.without_secrets = true;
-    if (row->kind == COMMAND_SIMULATE)
-        return simulate(&without, count, arguments);
     struct settings *settings = about_read(&without, &options);
     if (settings == NULL)
         return EX_CONFIG;
@@ -80,7 +68,6 @@ dispatch_command(const struct options_sources *sources, int count, char **argume
         return command_help(1, arguments);
     switch (row->kind) {
     case COMMAND_OPTIONS:
-    case COMMAND_SIMULATE:
     case COMMAND_SENDMAIL:
     case COMMAND_TEST:
         return with_options(sources, row, count, arguments);

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Whether `petrel simulate` and the daemon agree: scenarios of the feed (t/scenarios/feed-*), at a part of their size, in
+# Whether the simulation and the daemon agree: scenarios of the feed (t/scenarios/feed-*), at a part of their size, in
 # virtual time and over sockets. For each the daemon gets the scenario's settings, a sink its servers and load
 # its mail. How long mail waits in both: median, 99 %, longest, and the ratio of the daemon's to the simulation's.
 # CASES=NAME,NAME takes some of them.
@@ -47,7 +47,7 @@ sub scenario {
 sub simulate {
     my $text = shift;
     my $file = Petrel::spit(Bench::work_dir() . '/scenario', $text);
-    my ($code, $report) = Petrel::command('', $Petrel::binary, '-c', '/dev/null', 'simulate', $file);
+    my ($code, $report) = Petrel::command('', "$Petrel::build/t/bench/simulate", '-c', '/dev/null', $file);
     die $report unless $code == 0 || $report =~ /^stopped/;
     my %group;
     for ($report =~ /^mail \(times.*?\n(.*?)\n\n/ms ? split /\n/, $1 : ()) {

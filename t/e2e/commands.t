@@ -355,32 +355,5 @@ Petrel::spit("$scratch/file", '');
 is $code, 73, 'no spool: cannot create' or diag $text;
 like $text, qr/\Asendmail: [^\n]*\Q$scratch\E\/file\/spool[^\n]*\n\z/, 'one line';
 
-# --- simulate
-
-Petrel::spit("$scratch/day.scenario", "site s sessions=5 over=421 delay.message=1s\ndomain a.test site s\narrive domain=a.test count=100\n");
-Petrel::spit("$scratch/none.conf", "");
-my @simulate = ('-c', "$scratch/none.conf", '-o', 'hostname=h.test', '-o', "spool=$scratch/none", 'simulate');
-($code, $text) = petrel(@simulate, 'day.scenario');
-is $code, 0, 'simulate' or diag $text;
-like $text, qr/^messages: 100, delivered 100, failed 0, left 0$/m, 'all is delivered';
-like $text, qr/^s +100 +5 +5 +\d+\.\d %$/m, 'by a site within its limit';
-ok !-e "$scratch/none", 'no spool is touched';
-($code, my $limited) = petrel('-o', 'default_destination_concurrency_limit=1', @simulate, 'day.scenario');
-like $limited, qr/^s +100 +1 +5 +/m, 'the settings count';
-my (undef, $trace) = petrel(@simulate, '--trace', 'day.scenario');
-like $trace, qr/^\d+\.\d{6} refused s said: 421/m, 'a trace tells what happened';
-is +(petrel(@simulate, '--trace', 'day.scenario'))[1], $trace, 'the same each time';
-Petrel::spit("$scratch/day.scenario", "site s over=422\ndomain a.test site t\n");
-($code, $text) = petrel(@simulate, 'day.scenario');
-is $code, 65, 'simulate: mistakes are bad data';
-like $text, qr/\Aday\.scenario:1: 'over=422': over needs [^\n]+\nday\.scenario:2: no site 't' [^\n]+\n\z/, 'one line each';
-($code, $text) = petrel(@simulate, 'missing.scenario');
-is $code, 66, 'simulate: no such file';
-($code, $text) = petrel(@simulate);
-is $code, 64, 'simulate: a scenario is needed';
-Petrel::spit("$scratch/day.scenario", "site s down\ndomain a.test site s\narrive domain=a.test\nuntil 1h\n");
-($code, $text) = petrel(@simulate, 'day.scenario');
-is $code, 75, 'simulate: mail is left at the end';
-
 chdir '/';
 done_testing;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # The feed over real sockets, as t/scenarios/feed-* have it in virtual time: backlogged mail leaves in order of arrival,
-# a flush does not hold up new mail, and a target with slow servers leaves sessions to another. `petrel simulate`
+# a flush does not hold up new mail, and a target with slow servers leaves sessions to another. t/bench/simulate.c
 # names the same order for the same case: what the scenarios promise is what the daemon does.
 use strict;
 use warnings;
@@ -29,7 +29,7 @@ sub sent { my $petrel = shift; return $petrel->log =~ /to=<([^@>]+)@\S+ .*status
 # The same of a scenario with the settings of the daemon, in which @names arrive in this order.
 sub simulated {
     my ($petrel, $scenario, @names) = @_;
-    my ($code, $trace) = $petrel->run('simulate', '--trace', Petrel::spit("$petrel->{dir}/scenario", $scenario));
+    my ($code, $trace) = Petrel::command('', "$Petrel::build/t/bench/simulate", '-c', $petrel->conf, '--trace', Petrel::spit("$petrel->{dir}/scenario", $scenario));
     die $trace if $code != 0;
     return map { $names[$_ - 1] } $trace =~ /^\S+ sent 1 of message (\d+) /mg;
 }

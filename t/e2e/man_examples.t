@@ -81,12 +81,6 @@ $petrel->stop;
 ($code, $said) = shell($monitor->[1]);
 like $said, qr/^petrel: exit code 69$/m, 'without a daemon the monitor reports it';
 
-my ($scenario, @others) = examples('petrel.8', 'SCENARIOS');
-is_deeply \@others, [], 'one scenario';
-($code, $said) = Petrel::command('', $Petrel::binary, 'simulate', Petrel::spit("$scratch/scenario", $scenario->[1]));
-is $code, 0, '    which is run to its end' or diag $said;
-like $said, qr/^messages: 20001, delivered 20001, failed 0, left 0$/m, '    and delivers all mail';
-
 # --- petrel.conf(5) -----------------------------------------------------------------------
 
 my @prints = (

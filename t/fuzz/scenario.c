@@ -1,5 +1,5 @@
 /* Fuzz target: scenarios, and short runs of those that are small enough. */
-#include "sched/simulate/simulation.h"
+#include "t/simulation/simulation.h"
 
 #include "t/support/must.h"
 

@@ -1,6 +1,6 @@
 /* Idle sessions in virtual time: mail for other sites is as fast as if no connection were
  * kept, and a site's next mail still finds its connection. */
-#include "sched/simulate/simulation.h"
+#include "t/simulation/simulation.h"
 
 #include "t/support/tap.h"
 

@@ -3,13 +3,13 @@
  * the same seed gives the same trace.
  *
  *   weather.t [FIRST COUNT]   so many seeds; without, what a test may cost
- *   weather.t print SEED      the scenario, for `petrel simulate`
+ *   weather.t print SEED      the scenario, for t/bench/simulate.c
  *
  * Each runs in a process of its own, so that one that hangs or ends by an assertion is
  * told with its scenario, and the others go on. */
 #include "base/crc.h"
 #include "sched/limits/retry.h"
-#include "sched/simulate/simulation.h"
+#include "t/simulation/simulation.h"
 
 #include "t/support/tap.h"
 

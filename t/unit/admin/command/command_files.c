@@ -1,7 +1,6 @@
-/* Commands that read a file, standard input or a terminal: mime, simulate, passwd. */
+/* Commands that read a file, standard input or a terminal: mime, passwd. */
 #include "admin/command/mime.h"
 #include "admin/command/passwd.h"
-#include "admin/command/simulate.h"
 
 #include "t/support/command_world.h"
 #include "t/support/tap.h"
@@ -80,28 +79,6 @@ test_standard_input(void)
     dup2(saved, 0);
     close(both[0]);
     close(saved);
-}
-
-static void
-test_simulate(void)
-{
-    static const char *const wrong[] = {"", "--trace", "a b", "-x"};
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
-        is_refused(run(command_simulate, wrong[i]), EX_USAGE,
-                   "usage: petrel simulate SCENARIO [--trace]\n");
-    is_refused(run(command_simulate, "/nonexistent/x"), EX_NOINPUT,
-               "petrel simulate: cannot read '/nonexistent/x': ");
-    is_refused(run_on(command_simulate, "", "seed 7\nsite\n"), EX_DATAERR, "file:2: ");
-    static const char scenario[] =
-        "site s\ndomain example.com site s\narrive domain=example.com count=3\n";
-    is_printed(run_on(command_simulate, "", scenario), 0, "messages: 3, delivered 3,");
-    ok(strstr(world.output, "\ns                    ") != NULL);
-    ok_named(strstr(world.output, " open example.com\n") == NULL, "no trace");
-    is_printed(run_on(command_simulate, "--trace", scenario), 0, " open example.com\n");
-    is_printed(run_on(command_simulate, "",
-                      "until 1s\nsite s delay.message=1m\ndomain example.com site s\n"
-                      "arrive domain=example.com count=3\n"),
-               EX_TEMPFAIL, "stopped after 1.000 s, ");
 }
 
 /* --- A terminal -------------------------------------------------------------------- */
@@ -204,7 +181,6 @@ main(void)
     command_world_begin(&world, "files");
     test_mime();
     test_standard_input();
-    test_simulate();
     test_names();
     test_terminal();
     command_world_end(&world);

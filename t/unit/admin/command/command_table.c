@@ -36,7 +36,7 @@ test_rows(void)
 {
     size_t rows = 0;
     for (const struct command_row *row = command_rows(); row->name != NULL; row++) {
-        bool runs = row->kind == COMMAND_OPTIONS || row->kind == COMMAND_BARE || row->kind == COMMAND_SIMULATE;
+        bool runs = row->kind == COMMAND_OPTIONS || row->kind == COMMAND_BARE;
         ok(command_find(row->name) == row); /* no name stands twice */
         ok(row->about[0] != '\0' && strlen(row->about) <= 66 && strchr(row->about, '\n') == NULL);
         ok((row->run != NULL) == runs);
@@ -83,6 +83,7 @@ test_unknown(void)
     char longest[200];
     is_refused(run(refuse, "quue"), EX_USAGE, "petrel: quue: unknown command (did you mean 'queue'?); `petrel help` lists all\n");
     is_refused(run(refuse, "frobnicate"), EX_USAGE, "petrel: frobnicate: unknown command; `petrel help` lists all\n");
+    is_refused(run(refuse, "simulate"), EX_USAGE, "petrel: simulate: no longer a command; scenarios of ");
     memset(longest, 'x', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
     is_refused(run(refuse, longest), EX_USAGE, "xxx: unknown command;");

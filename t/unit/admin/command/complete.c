@@ -45,7 +45,7 @@ test_commands(void)
     char line[200];
     offers("q", "quota queue ");
     offers("", "run check doctor init test version help sendmail status top trace health reload drain page log-level unlock quota cluster passwd cert dkim-key oauth mime "
-               "simulate queue complete ");
+               "queue complete ");
     for (const struct command_row *row = command_rows(); row->name != NULL; row++) {
         snprintf(line, sizeof(line), "\n%s\t%s\n", row->name, row->about);
         ok_named(row == command_rows() || strstr(world.output, line) != NULL, row->name);
@@ -93,7 +93,6 @@ test_flags(void)
     offers("oauth|lo", "login ");
     offers("mime|", "@files ");
     offers("mime|--convert|", "@files ");
-    offers("simulate|x", "@files ");
     offers("dkim-key|--directory|", "@files ");
     offers("dkim-key|--bits|", "");
     offers("reload|", "");

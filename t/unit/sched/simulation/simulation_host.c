@@ -1,7 +1,7 @@
 /* Several hosts and their bank, in virtual time: the scenarios t/scenarios/cluster-*, each
  * with what it promises, and what hosts and banks do. With HUNDRED=1 also cluster-hundred,
  * which takes minutes: `make simulate-hundred`. */
-#include "sched/simulate/simulation_internal.h"
+#include "t/simulation/simulation_internal.h"
 
 #include "base/crc.h"
 #include "base/disk/disk.h"

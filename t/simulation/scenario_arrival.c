@@ -1,5 +1,5 @@
 /* Reads scenarios: the mail that arrives. */
-#include "sched/simulate/scenario_internal.h"
+#include "t/simulation/scenario_internal.h"
 
 #include "base/settings/settings.h"
 #include "sched/limits/bucket.h"

@@ -1,5 +1,5 @@
 /* Simulated mail servers: limits, delays, failures, rates. */
-#include "sched/simulate/fake_server.h"
+#include "t/simulation/fake_server.h"
 
 #include "base/settings/settings.h"
 #include "sched/limits/retry.h"

@@ -1,5 +1,5 @@
 /* The report of a simulation, from results that were not simulated: words, figures, limits. */
-#include "sched/simulate/simulation.h"
+#include "t/simulation/simulation.h"
 
 #include "t/support/tap.h"
 

@@ -1,15 +1,12 @@
 /* Experiments with the scheduler in virtual time (t/scenarios): the published tables,
  * and what we promise beyond them. Exact: no clock, no chance but a seed. */
-#include "admin/command/simulate.h"
+#include "t/simulation/simulation_internal.h"
 
 #include "base/crc.h"
 #include "base/disk/disk.h"
 #include "base/loop/loop.h"
-#include "sched/simulate/simulation_internal.h"
 
 #include "t/support/tap.h"
-
-#include <sysexits.h>
 
 struct experiment {
     struct scenario *scenario;
@@ -456,23 +453,6 @@ test_addresses(void)
     end(&e);
 }
 
-static void
-test_command(void)
-{
-    char missing[] = "t/scenarios/none.scenario", trace[] = "--trace", odd[] = "--odd";
-    char good[] = "t/scenarios/e8.scenario", bad[] = "t/unit/admin/command/simulate.c";
-    char *none[] = {missing}, *unknown[] = {good, odd}, *two[] = {good, good},
-         *wrong[] = {bad}, *only[] = {trace};
-    struct options options = {
-        .positive_feedback = odd, .negative_feedback = odd, .destination_rate = odd};
-    is_number(command_simulate(0, none, &options), EX_USAGE, "a scenario is needed");
-    is_number(command_simulate(1, only, &options), EX_USAGE, "not only flags");
-    is_number(command_simulate(2, unknown, &options), EX_USAGE, "unknown flag");
-    is_number(command_simulate(2, two, &options), EX_USAGE, "one scenario");
-    is_number(command_simulate(1, none, &options), EX_NOINPUT, "no such file");
-    is_number(command_simulate(1, wrong, &options), EX_DATAERR, "no scenario");
-}
-
 /* --- A fair feed ------------------------------------------------------------------ */
 
 /* The longest wait in a queue that is strictly first in, first out. */
@@ -631,6 +611,5 @@ main(void)
     test_weather();
     test_early();
     test_addresses();
-    test_command();
     return done();
 }

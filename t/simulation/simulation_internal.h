@@ -1,10 +1,10 @@
 /* Shared by simulation*.c. No other file includes this. */
-#ifndef SCHED_SIMULATE_SIMULATION_INTERNAL_H
-#define SCHED_SIMULATE_SIMULATION_INTERNAL_H
+#ifndef T_SIMULATION_SIMULATION_INTERNAL_H
+#define T_SIMULATION_SIMULATION_INTERNAL_H
 
 #include "base/heap.h"
 #include "sched/limits/bank.h"
-#include "sched/simulate/simulation.h"
+#include "t/simulation/simulation.h"
 
 /* The scheduler's clock at the start. */
 #define SIMULATION_START_MS INT64_C(1700000000000)

@@ -1,5 +1,5 @@
 /* The client's connections in a simulation: look-up, addresses, mail, idleness. */
-#include "sched/simulate/simulation_internal.h"
+#include "t/simulation/simulation_internal.h"
 
 #include "base/memory.h"
 #include "sched/limits/retry.h"

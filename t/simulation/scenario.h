@@ -1,5 +1,5 @@
 /* Scenarios: a weather script for the scheduler, as text. Parsing only;
- * sched/simulate/simulation.h runs them. Pure.
+ * t/simulation/simulation.h runs them. Pure.
  *
  * One statement a line; `#` begins a comment. Times are 10ms, 5s, 30m, 2h, 1d.
  *
@@ -13,7 +13,7 @@
  *   client dns=5ms idle=2s      time of a look-up; how long a session stays idle
  *   site NAME [A..B] [SETTING...]
  *                               servers; settings as in
- *                               sched/simulate/fake_server.h
+ *                               t/simulation/fake_server.h
  *   address SITE NAME [SETTING...]
  *                               one of several servers of a site, instead of the
  *                               one it has by default; begins with the site's
@@ -46,11 +46,11 @@
  * together; random: at random times of that rate. zipf: the domain of each message is
  * drawn, the k-th of them with weight 1/k, or 1/(k + N - 1). Hosts take turns, too; one
  * that does not run gives its mail to the next that does. */
-#ifndef SCHED_SIMULATE_SCENARIO_H
-#define SCHED_SIMULATE_SCENARIO_H
+#ifndef T_SIMULATION_SCENARIO_H
+#define T_SIMULATION_SCENARIO_H
 
 #include "base/buffer.h"
-#include "sched/simulate/fake_server.h"
+#include "t/simulation/fake_server.h"
 #include "sched/sched.h"
 
 #include <uthash.h>
@@ -111,7 +111,7 @@ struct scenario_change {
     enum scenario_change_kind kind;
     size_t first, count; /* sites, or hosts */
     char *address;       /* NULL: all of theirs */
-    char *options;       /* of sched/simulate/fake_server.h, separated by blanks;
+    char *options;       /* of t/simulation/fake_server.h, separated by blanks;
                           * checked */
 };
 struct scenario_arrival {

@@ -1,6 +1,6 @@
 /* Hosts of a simulation: which run, their knowledge of each other, and their questions
  * to the bank. */
-#include "sched/simulate/simulation_internal.h"
+#include "t/simulation/simulation_internal.h"
 
 #include "base/memory.h"
 

@@ -1,5 +1,5 @@
 /* Pretended servers: limits, what is over them, odds, rates, delays. */
-#include "sched/simulate/fake_server.h"
+#include "t/simulation/fake_server.h"
 
 #include "t/support/tap.h"
 

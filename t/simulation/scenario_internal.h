@@ -1,9 +1,9 @@
 /* Shared by scenario*.c. No other file includes this. */
-#ifndef SCHED_SIMULATE_SCENARIO_INTERNAL_H
-#define SCHED_SIMULATE_SCENARIO_INTERNAL_H
+#ifndef T_SIMULATION_SCENARIO_INTERNAL_H
+#define T_SIMULATION_SCENARIO_INTERNAL_H
 
 #include "base/memory.h"
-#include "sched/simulate/scenario.h"
+#include "t/simulation/scenario.h"
 
 enum { SHOWN_MAX = 80 };
 

@@ -1,7 +1,7 @@
 /* Reads scenarios: one statement a line. */
-#include "sched/simulate/scenario.h"
+#include "t/simulation/scenario.h"
 
-#include "sched/simulate/scenario_internal.h"
+#include "t/simulation/scenario_internal.h"
 
 #include "base/memory.h"
 #include "base/settings/settings.h"

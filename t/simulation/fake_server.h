@@ -1,7 +1,7 @@
 /* A simulated mail server: how it treats a connection and a transaction. Pure; time and
- * chance are given. For sched/simulate/simulation.h. */
-#ifndef SCHED_SIMULATE_FAKE_SERVER_H
-#define SCHED_SIMULATE_FAKE_SERVER_H
+ * chance are given. For t/simulation/simulation.h. */
+#ifndef T_SIMULATION_FAKE_SERVER_H
+#define T_SIMULATION_FAKE_SERVER_H
 
 #include "base/buffer.h"
 #include "sched/limits/bucket.h"

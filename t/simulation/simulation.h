@@ -1,4 +1,4 @@
-/* Runs a scenario (sched/simulate/scenario.h) with the real scheduler, simulated
+/* Runs a scenario (t/simulation/scenario.h) with the real scheduler, simulated
  * servers, virtual time, and chance from a seed. Pure: the same scenario gives the same
  * result and trace. It opens no socket and no file.
  *
@@ -6,10 +6,10 @@
  * addresses are tried one after the other, a greeted session takes mail until there is
  * none, the next with the content of the one before where a server replies promptly, and
  * stays idle for a moment. Not simulated: network traffic. */
-#ifndef SCHED_SIMULATE_SIMULATION_H
-#define SCHED_SIMULATE_SIMULATION_H
+#ifndef T_SIMULATION_SIMULATION_H
+#define T_SIMULATION_SIMULATION_H
 
-#include "sched/simulate/scenario.h"
+#include "t/simulation/scenario.h"
 
 /* For each arrive statement: from arrival to the last recipient's delivery. */
 struct simulation_group {

@@ -1,5 +1,5 @@
 /* Scenarios: what each statement means, and what is said of a bad one. */
-#include "sched/simulate/scenario.h"
+#include "t/simulation/scenario.h"
 
 #include "t/support/tap.h"
 

@@ -1,5 +1,5 @@
 /* Reads scenarios: hosts that share limits, and their bank. */
-#include "sched/simulate/scenario_internal.h"
+#include "t/simulation/scenario_internal.h"
 
 #include "sched/limits/bank.h"
 

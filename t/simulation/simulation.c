@@ -1,10 +1,10 @@
 /* Simulations: the clock, mail that arrives, and the actions of the scheduler. */
-#include "sched/simulate/simulation.h"
+#include "t/simulation/simulation.h"
 
 #include "base/memory.h"
 #include "sched/site_key.h"
 #include "sched/limits/retry.h"
-#include "sched/simulate/simulation_internal.h"
+#include "t/simulation/simulation_internal.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The totals that receivers see of all hosts: transactions of a minute, sessions, and
  * how long a host waits for its turn. */
-#include "sched/simulate/simulation_internal.h"
+#include "t/simulation/simulation_internal.h"
 
 #include "base/memory.h"
 

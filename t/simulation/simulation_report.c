@@ -1,5 +1,5 @@
 /* The report of a simulation: results in words and figures. */
-#include "sched/simulate/simulation_internal.h"
+#include "t/simulation/simulation_internal.h"
 
 #include <stdio.h>
 
