@@ -29,7 +29,7 @@ sources = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c $(1)/*/*.c))
 SRC := $(foreach d,$(DIRS),$(call sources,$(d)))
 UNIT := $(patsubst t/unit/%.c,%,$(wildcard t/unit/*/*.c t/unit/*/*/*.c))
 SIM := $(wildcard t/sim/*.c)
-PEERS := sink load fill decide fetch resolve simulate
+PEERS := sink load fill decide fetch resolve simulate mime_tree
 
 # May be missing: domains beyond ASCII are refused then. LIBIDN2= builds without it.
 LIBIDN2 := $(shell $(PKG_CONFIG) --libs libidn2 2>/dev/null)

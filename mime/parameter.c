@@ -255,7 +255,7 @@ decode_percent(struct text t, struct store *s)
 /* Cuts charset'language' off the front. Both quotes are required, even if charset and
  * language are empty (RFC 2231 §4). */
 static bool
-cut_charset(struct text *value, struct text *charset)
+cut_charset(struct text *value)
 {
     size_t first = text_find(*value, '\'');
     if (first == TEXT_NONE)
@@ -263,7 +263,6 @@ cut_charset(struct text *value, struct text *charset)
     size_t second = text_find(text_after(*value, first + 1), '\'');
     if (second == TEXT_NONE)
         return false;
-    *charset = text_before(*value, first);
     *value = text_after(*value, first + second + 2);
     return true;
 }
@@ -271,8 +270,7 @@ cut_charset(struct text *value, struct text *charset)
 /* Only the first piece of an extended value has a charset (RFC 2231 §4.1); pieces
  * without a final asterisk are not percent-encoded. */
 static bool
-join_piece(const struct piece *piece, bool first, struct parameter *out,
-           struct store *s)
+join_piece(const struct piece *piece, bool first, struct store *s)
 {
     struct text value = piece->value;
     bool good = true;
@@ -282,7 +280,7 @@ join_piece(const struct piece *piece, bool first, struct parameter *out,
         return true;
     }
     if (first)
-        good = cut_charset(&value, &out->charset);
+        good = cut_charset(&value);
     return decode_percent(value, s) && good;
 }
 
@@ -300,7 +298,7 @@ join_pieces(const struct piece *pieces, size_t count, struct parameter *out,
             if (!text_equal(pieces[i].value, pieces[i - 1].value))
                 out->twice = true;
         } else if (pieces[i].index == next) {
-            good = join_piece(&pieces[i], i == 0, out, s) && good;
+            good = join_piece(&pieces[i], i == 0, s) && good;
             next++;
         } else {
             good = false; /* a gap: later pieces are lost */
@@ -320,22 +318,8 @@ same_run(const struct piece *pieces, size_t count, bool same_form)
     return run;
 }
 
-/* The first of the other forms that can be parsed; its errors do not count. */
-static void
-join_extended(const struct piece *pieces, size_t count, struct parameter *out,
-              struct store *s)
-{
-    struct parameter extended = {.twice = false};
-    if (!join_pieces(pieces, same_run(pieces, count, true), &extended, s) ||
-        extended.twice)
-        return;
-    out->extended = extended.value;
-    out->extended_charset = extended.charset;
-}
-
 /* The plain form becomes the value, since simple readers see that one: the comparison
- * of the ids of fragments must agree with them. The extended form, which has a charset,
- * is kept beside it for names of files. */
+ * of the ids of fragments must agree with them. */
 static void
 parameter_gather(struct parameters *p, const struct piece *pieces, size_t count,
                  struct store *s)
@@ -349,8 +333,6 @@ parameter_gather(struct parameters *p, const struct piece *pieces, size_t count,
         out->both = all > form;
         if (!join_pieces(pieces + i, form, out, s) || out->twice)
             p->broken = true;
-        if (out->both && pieces[i].form == FORM_PLAIN)
-            join_extended(pieces + i + form, all - form, out, s);
         i += all;
     }
 }

@@ -12,12 +12,10 @@
 enum { PARAMETER_MAX = 256 };
 
 struct parameter {
-    struct text name;    /* lower case, without RFC 2231's marks */
-    struct text value;   /* unquoted, concatenated, percent-decoded: any bytes */
-    struct text charset; /* RFC 2231's, as written, or empty */
-    bool twice;          /* duplicate with another value: this is the first */
-    bool both;           /* given in plain form (value) and in RFC 2231's (extended) */
-    struct text extended, extended_charset; /* at == NULL: malformed */
+    struct text name;  /* lower case, without RFC 2231's marks */
+    struct text value; /* unquoted, concatenated, percent-decoded: any bytes */
+    bool twice;        /* duplicate with another value: this is the first */
+    bool both;         /* given in plain form (value) and in RFC 2231's */
 };
 
 /* Zeroed by its owner before the first use. */

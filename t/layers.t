@@ -118,7 +118,7 @@ include libev '<ev\.h>' base/loop/loop.c
 include c-ares '<ares' base/dns/dns.c base/dns/dns_question.c base/dns/dns_reply.c
 include mbedTLS '<(mbedtls|psa)/' $(ls base/tls/*.c) base/tls/tls_internal.h base/crypto/digest.c base/crypto/tag.c base/crypto/base64.c base/crypto/sign.c
 include libidn2 '<idn2\.h>' base/dns/idna.c
-include iconv '<iconv\.h>' mime/charset.c
+include iconv '<iconv\.h>' none
 include hiredis '<hiredis/' base/redis/redis.c
 include libsodium '<sodium' base/crypto/sign_ed25519.c
 include crypt '<crypt\.h>' base/crypto/verifier.c

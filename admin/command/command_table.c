@@ -5,7 +5,6 @@
 #include "admin/command/command.h"
 #include "admin/command/daemon_command.h"
 #include "admin/command/dkim_key.h"
-#include "admin/command/mime.h"
 #include "admin/command/page_command.h"
 #include "admin/command/passwd.h"
 #include "admin/command/top.h"
@@ -21,13 +20,6 @@ row_passwd(int count, char **arguments, const struct options *options)
 {
     (void)options;
     return command_passwd(count, arguments);
-}
-
-static int
-row_mime(int count, char **arguments, const struct options *options)
-{
-    (void)options;
-    return command_mime(count, arguments);
 }
 
 /* The name of the command is before its arguments. */
@@ -312,15 +304,6 @@ static const struct command_row command_table[] = {
      .kind = COMMAND_OAUTH,
      },
     {
-     .name = "mime",
-     .arguments = "[--convert] FILE",
-     .about = "the structure of a message, or its 7-bit form",
-     .help = "",
-     .example = "petrel mime message.eml",
-     .kind = COMMAND_BARE,
-     .run = row_mime,
-     },
-    {
      .name = "queue",
      .arguments = "ls|show|why|cat|shape|hold|release|retry|rm|bounce|adopt ...",
      .about = "look at queued mail and change it",
@@ -337,7 +320,7 @@ static const struct command_row command_table[] = {
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
      },
-    {.name = NULL                            },
+    {.name = NULL                   },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };
@@ -412,9 +395,10 @@ command_help(int count, char **arguments)
 static const struct {
     const char *name, *instead;
 } commands_gone[] = {
+    {"mime",     "no longer a command; the source has it as build/t/bench/mime_tree"},
     {"simulate",
      "no longer a command; scenarios of the scheduler are tests of the source, "
-     "run by build/t/bench/simulate there"},
+     "run by build/t/bench/simulate there"                                          },
 };
 
 int

@@ -42,7 +42,7 @@ for my $name (sort keys %shell) {
     is_deeply words($name, 'petrel check --'), [qw(--changed --example --json)], 'flags';
     is_deeply words($name, 'petrel queue ls --queue d'), [qw(deferred defrag)], 'places';
     is_deeply words($name, 'petrel -c x -o smtp_po'), ['smtp_port='], 'settings';
-    is_deeply words($name, 'petrel mime '), ['a letter.eml', 'petrel'], 'files';
+    is_deeply words($name, 'petrel dkim-key --directory '), ['a letter.eml', 'petrel'], 'files';
     is_deeply words($name, 'petrel nonsense '), [], 'nothing of an unknown command';
 }
 

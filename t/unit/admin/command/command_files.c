@@ -1,5 +1,4 @@
-/* Commands that read a file, standard input or a terminal: mime, passwd. */
-#include "admin/command/mime.h"
+/* A command that reads a terminal: passwd. */
 #include "admin/command/passwd.h"
 
 #include "t/support/command_world.h"
@@ -19,66 +18,10 @@ enum { PATIENCE_MS = 60 * 1000 };
 static struct command_world world;
 
 static int
-mime(int count, char **arguments, const struct options *options)
-{
-    (void)options;
-    return command_mime(count, arguments);
-}
-
-static int
 passwd(int count, char **arguments, const struct options *options)
 {
     (void)options;
     return command_passwd(count, arguments);
-}
-
-/* A command with a file of that content as its last word. */
-static int
-run_on(int (*command)(int, char **, const struct options *), const char *words,
-       const char *content)
-{
-    char path[100], line[200];
-    snprintf(path, sizeof(path), "%s/file", world.folder);
-    FILE *file = fopen(path, "w");
-    if (file == NULL || fputs(content, file) < 0 || fclose(file) != 0)
-        abort();
-    snprintf(line, sizeof(line), "%s %s", words, path);
-    return run(command, line);
-}
-
-static void
-test_mime(void)
-{
-    static const char *const wrong[] = {"", "--convert", "a b", "--convert --convert"};
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
-        is_refused(run(mime, wrong[i]), EX_USAGE,
-                   "usage: petrel mime [--convert] FILE\n");
-    is_refused(
-        run(mime, "/nonexistent/x"), EX_NOINPUT,
-        "petrel mime: cannot read '/nonexistent/x': No such file or directory\n");
-    is_printed(run_on(mime, "", "Subject: x\r\n\r\ny\r\n"), 0, "\"to_7bit\": ");
-    is_printed(run_on(mime, "--convert", "Subject: x\r\n\r\ny\r\n"), 0,
-               "Subject: x\r\n\r\ny\r\n");
-    is_printed(run_on(mime, "--convert",
-                      "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n"
-                      "Content-Transfer-Encoding: 8bit\r\n\r\n\xc3\xa9\r\n"),
-               0, "base64\r\n\r\nw6kNCg==\r\n");
-    is_refused(run_on(mime, "--convert", "X: \xe9\r\n"), EX_DATAERR,
-               "petrel mime: not converted: a header field has bytes ");
-}
-
-static void
-test_standard_input(void)
-{
-    int saved = dup(0), both[2];
-    if (saved < 0 || pipe(both) != 0 || write(both[1], "A: b\r\n\r\nc\r\n", 11) != 11)
-        abort();
-    close(both[1]);
-    dup2(both[0], 0);
-    is_printed(run(mime, "--convert -"), 0, "A: b\r\n\r\nc\r\n");
-    dup2(saved, 0);
-    close(both[0]);
-    close(saved);
 }
 
 /* --- A terminal -------------------------------------------------------------------- */
@@ -179,8 +122,6 @@ int
 main(void)
 {
     command_world_begin(&world, "files");
-    test_mime();
-    test_standard_input();
     test_names();
     test_terminal();
     command_world_end(&world);

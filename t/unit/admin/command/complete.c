@@ -44,7 +44,7 @@ test_commands(void)
 {
     char line[200];
     offers("q", "quota queue ");
-    offers("", "run check doctor init test version help sendmail status top trace health reload drain page log-level unlock quota cluster passwd cert dkim-key oauth mime "
+    offers("", "run check doctor init test version help sendmail status top trace health reload drain page log-level unlock quota cluster passwd cert dkim-key oauth "
                "queue complete ");
     for (const struct command_row *row = command_rows(); row->name != NULL; row++) {
         snprintf(line, sizeof(line), "\n%s\t%s\n", row->name, row->about);
@@ -91,8 +91,6 @@ test_flags(void)
     offers("trace|-", "--json --since -n -f ");
     offers("oauth|", "login status forget ");
     offers("oauth|lo", "login ");
-    offers("mime|", "@files ");
-    offers("mime|--convert|", "@files ");
     offers("dkim-key|--directory|", "@files ");
     offers("dkim-key|--bits|", "");
     offers("reload|", "");

@@ -70,6 +70,7 @@ main(void)
     says("version", 0, "petrel ");
     says("check", EX_CONFIG, "/nonexistent/petrel.conf");
     says("status", EX_CONFIG, "/nonexistent/petrel.conf");
+    says("mime", EX_USAGE, "petrel: mime: no longer a command; ");
     says("simulate", EX_USAGE, "petrel: simulate: no longer a command; ");
     says("sendmail", EX_CONFIG, "/nonexistent/petrel.conf");
     says("doctor", EX_CONFIG, "/nonexistent/petrel.conf");
