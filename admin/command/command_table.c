@@ -7,7 +7,6 @@
 #include "admin/command/dkim_key.h"
 #include "admin/command/page_command.h"
 #include "admin/command/passwd.h"
-#include "admin/command/top.h"
 #include "admin/command/trace_command.h"
 #include "admin/control/status.h"
 #include "base/settings/settings_value.h"
@@ -43,6 +42,7 @@ static const char help_status[] =
     "  --site NAME  one site, and its last conversation that failed\n"
     "  --quotas     the use of quotas, and when the next recipient may pass\n"
     "  --cluster    all hosts of the group, and the sites whose limits they share\n"
+    "  --watch      the same text each second, until Ctrl-C\n"
     "  Exit code: 0; 75: mail is not accepted, or a host does not answer; 69: no\n"
     "  daemon answers; 77: only root and the daemon's user may ask.\n";
 
@@ -53,12 +53,6 @@ static const char help_drain[] =
     "  --keep          in a group: give it to nobody\n"
     "  --cancel        accept and deliver mail again\n"
     "  Exit code: 0: nothing is left; 75: messages are left, or the time is over.\n";
-
-static const char help_top[] =
-    "  -d TIME    between two pictures; 1s by default\n"
-    "  -n ROUNDS  end after as many\n"
-    "  Keys: q quit, s order, p pause, arrows and page keys. Without a terminal: one\n"
-    "  picture, or ROUNDS.\n";
 
 static const char help_trace[] =
     "  QUERY is an id, an address, a domain, or a Message-ID.\n"
@@ -171,21 +165,12 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "status",
-     .arguments = "[--sites | --site NAME] [--quotas] [--json] [--cluster]",
+     .arguments = "[--sites | --site NAME] [--quotas] [--cluster] [--json|--watch]",
      .about = "state of the daemon, and the sites it delivers to",
      .help = help_status,
      .example = "petrel status --sites",
      .kind = COMMAND_OPTIONS,
      .run = status_command,
-     },
-    {
-     .name = "top",
-     .arguments = "[-d TIME] [-n ROUNDS]",
-     .about = "the state of the daemon, each second",
-     .help = help_top,
-     .example = "petrel top -d 5s",
-     .kind = COMMAND_OPTIONS,
-     .run = top_command,
      },
     {
      .name = "trace",
@@ -320,7 +305,7 @@ static const struct command_row command_table[] = {
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
      },
-    {.name = NULL                   },
+    {.name = NULL                                            },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };
@@ -395,10 +380,11 @@ command_help(int count, char **arguments)
 static const struct {
     const char *name, *instead;
 } commands_gone[] = {
-    {"mime",     "no longer a command; the source has it as build/t/bench/mime_tree"},
+    {"mime",     "no longer a command; the source has it as build/t/bench/mime_tree"       },
+    {"top",      "no longer a command; `petrel status --watch` shows the state each second"},
     {"simulate",
      "no longer a command; scenarios of the scheduler are tests of the source, "
-     "run by build/t/bench/simulate there"                                          },
+     "run by build/t/bench/simulate there"                                                 },
 };
 
 int

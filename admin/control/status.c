@@ -6,6 +6,7 @@
 #include "admin/control/control_client.h"
 #include "admin/control/json_field.h"
 #include "admin/control/quota_list.h"
+#include "admin/control/screen.h"
 #include "admin/control/site_list.h"
 #include "admin/control/site_show.h"
 #include "admin/control/format_time.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { ERROR_MAX = 512, SITES_TOP = 20 };
+enum { ERROR_MAX = 512, SITES_TOP = 20, WATCH_MS = 1000 };
 
 /* --- Output ----------------------------------------------------------------------- */
 
@@ -438,8 +439,9 @@ status_print(const json_t *status, int64_t now_ms)
 
 /* --- The command ------------------------------------------------------------------ */
 
-/* Page by page, so that the daemon tells some and works on. */
-bool
+/* Replaces the sites of an answer by all, page by page, so that the daemon tells some and works
+ * on. False: the daemon has gone. */
+static bool
 status_fetch_sites(struct control_client *daemon, json_t *status)
 {
     json_t *all = json_array();
@@ -501,61 +503,120 @@ status_show(json_t *status, bool json, bool quotas, int64_t now_ms)
 static int
 status_usage(void)
 {
-    fputs("usage: petrel status [--sites | --site NAME] [--quotas] [--json]\n"
-          "       petrel status --cluster [--json]\n",
+    fputs("usage: petrel status [--sites | --site NAME] [--quotas] [--json | --watch]\n"
+          "       petrel status --cluster [--json | --watch]\n",
           stderr);
     return EX_USAGE;
+}
+
+struct status_choice {
+    bool json, all, quotas, cluster, watch;
+    const char *site;
+};
+
+static bool
+status_parse(struct status_choice *c, int count, char **arguments)
+{
+    for (int i = 0; i < count; i++) {
+        const char *flag = arguments[i];
+        if (strcmp(flag, "--json") == 0)
+            c->json = true;
+        else if (strcmp(flag, "--sites") == 0)
+            c->all = true;
+        else if (strcmp(flag, "--quotas") == 0)
+            c->quotas = true;
+        else if (strcmp(flag, "--cluster") == 0)
+            c->cluster = true;
+        else if (strcmp(flag, "--watch") == 0)
+            c->watch = true;
+        else if (strcmp(flag, "--site") == 0 && i + 1 < count)
+            c->site = arguments[++i];
+        else
+            return false;
+    }
+    return !(c->watch && c->json) &&
+           !(c->cluster && (c->all || c->quotas || c->site != NULL));
+}
+
+/* NULL: the daemon has gone. */
+static json_t *
+status_ask(struct control_client *daemon, const struct status_choice *c)
+{
+    json_t *status =
+        control_client_question(daemon, json_pack("{s:s}", "command", "status"));
+    if (json_field_is_true(status, "ok") &&
+        (((c->json || c->all) && !status_fetch_sites(daemon, status)) ||
+         (c->quotas && !status_fetch_quotas(daemon, status)))) {
+        json_decref(status);
+        return NULL;
+    }
+    return status;
+}
+
+/* Each time is a connection of its own: the daemon may be another one by then. */
+static int
+status_once(struct loop *loop, const struct status_choice *c,
+            const struct options *options)
+{
+    if (c->cluster)
+        return cluster_status_command(c->json, options);
+    if (c->site != NULL)
+        return site_show_command(c->site, c->json, options);
+    char error[ERROR_MAX] = "";
+    struct control_client *daemon =
+        control_client_new(loop, options->control, error, sizeof(error));
+    if (daemon == NULL)
+        return control_client_refused("petrel status", error);
+    control_client_be_brief(daemon);
+    json_t *status = status_ask(daemon, c);
+    int code = EX_UNAVAILABLE;
+    if (status != NULL)
+        code = status_show(status, c->json, c->quotas, loop_now_ms(loop));
+    else
+        fprintf(stderr, "petrel status: %s\n", control_client_trouble(daemon));
+    json_decref(status);
+    control_client_free(&daemon);
+    return code;
+}
+
+static void
+status_sleep(struct loop *loop)
+{
+    int64_t end_ms = loop_monotonic_ms(loop) + WATCH_MS, left;
+    while ((left = end_ms - loop_monotonic_ms(loop)) > 0)
+        loop_turn(loop, left);
+}
+
+/* Until it is interrupted, or nobody reads it. A daemon that ends may come back. */
+static int
+status_watch(struct loop *loop, const struct status_choice *c,
+             const struct options *options)
+{
+    bool answered = false;
+    for (;;) {
+        struct screen screen;
+        bool drawn = screen_begin(&screen);
+        int code = status_once(loop, c, options);
+        if (drawn)
+            screen_end(&screen);
+        answered = answered || code == 0 || code == EX_TEMPFAIL;
+        if (!answered || ferror(stdout))
+            return code;
+        status_sleep(loop);
+        if (!drawn)
+            putchar('\n');
+    }
 }
 
 int
 status_command(int count, char **arguments, const struct options *options)
 {
-    bool json = false, all = false, quotas = false, cluster = false;
-    const char *site = NULL;
-    for (int i = 0; i < count; i++) {
-        if (strcmp(arguments[i], "--json") == 0) {
-            json = true;
-        } else if (strcmp(arguments[i], "--sites") == 0) {
-            all = true;
-        } else if (strcmp(arguments[i], "--quotas") == 0) {
-            quotas = true;
-        } else if (strcmp(arguments[i], "--cluster") == 0) {
-            cluster = true;
-        } else if (strcmp(arguments[i], "--site") == 0 && i + 1 < count) {
-            site = arguments[++i];
-        } else {
-            return status_usage();
-        }
-    }
-    if (cluster && (all || quotas || site != NULL))
+    struct status_choice c = {.site = NULL};
+    if (!status_parse(&c, count, arguments))
         return status_usage();
-    if (cluster)
-        return cluster_status_command(json, options);
-    if (site != NULL)
-        return site_show_command(site, json, options);
-    char error[ERROR_MAX] = "";
     struct loop *loop = loop_new();
-    struct control_client *daemon =
-        control_client_new(loop, options->control, error, sizeof(error));
-    json_t *status = NULL;
-    int code = daemon ? EX_UNAVAILABLE : control_client_refused("petrel status", error);
-    if (daemon) {
-        control_client_be_brief(daemon);
-        status =
-            control_client_question(daemon, json_pack("{s:s}", "command", "status"));
-    }
-    if (json_field_is_true(status, "ok") &&
-        (((json || all) && !status_fetch_sites(daemon, status)) ||
-         (quotas && !status_fetch_quotas(daemon, status)))) {
-        json_decref(status);
-        status = NULL;
-    }
-    if (status)
-        code = status_show(status, json, quotas, loop_now_ms(loop));
-    else if (daemon)
-        fprintf(stderr, "petrel status: %s\n", control_client_trouble(daemon));
-    json_decref(status);
-    control_client_free(&daemon);
+    int code =
+        c.watch ? status_watch(loop, &c, options) : status_once(loop, &c, options);
     loop_free(&loop);
     return code;
 }

@@ -42,12 +42,8 @@ json_t *status_sandbox(const struct sandbox_state *state);
 /* A few lines for people, and a table of the sites. */
 void status_print(const json_t *status, int64_t now_ms);
 
-/* Replaces the sites of an answer by all sites. False: the daemon has gone. */
-struct control_client;
-bool status_fetch_sites(struct control_client *daemon, json_t *status);
-
-/* `status [--sites | --site NAME] [--quotas | --cluster] [--json]`: a sysexits code, EX_UNAVAILABLE
- * when no daemon answers. */
+/* `status [--sites | --site NAME] [--quotas | --cluster] [--json | --watch]`: a sysexits
+ * code, EX_UNAVAILABLE when no daemon answers. --watch prints each second until a signal. */
 int status_command(int count, char **arguments, const struct options *options);
 
 #endif

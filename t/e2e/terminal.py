@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Runs a command on a terminal of 24 lines of 80 columns, by steps from standard input, one a line:
-expect TEXT (what it has printed since the step before), send HEX, resize ROWS, signal NAME, stop PID.
+expect TEXT (what it has printed since the step before), picture LINES (drawn from the top, and no more of them), send HEX, resize ROWS, signal NAME, stop PID.
 Prints a line for each: "ok STEP" or "not STEP", and at the end the exit code, and whether the terminal is as before."""
 import fcntl, os, pty, select, signal, struct, sys, termios, time
 
@@ -18,7 +18,7 @@ if child == 0:
     os.closerange(3, 100)
     os.execv(sys.argv[1], sys.argv[1:])
 
-said = b''
+said = passed = b''
 
 
 def hear(wait):
@@ -28,12 +28,13 @@ def hear(wait):
 
 
 def expect(text):
-    global said
+    global said, passed
     end = time.monotonic() + PATIENCE
     while text not in said and time.monotonic() < end:
         hear(0.1)
     found = said.find(text)
     if found >= 0:
+        passed = said[:found]
         said = said[found + len(text):]
     return found >= 0
 
@@ -54,6 +55,11 @@ for step in steps:
     good = True
     if word == 'expect':
         good = expect(rest.encode())
+    elif word == 'picture':
+        limit = time.monotonic() + PATIENCE
+        good = False
+        while not good and time.monotonic() < limit:
+            good = expect(b'\x1b[H') and expect(b'\x1b[J') and passed.count(b'\n') == int(rest)
     elif word == 'send':
         os.write(master, bytes.fromhex(rest))
     elif word == 'resize':
@@ -72,4 +78,4 @@ status = end()
 hear(0)
 same = termios.tcgetattr(slave)[:4] == before[:4]
 print('signal' if os.WIFSIGNALED(status) else 'exit', os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
-print('restored' if same and said.rstrip().endswith(b'\x1b[?1049l') else 'left')
+print('restored' if same else 'left')

@@ -42,6 +42,8 @@ test_usage(void)
     is_refused(run(command_queue, "adopt"), EX_USAGE,
                "usage: petrel queue adopt SLICE");
     is_refused(run(status_command, "--short"), EX_USAGE, "usage: petrel status");
+    is_refused(run(status_command, "--watch --json"), EX_USAGE, "usage: petrel status");
+    is_refused(run(status_command, "--watch"), EX_UNAVAILABLE, "petrel status: ");
 }
 
 static void

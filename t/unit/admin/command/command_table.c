@@ -83,6 +83,7 @@ test_unknown(void)
     char longest[200];
     is_refused(run(refuse, "quue"), EX_USAGE, "petrel: quue: unknown command (did you mean 'queue'?); `petrel help` lists all\n");
     is_refused(run(refuse, "frobnicate"), EX_USAGE, "petrel: frobnicate: unknown command; `petrel help` lists all\n");
+    is_refused(run(refuse, "top"), EX_USAGE, "petrel: top: no longer a command; `petrel status --watch` shows");
     is_refused(run(refuse, "mime"), EX_USAGE, "petrel: mime: no longer a command; the source has it");
     is_refused(run(refuse, "simulate"), EX_USAGE, "petrel: simulate: no longer a command; scenarios of ");
     memset(longest, 'x', sizeof(longest) - 1);

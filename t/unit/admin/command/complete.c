@@ -44,7 +44,7 @@ test_commands(void)
 {
     char line[200];
     offers("q", "quota queue ");
-    offers("", "run check doctor init test version help sendmail status top trace health reload drain page log-level unlock quota cluster passwd cert dkim-key oauth "
+    offers("", "run check doctor init test version help sendmail status trace health reload drain page log-level unlock quota cluster passwd cert dkim-key oauth "
                "queue complete ");
     for (const struct command_row *row = command_rows(); row->name != NULL; row++) {
         snprintf(line, sizeof(line), "\n%s\t%s\n", row->name, row->about);
@@ -87,7 +87,6 @@ test_flags(void)
     offers("log-level|info|", "");
     offers("log-level|info|--", "--for ");
     offers("log-level|info|--for|", "");
-    offers("top|-", "-d -n ");
     offers("trace|-", "--json --since -n -f ");
     offers("oauth|", "login status forget ");
     offers("oauth|lo", "login ");
