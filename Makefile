@@ -171,12 +171,30 @@ crash: $(BUILD)/t/crash.t $(BUILD)/t/unit/queue/group/give_crash.t ## Cuts the p
 
 # The longest first, so that no core is idle at the end.
 UNIT_TESTS := $(BUILD)/t/crash.t $(BUILD)/t/roof.t $(UNIT:%=$(BUILD)/t/unit/%.t)
-unit: $(UNIT_TESTS) ## Runs all unit tests; `make t/unit/queue/marks` runs one of them.
+unit: $(UNIT_TESTS) ## Runs all unit tests; `make t/unit/queue/marks` one of them, `make t/unit/queue/` those of a room.
 	$(Q)BUILD=$(BUILD) t/run.sh $^
 
 # One of them: make t/unit/queue/marks
 $(UNIT:%=t/unit/%): t/unit/%: $(BUILD)/t/unit/%.t
 	$(Q)BUILD=$(BUILD) prove -v $<
+
+# Those of a room and of the rooms in it: make t/unit/queue/
+ROOMS := $(filter-out ./,$(sort $(foreach u,$(UNIT),$(dir $(u)) $(dir $(patsubst %/,%,$(dir $(u)))))))
+.PHONY: $(ROOMS:%=t/unit/%)
+define room
+t/unit/$(1): $(patsubst %,$(BUILD)/t/unit/%.t,$(filter $(1)%,$(UNIT)))
+	$$(Q)BUILD=$$(BUILD) t/run.sh $$^
+endef
+$(foreach r,$(ROOMS),$(eval $(call room,$(r))))
+
+# For a look before a commit. Tests end to end need the programs that `make check` builds.
+quick: ## Runs the rules, and the tests of the rooms that differ from HEAD.
+	$(Q)$(MAKE) --no-print-directory quick-tests CHANGED="$$(t/changed.sh | tr '\n' ' ')"
+
+QUICK := $(patsubst t/%.c,$(BUILD)/t/%.t,$(CHANGED))
+.PHONY: quick-tests
+quick-tests: petrel $(QUICK) $(if $(filter t/e2e/%,$(QUICK)),$(BUILD)/petrel-next $(PEERS:%=$(BUILD)/t/bench/%))
+	$(Q)BUILD=$(BUILD) t/run.sh t/tidy.t t/layers.t $(QUICK)
 
 tests: $(BUILD)/petrel $(BUILD)/petrel-next $(UNIT_TESTS) $(PEERS:%=$(BUILD)/t/bench/%) ## Builds what `make check` runs.
 
@@ -415,6 +433,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check simulate-hundred demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check quick simulate-hundred demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
