@@ -15,7 +15,7 @@ use Petrel;
 use Sink;
 
 my $seed = $ENV{SEED} || time;
-my $rounds = $ENV{ROUNDS} || 50;
+my $rounds = $ENV{ROUNDS} || 12;
 srand $seed;
 diag "SEED=$seed ROUNDS=$rounds";
 

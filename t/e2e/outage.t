@@ -1,11 +1,9 @@
 #!/usr/bin/perl
-# The next hop is away, slow, rude or breaks off: what can be delivered later is, what cannot comes
+# The next hop is slow, rude or breaks off: what can be delivered later is, what cannot comes
 # back in a report that says why, and nothing is tried more often than it must be.
 use strict;
 use warnings;
-use JSON::PP;
 use Test::More;
-use Time::HiRes qw(sleep);
 use lib 't/e2e';
 use Client;
 use Petrel;
@@ -41,25 +39,6 @@ sub report_to {
     my $sender = shift;
     my $message = $bounces->wait_for($sender) or return;
     return {%{ Report::parse($message->{data}) }, from => $message->{from}};
-}
-
-sub queue_listing { my $petrel = shift; my ($code, $said) = $petrel->run(qw(queue ls --json)); return map { decode_json($_) } split /\n/, $said }
-
-# --- Away for a while
-
-{
-    my $sink = Sink->start;
-    my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", %quick)->start;
-    $sink->stop;
-    my @to = map { "u$_\@away.test" } 1 .. 40;
-    my %id = map { $_ => take($petrel, to => $_) } @to;
-    wait_status($petrel, $id{$_}, 'deferred') for @to;
-    is scalar(grep { /dsn=4\.4\.1, status=deferred \(.*refused/ } map { (outcomes($petrel, $id{$_}))[0] } @to), 40, 'away: all are deferred';
-    is scalar(queue_listing($petrel)), 40, 'away: and listed';
-    ok $sink->again, 'away: the host comes back';
-    ok $petrel->wait_empty, 'away: all go out';
-    is_deeply [sort map { @{ $_->{to} } } $sink->messages], [sort @to], 'away: each arrives, once';
-    is $petrel->stop, 0, 'away: it ends well';
 }
 
 # --- Every stage, every kind of trouble
@@ -238,84 +217,4 @@ my %trouble = (
     $sink->stop;
 }
 
-# --- A restart changes neither the due time nor the number of attempts
-
-{
-    my $sink = Sink->start('--fail-rcpt', 'busy:450:3');
-    my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", minimal_backoff_time => '1h', maximal_backoff_time => '2h')->start;
-    my @ids = map { take($petrel, to => ["busy$_\@x.test", "good$_\@x.test"]) } 1 .. 2;
-    wait_status($petrel, $_, 'deferred') for @ids;
-    my $state = sub { return { map { ($_->{queue_id} => [@$_{qw(queue_name attempts due_time)}, map { $_->{done} ? 'done' : 'open' } @{ $_->{recipients} }]) } queue_listing($petrel) } };
-    # Marks and files follow the log within 100 ms.
-    my $quiet = sub { Petrel::wait_for(sub { !grep { $_->[0] ne 'deferred' || !$_->[2] || !grep { $_ eq 'done' } @$_ } values %{ $state->() } }) };
-    $quiet->();
-    $petrel->run('queue', 'retry', $ids[0]);
-    Petrel::wait_for(sub { (grep { /status=deferred/ } outcomes($petrel, $ids[0])) == 2 });
-    ok $quiet->(), 'restart: both wait';
-    my $before = $state->();
-    is_deeply [map { $before->{$_}[1] } @ids], [2, 1], 'restart: attempts are counted';
-    my $now = time;
-    cmp_ok $before->{$_}[2], '>', $now + 3000, 'restart: due in an hour' for @ids;
-    is_deeply [@{ $before->{$_} }[3, 4]], ['open', 'done'], 'restart: one recipient is done' for @ids;
-    for my $how (qw(TERM KILL KILL TERM)) {
-        $how eq 'KILL' ? $petrel->kill9 : $petrel->stop;
-        my $off = $state->();
-        is_deeply $off, $before, "restart after $how: the files say the same";
-        $petrel->start;
-        Petrel::wait_for(sub { keys %{ $state->() } == 2 });
-        is_deeply $state->(), $before, "restart after $how: the same due times and attempts";
-    }
-    is scalar(map { outcomes($petrel, $_, 'busy') } @ids), 3, 'restart: nothing was tried meanwhile';
-    $petrel->run('queue', 'retry', '--all');
-    ok $petrel->wait_empty, 'restart: retry sends them';
-    is scalar($sink->for_address("$_\@x.test")), 1, "restart: $_ has it once" for qw(busy1 busy2 good1 good2);
-    is $petrel->stop, 0, 'it ends well';
-    $sink->stop;
-}
-
-# --- Connections: reused, and no more than allowed
-
-{
-    my %sink = map { $_ => Sink->start('--delay', 'dot:20') } qw(one two many);
-    my $routes = "one.test smtp://127.0.0.1:$sink{one}{port}?concurrency=1\n"
-        . "two.test smtp://127.0.0.1:$sink{two}{port}?concurrency=2\n* smtp://127.0.0.1:$sink{many}{port}";
-    my $petrel = Petrel->new(routes => $routes, smtp_connection_cache_time_limit => '10m')->start;
-    my %most = map { $_ => 0 } keys %sink;
-    my $look = sub {
-        for my $name (keys %sink) {
-            my $open = $sink{$name}->count('open') - 1; # but us
-            $most{$name} = $open if $open > $most{$name};
-        }
-    };
-    my $client = Client->greeted($petrel->{port});
-    # Nobody answers until all is there: however slowly it comes, it waits.
-    kill 'STOP', map { $_->{pid} } values %sink;
-    for my $i (1 .. 100) {
-        for my $name (sort keys %sink) {
-            like $client->send_pipelined(from => 'a@sender.test', to => "u$i\@$name.test", data => "Subject: $i\r\n\r\n"), qr/^250/, "$i to $name" or last if $i == 1;
-            $client->send_pipelined(from => 'a@sender.test', to => "u$i\@$name.test", data => "Subject: $i\r\n\r\n") if $i > 1;
-        }
-    }
-    kill 'CONT', map { $_->{pid} } values %sink;
-    ok Petrel::wait_for(sub { $look->(); $petrel->queued == 0 }), 'connections: all are sent';
-    is $sink{$_}->count('messages'), 100, "connections: $_ has 100" for sort keys %sink;
-    is $sink{one}->count('connections'), 1, 'concurrency=1: one connection takes all';
-    is $sink{two}->count('connections'), 2, 'concurrency=2: two do';
-    is $most{two}, 2, 'concurrency=2: at a time, too';
-    cmp_ok $sink{many}->count('connections'), '<=', 20, 'the default: no more than 20 (' . $sink{many}->count('connections') . ')';
-    cmp_ok $most{many}, '>', 2, 'the default: but more than two';
-    is $petrel->stop, 0, 'it ends well, and does not wait for connections that are only kept';
-}
-
-# A host that takes three messages a connection gets all of them.
-{
-    my $sink = Sink->start('--max-messages', 3);
-    my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}?concurrency=2")->start;
-    my $client = Client->greeted($petrel->{port});
-    $client->send_pipelined(from => 'a@sender.test', to => "u$_\@x.test", data => "Subject: $_\r\n\r\n") for 1 .. 20;
-    ok $petrel->wait_empty, 'three a connection: all are sent';
-    is_deeply [sort map { @{ $_->{to} } } $sink->messages], [sort map { "u$_\@x.test" } 1 .. 20], 'three a connection: each once';
-    unlike $petrel->log, qr/status=deferred/, 'three a connection: that is no reason to wait';
-    is $petrel->stop, 0, 'it ends well';
-}
 done_testing;
