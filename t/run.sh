@@ -11,7 +11,9 @@ said=$(mktemp -d)
 trap 'rm -rf "$said"' EXIT
 trap 'exit 1' INT TERM HUP
 
-PERL_TEST_HARNESS_DUMP_TAP=$said prove --merge --state=save --statefile="$said/.state" -j4 "$@"
+# Most tests wait more than they work: four of them for each core.
+jobs=${JOBS:-$((4 * $(nproc)))}
+PERL_TEST_HARNESS_DUMP_TAP=$said prove --merge --state=save --statefile="$said/.state" -j"$jobs" "$@"
 code=$?
 [ $code -ne 0 ] || exit 0
 

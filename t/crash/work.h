@@ -7,7 +7,7 @@
 struct scenario {
     const char *name;
     void (*run)(struct work *w);
-    bool fills; /* the journal: runs with the smallest ring, too */
+    bool fills; /* the journal: runs with a ring alone, also with the smallest one */
 };
 /* The last one is left to chance. */
 extern const struct scenario scenarios[];

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# 1000 messages of mixed size and shape come out of Petrel byte for byte as they went in, but for the
+# Messages of mixed size and shape come out of Petrel byte for byte as they went in, but for the
 # lines that it puts before them, and each recipient exactly once.
 use strict;
 use warnings;
@@ -10,7 +10,7 @@ use Petrel;
 use Sink;
 
 my $seed = $ENV{SEED} || time;
-my $count = $ENV{MESSAGES} || 1000;
+my $count = $ENV{MESSAGES} || 250;
 my @modes = qw(plain pipelined chunks dribble);
 diag "SEED=$seed";
 
@@ -66,7 +66,7 @@ sub message {
     srand($seed + $i);
     my ($shape, $make) = @{ $shapes[$i % @shapes] };
     my $data = $make->();
-    my %large = (101 => 1, 202 => 2, 303 => 3, 404 => 5, 502 => 10, 603 => 20, 777 => 20);
+    my %large = (41 => 1, 82 => 2, 123 => 5, 164 => 10, 205 => 20);
     if ($large{$i}) { $shape = "$large{$i} MB"; $data = header() . text($large{$i} * 1024 * 1024) }
     my $recipients = $i % 10 ? 1 + int rand 3 : $large{$i} ? 2 : 1 + int rand 200;
     $recipients = 200 if $i == 50;

@@ -25,7 +25,7 @@ sub tests { return map { qr{/$_\.t\b.*?^All tests successful\.$}ms } @_ }
 # The output of each section, in addition to exit code 0; all sections with commands are here.
 my %prints = (
     'Build' => [qr/^petrel \d+\.\d+/m],
-    'Run one test' => [tests('marks', 'relay')],
+    'Run one test' => [tests('marks'), qr{^build\S*/t/unit/queue/spool/spool\.t \.+ ok$}m, tests('relay')],
     'Repeat one seed of the crash run' =>
         [qr/^ok 1 - deferral, journal, seed 7: \d+ points/m, qr/^ok 1 - deferral, journal, seed 7: 1 points/m],
     'The roof: the whole MTA in virtual time' => [qr/^ok 1 - no law is broken$/m, qr/^# 5 runs, \d+ virtual seconds/m],
@@ -103,6 +103,8 @@ for (grep { $_->[1] eq 'sh' } @blocks) {
 is_deeply [sort @sections], [sort keys %prints], 'all sections with commands are known';
 for my $section (@sections) {
     SKIP: {
+        # Compiles everything once more, with sanitizers.
+        skip "$section: HACKING_FUZZ=1 builds the fuzzers, as CI does", 1 if $commands{$section} =~ /\bfuzzer-no-link\b/ && !$ENV{HACKING_FUZZ};
         skip "$section: clang is not installed", 1 if $commands{$section} =~ /\bCC=clang\b/ && !Petrel::have('clang');
         # Debian 13 has them in libclang-rt-dev, which clang only recommends.
         skip "$section: clang has no sanitizers here", 1 if $commands{$section} =~ /\bfuzzer-no-link\b/ && !$fuzzes;

@@ -1,4 +1,4 @@
-/* The scheduler under load: 100,000 messages, 1,000 destinations, random verdicts and
+/* The scheduler under load: 30,000 messages, 1,000 destinations, random verdicts and
  * troubles (seeded). Every recipient gets exactly one final verdict, no limit is ever
  * passed. */
 #include "sched/sched.h"
@@ -8,7 +8,7 @@
 #include <malloc.h>
 
 enum {
-    MESSAGES = 100000,
+    MESSAGES = 30000,
     DOMAINS = 1000,
     ACTIVE = 2000,
     SESSIONS = 300,
@@ -187,7 +187,7 @@ step(struct run *r)
         close_channel(r, at, NULL);
     else
         ask(r, at);
-    r->w.now += chance(r, 3);
+    r->w.now += chance(r, 11);
     turn(r);
     if (r->steps % 4096 == 0)
         sched_sites(r->w.s, check_site, r);
@@ -232,7 +232,7 @@ run_all(struct run *r)
             world_must(wake > r->w.now, "in the future");
             r->w.now = wake;
         }
-        if (r->steps == 150000) {
+        if (r->steps == 45000) {
             r->steps++;
             clock_back(r);
         }

@@ -52,9 +52,11 @@ world_run(struct world *w, int64_t for_ms)
             }
         }
         for (int i = 0; i < SESSIONS; i++) {
-            if (w->ends_ms[i] != 0 || w->wanted_ms > w->now_ms ||
-                bucket_learnt_ready_ms(&w->learnt, w->now_ms) > w->now_ms)
+            if (w->ends_ms[i] != 0)
                 continue;
+            if (w->wanted_ms > w->now_ms ||
+                bucket_learnt_ready_ms(&w->learnt, w->now_ms) > w->now_ms)
+                break;
             bucket_learnt_take(&w->learnt, w->now_ms);
             w->wanted_ms = w->now_ms + w->demand_ms;
             w->ends_ms[i] = w->now_ms + TAKES_MS;

@@ -294,17 +294,17 @@ test_rate(void)
 }
 
 static void
-test_million(void)
+test_many(void)
 {
     int64_t start_us = loop_clock_us();
-    struct experiment e = run("million");
+    struct experiment e = run("many");
     int64_t took_us = loop_clock_us() - start_us;
     const struct simulation_result *r = e.result;
-    printf("# 1,000,000 messages to 10,000 destinations: %.1f s, %llu actions, %.2f us "
+    printf("# 100,000 messages to 1,000 destinations: %.1f s, %llu actions, %.2f us "
            "for each message\n",
            (double)took_us / 1e6, (unsigned long long)r->actions,
            (double)took_us / (double)r->messages);
-    is_number(r->messages_delivered, 1000000, "a million delivered");
+    is_number(r->messages_delivered, 100000, "all are delivered");
     unsigned most = 0;
     for (size_t i = 0; i < r->site_count; i++)
         most = r->sites[i].peak_open > most ? r->sites[i].peak_open : most;
@@ -606,7 +606,7 @@ main(void)
     test_feed_flush();
     test_feed_outage();
     test_feed_targets();
-    test_million();
+    test_many();
     test_same_seed();
     test_weather();
     test_early();
