@@ -170,7 +170,8 @@ crash: $(BUILD)/t/crash.t $(BUILD)/t/unit/queue/group/give_crash.t ## Cuts the p
 	$(Q)$(BUILD)/t/unit/queue/group/give_crash.t $(or $(ROUNDS),30) $(or $(SEED),1)
 
 # The longest first, so that no core is idle at the end.
-UNIT_TESTS := $(BUILD)/t/crash.t $(BUILD)/t/roof.t $(UNIT:%=$(BUILD)/t/unit/%.t)
+LONGEST := $(BUILD)/t/crash.t $(BUILD)/t/roof.t
+UNIT_TESTS := $(LONGEST) $(UNIT:%=$(BUILD)/t/unit/%.t)
 unit: $(UNIT_TESTS) ## Runs all unit tests; `make t/unit/queue/marks` one of them, `make t/unit/queue/` those of a room.
 	$(Q)BUILD=$(BUILD) t/run.sh $^
 
@@ -202,7 +203,7 @@ tests: $(BUILD)/petrel $(BUILD)/petrel-next $(UNIT_TESTS) $(PEERS:%=$(BUILD)/t/b
 E2E ?= t/e2e/*.t
 # Everything: unit tests, the rules, and with real peers end to end: these wait more than they work.
 check: petrel tests ## Runs all tests: unit, rules, end to end with real peers.
-	$(Q)BUILD=$(BUILD) t/run.sh $(UNIT_TESTS) $(wildcard t/*.t t/unit/*.t) $(if $(SAN),,$(wildcard $(E2E)))
+	$(Q)BUILD=$(BUILD) t/run.sh $(LONGEST) $(if $(SAN),,$(wildcard $(E2E))) $(wildcard t/*.t t/unit/*.t) $(filter-out $(LONGEST),$(UNIT_TESTS))
 
 # t/scenarios/cluster-hundred.scenario, and the same mail with one host.
 simulate-hundred: $(BUILD)/t/unit/sched/simulation/simulation_host.t ## Simulates a hundred hosts and a million messages, for minutes.

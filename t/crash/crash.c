@@ -148,6 +148,10 @@ main(int count, char **words)
         .setup = (int)number_from(getenv("CRASH_SETUP"), 99),
         .limits = {.each = 12, .random = 3, .again = 40, .step = 1}
     };
+    if (o.rounds == 0 && !SLOW) {
+        o.limits.each = 6;
+        o.limits.random = 1;
+    }
     unsigned slices_max = (unsigned)number_from(getenv("CRASH_SLICES"), SLICES_MAX);
     struct tally all = {0};
     if (o.setup >= SETUPS)
