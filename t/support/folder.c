@@ -1,6 +1,8 @@
 /* Directories of tests for which the disk does not matter. */
 #include "t/support/folder.h"
 
+#include <dirent.h>
+
 void
 folder_make(char *out, size_t size, const char *name)
 {
@@ -21,4 +23,15 @@ folder_remove(const char *folder)
     int length = snprintf(command, sizeof(command), "rm -rf '%s'", folder);
     if (length < 0 || (size_t)length >= sizeof(command) || system(command) != 0)
         abort();
+}
+
+int
+folder_descriptors(void)
+{
+    DIR *all = opendir("/proc/self/fd");
+    int count = 0;
+    while (all != NULL && readdir(all) != NULL)
+        count++;
+    closedir(all);
+    return count;
 }

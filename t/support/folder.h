@@ -15,4 +15,7 @@ void folder_make(char *out, size_t size, const char *name);
 
 void folder_remove(const char *folder);
 
+/* The open descriptors of this process, and one. */
+int folder_descriptors(void);
+
 #endif

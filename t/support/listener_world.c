@@ -270,3 +270,14 @@ on_drained(void *context)
     struct world *w = context;
     w->drained = true;
 }
+
+unsigned
+world_times_logged(const struct world *w, const char *words)
+{
+    unsigned found = 0;
+    const char *at = w->lines.at, *end = at + w->lines.length, *next;
+    for (; at != NULL && (next = memmem(at, (size_t)(end - at), words, strlen(words)));
+         at = next + 1)
+        found++;
+    return found;
+}

@@ -105,4 +105,7 @@ bool collect(void *context, struct id id, enum queue_place place);
 /* For listener_drain(); context is the world. */
 void on_drained(void *context);
 
+/* How often the log has these words. */
+unsigned world_times_logged(const struct world *w, const char *words);
+
 #endif

@@ -274,3 +274,53 @@ world_place(const struct world *w)
 {
     return sched_find(manager_sched(w->manager), w->id).place;
 }
+
+void
+world_drained(void *context)
+{
+    struct world *w = context;
+    w->drained++;
+}
+
+struct world_refusal world_refusal;
+
+static struct outcome
+refusal_outcome(void)
+{
+    const struct world_refusal *r = &world_refusal;
+    bool fails = r->reply != NULL && r->reply[0] == '5';
+    struct outcome o =
+        r->reply == NULL
+            ? outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "taken")
+            : outcome_make(fails ? VERDICT_FAILED : VERDICT_DEFERRED, r->blame,
+                           fails ? 550 : 450, fails ? "5.7.1" : "4.7.1",
+                           "host %s[192.0.2.1] said: %s", r->host, r->reply);
+    (void)!text_copy(o.remote, sizeof(o.remote),
+                     text_before(text_from(r->host), sizeof(o.remote) - 1));
+    return o;
+}
+
+static struct world *refusing;
+
+static void
+refuse_soon(void *context)
+{
+    struct sched_session *session = context;
+    struct delivery_request request;
+    while (manager_take(refusing->manager, session, &request))
+        for (size_t i = 0; i < request.count; i++) {
+            struct outcome o = refusal_outcome();
+            manager_settled(refusing->manager, &request, i, &o, NULL);
+        }
+    manager_session_ended(refusing->manager, session, &outcome_no_trouble);
+}
+
+void
+world_open_refusing(void *context, struct sched_session *session,
+                    const struct target *target, const char *domain)
+{
+    static struct loop_task task;
+    (void)target, (void)domain;
+    refusing = context;
+    loop_post(refusing->loop, &task, refuse_soon, session);
+}

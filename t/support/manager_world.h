@@ -96,4 +96,18 @@ enum manager_result world_operate(const struct world *w, enum manager_verb verb)
 
 enum sched_place world_place(const struct world *w);
 
+/* For manager_drain(): counts in the drained of its world. */
+void world_drained(void *w);
+
+/* A channel that refuses all in these words, or takes it. */
+struct world_refusal {
+    const char *reply; /* NULL: mail is taken */
+    char host[300];
+    enum blame blame;
+};
+extern struct world_refusal world_refusal;
+
+void world_open_refusing(void *w, struct sched_session *session,
+                         const struct target *target, const char *domain);
+
 #endif

@@ -307,3 +307,46 @@ world_site(struct world *w, const char *key)
     sched_sites(w->s, world_site_each, &q);
     return q;
 }
+
+void
+sched_world_learns(struct world *w, int active_limit, int share)
+{
+    sched_world_start(w, active_limit, 100);
+    sched_change(w->s, &(struct sched_settings){.active_limit = active_limit,
+                                                .session_limit = 100,
+                                                .site_share = share});
+    w->target.transport.adaptive = 1;
+    w->may_be_early = true;
+}
+
+void
+world_add_many(struct world *w, const char *domains, int count)
+{
+    for (int i = 0; i < count; i++)
+        world_add(w, domains, 0, 0);
+}
+
+bool
+channel_found(struct world *w, struct channel *c, const char *key)
+{
+    bool good = sched_session_found(w->s, w->now, c->session, text_from(key));
+    if (good)
+        world_run(w);
+    else
+        channel_end(w, c, NULL);
+    return good;
+}
+
+static void
+keep_site(void *context, const struct sched_site *site)
+{
+    *(struct sched_site *)context = *site;
+}
+
+struct sched_site
+world_last_site(struct world *w)
+{
+    struct sched_site site = {0};
+    sched_sites(w->s, keep_site, &site);
+    return site;
+}

@@ -110,4 +110,15 @@ struct world_site_query {
 /* key NULL in the answer: there is no such destination. */
 struct world_site_query world_site(struct world *w, const char *key);
 
+/* With all that the scheduler learns, and a share of the active limit for a site. */
+void sched_world_learns(struct world *w, int active_limit, int share);
+
+void world_add_many(struct world *w, const char *domains, int count);
+
+/* Its servers are known. */
+bool channel_found(struct world *w, struct channel *c, const char *key);
+
+/* The only site, or the last one. */
+struct sched_site world_last_site(struct world *w);
+
 #endif

@@ -4,10 +4,10 @@
 /* link: t/sim/loop.c */
 /* link: t/sim/disk*.c */
 #include "t/support/channel_world.h"
+#include "t/support/known.h"
 #include "t/sim/sim_disk.h"
 
 #include <inttypes.h>
-#include <uthash.h>
 
 enum {
     SLOW = TAP_ADDRESS_SANITIZER,
@@ -41,12 +41,6 @@ struct moments {
     size_t count;
 };
 
-/* The states judged: most cuts leave a state that another one has left. */
-struct message_index {
-    uint64_t key;
-    UT_hash_handle hh;
-};
-
 struct run {
     struct stage stage;
     int64_t journal, message_max; /* of the queue's settings */
@@ -60,7 +54,7 @@ struct run {
     struct sim_cut first, cut;
     unsigned part; /* that is being sent, or was sent last */
     int64_t now_ms;
-    struct message_index *known;
+    struct known *known; /* states judged: most cuts leave one that another has left */
     uint64_t points, cuts, states, wrong;
 };
 
@@ -104,39 +98,15 @@ moments_free(struct moments *m)
     free(m->rows);
 }
 
-static uint64_t
-mix(uint64_t a, uint64_t b)
-{
-    uint64_t x = (a ^ b) * UINT64_C(0x9e3779b97f4a7c15);
-    return x ^ x >> 29;
-}
-
 /* Whether the current world, with its promises, is new. */
 static bool
 is_news(struct run *r, uint64_t salt)
 {
     const struct promise *p = &r->promise;
-    uint64_t key = mix(mix(sim_disk_digest(), p->accepted + p->arrived * 2U), salt);
+    uint64_t key = known_mix(known_mix(sim_disk_digest(), p->accepted + p->arrived * 2U), salt);
     if (p->arrived)
-        key = mix(key, p->id.hash);
-    struct message_index *k = NULL;
-    HASH_FIND(hh, r->known, &key, sizeof(key), k);
-    if (k != NULL)
-        return false;
-    k = memory_new(sizeof(*k));
-    k->key = key;
-    HASH_ADD(hh, r->known, key, sizeof(key), k);
-    return true;
-}
-
-static void
-forget_known(struct run *r)
-{
-    struct message_index *k, *next;
-    HASH_ITER (hh, r->known, k, next) {
-        HASH_DEL(r->known, k);
-        free(k);
-    }
+        key = known_mix(key, p->id.hash);
+    return known_is_news(&r->known, key);
 }
 
 /* s->w.folder is a name of the simulated disk's. */
@@ -379,7 +349,7 @@ run(struct run *r)
         cut_everything(r, &first.rows[i]);
     }
     moments_free(&first);
-    forget_known(r);
+    known_forget(&r->known);
     manager_world_start(&s->w); /* for its end */
     stage_end(s);
 }

@@ -7,36 +7,6 @@
 #include "t/support/sched_world.h"
 
 static void
-start(struct world *w, int active_limit, int share)
-{
-    sched_world_start(w, active_limit, 100);
-    sched_change(w->s, &(struct sched_settings){.active_limit = active_limit,
-                                                .session_limit = 100,
-                                                .site_share = share});
-    w->target.transport.adaptive = 1;
-    w->may_be_early = true;
-}
-
-static void
-add_many(struct world *w, const char *domains, int count)
-{
-    for (int i = 0; i < count; i++)
-        world_add(w, domains, 0, 0);
-}
-
-/* Its servers are known. */
-static bool
-found(struct world *w, struct channel *c, const char *key)
-{
-    bool good = sched_session_found(w->s, w->now, c->session, text_from(key));
-    if (good)
-        world_run(w);
-    else
-        channel_end(w, c, NULL);
-    return good;
-}
-
-static void
 nowhere(struct world *w, struct channel *c)
 {
     struct outcome failed = world_trouble(VERDICT_FAILED, "no such domain");
@@ -58,24 +28,24 @@ static void
 test_roll_up(void)
 {
     struct world w;
-    start(&w, 1000, 0);
+    sched_world_learns(&w, 1000, 0);
     world_add(&w, "a.example b.example", 0, 0);
-    add_many(&w, "a.example", 3);
-    add_many(&w, "b.example", 3);
+    world_add_many(&w, "a.example", 3);
+    world_add_many(&w, "b.example", 3);
     world_run(&w);
     is_number(sched_count(w.s).sites, 2, "domains are sites of their own at first");
     is_number(w.open_now, 8, "each with its sessions");
-    ok(found(&w, world_channel(&w, "a.example", 0), "mx:10 m"));
+    ok(channel_found(&w, world_channel(&w, "a.example", 0), "mx:10 m"));
     is_number(sched_count(w.s).sites, 3, "the first is known; others still look");
     is_number(world_site(&w, "mx:10 m").site.waiting, 4, "its mail has moved along");
-    ok(found(&w, world_channel(&w, "b.example", 0), "mx:10 m"));
+    ok(channel_found(&w, world_channel(&w, "b.example", 0), "mx:10 m"));
     is_number(world_site(&w, "mx:10 m").site.waiting, 8, "the other's, too");
     is_number(world_site(&w, "mx:10 m").site.destinations, 2, "two domains share it");
     is_number(world_site(&w, "mx:10 m").site.sessions, 5, "and one window");
     for (int i = 0; i < 3; i++) {
-        ok_named(!found(&w, world_channel(&w, "a.example", 1), "mx:10 m"),
+        ok_named(!channel_found(&w, world_channel(&w, "a.example", 1), "mx:10 m"),
                  "who comes late finds no room");
-        ok(!found(&w, world_channel(&w, "b.example", 1), "mx:10 m"));
+        ok(!channel_found(&w, world_channel(&w, "b.example", 1), "mx:10 m"));
     }
     is_number(w.open_now, 5, "no more than the window");
     is_number(sched_count(w.s).sites, 1, "one site is left");
@@ -93,24 +63,24 @@ static void
 test_found_dead(void)
 {
     struct world w;
-    start(&w, 1000, 0);
-    add_many(&w, "a.example", 1);
+    sched_world_learns(&w, 1000, 0);
+    world_add_many(&w, "a.example", 1);
     world_run(&w);
     struct channel *c = world_channel(&w, "a.example", 0);
-    ok(found(&w, c, "mx:10 m"));
+    ok(channel_found(&w, c, "mx:10 m"));
     channel_refuse(&w, c);
     ok(world_site(&w, "mx:10 m").site.dead_until_ms > 0);
-    add_many(&w, "b.example", 4);
+    world_add_many(&w, "b.example", 4);
     world_run(&w);
     ok(w.open_now == 4 && w.waits == 1);
-    ok_named(!found(&w, world_channel(&w, "b.example", 0), "mx:10 m"),
+    ok_named(!channel_found(&w, world_channel(&w, "b.example", 0), "mx:10 m"),
              "a dead site has no room");
     is_number(w.waits, 5, "and all that came along is settled at once");
     is_string(w.mails[2].to[0].last->text,
               "delivery temporarily suspended: connection refused", "with its reason");
     is_number(world_site(&w, "mx:10 m").site.backlogged, 5, "it waits for the probe");
     while (world_channel(&w, "", 0))
-        ok(!found(&w, world_channel(&w, "", 0), "mx:10 m"));
+        ok(!channel_found(&w, world_channel(&w, "", 0), "mx:10 m"));
     is_number(sched_count(w.s).sites, 1, "one site");
     world_pass(&w, 11000);
     is_number(w.open_now, 1, "one probes, without mail");
@@ -138,11 +108,11 @@ static void
 test_transport_delay(void)
 {
     struct world w;
-    start(&w, 1000, 0);
+    sched_world_learns(&w, 1000, 0);
     w.target.transport.transport_rate_delay_ms = 5000;
-    add_many(&w, "a.example", 1);
-    add_many(&w, "b.example", 1);
-    add_many(&w, "c.example", 1);
+    world_add_many(&w, "a.example", 1);
+    world_add_many(&w, "b.example", 1);
+    world_add_many(&w, "c.example", 1);
     world_run(&w);
     is_number(w.open_now, 1, "one session in all of the transport");
     struct channel *c = world_channel(&w, "", 0);
@@ -175,10 +145,10 @@ static void
 test_transport_delay_idle(void)
 {
     struct world w;
-    start(&w, 1000, 0);
+    sched_world_learns(&w, 1000, 0);
     w.target.transport.transport_rate_delay_ms = 5000;
-    add_many(&w, "a.example", 1);
-    add_many(&w, "b.example", 1);
+    world_add_many(&w, "a.example", 1);
+    world_add_many(&w, "b.example", 1);
     world_run(&w);
     struct sched_site b = world_site(&w, "smtp:b.example").site;
     is_number(b.bound, SCHED_BOUND_TRANSPORT_DELAY, "another's session has the turn");
@@ -191,7 +161,7 @@ test_transport_delay_idle(void)
     world_pass(&w, 5000);
     struct channel *c = world_channel(&w, "b.example", 0);
     ok_named(c != NULL, "another site has its turn meanwhile");
-    add_many(&w, "a.example", 2);
+    world_add_many(&w, "a.example", 2);
     world_run(&w);
     is_number(world_channels(&w, "a.example"), 1, "the idle one is enough there");
     ok(channel_take(&w, c) && !channel_take(&w, idle));
@@ -209,11 +179,11 @@ static void
 test_end_between_sites(void)
 {
     struct world w;
-    start(&w, 100, 0);
-    add_many(&w, "a.example", 2);
+    sched_world_learns(&w, 100, 0);
+    world_add_many(&w, "a.example", 2);
     world_run(&w);
     is_number(w.open_now, 2, "two look its servers up");
-    ok(found(&w, world_channel(&w, "", 0), "mx:10 m"));
+    ok(channel_found(&w, world_channel(&w, "", 0), "mx:10 m"));
     is_number(sched_count(w.s).sites, 2, "where one is still where they began");
     sched_world_end(&w);
 }
@@ -222,8 +192,8 @@ static void
 test_domain_vanishes(void)
 {
     struct world w;
-    start(&w, 1000, 0);
-    add_many(&w, "a.example", 10);
+    sched_world_learns(&w, 1000, 0);
+    world_add_many(&w, "a.example", 10);
     world_run(&w);
     while (w.open_now > 0)
         channel_refuse(&w, world_channel(&w, "", 0));
@@ -242,9 +212,9 @@ static void
 late_success(bool is_probe)
 {
     struct world w;
-    start(&w, 1000, 0);
+    sched_world_learns(&w, 1000, 0);
     w.target.transport.initial_concurrency = 1;
-    add_many(&w, "a.example", 3);
+    world_add_many(&w, "a.example", 3);
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
     ok(channel_take(&w, c));
@@ -277,8 +247,8 @@ static void
 test_excess(void)
 {
     struct world w;
-    start(&w, 100, 20);
-    add_many(&w, "big.example", 1000);
+    sched_world_learns(&w, 100, 20);
+    world_add_many(&w, "big.example", 1000);
     world_run(&w);
     is_number(w.active, 50, "one site alone has half of the active set");
     is_number(world_site(&w, "smtp:big.example").site.backlogged, 950,
@@ -308,8 +278,8 @@ static void
 test_excess_operator(void)
 {
     struct world w;
-    start(&w, 100, 20);
-    add_many(&w, "big.example", 200);
+    sched_world_learns(&w, 100, 20);
+    world_add_many(&w, "big.example", 200);
     world_run(&w);
     ok_named(!w.mails[150].loaded, "backlogged");
     ok(sched_retry(w.s, w.now, w.mails[150].id));
@@ -334,15 +304,15 @@ static void
 test_excess_alone(void)
 {
     struct world w;
-    start(&w, 4, 25);
+    sched_world_learns(&w, 4, 25);
     world_add(&w, "a.example b.example c.example", 0, 0);
     world_run(&w);
-    ok(found(&w, world_channel(&w, "a.example", 0), "mx:10 m"));
-    ok(found(&w, world_channel(&w, "b.example", 0), "mx:10 m"));
-    ok(found(&w, world_channel(&w, "c.example", 0), "mx:10 m"));
+    ok(channel_found(&w, world_channel(&w, "a.example", 0), "mx:10 m"));
+    ok(channel_found(&w, world_channel(&w, "b.example", 0), "mx:10 m"));
+    ok(channel_found(&w, world_channel(&w, "c.example", 0), "mx:10 m"));
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
-    add_many(&w, "other.example", 2);
+    world_add_many(&w, "other.example", 2);
     unsigned wide = world_add(&w, "a.example b.example c.example", 0, 0);
     unsigned next = world_add(&w, "a.example b.example c.example", 0, 0);
     world_run(&w);
@@ -358,9 +328,9 @@ static void
 test_excess_dies(void)
 {
     struct world w;
-    start(&w, 100, 20);
+    sched_world_learns(&w, 100, 20);
     w.target.transport.lifetime_ms = 86400000;
-    add_many(&w, "big.example", 300);
+    world_add_many(&w, "big.example", 300);
     world_run(&w);
     while (w.open_now > 0)
         channel_refuse(&w, world_channel(&w, "", 0));
@@ -383,8 +353,8 @@ static void
 test_excess_gone(void)
 {
     struct world w;
-    start(&w, 2, 50);
-    add_many(&w, "big.example", 50);
+    sched_world_learns(&w, 2, 50);
+    world_add_many(&w, "big.example", 50);
     world_run(&w);
     for (unsigned i = 0; i < 49; i++)
         if (!w.mails[i].loaded && sched_forget(w.s, w.mails[i].id))
@@ -403,8 +373,8 @@ static void
 test_reload(void)
 {
     struct world w;
-    start(&w, 1000, 0);
-    add_many(&w, "a.example", 10);
+    sched_world_learns(&w, 1000, 0);
+    world_add_many(&w, "a.example", 10);
     world_run(&w);
     struct channel *first = world_channel(&w, "", 0),
                    *second = world_channel(&w, "", 1);
@@ -413,10 +383,10 @@ test_reload(void)
     w.target.transport.concurrency_limit = 3;
     w.target.transport.rate =
         (struct rate){.amount = 60, .burst = 60, .period_ms = 60000};
-    add_many(&w, "a.example", 1);
+    world_add_many(&w, "a.example", 1);
     world_run(&w);
     struct world_site_query q = world_site(&w, "smtp:a.example");
-    ok_named(!found(&w, second, "mx:10 m"),
+    ok_named(!channel_found(&w, second, "mx:10 m"),
              "one of old settings that only looks up ends");
     channel_send(&w, first);
     ok_named(!channel_take(&w, first), "one that carried carries no more");
@@ -485,18 +455,18 @@ static void
 test_bounds_of_sessions(void)
 {
     struct world w;
-    start(&w, 1000, 0);
-    add_many(&w, "a.example", 6);
+    sched_world_learns(&w, 1000, 0);
+    world_add_many(&w, "a.example", 6);
     world_run(&w);
     is_bound(&w, SCHED_BOUND_WINDOW, INT64_MAX);
     ok(channel_take(&w, world_channel(&w, "", 0)));
     is_number(explain(&w, 0).taken, 1, "a session has the first");
     is_number(explain(&w, 0).waiting, 0, "it waits no more");
     sched_world_end(&w);
-    start(&w, 1000, 0);
+    sched_world_learns(&w, 1000, 0);
     sched_change(w.s,
                  &(struct sched_settings){.active_limit = 100, .session_limit = 2});
-    add_many(&w, "a.example", 3);
+    world_add_many(&w, "a.example", 3);
     world_run(&w);
     is_bound(&w, SCHED_BOUND_BUDGET, INT64_MAX);
     channel_end(&w, world_channel(&w, "", 0), NULL);
@@ -512,10 +482,10 @@ static void
 test_bounds_of_rates(void)
 {
     struct world w;
-    start(&w, 1000, 0);
+    sched_world_learns(&w, 1000, 0);
     w.target.transport.rate =
         (struct rate){.amount = 6, .burst = 1, .period_ms = 60000};
-    add_many(&w, "a.example", 2);
+    world_add_many(&w, "a.example", 2);
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
     ok(channel_take(&w, c));
@@ -528,9 +498,9 @@ test_bounds_of_rates(void)
     world_pass(&w, 1);
     ok_named(channel_take(&w, c), "and goes");
     sched_world_end(&w);
-    start(&w, 1000, 0);
+    sched_world_learns(&w, 1000, 0);
     w.target.transport.rate_delay_ms = 4000;
-    add_many(&w, "a.example", 2);
+    world_add_many(&w, "a.example", 2);
     world_run(&w);
     c = world_channel(&w, "", 0);
     ok(channel_take(&w, c));
@@ -540,10 +510,10 @@ test_bounds_of_rates(void)
     world_pass(&w, 4000);
     is_number(w.opens, 2, "then a session is opened");
     sched_world_end(&w);
-    start(&w, 1000, 0);
+    sched_world_learns(&w, 1000, 0);
     w.target.transport.transport_rate_delay_ms = 4000;
-    add_many(&w, "a.example", 1);
-    add_many(&w, "b.example", 1);
+    world_add_many(&w, "a.example", 1);
+    world_add_many(&w, "b.example", 1);
     world_run(&w);
     ok(channel_take(&w, world_channel(&w, "", 0)));
     is_bound(&w, SCHED_BOUND_TRANSPORT_DELAY, w.now + 4000);
@@ -554,9 +524,9 @@ static void
 test_bound_learnt(void)
 {
     struct world w;
-    start(&w, 1000, 0);
+    sched_world_learns(&w, 1000, 0);
     w.target.transport.initial_concurrency = 1;
-    add_many(&w, "a.example", 100);
+    world_add_many(&w, "a.example", 100);
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
     for (int i = 0; i < 50; i++, w.now += 10)
@@ -583,8 +553,8 @@ static void
 test_bounds_of_greetings(void)
 {
     struct world w;
-    start(&w, 1000, 0);
-    add_many(&w, "a.example", 20);
+    sched_world_learns(&w, 1000, 0);
+    world_add_many(&w, "a.example", 20);
     world_run(&w);
     ok(channel_take(&w, world_channel(&w, "", 0)));
     ok(channel_take(&w, world_channel(&w, "", 1)));
@@ -605,9 +575,9 @@ test_bounds_of_greetings(void)
     channel_take(&w, world_channel(&w, "", 2));
     is_number(world_site(&w, "smtp:a.example").site.ceiling, 3, "three");
     sched_world_end(&w);
-    start(&w, 1000, 0);
+    sched_world_learns(&w, 1000, 0);
     w.target.transport.initial_concurrency = 3;
-    add_many(&w, "a.example", 20);
+    world_add_many(&w, "a.example", 20);
     world_run(&w);
     ok(channel_take(&w, world_channel(&w, "", 0)));
     for (int i = 0; i < 5; i++) {
@@ -628,11 +598,11 @@ static void
 test_congested_in_line(void)
 {
     struct world w;
-    start(&w, 1000, 0);
+    sched_world_learns(&w, 1000, 0);
     sched_change(w.s,
                  &(struct sched_settings){.active_limit = 100, .session_limit = 3});
     world_add(&w, "b.example", 0, 0);
-    add_many(&w, "a.example", 20);
+    world_add_many(&w, "a.example", 20);
     world_run(&w);
     is_number(world_channels(&w, "a.example"), 2, "two of three are there");
     ok(channel_take(&w, world_channel(&w, "a.example", 0)));
@@ -650,8 +620,8 @@ static void
 test_probe(void)
 {
     struct world w;
-    start(&w, 1000, 0);
-    add_many(&w, "a.example", 1);
+    sched_world_learns(&w, 1000, 0);
+    world_add_many(&w, "a.example", 1);
     world_run(&w);
     channel_refuse(&w, world_channel(&w, "", 0));
     struct world_site_query q = world_site(&w, "smtp:a.example");
@@ -683,8 +653,8 @@ static void
 test_backlogged_leaves(void)
 {
     struct world w;
-    start(&w, 1000, 0);
-    add_many(&w, "a.example", 20);
+    sched_world_learns(&w, 1000, 0);
+    world_add_many(&w, "a.example", 20);
     world_run(&w);
     while (w.open_now > 0)
         channel_refuse(&w, world_channel(&w, "", 0));
@@ -714,9 +684,9 @@ static void
 test_drain(void)
 {
     struct world w;
-    start(&w, 100, 20);
-    add_many(&w, "a.example", 300);
-    add_many(&w, "dead.example", 3);
+    sched_world_learns(&w, 100, 20);
+    world_add_many(&w, "a.example", 300);
+    world_add_many(&w, "dead.example", 3);
     world_run(&w);
     while (world_channel(&w, "dead.example", 0))
         channel_refuse(&w, world_channel(&w, "dead.example", 0));
@@ -738,8 +708,8 @@ static void
 test_clock_back(void)
 {
     struct world w;
-    start(&w, 100, 20);
-    add_many(&w, "a.example", 200);
+    sched_world_learns(&w, 100, 20);
+    world_add_many(&w, "a.example", 200);
     world_run(&w);
     const int64_t back = -86400000;
     w.now += back;

@@ -5,19 +5,12 @@
 #include "t/support/sched_world.h"
 
 static void
-add_many(struct world *w, const char *domain, int count)
-{
-    for (int i = 0; i < count; i++)
-        world_add(w, domain, 0, 0);
-}
-
-static void
 test_dead_at_once(void)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
-    add_many(&w, "dead.example", 50);
-    add_many(&w, "good.example", 5);
+    world_add_many(&w, "dead.example", 50);
+    world_add_many(&w, "good.example", 5);
     world_run(&w);
     struct channel *c = world_channel(&w, "dead.example", 0);
     channel_refuse(&w, c);
@@ -42,7 +35,7 @@ test_suspended(void)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
-    add_many(&w, "dead.example", 3);
+    world_add_many(&w, "dead.example", 3);
     world_run(&w);
     while (world_channel(&w, "", 0))
         channel_refuse(&w, world_channel(&w, "", 0));
@@ -71,7 +64,7 @@ test_revival(int share)
     sched_change(w.s, &(struct sched_settings){
                           .active_limit = 1000, .session_limit = 1000, .site_share = share});
     w.may_be_early = true; /* when the site lives */
-    add_many(&w, "dead.example", 40);
+    world_add_many(&w, "dead.example", 40);
     world_run(&w);
     while (world_channel(&w, "", 0))
         channel_refuse(&w, world_channel(&w, "", 0));
@@ -110,7 +103,7 @@ test_no_early_probe(void)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
-    add_many(&w, "dead.example", 3);
+    world_add_many(&w, "dead.example", 3);
     world_run(&w);
     while (world_channel(&w, "", 0))
         channel_refuse(&w, world_channel(&w, "", 0));
@@ -133,7 +126,7 @@ test_backlog_forgotten(void)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
-    add_many(&w, "dead.example", 3);
+    world_add_many(&w, "dead.example", 3);
     world_run(&w);
     while (world_channel(&w, "", 0))
         channel_refuse(&w, world_channel(&w, "", 0));
@@ -150,7 +143,7 @@ test_probe_fails(void)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
-    add_many(&w, "dead.example", 20);
+    world_add_many(&w, "dead.example", 20);
     world_run(&w);
     while (world_channel(&w, "", 0))
         channel_refuse(&w, world_channel(&w, "", 0));
@@ -169,7 +162,7 @@ test_living_sessions(void)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
-    add_many(&w, "a.example", 50);
+    world_add_many(&w, "a.example", 50);
     world_run(&w);
     struct channel *one = world_channel(&w, "", 0), *two = world_channel(&w, "", 1);
     channel_take(&w, one);
@@ -200,7 +193,7 @@ test_cohort_death(void)
     struct world w;
     sched_world_start(&w, 1000, 1000);
     w.may_be_early = true;
-    add_many(&w, "a.example", 50);
+    world_add_many(&w, "a.example", 50);
     world_run(&w);
     for (int i = 0; i < 5; i++)
         channel_take(&w, world_channel(&w, "", i));
@@ -215,7 +208,7 @@ test_cohort_death(void)
     is_number(sched_count(w.s).dead, 0, "a late success revives");
     is_number(world_site(&w, "smtp:a.example").site.window, 5,
               "with the initial window");
-    add_many(&w, "a.example", 1);
+    world_add_many(&w, "a.example", 1);
     world_run(&w);
     ok(channel_take(&w, world_channel(&w, "", 0)));
     sched_world_end(&w);
@@ -227,7 +220,7 @@ test_late_answers(void)
     struct world w;
     sched_world_start(&w, 1000, 1000);
     w.may_be_early = true;
-    add_many(&w, "a.example", 5);
+    world_add_many(&w, "a.example", 5);
     world_run(&w);
     channel_refuse(&w, world_channel(&w, "", 0));
     is_number(sched_count(w.s).dead, 1, "dead while four still connect");
@@ -242,7 +235,7 @@ test_late_answers(void)
     sched_world_end(&w);
     sched_world_start(&w, 1000, 1000);
     w.may_be_early = true;
-    add_many(&w, "a.example", 6);
+    world_add_many(&w, "a.example", 6);
     world_run(&w);
     for (int i = 0; i < 5; i++)
         channel_take(&w, world_channel(&w, "", i));
@@ -260,12 +253,12 @@ test_never_dead(void)
     struct world w;
     sched_world_start(&w, 1000, 1000);
     w.target.transport.failed_cohort_limit = 0;
-    add_many(&w, "a.example", 10);
+    world_add_many(&w, "a.example", 10);
     world_run(&w);
     channel_refuse(&w, world_channel(&w, "", 0));
     is_number(sched_count(w.s).dead, 0, "cohort limit 0: never dead");
     is_number(w.waits, 10, "the mail that waited has had its attempt");
-    add_many(&w, "a.example", 1);
+    world_add_many(&w, "a.example", 1);
     world_run(&w);
     is_number(w.waits, 10, "new mail is not suspended");
     while (world_channel(&w, "", 0))
@@ -282,8 +275,8 @@ test_permanent(void)
     struct world w;
     struct outcome nowhere = world_trouble(VERDICT_FAILED, "no such domain");
     sched_world_start(&w, 1000, 1000);
-    add_many(&w, "typo.example", 10);
-    add_many(&w, "good.example typo.example", 1);
+    world_add_many(&w, "typo.example", 10);
+    world_add_many(&w, "good.example typo.example", 1);
     world_run(&w);
     channel_end(&w, world_channel(&w, "typo.example", 0), &nowhere);
     is_number(w.settles, 11, "every waiting recipient has failed");
@@ -296,7 +289,7 @@ test_permanent(void)
         channel_end(&w, world_channel(&w, "typo.example", 0), &nowhere);
     ok_named(!world_site(&w, "smtp:typo.example").site.key,
              "the destination is forgotten");
-    add_many(&w, "typo.example", 1);
+    world_add_many(&w, "typo.example", 1);
     world_run(&w);
     is_number(world_channels(&w, "typo.example"), 1,
               "and tried afresh with the next mail");
@@ -308,7 +301,7 @@ test_retry_all(void)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
-    add_many(&w, "dead.example", 3);
+    world_add_many(&w, "dead.example", 3);
     unsigned later = world_add(&w, "dead.example", 9999999, 2);
     world_run(&w);
     while (world_channel(&w, "", 0))
@@ -332,7 +325,7 @@ test_retry_one(void)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
-    add_many(&w, "dead.example", 3);
+    world_add_many(&w, "dead.example", 3);
     world_run(&w);
     while (world_channel(&w, "", 0))
         channel_refuse(&w, world_channel(&w, "", 0));
@@ -399,7 +392,7 @@ test_clock(void)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
-    add_many(&w, "dead.example", 3);
+    world_add_many(&w, "dead.example", 3);
     world_add(&w, "other.example", 60000, 0);
     world_run(&w);
     while (world_channel(&w, "", 0))

@@ -3,61 +3,31 @@
 
 #include "t/support/sched_world.h"
 
-static void
-start(struct world *w, int active_limit, int share)
-{
-    sched_world_start(w, active_limit, 100);
-    sched_change(w->s, &(struct sched_settings){.active_limit = active_limit,
-                                                .session_limit = 100,
-                                                .site_share = share});
-    w->target.transport.adaptive = 1;
-    w->may_be_early = true;
-}
-
-static void
-add_many(struct world *w, const char *domains, int count)
-{
-    for (int i = 0; i < count; i++)
-        world_add(w, domains, 0, 0);
-}
-
-/* Its servers are known. */
-static bool
-found(struct world *w, struct channel *c, const char *key)
-{
-    bool good = sched_session_found(w->s, w->now, c->session, text_from(key));
-    if (good)
-        world_run(w);
-    else
-        channel_end(w, c, NULL);
-    return good;
-}
-
 /* The demand of a domain may change while sessions of other domains could carry its mail: after some time it
  * is looked up again. */
 static void
 test_expires(void)
 {
     struct world w;
-    start(&w, 1000, 0);
-    add_many(&w, "a.example b.example", 1);
+    sched_world_learns(&w, 1000, 0);
+    world_add_many(&w, "a.example b.example", 1);
     world_run(&w);
     struct channel *a = world_channel(&w, "a.example", 0), *b = world_channel(&w, "b.example", 0);
     sched_session_demand(w.s, w.now, a->session, 0, 3600000);
-    ok(found(&w, a, "mx:10 m") && found(&w, b, "mx:10 m"));
+    ok(channel_found(&w, a, "mx:10 m") && channel_found(&w, b, "mx:10 m"));
     channel_drain(&w, a);
     while (channel_take(&w, b))
         channel_send(&w, b);
     is_number(w.open_now, 1, "the session of the other domain stays");
     w.now += 3599000;
-    add_many(&w, "a.example", 1);
+    world_add_many(&w, "a.example", 1);
     world_run(&w);
     is_number(w.open_now, 1, "while the answer holds it may carry mail");
     ok(sched_has_work(w.s, b->session) && channel_take(&w, b));
     channel_send(&w, b);
     w.now += 1000;
-    add_many(&w, "a.example", 2);
-    add_many(&w, "b.example", 1);
+    world_add_many(&w, "a.example", 2);
+    world_add_many(&w, "b.example", 1);
     world_run(&w);
     is_number(world_channels(&w, "a.example"), 2, "then the domain gets sessions of its own");
     ok_named(channel_take(&w, b), "the other domain's mail");
@@ -66,7 +36,7 @@ test_expires(void)
     is_number(world_site(&w, "smtp:a.example").site.waiting, 2, "which waits at its own site");
     a = world_channel(&w, "a.example", 0);
     sched_session_demand(w.s, w.now, a->session, 77, 3600000);
-    ok(found(&w, a, "mx:10 m"));
+    ok(channel_found(&w, a, "mx:10 m"));
     is_number(world_site(&w, "mx:10 m").site.waiting, 2, "until it is known what it demands now");
     ok_named(!sched_has_work(w.s, b->session) && !channel_take(&w, b), "the other session carries none of it");
     is_number(channel_drain(&w, a), 2, "its own does");
@@ -80,16 +50,16 @@ static void
 test_expires_dead(void)
 {
     struct world w;
-    start(&w, 1000, 0);
-    add_many(&w, "a.example", 1);
+    sched_world_learns(&w, 1000, 0);
+    world_add_many(&w, "a.example", 1);
     world_run(&w);
     struct channel *a = world_channel(&w, "a.example", 0);
     sched_session_demand(w.s, w.now, a->session, 0, 1000);
-    ok(found(&w, a, "mx:10 m"));
+    ok(channel_found(&w, a, "mx:10 m"));
     channel_refuse(&w, a);
     ok(world_site(&w, "mx:10 m").site.dead_until_ms > 0);
     w.now += 2000;
-    add_many(&w, "a.example", 1);
+    world_add_many(&w, "a.example", 1);
     world_run(&w);
     is_number(w.open_now, 0, "mail for a dead site opens no session");
     is_number(world_site(&w, "mx:10 m").site.backlogged, 2, "and waits for it");

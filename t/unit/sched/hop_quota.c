@@ -24,20 +24,6 @@ start(struct world *w, const char *target)
     parse(target, &w->target);
 }
 
-static void
-keep_site(void *context, const struct sched_site *site)
-{
-    *(struct sched_site *)context = *site;
-}
-
-static struct sched_site
-look(struct world *w)
-{
-    struct sched_site site = {0};
-    sched_sites(w->s, keep_site, &site);
-    return site;
-}
-
 static unsigned
 sent(const struct world *w)
 {
@@ -76,7 +62,7 @@ test_waits(void)
         world_add(&w, "a.test", 0, 0);
     serve(&w);
     is_number(sent(&w), 5, "five of nine are sent");
-    struct sched_site site = look(&w);
+    struct sched_site site = world_last_site(&w);
     is_string(sched_bound_word(site.bound), "quota", "the others wait for the quota");
     is_number(site.quota, 5, "which is five");
     is_string(site.quota_period, "day", "a day");
@@ -90,7 +76,7 @@ test_waits(void)
     ok_named(w.opens > opens, "then it goes on by itself");
     serve(&w);
     is_number(sent(&w), 9, "all are sent");
-    is_number(look(&w).quota, 0, "the quota is not used up");
+    is_number(world_last_site(&w).quota, 0, "the quota is not used up");
     sched_world_end(&w);
 }
 
@@ -126,9 +112,9 @@ test_given_back(void)
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
     world_must(c != NULL && channel_take(&w, c), "a session takes mail");
-    is_string(sched_bound_word(look(&w).bound), "quota", "two are reserved");
+    is_string(sched_bound_word(world_last_site(&w).bound), "quota", "two are reserved");
     channel_answer(&w, c, VERDICT_DEFERRED, BLAME_MESSAGE);
-    ok_named(sched_bound_word(look(&w).bound)[0] != 'q', "and given back");
+    ok_named(sched_bound_word(world_last_site(&w).bound)[0] != 'q', "and given back");
     world_must(channel_take(&w, c), "it takes the next");
     is_number(c->work.count, 1, "of one recipient");
     channel_send(&w, c);
@@ -185,10 +171,10 @@ test_remembered(void)
     world_add(&w, "a.test", 0, 0);
     serve(&w);
     is_number(sent(&w), 3, "its quota is not");
-    int64_t until = look(&w).bound_until_ms - w.now;
+    int64_t until = world_last_site(&w).bound_until_ms - w.now;
     w.now -= 7 * DAY;
     world_run(&w);
-    ok_named(look(&w).bound_until_ms - w.now == until, "the clock is set back");
+    ok_named(world_last_site(&w).bound_until_ms - w.now == until, "the clock is set back");
     world_pass(&w, until - MINUTE);
     serve(&w);
     is_number(sent(&w), 3, "that frees nothing");
@@ -235,18 +221,18 @@ test_clock_set_forward(void)
         world_add(&w, "a.test", 0, 0);
     serve(&w);
     is_number(sent(&w), 3, "three");
-    int64_t until = look(&w).bound_until_ms - w.now;
+    int64_t until = world_last_site(&w).bound_until_ms - w.now;
     for (int i = 0; i < 3; i++) {
         w.now += 2 * DAY;
         steady_offset_ms += 2 * DAY;
         serve(&w);
         is_number(sent(&w), 3, "the clock is set forward: that frees nothing");
-        ok_named(llabs(look(&w).bound_until_ms - w.now - until) < 2000, "and takes as long");
+        ok_named(llabs(world_last_site(&w).bound_until_ms - w.now - until) < 2000, "and takes as long");
         w.now -= 3 * DAY;
         steady_offset_ms -= 3 * DAY;
         serve(&w);
         is_number(sent(&w), 3, "and back");
-        ok_named(llabs(look(&w).bound_until_ms - w.now - until) < 2000, "as long again");
+        ok_named(llabs(world_last_site(&w).bound_until_ms - w.now - until) < 2000, "as long again");
     }
     world_pass(&w, until - MINUTE);
     serve(&w);

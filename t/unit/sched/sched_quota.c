@@ -15,20 +15,6 @@ start(struct world *w, const char *target)
     world_must(target_parse(text_from(target), 25, &base, &w->target, problem), problem);
 }
 
-static void
-keep_site(void *context, const struct sched_site *site)
-{
-    *(struct sched_site *)context = *site;
-}
-
-static struct sched_site
-look(struct world *w)
-{
-    struct sched_site site = {0};
-    sched_sites(w->s, keep_site, &site);
-    return site;
-}
-
 /* In one session: the mail is sent (NULL) or refused with that reply. */
 static void
 answer(struct world *w, int code, const char *words)
@@ -48,7 +34,7 @@ answer(struct world *w, int code, const char *words)
 static void
 is_paused(struct world *w, int64_t ms, const char *name)
 {
-    struct sched_site site = look(w);
+    struct sched_site site = world_last_site(w);
     is_string(sched_bound_word(site.bound), "quota", name);
     is_number((long)(site.bound_until_ms - w->now), (long)ms, "for that time");
 }
@@ -120,13 +106,13 @@ test_others(void)
     world_add(&w, "a.test", 0, 0);
     world_run(&w);
     answer(&w, 450, "4.3.0 not today");
-    is_string(sched_bound_word(look(&w).bound), "nothing", "another refusal");
+    is_string(sched_bound_word(world_last_site(&w).bound), "nothing", "another refusal");
     sched_world_end(&w);
     start(&w, "smtp://h.test");
     world_add(&w, "a.test", 0, 0);
     world_run(&w);
     answer(&w, 450, limit);
-    ok_named(look(&w).bound != SCHED_BOUND_QUOTA, "no account");
+    ok_named(world_last_site(&w).bound != SCHED_BOUND_QUOTA, "no account");
     sched_world_end(&w);
 }
 

@@ -6,26 +6,13 @@
 #include "t/sim/clock.h"
 #include "t/support/control_world.h"
 #include "t/support/folder.h"
+#include "t/support/waiting_channel.h"
 
 enum { RECIPIENTS = 1000, MESSAGES = 2, SITES = MESSAGES * RECIPIENTS, A_PAGE = 500, A_STEP = 25 };
 
 static struct world w;
 
 /* --- Sites -------------------------------------------------------------------------- */
-
-enum { OPEN_MAX = 50 };
-static struct sched_session *open_sessions[OPEN_MAX];
-static size_t open_count;
-
-static void
-open_nothing(void *context, struct sched_session *session, const struct target *target,
-             const char *domain)
-{
-    (void)context, (void)target, (void)domain;
-    if (open_count == OPEN_MAX)
-        abort();
-    open_sessions[open_count++] = session;
-}
 
 /* Some domains have several recipients: mail for 0, 1, 2 ... */
 static void
@@ -170,7 +157,7 @@ main(void)
     clock_stop();
     folder_make(folder, sizeof(folder), "sites");
     control_world_begin(&w, folder, TEXT("* mx"));
-    manager_set_channel(w.manager, TARGET_MX, open_nothing, &w);
+    manager_set_channel(w.manager, TARGET_MX, waiting_open, &w);
     for (unsigned i = 0; i < MESSAGES; i++)
         post_to_many(i);
     for (unsigned i = 0; i < 1000 && sched_count(manager_sched(w.manager)).sites < SITES; i++)
@@ -179,8 +166,8 @@ main(void)
     test_pages();
     test_left();
     test_top();
-    for (size_t i = 0; i < open_count; i++)
-        manager_session_ended(w.manager, open_sessions[i], &outcome_no_trouble);
+    for (size_t i = 0; i < waiting_count; i++)
+        manager_session_ended(w.manager, waiting_sessions[i], &outcome_no_trouble);
     control_world_end(&w);
     folder_remove(folder);
     return done();

@@ -13,6 +13,7 @@
 #include "t/sim/clock.h"
 #include "t/support/control_world.h"
 #include "t/support/folder.h"
+#include "t/support/waiting_channel.h"
 
 
 
@@ -141,6 +142,12 @@ begin(size_t sites)
 
 static char page[METRICS_SIZE_MAX + 1];
 
+static bool
+says(const char *line)
+{
+    return page_says(page, line);
+}
+
 static const char *
 scrape(struct metrics *m, const char *accept)
 {
@@ -158,17 +165,6 @@ scrape(struct metrics *m, const char *accept)
     buffer_free(&x.body);
     http_reader_free(&request);
     return x.type;
-}
-
-static bool
-says(const char *line)
-{
-    char whole[300];
-    snprintf(whole, sizeof(whole), "\n%s\n", line);
-    if (strstr(page, whole) != NULL)
-        return true;
-    printf("# not there: %s\n", line);
-    return false;
 }
 
 static void
@@ -279,21 +275,6 @@ test_rest(struct metrics *m)
     clock_pass(1000);
     scrape(m, "");
     ok(strstr(page, "petrel_queue_messages{place=\"active\"} 5\n") != NULL);
-}
-
-/* A channel whose sessions take no mail until the end. */
-enum { OPEN_MAX = 50 };
-static struct sched_session *open_sessions[OPEN_MAX];
-static size_t open_count;
-
-static void
-open_nothing(void *context, struct sched_session *session, const struct target *target,
-             const char *domain)
-{
-    (void)context, (void)target, (void)domain;
-    if (open_count == OPEN_MAX)
-        abort();
-    open_sessions[open_count++] = session;
 }
 
 /* Mail for a site of that name waits: its channel never connects. */
@@ -419,7 +400,7 @@ main(void)
     folder_make(folder, sizeof(folder), "metrics");
     control_world_begin(&w, folder, TEXT("* mx"));
     hub = event_hub_new(NULL);
-    manager_set_channel(w.manager, TARGET_MX, open_nothing, &w);
+    manager_set_channel(w.manager, TARGET_MX, waiting_open, &w);
     struct metrics *m = begin(20);
     test_formats(m);
     test_values(m);
@@ -429,8 +410,8 @@ main(void)
     test_site_deliveries();
     test_busy();
     event_hub_free(&hub);
-    for (size_t i = 0; i < open_count; i++)
-        manager_session_ended(w.manager, open_sessions[i], &outcome_no_trouble);
+    for (size_t i = 0; i < waiting_count; i++)
+        manager_session_ended(w.manager, waiting_sessions[i], &outcome_no_trouble);
     control_world_end(&w);
     folder_remove(folder);
     return done();

@@ -8,6 +8,7 @@
 #include "t/sim/clock.h"
 #include "t/support/control_world.h"
 #include "t/support/folder.h"
+#include "t/support/waiting_channel.h"
 
 enum { DOMAINS = 100000, CLIENTS = 10000, MESSAGES = 20, RECIPIENTS = 1000 };
 
@@ -29,21 +30,6 @@ never(void *context)
     return false;
 }
 
-/* Sessions that take no mail until the end. */
-enum { OPEN_MAX = 50 };
-static struct sched_session *open_sessions[OPEN_MAX];
-static size_t open_count;
-
-static void
-open_nothing(void *context, struct sched_session *session, const struct target *target,
-             const char *domain)
-{
-    (void)context, (void)target, (void)domain;
-    if (open_count == OPEN_MAX)
-        abort();
-    open_sessions[open_count++] = session;
-}
-
 static struct metrics *
 begin(void)
 {
@@ -60,6 +46,12 @@ begin(void)
 /* --- A scrape, step by step --------------------------------------------------------- */
 
 static char page[METRICS_SIZE_MAX + 1];
+
+static bool
+says(const char *line)
+{
+    return page_says(page, line);
+}
 static unsigned woken;
 
 static void
@@ -107,17 +99,6 @@ series(void)
     while (text_cut(&rest, '\n', &line))
         count += line.length > 0 && line.at[0] != '#';
     return count;
-}
-
-static bool
-says(const char *line)
-{
-    char whole[300];
-    snprintf(whole, sizeof(whole), "\n%s\n", line);
-    if (strstr(page, whole) != NULL)
-        return true;
-    printf("# not there: %s\n", line);
-    return false;
 }
 
 /* --- Counters ----------------------------------------------------------------------- */
@@ -249,7 +230,7 @@ main(void)
     folder_make(folder, sizeof(folder), "metrics");
     control_world_begin(&w, folder, TEXT("* mx"));
     hub = event_hub_new(NULL);
-    manager_set_channel(w.manager, TARGET_MX, open_nothing, &w);
+    manager_set_channel(w.manager, TARGET_MX, waiting_open, &w);
     struct metrics *m = begin();
     test_counters(m);
     test_sites(m);
@@ -258,8 +239,8 @@ main(void)
     ok(!metrics_gather(m, METRICS_SITES_STEP));
     metrics_free(&m);
     event_hub_free(&hub);
-    for (size_t i = 0; i < open_count; i++)
-        manager_session_ended(w.manager, open_sessions[i], &outcome_no_trouble);
+    for (size_t i = 0; i < waiting_count; i++)
+        manager_session_ended(w.manager, waiting_sessions[i], &outcome_no_trouble);
     control_world_end(&w);
     folder_remove(folder);
     return done();

@@ -3,8 +3,8 @@
 
 #include "base/memory.h"
 #include "t/support/tap.h"
+#include "t/support/folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,18 +20,6 @@
 enum { MANY = 500 };
 
 static char *root; /* a directory of this test's own */
-
-static int
-descriptors(void)
-{
-    DIR *all = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (all && readdir(all))
-        count++;
-    closedir(all);
-    return count;
-}
 
 static unsigned
 mode_of(const char *name)
@@ -507,7 +495,7 @@ static void
 test_lock(void)
 {
     struct disk *disk = open_root();
-    int file = disk_lock(disk, "lock", 0, 1), before = descriptors();
+    int file = disk_lock(disk, "lock", 0, 1), before = folder_descriptors();
     struct disk_info info;
 
     ok_named(file >= 0, "the lock is ours");
@@ -525,7 +513,7 @@ test_lock(void)
     make_link("lock", "lock-link");
     is_number(disk_lock(disk, "lock-link", 0, 1), -ELOOP, "nor is a link");
     is_number(disk_lock(disk, "no/lock", 0, 1), -ENOENT, "nor what cannot be made");
-    is_number(descriptors(), before - 1, "who is refused keeps no handle");
+    is_number(folder_descriptors(), before - 1, "who is refused keeps no handle");
     disk_close(&disk);
 }
 
@@ -574,7 +562,7 @@ test_map(void)
 {
     struct disk *disk = open_root();
     struct disk_info info;
-    int before = descriptors();
+    int before = folder_descriptors();
     char *map = disk_map(disk, "map", 5000), *other, zeros[5000] = {0};
     pid_t child;
     int status;
@@ -614,7 +602,7 @@ test_map(void)
     disk_unmap(disk, map, 100);
     disk_inspect(disk, "map", &info);
     is_number(info.size, 9000, "a short map cuts nothing off");
-    is_number(descriptors(), before, "and no map needs a handle");
+    is_number(folder_descriptors(), before, "and no map needs a handle");
     disk_close(&disk);
 }
 

@@ -2,23 +2,12 @@
 #include "base/disk/disk.h"
 
 #include "t/support/tap.h"
+#include "t/support/folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-static int
-open_files(void)
-{
-    DIR *all = opendir("/proc/self/fd");
-    int count = 0;
-    while (all && readdir(all))
-        count++;
-    closedir(all);
-    return count;
-}
 
 /* As the owner does: what the device is asked for is read after it has come. */
 static int64_t
@@ -40,7 +29,7 @@ static void
 test_file(struct disk *disk)
 {
     char bytes[10] = "";
-    int file = disk_create(disk, "one", 0600), before = open_files();
+    int file = disk_create(disk, "one", 0600), before = folder_descriptors();
     is_number(disk_write(disk, file, TEXT("0123456789abc")), 0, "a file");
     is_number(peek(disk, "one", bytes, 10), 10, "its start");
     ok(memcmp(bytes, "0123456789", 10) == 0);
@@ -53,14 +42,14 @@ test_file(struct disk *disk)
     disk_close_file(disk, file);
     disk_close_file(disk, disk_create(disk, "none", 0600));
     is_number(peek(disk, "none", bytes, 10), 0, "an empty file has none");
-    is_number(open_files(), before - 1, "every file is closed");
+    is_number(folder_descriptors(), before - 1, "every file is closed");
 }
 
 static void
 test_others(struct disk *disk)
 {
     char bytes[10];
-    int before = open_files();
+    int before = folder_descriptors();
     ok(disk_make_directory(disk, "directory", 0700) == 0);
     ok(disk_make_fifo(disk, "fifo", 0600) == 0);
     ok(chdir(disk_path(disk)) == 0 && symlink("one", "link") == 0);
@@ -68,7 +57,7 @@ test_others(struct disk *disk)
     is_number(peek(disk, "link", bytes, 10), -ELOOP, "a link is not followed");
     is_number(peek(disk, "directory", bytes, 10), -EISDIR, "a directory");
     is_number(peek(disk, "fifo", bytes, 10), -ESPIPE, "a FIFO, without waiting");
-    is_number(open_files(), before, "every file is closed");
+    is_number(folder_descriptors(), before, "every file is closed");
 }
 
 int

@@ -4,8 +4,8 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "t/support/tap.h"
+#include "t/support/folder.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -102,18 +102,6 @@ fdatasync(int file)
     *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
     system_is.data_syncs++;
     return real(file);
-}
-
-static int
-descriptors(void)
-{
-    DIR *all = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (all && readdir(all))
-        count++;
-    closedir(all);
-    return count;
 }
 
 /* --- A loop that counts, and owners that hear ------------------------------------- */
@@ -306,11 +294,11 @@ test_refused(void)
         int before;
 
         world_start(&w);
-        before = descriptors();
+        before = folder_descriptors();
         system_is.fail = rows[i].call;
         system_is.error = rows[i].error;
         is_number(world_on(&w), DISK_SYNC_BLOCKS, rows[i].why);
-        is_number(descriptors(), before, "no descriptor is left over");
+        is_number(folder_descriptors(), before, "no descriptor is left over");
         blocks(&w, "makes syncs block");
         world_end(&w);
     }
@@ -665,7 +653,7 @@ test_close(void)
     int before, begun = 0, closers = 0;
 
     world_start(&w);
-    before = descriptors();
+    before = folder_descriptors();
     world_on(&w);
     for (int i = 0; i < 100; i++)
         begun += begin(&all[i], w.file, i % 2 == 0) == DISK_SYNCING;
@@ -673,7 +661,7 @@ test_close(void)
     disk_unlink(w.disk, "file");
     disk_close(&w.disk);
     free(all); /* to be touched no more */
-    is_number(descriptors(), before - 1, "closing the disk leaves no descriptor");
+    is_number(folder_descriptors(), before - 1, "closing the disk leaves no descriptor");
     for (int i = 0; i < 5; i++)
         loop_turn(w.loop, 10);
     is_number(w.told, 0, "and nobody hears");

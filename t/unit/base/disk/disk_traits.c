@@ -4,8 +4,8 @@
 
 #include "t/sim/clock.h"
 #include "t/support/tap.h"
+#include "t/support/folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -198,18 +198,6 @@ nature_now(const char *why)
     return nature;
 }
 
-static int
-descriptors(void)
-{
-    DIR *all = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (all && readdir(all))
-        count++;
-    closedir(all);
-    return count;
-}
-
 /* --- Real ones -------------------------------------------------------------------- */
 
 static void
@@ -327,7 +315,7 @@ test_commit_count(void)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        int before = descriptors();
+        int before = folder_descriptors();
 
         system_reset(EXT4);
         system_is.device = "sda1";
@@ -335,7 +323,7 @@ test_commit_count(void)
         make_file("count", rows[i].content, strlen(rows[i].content));
         is_number(nature_now("by the kernel's count").fast_commit, rows[i].fast,
                   rows[i].fast ? "commits are fast" : "there are no fast commits");
-        is_number(descriptors(), before, "no handle stays");
+        is_number(folder_descriptors(), before, "no handle stays");
         system_is.type = XFS;
         is_number(nature_now("on xfs").fast_commit, false, "nobody asks");
     }
@@ -361,7 +349,7 @@ super_says(size_t size, int magic, unsigned features, const char *device)
 static void
 test_superblock(void)
 {
-    int before = descriptors();
+    int before = folder_descriptors();
     char name[100];
 
     system_reset(EXT4);
@@ -380,7 +368,7 @@ test_superblock(void)
     is_number(super_says(8192, EXT4, 0x0400, name), false, "a name without end");
     system_is.plain = true;
     is_number(super_says(8192, EXT4, 0x0400, "dm-0"), false, "a file is no device");
-    is_number(descriptors(), before, "no handle stays");
+    is_number(folder_descriptors(), before, "no handle stays");
     unlink("super");
 }
 
@@ -422,13 +410,13 @@ static void
 test_failing(void)
 {
     for (int i = 1; i <= 7; i += 3) {
-        int before = descriptors();
+        int before = folder_descriptors();
 
         system_reset(TMPFS);
         system_is.fails = i;
         is_number(nature_now("a sync that fails").sync_us, -1, "is not measured");
         is_number(system_is.syncs, i, "nor tried again");
-        is_number(descriptors(), before, "and leaves no handle");
+        is_number(folder_descriptors(), before, "and leaves no handle");
     }
 }
 

@@ -4,9 +4,9 @@
 
 #include "t/support/dns_ask.h"
 #include "t/support/port.h"
+#include "t/support/folder.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <ftw.h>
 #include <limits.h>
 #include <signal.h>
@@ -132,17 +132,6 @@ dns_at(struct loop *loop, unsigned port)
     struct dns *dns = dns_new(loop, text_from(servers), error, sizeof(error));
     ok_named(dns != NULL && error[0] == '\0', "a resolver");
     return dns;
-}
-
-static int
-open_descriptors(void)
-{
-    int count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    while (readdir(directory) != NULL)
-        count++;
-    closedir(directory);
-    return count;
 }
 
 static void
@@ -476,7 +465,7 @@ static void
 test_crowd(struct loop *loop, struct dns *dns)
 {
     struct crowd *c = calloc(1, sizeof(*c));
-    int before = open_descriptors();
+    int before = folder_descriptors();
     c->loop = loop;
     c->dns = dns;
     dns_set_patience(dns, ASK_LIMIT_MS, 1); /* a packet that is lost stays so */
@@ -491,7 +480,7 @@ test_crowd(struct loop *loop, struct dns *dns)
     is_number(c->good, 500, "each with its own answer");
     is_number(c->twice, 0, "none twice");
     loop_turn(loop, 0);
-    is_number(open_descriptors(), before, "idle holds no socket");
+    is_number(folder_descriptors(), before, "idle holds no socket");
     free(c);
 }
 

@@ -12,10 +12,10 @@
 #include "t/sim/sim_disk.h"
 #include "t/support/manager_world.h"
 #include "t/support/must.h"
+#include "t/support/known.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <uthash.h>
 
 enum {
     SLOW = TAP_ADDRESS_SANITIZER,
@@ -52,11 +52,6 @@ struct moments {
     size_t count;
 };
 
-struct seen_state {
-    uint64_t key;
-    UT_hash_handle hh;
-};
-
 struct run {
     struct plan plan;
     struct world hosts[HOSTS];
@@ -65,7 +60,7 @@ struct run {
     struct give *give;
     bool back, is_over;
     struct moments *moments;
-    struct seen_state *known;
+    struct known *known;
     uint64_t seed, point, second, cuts, states, wrong, twice;
     char how[100];
 };
@@ -125,19 +120,12 @@ moments_free(struct moments *m)
 }
 
 static uint64_t
-mix(uint64_t a, uint64_t b)
-{
-    uint64_t x = (a ^ b) * UINT64_C(0x9e3779b97f4a7c15);
-    return x ^ x >> 29;
-}
-
-static uint64_t
 digest(struct run *r)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < HOSTS; i++) {
         go_to(r, i);
-        sum = mix(sum, sim_disk_digest() + i);
+        sum = known_mix(sum, sim_disk_digest() + i);
     }
     return sum;
 }
@@ -145,25 +133,7 @@ digest(struct run *r)
 static bool
 is_news(struct run *r, uint64_t salt)
 {
-    uint64_t key = mix(digest(r), salt);
-    struct seen_state *k = NULL;
-    HASH_FIND(hh, r->known, &key, sizeof(key), k);
-    if (k != NULL)
-        return false;
-    k = memory_new(sizeof(*k));
-    k->key = key;
-    HASH_ADD(hh, r->known, key, sizeof(key), k);
-    return true;
-}
-
-static void
-forget_known(struct run *r)
-{
-    struct seen_state *k, *next;
-    HASH_ITER (hh, r->known, k, next) {
-        HASH_DEL(r->known, k);
-        free(k);
-    }
+    return known_is_news(&r->known, known_mix(digest(r), salt));
 }
 
 /* --- The hosts -------------------------------------------------------------------- */
@@ -584,10 +554,10 @@ cut_one(struct run *r, const struct moment *m, unsigned host, enum sim_cut_kind 
     for (size_t i = 0; i < count && r->wrong == 0; i++) {
         struct pair pair = {0};
         pair.cuts[host] = (struct sim_cut){
-            kind, kind == SIM_CUT_RANDOM ? (size_t)mix(r->seed + r->point, i) : i};
+            kind, kind == SIM_CUT_RANDOM ? (size_t)known_mix(r->seed + r->point, i) : i};
         pair.cuts[!host] = (struct sim_cut){SIM_CUT_ALL, 0};
         come_back(r, m, &pair);
-        if (mix(r->seed, r->point * 131 + i + kind) % AGAIN == 0)
+        if (known_mix(r->seed, r->point * 131 + i + kind) % AGAIN == 0)
             break_again(r, m, &pair);
         pair.cuts[!host] = (struct sim_cut){SIM_CUT_NOTHING, 0};
         come_back(r, m, &pair);
@@ -610,7 +580,7 @@ cut_everything(struct run *r, const struct moment *m)
 static struct plan
 make_plan(uint64_t seed)
 {
-    uint64_t x = mix(seed, 77);
+    uint64_t x = known_mix(seed, 77);
     struct plan p = {.message_max = x & 1 ? 10000 : 1,
                      .background = (x & 2) != 0,
                      .there_and_back = seed % 3 == 0,
@@ -618,7 +588,7 @@ make_plan(uint64_t seed)
     p.journal[0] = (x >> 2) % 4 > 0 ? 1024 * 1024 : 0;
     p.journal[1] = (x >> 4) % 4 > 0 ? 1024 * 1024 : 0;
     for (unsigned i = 0; i < p.mails; i++) {
-        uint64_t y = mix(x, i + 1);
+        uint64_t y = known_mix(x, i + 1);
         p.held[i] = (y & 3) == 0;
         p.large[i] = (y & 12) == 0;
         p.fresh[i] = (y & 48) == 0;
@@ -664,7 +634,7 @@ end(struct run *r)
         manager_world_end(&r->hosts[i]);
     }
     sim_disk_free(&r->disks[!present(r)]);
-    forget_known(r);
+    known_forget(&r->known);
 }
 
 static void

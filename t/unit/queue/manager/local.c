@@ -165,13 +165,6 @@ test_stop(void)
 }
 
 static void
-on_drained(void *context)
-{
-    struct world *w = context;
-    w->drained++;
-}
-
-static void
 test_drain(void)
 {
     struct world w;
@@ -180,7 +173,7 @@ test_drain(void)
         world_send(&w, "ann@a.test", "x@h.test");
     loop_turn(w.loop, 0);
     loop_turn(w.loop, 0);
-    manager_drain(w.manager, 60 * 1000, on_drained, &w);
+    manager_drain(w.manager, 60 * 1000, world_drained, &w);
     sim_loop_advance(w.loop, 1000);
     is_number(w.drained, 1, "sessions end after what they carry");
     stop(&w);
@@ -329,7 +322,7 @@ test_drain_in_the_middle(void)
     begin(&w, "all");
     send_large(&w, "a@h.test b@h.test");
     write_until(&w, LARGE / 2);
-    manager_drain(w.manager, 60 * 1000, on_drained, &w);
+    manager_drain(w.manager, 60 * 1000, world_drained, &w);
     sim_loop_advance(w.loop, 1000);
     is_number(w.drained, 1, "what is carried is carried to its end");
     is_number(count_in(&w, "all/new"), 2, "for both");

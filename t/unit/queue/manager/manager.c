@@ -359,13 +359,6 @@ test_remove_in_delivery(void)
 }
 
 static void
-on_drained(void *context)
-{
-    struct world *w = context;
-    w->drained++;
-}
-
-static void
 test_drain(void)
 {
     struct world w;
@@ -375,7 +368,7 @@ test_drain(void)
     world_deliver(&w, "ann@a.test", "good@b.test");
     world_send(&w, "ann@a.test", "good2@b.test");
     ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
-    manager_drain(w.manager, 60 * 1000, on_drained, &w);
+    manager_drain(w.manager, 60 * 1000, world_drained, &w);
     sim_loop_advance(w.loop, 1000);
     is_number(w.drained, 0, "a session is in the middle");
     ok(!manager_has_work(w.manager, w.fakes->session));
@@ -391,7 +384,7 @@ test_drain(void)
     world_saw(&w, "ann@a.test>good2@b.test ", "the other one after the next start");
     ok(world_is_empty(&w));
 
-    manager_drain(w.manager, 60 * 1000, on_drained, &w);
+    manager_drain(w.manager, 60 * 1000, world_drained, &w);
     sim_loop_advance(w.loop, 100);
     is_number(w.drained, 2, "at once when nothing runs");
     manager_world_end(&w);
@@ -407,7 +400,7 @@ test_drain_notice(void)
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "never@b.test");
     ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
-    manager_drain(w.manager, 60 * 1000, on_drained, &w);
+    manager_drain(w.manager, 60 * 1000, world_drained, &w);
     fake_settle(w.fakes, &request);
     world_unstall(&w);
     sim_loop_advance(w.loop, 1000);
@@ -430,7 +423,7 @@ test_drain_patience(void)
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
     ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
-    manager_drain(w.manager, 20 * 1000, on_drained, &w);
+    manager_drain(w.manager, 20 * 1000, world_drained, &w);
     sim_loop_advance(w.loop, 19 * 1000);
     is_number(w.drained, 0, "patience");
     sim_loop_advance(w.loop, 2 * 1000);

@@ -4,50 +4,6 @@
 
 enum { MINUTE_MS = 60 * 1000, HOUR_MS = 60 * MINUTE_MS };
 
-static const char *next_reply; /* NULL: mail is taken */
-static char next_host[300];
-static enum blame next_blame;
-
-static void
-open_refusing(void *context, struct sched_session *session, const struct target *target, const char *domain)
-{
-    struct world *w = context;
-    struct delivery_request request;
-    (void)target;
-    (void)domain;
-    while (manager_take(w->manager, session, &request))
-        for (size_t i = 0; i < request.count; i++) {
-            struct outcome o = next_reply == NULL
-                                   ? outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "taken")
-                                   : outcome_make(next_reply[0] == '5' ? VERDICT_FAILED : VERDICT_DEFERRED, next_blame,
-                                                  next_reply[0] == '5' ? 550 : 450, next_reply[0] == '5' ? "5.7.1" : "4.7.1",
-                                                  "host %s[192.0.2.1] said: %s", next_host, next_reply);
-            (void)!text_copy(o.remote, sizeof(o.remote), text_before(text_from(next_host), sizeof(o.remote) - 1));
-            manager_settled(w->manager, &request, i, &o, NULL);
-        }
-    manager_session_ended(w->manager, session, &outcome_no_trouble);
-}
-
-static struct world *opened_in;
-
-static void
-open_soon(void *context)
-{
-    struct sched_session *session = context;
-    open_refusing(opened_in, session, NULL, "");
-}
-
-static struct loop_task task;
-
-static void
-open_later(void *context, struct sched_session *session, const struct target *target, const char *domain)
-{
-    (void)target;
-    (void)domain;
-    opened_in = context;
-    loop_post(opened_in->loop, &task, open_soon, session);
-}
-
 static char list[8000];
 static size_t count;
 
@@ -71,8 +27,8 @@ refusers(struct world *w)
 static void
 answer(struct world *w, const char *host, const char *reply)
 {
-    snprintf(next_host, sizeof(next_host), "%s", host);
-    next_reply = reply;
+    snprintf(world_refusal.host, sizeof(world_refusal.host), "%s", host);
+    world_refusal.reply = reply;
     world_send(w, "", "x@b.test"); /* nobody hears of it */
     world_turns(w);
 }
@@ -81,8 +37,8 @@ static void
 begin(struct world *w)
 {
     manager_world_begin(w, "* smtp://sink.test");
-    manager_set_channel(w->manager, TARGET_SMTP, open_later, w);
-    next_blame = BLAME_MESSAGE;
+    manager_set_channel(w->manager, TARGET_SMTP, world_open_refusing, w);
+    world_refusal.blame = BLAME_MESSAGE;
 }
 
 static void
@@ -107,7 +63,7 @@ test_which(void)
     answer(&w, "alt2.gmail-smtp-in.l.google.com", "550 5.7.26 x");
     is_number((long)refusers(&w), 3, "the hosts of a large receiver are one");
     ok_named(strstr(list, "Google: refuses mail (auth): Google wants") != NULL, list);
-    next_blame = BLAME_ADDRESS;
+    world_refusal.blame = BLAME_ADDRESS;
     answer(&w, "mx.d.test", "450 5.7.25 no PTR record");
     is_number((long)refusers(&w), 3, "what goes to IPv4 instead is no refusal");
     manager_world_end(&w);

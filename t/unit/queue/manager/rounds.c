@@ -3,28 +3,10 @@
 /* Bounces at the end of the round in which a recipient fails: once, over restarts, power
  * cuts and a full disk, while other recipients stay open. */
 #include "sched/route/aliases.h"
-#include "t/support/manager_world.h"
+#include "t/support/manager_disk.h"
 #include "t/sim/sim_disk.h"
 
 enum { MINUTE_MS = 60 * 1000, HOUR_MS = 60 * MINUTE_MS };
-
-/* Files in a directory of the spool. */
-static size_t
-files(const struct world *w, const char *dir)
-{
-    char path[100];
-    snprintf(path, sizeof(path), "%s/%s", w->folder, dir);
-    return sim_disk_count(path);
-}
-
-static void
-begin(struct world *w, const char *routes, int64_t journal_size)
-{
-    sim_disk_reset();
-    manager_world_begin(w, routes);
-    w->settings.queue.journal_size = journal_size;
-    world_restart(w);
-}
 
 /* How often that was tried since the last call. */
 static unsigned
@@ -63,7 +45,7 @@ test_round(int64_t journal_size)
 {
     struct world w;
     unsigned notified;
-    begin(&w, "* smtp://sink.test", journal_size);
+    world_begin_afresh(&w, "* smtp://sink.test", journal_size);
     world_deliver(&w, "ann@a.test", "bad@b.test later@b.test good@b.test");
     is_number(bounces(&w), 1, "told at the end of the first round");
     ok(world_place(&w) == SCHED_DEFERRED);
@@ -84,7 +66,7 @@ test_round(int64_t journal_size)
     sim_loop_advance(w.loop, 8 * HOUR_MS);
     if (journal_size > 0)
         is_number(bounces(&w), 0, "nor at the end of the message");
-    is_number(files(&w, "info") + world_place(&w), SCHED_UNKNOWN, "all is over");
+    is_number(world_disk_files(&w, "info") + world_place(&w), SCHED_UNKNOWN, "all is over");
     manager_world_end(&w);
 }
 
@@ -94,7 +76,7 @@ test_rounds(void)
 {
     struct world w;
     unsigned notified;
-    begin(&w, "* smtp://sink.test?lifetime=1d", 1024 * 1024);
+    world_begin_afresh(&w, "* smtp://sink.test?lifetime=1d", 1024 * 1024);
     world_deliver(&w, "ann@a.test", "bad@b.test later@b.test later@c.test");
     is_number(bounces(&w), 1, "the first");
     w.routes_text.routes =
@@ -118,13 +100,13 @@ static void
 test_end_without_failure(void)
 {
     struct world w;
-    begin(&w, "* smtp://sink.test", 1024 * 1024);
+    world_begin_afresh(&w, "* smtp://sink.test", 1024 * 1024);
     world_deliver(&w, "ann@a.test", "bad@b.test later@b.test");
     is_number(bounces(&w), 1, "told");
     w.all_good = true;
     sim_loop_advance(w.loop, HOUR_MS);
     world_saw(&w, "ann@a.test>later@b.test ", "the rest is delivered, and no bounce");
-    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
+    ok(world_place(&w) == SCHED_UNKNOWN && world_disk_files(&w, "info") == 0);
     manager_world_end(&w);
 }
 
@@ -132,7 +114,7 @@ static void
 test_who_is_told(void)
 {
     struct world w;
-    begin(&w, "* smtp://sink.test", 1024 * 1024);
+    world_begin_afresh(&w, "* smtp://sink.test", 1024 * 1024);
     w.notify = NOTIFY_NEVER;
     world_deliver(&w, "ann@a.test", "bad@b.test later@b.test");
     is_number(bounces(&w), 0, "NOTIFY=NEVER");
@@ -152,7 +134,7 @@ static void
 test_with_delay(void)
 {
     struct world w;
-    begin(&w, "* smtp://sink.test?delay_warning=1s", 1024 * 1024);
+    world_begin_afresh(&w, "* smtp://sink.test?delay_warning=1s", 1024 * 1024);
     world_deliver(&w, "ann@a.test", "later@b.test later@c.test");
     buffer_clear(&w.seen);
     w.routes_text.routes =
@@ -176,7 +158,7 @@ test_refused(void)
 {
     struct world w;
     unsigned notified;
-    begin(&w, "* smtp://sink.test", 0);
+    world_begin_afresh(&w, "* smtp://sink.test", 0);
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "bad@b.test later@b.test");
     world_stop(&w);
@@ -200,7 +182,7 @@ static void
 test_space_again(void)
 {
     struct world w;
-    begin(&w, "* smtp://sink.test", 0);
+    world_begin_afresh(&w, "* smtp://sink.test", 0);
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "bad@b.test");
     world_stop(&w);
@@ -213,7 +195,7 @@ test_space_again(void)
     sim_disk_set_space((int64_t)1 << 40, 1 << 20);
     sim_loop_advance(w.loop, 25 * 1000);
     is_number(bounces(&w), 1, "told within seconds");
-    ok(files(&w, "mess") == 0);
+    ok(world_disk_files(&w, "mess") == 0);
     manager_world_end(&w);
 }
 
@@ -222,13 +204,13 @@ static void
 test_operator(void)
 {
     struct world w;
-    begin(&w, "* smtp://sink.test", 1024 * 1024);
+    world_begin_afresh(&w, "* smtp://sink.test", 1024 * 1024);
     world_deliver(&w, "ann@a.test", "bad@b.test later@b.test");
     is_number(bounces(&w), 1, "the first");
     ok(world_operate(&w, MANAGER_BOUNCE) != MANAGER_UNKNOWN);
     world_turns(&w);
     is_number(bounces(&w), 1, "the operator's");
-    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
+    ok(world_place(&w) == SCHED_UNKNOWN && world_disk_files(&w, "info") == 0);
     manager_world_end(&w);
 }
 
@@ -236,7 +218,7 @@ test_operator(void)
 static void
 begin_report_before_hold(struct world *w)
 {
-    begin(w, "keep.test hold\nbad.test error:5.7.1 no\n* smtp://sink.test",
+    world_begin_afresh(w, "keep.test hold\nbad.test error:5.7.1 no\n* smtp://sink.test",
           1024 * 1024);
     world_send(w, "ann@a.test", "x@bad.test good@keep.test");
     struct manager_notifications n = {0};
@@ -256,14 +238,14 @@ test_operator_before_hold(void)
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER);
     world_turns(&w);
     is_number(bounces(&w), 1, "reported; then removed");
-    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
+    ok(world_place(&w) == SCHED_UNKNOWN && world_disk_files(&w, "info") == 0);
     manager_world_end(&w);
 
     begin_report_before_hold(&w);
     ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_LATER);
     world_turns(&w);
     is_number(bounces(&w), 2, "reported; then the rest is returned");
-    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
+    ok(world_place(&w) == SCHED_UNKNOWN && world_disk_files(&w, "info") == 0);
     manager_world_end(&w);
 
     begin_report_before_hold(&w);
@@ -281,7 +263,7 @@ test_operator_before_hold(void)
     world_turns(&w);
     world_saw(&w, "ann@a.test>good@keep.test >ann@a.test ",
               "a release during the report is past the route");
-    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
+    ok(world_place(&w) == SCHED_UNKNOWN && world_disk_files(&w, "info") == 0);
     manager_world_end(&w);
 }
 
@@ -290,7 +272,7 @@ static void
 test_refused_before_hold(void)
 {
     struct world w;
-    begin(&w, "bad.test error:5.7.1 no\nkeep.test hold\n* smtp://sink.test", 0);
+    world_begin_afresh(&w, "bad.test error:5.7.1 no\nkeep.test hold\n* smtp://sink.test", 0);
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "x@bad.test y@keep.test good@b.test");
     world_stop(&w);
@@ -299,13 +281,13 @@ test_refused_before_hold(void)
     manager_world_start(&w);
     sim_loop_advance(w.loop, HOUR_MS);
     ok(world_logged(&w, "cannot write the notification now: "));
-    is_number(files(&w, "hold"), 0, "not held while the report is refused");
+    is_number(world_disk_files(&w, "hold"), 0, "not held while the report is refused");
     is_number(bounces(&w), 0, "and not reported");
     w.settings.queue.bytes_reserve = 0;
     world_restart(&w);
     sim_loop_advance(w.loop, HOUR_MS);
     is_number(bounces(&w), 1, "with space it is reported");
-    is_number(files(&w, "hold"), 1, "and then held");
+    is_number(world_disk_files(&w, "hold"), 1, "and then held");
     manager_world_end(&w);
 }
 
@@ -315,7 +297,7 @@ static void
 test_release_beside_hold(int64_t journal_size)
 {
     struct world w;
-    begin(&w, "keep.test hold\n* smtp://sink.test", journal_size);
+    world_begin_afresh(&w, "keep.test hold\n* smtp://sink.test", journal_size);
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "later@b.test good@keep.test");
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
@@ -324,8 +306,8 @@ test_release_beside_hold(int64_t journal_size)
     world_turns(&w);
     w.all_good = true;
     sim_loop_advance(w.loop, 2 * HOUR_MS);
-    is_number(files(&w, "hold"), 0, "released");
-    ok_named(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0,
+    is_number(world_disk_files(&w, "hold"), 0, "released");
+    ok_named(world_place(&w) == SCHED_UNKNOWN && world_disk_files(&w, "info") == 0,
              "and delivered past the route");
     manager_world_end(&w);
 }
@@ -337,9 +319,9 @@ test_release_held_recipients(int64_t journal_size)
 {
     static const char kept[] = "ann@a.test>good@keep.test";
     struct world w;
-    begin(&w, "keep.test hold\n* smtp://sink.test", journal_size);
+    world_begin_afresh(&w, "keep.test hold\n* smtp://sink.test", journal_size);
     world_deliver(&w, "ann@a.test", "later@b.test good@keep.test");
-    ok(world_place(&w) == SCHED_DEFERRED && files(&w, "hold") == 0);
+    ok(world_place(&w) == SCHED_DEFERRED && world_disk_files(&w, "hold") == 0);
     sim_loop_advance(w.loop, HOUR_MS);
     is_number(tries(&w, kept), 0, "held beside one that is deferred");
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
@@ -355,10 +337,10 @@ test_release_held_recipients(int64_t journal_size)
     w.all_good = true;
     sim_loop_advance(w.loop, 3 * HOUR_MS);
     is_number(tries(&w, kept), 0, "and not again");
-    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
+    ok(world_place(&w) == SCHED_UNKNOWN && world_disk_files(&w, "info") == 0);
     manager_world_end(&w);
 
-    begin(&w, "* smtp://sink.test", journal_size);
+    world_begin_afresh(&w, "* smtp://sink.test", journal_size);
     world_deliver(&w, "ann@a.test", "later@b.test");
     ok_named(world_operate(&w, MANAGER_RELEASE) == MANAGER_ALREADY,
              "no route holds any of it");
@@ -371,7 +353,7 @@ test_release_during_attempt(void)
 {
     static const char kept[] = "ann@a.test>good@keep.test";
     struct world w;
-    begin(&w, "keep.test hold\n* smtp://sink.test", 1024 * 1024);
+    world_begin_afresh(&w, "keep.test hold\n* smtp://sink.test", 1024 * 1024);
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "later@b.test bad@b.test good@keep.test");
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
@@ -379,14 +361,14 @@ test_release_during_attempt(void)
     world_unstall(&w);
     world_turns(&w);
     is_number(tries(&w, kept), 1, "released at its end");
-    ok(world_place(&w) == SCHED_DEFERRED && files(&w, "hold") == 0);
+    ok(world_place(&w) == SCHED_DEFERRED && world_disk_files(&w, "hold") == 0);
     manager_world_end(&w);
 
     begin_report_before_hold(&w);
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
     world_turns(&w);
     world_saw(&w, "ann@a.test>good@keep.test >ann@a.test ", "or of the report");
-    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
+    ok(world_place(&w) == SCHED_UNKNOWN && world_disk_files(&w, "info") == 0);
     manager_world_end(&w);
 }
 
@@ -466,7 +448,7 @@ test_reload_within_round(void)
     is_number(bounces(&w), 1, "the sender is notified");
 
     ok(world_logged(&w, "<chief@a.test>") && !world_logged(&w, "<boss@a.test>"));
-    is_number(world_place(&w) + files(&w, "info"), SCHED_UNKNOWN, "all is over");
+    is_number(world_place(&w) + world_disk_files(&w, "info"), SCHED_UNKNOWN, "all is over");
     struct aliases *table = w.channel;
     manager_world_end(&w);
     aliases_free(&table);

@@ -2,7 +2,7 @@
  * restarts and power cuts, and with commands of operators meanwhile. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "t/support/manager_world.h"
+#include "t/support/manager_disk.h"
 #include "t/sim/sim_disk.h"
 
 enum { MINUTE_MS = 60 * 1000, HOUR_MS = 60 * MINUTE_MS };
@@ -38,24 +38,6 @@ notices(struct world *w)
     }
     buffer_clear(&w->seen);
     return count;
-}
-
-/* Files in a directory of the spool. */
-static size_t
-files(const struct world *w, const char *dir)
-{
-    char path[100];
-    snprintf(path, sizeof(path), "%s/%s", w->folder, dir);
-    return sim_disk_count(path);
-}
-
-static void
-begin(struct world *w, const char *routes, int64_t journal_size)
-{
-    sim_disk_reset();
-    manager_world_begin(w, routes);
-    w->settings.queue.journal_size = journal_size;
-    world_restart(w);
 }
 
 /* The message accepted last, as the disk has it. */
@@ -94,7 +76,7 @@ static void
 test_once(int64_t journal_size)
 {
     struct world w;
-    begin(&w, "later.test smtp://sink.test?delay_warning=20m&lifetime=1d, * smtp://x",
+    world_begin_afresh(&w, "later.test smtp://sink.test?delay_warning=20m&lifetime=1d, * smtp://x",
           journal_size);
     world_deliver(&w, "ann@a.test", "later@later.test good@b.test");
     sim_loop_advance(w.loop, 15 * MINUTE_MS);
@@ -122,7 +104,7 @@ test_once(int64_t journal_size)
     is_number(notices(&w), 1, "but that it failed in the end");
     is_number(count_lines(&w, told), 1, "a single warning");
     is_number(count_lines(&w, "status=expired ("), 1, "a single end");
-    is_number(files(&w, "info") + world_place(&w), SCHED_UNKNOWN, "all is over");
+    is_number(world_disk_files(&w, "info") + world_place(&w), SCHED_UNKNOWN, "all is over");
     manager_world_end(&w);
 }
 
@@ -132,7 +114,7 @@ static void
 test_list(void)
 {
     struct world w;
-    begin(&w,
+    world_begin_afresh(&w,
           "later.test smtp://sink.test?notices=20m,5h,10h,15h&lifetime=1d, * smtp://x",
           1024 * 1024);
     world_deliver(&w, "ann@a.test", "later@later.test");
@@ -166,7 +148,7 @@ static void
 test_nobody(void)
 {
     struct world w;
-    begin(&w, "on.test smtp://one.test?delay_warning=20m, * smtp://sink.test", 0);
+    world_begin_afresh(&w, "on.test smtp://one.test?delay_warning=20m, * smtp://sink.test", 0);
     world_deliver(&w, "ann@a.test", "later@off.test");
     world_deliver(&w, "", "later@on.test");
     world_deliver(&w, "ann@a.test", "bad@on.test");
@@ -187,7 +169,7 @@ static void
 test_two_routes(void)
 {
     struct world w;
-    begin(&w,
+    world_begin_afresh(&w,
           "one.test smtp://one.test?delay_warning=20m, two.test "
           "smtp://two.test?delay_warning=5h, * smtp://sink.test",
           0);
@@ -209,7 +191,7 @@ test_two_lists(int64_t journal_size, bool restarts)
     unsigned sent[12] = {0};
     static const unsigned want[12] = {0, 0, 1, 1, 1, 1, 0, 1, 0, 0, 1, 0};
     bool same = true;
-    begin(&w,
+    world_begin_afresh(&w,
           "one.test smtp://one.test?notices=2h,5h&maximal_backoff=10m, two.test "
           "smtp://two.test?notices=3h,4h,7h,10h&maximal_backoff=10m, * smtp://x",
           journal_size);
@@ -237,7 +219,7 @@ static void
 test_counted(void)
 {
     struct world w;
-    begin(&w, "later.test smtp://sink.test?notices=20m,5h,10h&lifetime=1d, * smtp://x", 0);
+    world_begin_afresh(&w, "later.test smtp://sink.test?notices=20m,5h,10h&lifetime=1d, * smtp://x", 0);
     world_deliver(&w, "ann@a.test", "later@later.test");
     sim_loop_advance(w.loop, 2 * MINUTE_MS);
     world_stop(&w);
@@ -257,7 +239,7 @@ static void
 test_refused(void)
 {
     struct world w;
-    begin(&w, "b.test smtp://sink.test?delay_warning=20m, * smtp://x", 0);
+    world_begin_afresh(&w, "b.test smtp://sink.test?delay_warning=20m, * smtp://x", 0);
     world_deliver(&w, "ann@a.test", "later@b.test");
     w.settings.queue.bytes_reserve = INT64_MAX / 4;
     world_restart(&w);
@@ -295,7 +277,7 @@ at_answer(void *context)
 static void
 begin_moment(struct world *w, struct moment *m, void (*act)(struct world *w))
 {
-    begin(w, "b.test smtp://sink.test?delay_warning=20m, * smtp://x", 1024 * 1024);
+    world_begin_afresh(w, "b.test smtp://sink.test?delay_warning=20m, * smtp://x", 1024 * 1024);
     world_stop(w);
     w->background = true;
     sim_disk_set_syncing(DISK_SYNC_AIO, 50);
@@ -365,16 +347,9 @@ retry_and_hold(struct world *w)
 }
 
 static void
-on_drained(void *context)
-{
-    struct world *w = context;
-    w->drained++;
-}
-
-static void
 drain(struct world *w)
 {
-    manager_drain(w->manager, HOUR_MS, on_drained, w);
+    manager_drain(w->manager, HOUR_MS, world_drained, w);
 }
 
 static void

@@ -9,26 +9,12 @@
 #include "queue/spool/spool_corrupt.h"
 #include "t/sim/sim_disk.h"
 #include "t/support/tap.h"
+#include "t/support/spool_kit.h"
 
 #include <errno.h>
 
 static struct log *quiet;
 static struct buffer lines;
-static const struct text content = TEXT("content\r\n");
-
-static void
-open_spool(struct spool *s)
-{
-    char error[300] = "";
-    if (spool_open(s, "/spool", false, quiet, error, sizeof(error)) != 0)
-        ok_named(false, error);
-}
-
-static struct id
-an_id(unsigned char n)
-{
-    return id_make(1750000000000, (const unsigned char[]){n, 2, 3, 4, 5});
-}
 
 static void
 put(struct spool *s, enum spool_dir dir, struct id id, struct text bytes)
@@ -43,27 +29,19 @@ put(struct spool *s, enum spool_dir dir, struct id id, struct text bytes)
 static struct id
 deferred(struct spool *s, unsigned char n)
 {
-    struct envelope *e = envelope_new();
+    struct envelope *e = spool_kit_envelope(n);
     int files[SPOOL_PREPROCESSED_FILES];
     unsigned count;
     struct outcome failure =
         outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no");
-    struct id id = e->id = an_id(n);
-    e->birth_ms = 5;
-    e->sender = envelope_text(e, TEXT("s@x"));
-    e->envelope_id = e->prefix = envelope_text(e, TEXT(""));
-    e->content_size = (int64_t)content.length;
-    e->content_crc = crc_add(0, content.at, content.length);
-    if (!envelope_add(e, TEXT("a@x"), 0, TEXT("")) ||
-        !envelope_add(e, TEXT("b@x"), 0, TEXT("")))
-        abort();
+    struct id id = e->id;
     e->recipients[0].is_local = true;
     e->recipients[1].done = true;
     e->delivery.done = 1;
     envelope_fail(
         e, &(struct failure){.recipient = 1, .expired = false, .outcome = failure});
     struct mark_place places[2];
-    if (spool_write_preprocessed(s, e, &content, places, files, &count) != 0)
+    if (spool_write_preprocessed(s, e, &spool_kit_content, places, files, &count) != 0)
         abort();
     while (count > 0) {
         if (spool_sync(s, files[--count], &id) != 0)
@@ -92,15 +70,15 @@ test_held(void)
     struct spool s;
     char note[RELEASE_NOTE_MAX];
     sim_disk_reset();
-    open_spool(&s);
+    spool_kit_open(&s, quiet);
     struct id id = deferred(&s, 1);
     is_number(release_note(&s, SPOOL_HOLD, id, note), 0, "a note");
     is_string(note, "1750000000 held by a test", "without its line end");
-    is_number(release_held(&s, an_id(2)), -ENOENT, "another one is not held");
+    is_number(release_held(&s, spool_kit_id(2)), -ENOENT, "another one is not held");
     is_number(release_held(&s, id), 0, "released");
     spool_close(&s);
     sim_disk_power_cut();
-    open_spool(&s);
+    spool_kit_open(&s, quiet);
     ok_named(!spool_has(&s, SPOOL_HOLD, id) && is_whole(&s, id), "durably");
     is_number(release_held(&s, id), -ENOENT, "once");
     is_number(release_note(&s, SPOOL_HOLD, id, note), -ENOENT, "no note");
@@ -125,7 +103,7 @@ test_quarantined(void)
     struct spool s;
     char note[RELEASE_NOTE_MAX], path[SPOOL_PATH_MAX];
     sim_disk_reset();
-    open_spool(&s);
+    spool_kit_open(&s, quiet);
     struct id id = deferred(&s, 1);
     is_number(release_quarantined(&s, id), -ENOENT, "nothing of it is quarantined");
     is_number(release_note(&s, SPOOL_CORRUPT, id, note), -ENOENT, "no note");
@@ -139,7 +117,7 @@ test_quarantined(void)
               "nothing is left, nor the note");
     spool_close(&s);
     sim_disk_power_cut();
-    open_spool(&s);
+    spool_kit_open(&s, quiet);
     ok_named(is_whole(&s, id), "durably");
 
     spool_quarantine(&s, id, "again", 6000);
@@ -222,7 +200,7 @@ test_power_cuts(bool damaged)
 {
     struct spool s;
     sim_disk_reset();
-    open_spool(&s);
+    spool_kit_open(&s, quiet);
     struct cutting c = {.id = deferred(&s, 1)};
     if (damaged) {
         char name[ID_LENGTH + 1], path[100];
@@ -252,7 +230,7 @@ test_faults(void)
         for (uint64_t call = 1; call < 60; call++) {
             struct spool s;
             sim_disk_reset();
-            open_spool(&s);
+            spool_kit_open(&s, quiet);
             struct id id = deferred(&s, 1);
             spool_quarantine(&s, id, "a test", 5000);
             sim_disk_count_anew();
@@ -264,7 +242,7 @@ test_faults(void)
             bool happened = deadly ? sim_disk_is_dead() : sim_disk_has_failed();
             spool_close(&s);
             sim_disk_restart();
-            open_spool(&s);
+            spool_kit_open(&s, quiet);
             calls += happened;
             bad += !is_safe(id);
             bad += result == 0 && !is_whole(&s, id);

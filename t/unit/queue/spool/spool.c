@@ -10,45 +10,22 @@
 #include "queue/spool/spool_corrupt.h"
 #include "t/sim/sim_disk.h"
 #include "t/support/tap.h"
+#include "t/support/spool_kit.h"
 
 #include <errno.h>
 
 static struct log *quiet;
 static struct buffer lines;
 
-static void
-open_spool(struct spool *s)
-{
-    char error[300] = "";
-    if (spool_open(s, "/spool", false, quiet, error, sizeof(error)) != 0)
-        ok_named(false, error);
-}
-
-static struct id
-an_id(unsigned char n)
-{
-    return id_make(1750000000000, (const unsigned char[]){n, 2, 3, 4, 5});
-}
-
 /* S4, durable. */
 static struct envelope *
 queued(struct spool *s, unsigned char n)
 {
-    struct text content = TEXT("content\r\n");
-    struct envelope *e = envelope_new();
+    struct envelope *e = spool_kit_envelope(n);
     struct buffer form;
-    e->id = an_id(n);
-    e->birth_ms = 5;
-    e->sender = envelope_text(e, TEXT("s@x"));
-    e->envelope_id = e->prefix = envelope_text(e, TEXT(""));
-    e->content_size = (int64_t)content.length;
-    e->content_crc = crc_add(0, content.at, content.length);
-    if (!envelope_add(e, TEXT("a@x"), 0, TEXT("")) ||
-        !envelope_add(e, TEXT("b@x"), 0, TEXT("")))
-        abort();
     buffer_init(&form, SPOOL_FILE_MAX);
     envelope_write_todo(e, &form);
-    int mess = spool_write_new(s, SPOOL_MESS, e->id, content, false);
+    int mess = spool_write_new(s, SPOOL_MESS, e->id, spool_kit_content, false);
     int intd = spool_write_new(s, SPOOL_INTD, e->id, buffer_text(&form), false);
     ok(mess >= 0 && intd >= 0 && spool_sync(s, mess, &e->id) == 0 &&
        spool_sync(s, intd, &e->id) == 0);
@@ -65,7 +42,7 @@ test_names(void)
 {
     char path[SPOOL_PATH_MAX];
     struct id id;
-    spool_path(SPOOL_INFO, an_id(1), path);
+    spool_path(SPOOL_INFO, spool_kit_id(1), path);
     ok(strncmp(path, "info/", 5) == 0 && strlen(path) == 5 + ID_LENGTH);
     for (enum spool_dir dir = SPOOL_PID; dir < SPOOL_DIRS; dir++)
         ok(strlen(spool_dir_name(dir)) >= 3);
@@ -114,7 +91,7 @@ test_remedies(void)
     ok_named(strstr(error, "(make it writable for this user, or") != NULL,
              "a directory that may be anything is not to be given away");
     sim_disk_reset();
-    open_spool(&s);
+    spool_kit_open(&s, quiet);
     spool_complain(&s, "/q", "lock it", -EACCES, error, sizeof(error));
     ok_named(strstr(error, "(chown -R ") && strstr(error, " /q, or"), "a spool is");
     spool_close(&s);
@@ -125,11 +102,11 @@ test_trouble(void)
 {
     struct spool s;
     sim_disk_reset();
-    open_spool(&s);
+    spool_kit_open(&s, quiet);
     is_number(spool_trouble(&s, -ENOSPC, NULL, "test"), -ENOSPC,
               "says what it is told");
     is_string(s.trouble, "", "a full disk is no lasting trouble");
-    struct id id = an_id(1);
+    struct id id = spool_kit_id(1);
     spool_trouble(&s, -EIO, &id, "test once");
     spool_trouble(&s, -EROFS, &id, "test twice");
     ok_named(strstr(s.trouble, "test once") != NULL, "the first trouble is kept");
@@ -161,7 +138,7 @@ test_steps(void)
     char reason[LOAD_REASON_MAX];
     struct envelope *read = NULL;
     sim_disk_reset();
-    open_spool(&s);
+    spool_kit_open(&s, quiet);
     struct envelope *e = queued(&s, 1);
     ok_named(spool_write_new(&s, SPOOL_MESS, e->id, TEXT("x"), false) == -EEXIST,
              "a name is taken once");
@@ -225,7 +202,7 @@ test_scrap(void)
 {
     struct spool s;
     sim_disk_reset();
-    open_spool(&s);
+    spool_kit_open(&s, quiet);
     struct envelope *e = queued(&s, 1);
     e->recipients[0].is_local = true;
     is_number(materialise(&s, e), 0, "the first attempt");
@@ -270,7 +247,7 @@ test_read_errors(void)
     char reason[LOAD_REASON_MAX];
     unsigned later = 0, done = 0, other = 0;
     sim_disk_reset();
-    open_spool(&s);
+    spool_kit_open(&s, quiet);
     struct envelope *e = queued(&s, 1);
     for (unsigned at = 1; at <= 12; at++) {
         sim_disk_count_anew();
@@ -296,7 +273,7 @@ test_quarantine(void)
     for (unsigned power = 0; power < 2; power++)
         for (at = 0; at <= calls; at++) {
             sim_disk_reset();
-            open_spool(&s);
+            spool_kit_open(&s, quiet);
             struct envelope *e = queued(&s, 1);
             sim_disk_count_anew();
             sim_disk_die_at(at);
@@ -326,7 +303,7 @@ test_erase(void)
 {
     struct spool s;
     sim_disk_reset();
-    open_spool(&s);
+    spool_kit_open(&s, quiet);
     struct envelope *e = queued(&s, 1), *other = queued(&s, 2);
     spool_quarantine(&s, e->id, "one", 0);
     spool_quarantine(&s, e->id, "two", 0);
@@ -346,7 +323,7 @@ test_stubborn_todo(void)
 {
     struct spool s;
     sim_disk_reset();
-    open_spool(&s);
+    spool_kit_open(&s, quiet);
     struct envelope *e = queued(&s, 1);
     sim_disk_count_anew();
     sim_disk_fail_at(1, EIO);

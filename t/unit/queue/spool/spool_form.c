@@ -4,30 +4,13 @@
 
 #include "t/sim/sim_disk.h"
 #include "t/support/tap.h"
+#include "t/support/lock_file.h"
 
 #include <errno.h>
 #include <sysexits.h>
 
 static struct disk *disk;
 static char error[200];
-
-static void
-home(void)
-{
-    sim_disk_reset();
-    if (disk_open(&disk, "/spool", true) < 0 || disk_make_directory(disk, "lock", 0700) < 0)
-        abort();
-    sim_disk_count_anew();
-}
-
-static void
-put(const char *content)
-{
-    int file = disk_create(disk, "lock/form", 0600);
-    if (file < 0 || disk_write(disk, file, text_from(content)) < 0)
-        abort();
-    disk_close_file(disk, file);
-}
 
 static int
 start(unsigned own)
@@ -39,7 +22,7 @@ start(unsigned own)
 static void
 test_raised(void)
 {
-    home();
+    disk = lock_file_home();
     is_number(start(1), 0, "the first form");
     is_number(sim_disk_count("/spool"), 0, "leaves no file");
     is_number(start(3), 0, "a newer version");
@@ -60,8 +43,8 @@ test_damaged(void)
 {
     static const char *const odd[] = {"", "2", "0\n", "2\n\n", "a\n", "12\n"};
     for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
-        home();
-        put(odd[i]);
+        disk = lock_file_home();
+        lock_file_put(disk, "lock/form", odd[i]);
         is_number(start(9), EX_CONFIG, "a damaged one is not replaced");
         ok_named(strstr(error, "lock/form of the spool: ") == error, "and named");
         disk_close(&disk);
@@ -73,7 +56,7 @@ test_faults(void)
 {
     bool has_failed = true;
     for (uint64_t call = 1; has_failed; call++) {
-        home();
+        disk = lock_file_home();
         sim_disk_fail_at(call, EIO);
         int code = start(2);
         has_failed = sim_disk_has_failed();
@@ -85,7 +68,7 @@ test_faults(void)
         disk_close(&disk);
     }
     for (uint64_t call = 1; call < 12; call++) {
-        home();
+        disk = lock_file_home();
         sim_disk_die_at(call);
         int code = start(2);
         disk_close(&disk);

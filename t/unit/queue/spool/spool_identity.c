@@ -5,6 +5,7 @@
 
 #include "t/sim/sim_disk.h"
 #include "t/support/tap.h"
+#include "t/support/lock_file.h"
 
 #include <errno.h>
 
@@ -12,28 +13,10 @@ static const uint64_t first[2] = {0x0123456789abcdef, 0xfedcba9876543210}, secon
 static struct disk *disk;
 
 static void
-home(void)
-{
-    sim_disk_reset();
-    if (disk_open(&disk, "/spool", true) < 0 || disk_make_directory(disk, "lock", 0700) < 0)
-        abort();
-    sim_disk_count_anew();
-}
-
-static void
-put(const char *content)
-{
-    int file = disk_create(disk, "lock/identity", 0600);
-    if (file < 0 || disk_write(disk, file, text_from(content)) < 0)
-        abort();
-    disk_close_file(disk, file);
-}
-
-static void
 test_made(void)
 {
     char id[SPOOL_IDENTITY_DIGITS + 1];
-    home();
+    disk = lock_file_home();
     is_number(spool_identity(disk, first, id), 0, "made");
     is_string(id, "0123456789abcdeffedcba9876543210", "of what is random");
     is_number(spool_identity(disk, second, id), 0, "another start, or a slice");
@@ -53,8 +36,8 @@ test_damaged(void)
     static const char *const odd[] = {"", "0123", "0123456789abcdeffedcba987654321g\n", "0123456789ABCDEFFEDCBA9876543210\n"};
     char id[SPOOL_IDENTITY_DIGITS + 1];
     for (size_t i = 0; i < 4; i++) {
-        home();
-        put(odd[i]);
+        disk = lock_file_home();
+        lock_file_put(disk, "lock/identity", odd[i]);
         is_number(spool_identity(disk, first, id), -EILSEQ, "a damaged one is not replaced");
         is_string(id, "", "nor used");
         disk_close(&disk);
@@ -67,7 +50,7 @@ test_faults(void)
     char id[SPOOL_IDENTITY_DIGITS + 1], again[SPOOL_IDENTITY_DIGITS + 1];
     bool has_failed = true;
     for (uint64_t call = 1; has_failed; call++) {
-        home();
+        disk = lock_file_home();
         sim_disk_fail_at(call, EIO);
         int error = spool_identity(disk, first, id);
         has_failed = sim_disk_has_failed();
@@ -78,7 +61,7 @@ test_faults(void)
         disk_close(&disk);
     }
     for (uint64_t call = 1; call < 20; call++) {
-        home();
+        disk = lock_file_home();
         sim_disk_die_at(call);
         int error = spool_identity(disk, first, id);
         disk_close(&disk);

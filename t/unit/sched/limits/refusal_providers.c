@@ -1,10 +1,7 @@
 /* Classes of refusals: replies of mailbox providers, smarthosts, filters and servers, each
  * with the class that its meaning has. */
-#include "sched/limits/refusal.h"
-
+#include "t/support/refusal_rows.h"
 #include "t/support/tap.h"
-
-#include <stdio.h>
 
 #define GMAIL   "gmail-smtp-in.l.google.com"
 #define SUBMIT  "smtp.gmail.com"
@@ -26,9 +23,7 @@
 #define PROTON  "mail.protonmail.ch"
 #define OTHER   "mx.example.net"
 
-static const struct {
-    const char *class, *host, *reply;
-} replies[] = {
+static const struct refusal_row replies[] = {
     /* Apple. */
     {"no_user", APPLE, "550 5.1.1 <a@icloud.com>: user does not exist"},
     {"no_user", APPLE, "550 5.1.6 recipient no longer on server: a@me.com"},
@@ -242,11 +237,6 @@ static const struct {
 int
 main(void)
 {
-    char text[1000];
-    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
-        snprintf(text, sizeof(text), "host %s[192.0.2.25] said: %s (in reply to end of DATA command)", replies[i].host,
-                 replies[i].reply);
-        is_string(refusal_name(refusal_classify_text(text)), replies[i].class, replies[i].reply);
-    }
+    refusal_rows_check(replies, sizeof(replies) / sizeof(replies[0]));
     return done();
 }

@@ -1,10 +1,7 @@
 /* Classes of refusals: replies that providers list in their own help, and the standard texts of
  * servers and filters, each with the class that its meaning has. */
-#include "sched/limits/refusal.h"
-
+#include "t/support/refusal_rows.h"
 #include "t/support/tap.h"
-
-#include <stdio.h>
 
 #define GMAIL   "gmail-smtp-in.l.google.com"
 #define SUBMIT  "smtp.gmail.com"
@@ -22,9 +19,7 @@
 #define TENCENT "mx3.qq.com"
 #define OTHER   "mx.example.net"
 
-static const struct {
-    const char *class, *host, *reply;
-} replies[] = {
+static const struct refusal_row replies[] = {
     /* Google: the list of Gmail SMTP errors. */
     {"", GMAIL, "421 4.7.0 IP not in whitelist for RCPT domain, closing connection."},
     {"reputation", GMAIL, "421 4.7.0 Our system has detected an unusual rate of unsolicited mail originating from your IP address. To protect our users from spam, mail sent from your IP address has been temporarily blocked."},
@@ -388,11 +383,6 @@ static const struct {
 int
 main(void)
 {
-    char text[1000];
-    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
-        snprintf(text, sizeof(text), "host %s[192.0.2.25] said: %s (in reply to end of DATA command)", replies[i].host,
-                 replies[i].reply);
-        is_string(refusal_name(refusal_classify_text(text)), replies[i].class, replies[i].reply);
-    }
+    refusal_rows_check(replies, sizeof(replies) / sizeof(replies[0]));
     return done();
 }

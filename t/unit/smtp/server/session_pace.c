@@ -97,17 +97,6 @@ enter_clients(void)
     }
 }
 
-static unsigned
-times_logged(const char *what)
-{
-    unsigned found = 0;
-    const char *at = w.lines.at, *end = at + w.lines.length, *next;
-    for (; at != NULL && (next = memmem(at, (size_t)(end - at), what, strlen(what)));
-         at = next + 1)
-        found++;
-    return found;
-}
-
 /* Until the messages of all are durable; no time goes by. */
 static void
 send_all(unsigned before)
@@ -115,7 +104,7 @@ send_all(unsigned before)
     int64_t end = listener_now_ms() + PATIENCE_MS;
     for (unsigned i = 0; i < CLIENTS; i++)
         tell(&clients[i], content);
-    while (times_logged("remark=\"queued\"") + times_logged("(queued)") <
+    while (world_times_logged(&w, "remark=\"queued\"") + world_times_logged(&w, "(queued)") <
                before + CLIENTS &&
            listener_now_ms() < end) {
         tell_ready(w.loop, 1);
@@ -165,13 +154,13 @@ test_paced(void)
     ok_named(some >= FLOOR - 1 && some <= FLOOR,
              "some are sent, however slow the site");
     ok_named(in_order, "first come, first served");
-    is_number(times_logged("mail arrives faster than it leaves"), 1, "logged once");
+    is_number(world_times_logged(&w, "mail arrives faster than it leaves"), 1, "logged once");
     pass(&w, FLOOR_MS);
     is_number(answered(&in_order), some + FLOOR, "and some more");
     ok(in_order);
     pass(&w, 2 * FLOOR_MS);
     is_number(answered(&in_order), CLIENTS, "in the end all");
-    is_number(times_logged("mail arrives faster than it leaves"), 1, "still once");
+    is_number(world_times_logged(&w, "mail arrives faster than it leaves"), 1, "still once");
     leave_all(&first);
 }
 
