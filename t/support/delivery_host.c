@@ -172,3 +172,11 @@ fake_host_stop(struct host *h)
     buffer_free(&h->commands);
     buffer_free(&h->content);
 }
+
+const char *
+host_came_from(const struct host *h)
+{
+    static char ip[NET_ADDRESS_TEXT_MAX];
+    net_address_ip(&h->from, ip);
+    return ip;
+}

@@ -60,4 +60,7 @@ void host_shut(struct host *h);
 
 void fake_host_stop(struct host *h);
 
+/* The address that its last connection came from, until the next call. */
+const char *host_came_from(const struct host *h);
+
 #endif

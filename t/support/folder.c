@@ -35,3 +35,11 @@ folder_descriptors(void)
     closedir(all);
     return count;
 }
+
+const char *
+folder_path(const char *folder, const char *name)
+{
+    static char path[200];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return path;
+}

@@ -18,4 +18,7 @@ void folder_remove(const char *folder);
 /* The open descriptors of this process, and one. */
 int folder_descriptors(void);
 
+/* The path of a file in it, until the next call. */
+const char *folder_path(const char *folder, const char *name);
+
 #endif

@@ -129,3 +129,12 @@ group_world_check(struct group_world *g)
     is_number(e->moved.given, 1, "moved once");
     envelope_free(&e);
 }
+
+void
+group_world_is_given(struct group_world *g)
+{
+    is_number(g->over, 1, "known");
+    ok(world_is_empty(&g->a));
+    struct sched_counts counts = sched_count(manager_sched(g->b.manager));
+    is_number(counts.deferred + counts.incoming + counts.active, 1, "one at B");
+}

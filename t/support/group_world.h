@@ -41,4 +41,7 @@ void group_world_defer(struct group_world *g);
 
 void group_world_check(struct group_world *g);
 
+/* Host B has the only message: it is known here, and waits there. */
+void group_world_is_given(struct group_world *g);
+
 #endif

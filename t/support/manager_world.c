@@ -324,3 +324,16 @@ world_open_refusing(void *context, struct sched_session *session,
     refusing = context;
     loop_post(refusing->loop, &task, refuse_soon, session);
 }
+
+unsigned
+world_log_count(const struct world *w, const char *words)
+{
+    unsigned count = 0;
+    struct text rest = buffer_text(&w->lines);
+    const char *at;
+    while ((at = memmem(rest.at, rest.length, words, strlen(words))) != NULL) {
+        count++;
+        rest = text_after(rest, (size_t)(at - rest.at) + 1);
+    }
+    return count;
+}

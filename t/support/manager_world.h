@@ -110,4 +110,7 @@ extern struct world_refusal world_refusal;
 void world_open_refusing(void *w, struct sched_session *session,
                          const struct target *target, const char *domain);
 
+/* How often the log has these words. */
+unsigned world_log_count(const struct world *w, const char *words);
+
 #endif

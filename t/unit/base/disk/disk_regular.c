@@ -15,18 +15,10 @@
 
 static char folder[64];
 
-static const char *
-in(const char *name)
-{
-    static char path[200];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return path;
-}
-
 static void
 spit(const char *name, size_t size)
 {
-    FILE *f = fopen(in(name), "w");
+    FILE *f = fopen(folder_path(folder, name), "w");
     for (size_t i = 0; f != NULL && i < size; i++)
         fputc('a' + (int)(i % 26), f);
     if (f == NULL || fclose(f) != 0)
@@ -39,7 +31,7 @@ is_read(const char *name, size_t size)
     char *content = NULL;
     size_t length = 0;
     bool same = true;
-    is_number(disk_read_regular(in(name), 100000, &content, &length), 0, name);
+    is_number(disk_read_regular(folder_path(folder, name), 100000, &content, &length), 0, name);
     is_number(length, size, "all of it");
     for (size_t i = 0; i < length; i++)
         same = same && content[i] == (char)('a' + i % 26);
@@ -65,12 +57,12 @@ main(void)
         spit("file", sizes[i]);
         is_read("file", sizes[i]);
     }
-    if (symlink("file", in("link")) != 0)
+    if (symlink("file", folder_path(folder, "link")) != 0)
         abort();
     is_read("link", 100000);
     spit("file", 100001);
-    is_refused(in("link"), -EFBIG, "one byte too much");
-    is_refused(in("none"), -ENOENT, "missing");
+    is_refused(folder_path(folder, "link"), -EFBIG, "one byte too much");
+    is_refused(folder_path(folder, "none"), -ENOENT, "missing");
     is_refused(folder, -EISDIR, "a directory");
     is_refused("/dev/zero", -EINVAL, "a device");
     char *content = NULL;
@@ -84,11 +76,11 @@ main(void)
 
     /* SIGALRM would end the test. */
     alarm(60);
-    if (mkfifo(in("fifo"), 0600) != 0)
+    if (mkfifo(folder_path(folder, "fifo"), 0600) != 0)
         abort();
-    is_refused(in("fifo"), -EINVAL, "a FIFO");
-    int writer = open(in("fifo"), O_RDWR);
-    is_refused(in("fifo"), -EINVAL, "one with a writer that says nothing");
+    is_refused(folder_path(folder, "fifo"), -EINVAL, "a FIFO");
+    int writer = open(folder_path(folder, "fifo"), O_RDWR);
+    is_refused(folder_path(folder, "fifo"), -EINVAL, "one with a writer that says nothing");
     close(writer);
     folder_remove(folder);
     return done();

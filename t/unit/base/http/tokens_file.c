@@ -15,14 +15,6 @@
 static char folder[64];
 static struct disk *spool;
 
-static const char *
-in(const char *name)
-{
-    static char path[200];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return path;
-}
-
 static void
 is_read(const char *expected)
 {
@@ -50,25 +42,25 @@ main(void)
     is_number(tokens_file_write(spool, "oauth/key", TEXT("one")), 0,
               "with its directory");
     is_read("one");
-    ok(stat(in("oauth"), &info) == 0 && (info.st_mode & 07777) == 0700);
-    ok(stat(in("oauth/key"), &info) == 0 && (info.st_mode & 07777) == 0600);
+    ok(stat(folder_path(folder, "oauth"), &info) == 0 && (info.st_mode & 07777) == 0700);
+    ok(stat(folder_path(folder, "oauth/key"), &info) == 0 && (info.st_mode & 07777) == 0600);
     is_number(tokens_file_write(spool, "oauth/key", TEXT("two")), 0, "replaced");
     is_read("two");
 
-    FILE *rest = fopen(in("oauth/key.new"), "w");
+    FILE *rest = fopen(folder_path(folder, "oauth/key.new"), "w");
     ok(rest != NULL && fputs("rest of a crash", rest) > 0 && fclose(rest) == 0);
     is_number(tokens_file_write(spool, "oauth/key", TEXT("three")), 0,
               "a rest is removed");
     is_read("three");
-    ok_named(access(in("oauth/key.new"), F_OK) != 0, "no rest");
+    ok_named(access(folder_path(folder, "oauth/key.new"), F_OK) != 0, "no rest");
 
-    ok(mkdir(in("oauth/key.new"), 0700) == 0 &&
-       mkdir(in("oauth/key.new/x"), 0700) == 0);
+    ok(mkdir(folder_path(folder, "oauth/key.new"), 0700) == 0 &&
+       mkdir(folder_path(folder, "oauth/key.new/x"), 0700) == 0);
     ok_named(tokens_file_write(spool, "oauth/key", TEXT("four")) < 0, "an error");
     is_read("three");
 
     memset(large, 'x', sizeof(large) - 1);
-    rest = fopen(in("oauth/key"), "w");
+    rest = fopen(folder_path(folder, "oauth/key"), "w");
     ok(rest != NULL && fputs(large, rest) > 0 && fclose(rest) == 0);
     is_number(tokens_file_read(spool, "oauth/key", content, &changed_ms), -EFBIG,
               "too large");

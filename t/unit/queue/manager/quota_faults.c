@@ -39,19 +39,6 @@ used(const struct world *w)
     return use != NULL ? quota_used(use, QUOTA_DAY, loop_monotonic_ms(w->loop)) : 0;
 }
 
-static unsigned
-times(const struct world *w, const char *words)
-{
-    unsigned count = 0;
-    struct text rest = buffer_text(&w->lines);
-    const char *at;
-    while ((at = memmem(rest.at, rest.length, words, strlen(words))) != NULL) {
-        count++;
-        rest = text_after(rest, (size_t)(at - rest.at) + 1);
-    }
-    return count;
-}
-
 /* A directory in its place, with something in it. */
 static void
 block(const char *path)
@@ -83,12 +70,12 @@ test_writes(const char *blocked, const char *name)
         ok_named(take(&w), name);
         sim_loop_advance(w.loop, 5 * MINUTE_MS);
     }
-    is_number(times(&w, "lock/quotas: cannot be written: "), 1,
+    is_number(world_log_count(&w, "lock/quotas: cannot be written: "), 1,
               "one line, whatever changes");
     is_number(used(&w), 3, "what is used counts");
     unblock(faults_path(&w, blocked));
     sim_loop_advance(w.loop, MINUTE_MS);
-    is_number(times(&w, "lock/quotas: written again"), 1,
+    is_number(world_log_count(&w, "lock/quotas: written again"), 1,
               "it is tried again without a change");
     world_restart(&w);
     is_number(used(&w), 3, "a restart has all of it");
@@ -96,7 +83,7 @@ test_writes(const char *blocked, const char *name)
     ok_named(!take(&w), "five a day");
     block(faults_path(&w, "quotas.new"));
     world_restart(&w);
-    is_number(times(&w, "lock/quotas: cannot be written: "), 2, "also when it ends");
+    is_number(world_log_count(&w, "lock/quotas: cannot be written: "), 2, "also when it ends");
     is_number(used(&w), 3, "the old file is whole");
     unblock(faults_path(&w, "quotas.new"));
     manager_world_end(&w);
@@ -115,19 +102,19 @@ test_reads(void)
         fclose(f) != 0)
         abort();
     manager_world_start(&w);
-    is_number(times(&w, "lock/quotas: damaged, or not written by Petrel"), 1,
+    is_number(world_log_count(&w, "lock/quotas: damaged, or not written by Petrel"), 1,
               "one line for a file of garbage");
     ok_named(take(&w), "mail goes on");
     sim_loop_advance(w.loop, MINUTE_MS);
     world_restart(&w);
-    is_number(times(&w, "lock/quotas: damaged"), 1, "it was replaced");
+    is_number(world_log_count(&w, "lock/quotas: damaged"), 1, "it was replaced");
     is_number(used(&w), 1, "and counts");
     world_stop(&w);
     if (unlink(faults_path(&w, "quotas")) != 0)
         abort();
     block(faults_path(&w, "quotas"));
     manager_world_start(&w);
-    is_number(times(&w, "is unknown"), 2, "one line for a directory");
+    is_number(world_log_count(&w, "is unknown"), 2, "one line for a directory");
     ok_named(take(&w), "mail goes on");
     unblock(faults_path(&w, "quotas"));
     manager_world_end(&w);

@@ -5,6 +5,7 @@
 #include "queue/spool/spool.h"
 #include "t/sim/sim_disk.h"
 #include "t/support/tap.h"
+#include "t/support/lock_file.h"
 
 #include <errno.h>
 
@@ -34,17 +35,6 @@ get(struct disk *disk, const char *path, struct quotas *q, int64_t now, int64_t 
 }
 
 static const char PATH[] = "lock/quotas", TABLE[] = "user:* 5/d,4/h\nsender:* 9/m,7/s";
-
-static struct disk *
-quota_file_disk(void)
-{
-    struct disk *disk;
-    sim_disk_reset();
-    if (disk_open(&disk, "/spool", true) < 0)
-        abort();
-    disk_make_directory(disk, "lock", 0700);
-    return disk;
-}
 
 static struct quotas *
 table(const char *text)
@@ -76,7 +66,7 @@ passes(struct quotas *q, const char *user, const char *address, int64_t now)
 static void
 test_round(void)
 {
-    struct disk *disk = quota_file_disk();
+    struct disk *disk = lock_file_home();
     struct quotas *q = table(TABLE), *after = table(TABLE);
     is_number(keep(disk, PATH, q, BOOT, AHEAD), 0, "nothing is used");
     is_number(sim_disk_count(""), 0, "and no file made");
@@ -103,7 +93,7 @@ test_round(void)
 static void
 test_removed_rows(void)
 {
-    struct disk *disk = quota_file_disk();
+    struct disk *disk = lock_file_home();
     struct quotas *q = table(TABLE), *other = table("all 3/d"), *after = table(TABLE);
     passes(q, "alice", "", BOOT);
     is_number(keep(disk, PATH, q, BOOT, AHEAD), 0, "written");
@@ -119,7 +109,7 @@ test_removed_rows(void)
 static void
 is_read(const char *lines, int want, uint32_t used, const char *name)
 {
-    struct disk *disk = quota_file_disk();
+    struct disk *disk = lock_file_home();
     struct quotas *q = table("all 100000000/d");
     char text[4096];
     snprintf(text, sizeof(text), "petrel quotas 1\n%s", lines);
@@ -159,7 +149,7 @@ test_damage(void)
 static void
 test_foreign(void)
 {
-    struct disk *disk = quota_file_disk();
+    struct disk *disk = lock_file_home();
     struct quotas *q = table("all 9/d");
     if (spool_write_path(disk, PATH, TEXT("d 1700000000000 3 all\n")) < 0)
         abort();
@@ -176,7 +166,7 @@ test_foreign(void)
 static void
 test_hops(void)
 {
-    struct disk *disk = quota_file_disk();
+    struct disk *disk = lock_file_home();
     struct quotas *q = table(TABLE);
     struct quota_use *use = sched_quota_recall(sched, TEXT("smtp:me@[mx]:587"));
     quota_reserve(use, 9);
@@ -230,7 +220,7 @@ test_faults(int error)
     bool good = true, over = false;
     unsigned failures = 0;
     for (uint64_t call = 1; !over; call++) {
-        struct disk *disk = quota_file_disk();
+        struct disk *disk = lock_file_home();
         struct quotas *q = first_written(disk);
         sim_disk_count_anew();
         sim_disk_fail_at(call, error);
@@ -255,7 +245,7 @@ test_deaths(bool power)
 {
     bool good = true, over = false;
     for (uint64_t call = 1; !over; call++) {
-        struct disk *disk = quota_file_disk();
+        struct disk *disk = lock_file_home();
         struct quotas *q = first_written(disk);
         sim_disk_count_anew();
         sim_disk_die_at(call);
@@ -287,7 +277,7 @@ test_garbage(void)
     bool good = true;
     uint64_t random = 17;
     for (int round = 0; round < 300; round++) {
-        struct disk *disk = quota_file_disk();
+        struct disk *disk = lock_file_home();
         struct quotas *q = first_written(disk);
         size_t length = round == 0 ? sizeof(large) : (size_t)round * 7;
         for (size_t i = 0; i < length; i++) {

@@ -3,20 +3,10 @@
 #include "queue/manager/site_cache.h"
 
 #include "t/support/sched_world.h"
+#include "t/support/lock_file.h"
 #include "t/sim/sim_disk.h"
 
 static const char PATH[] = "lock/sites";
-
-static struct disk *
-space(void)
-{
-    struct disk *disk;
-    sim_disk_reset();
-    if (disk_open(&disk, "/spool", true) < 0)
-        abort();
-    disk_make_directory(disk, "lock", 0700);
-    return disk;
-}
 
 static void
 world_open_again(struct world *w)
@@ -34,7 +24,7 @@ world_open_again(struct world *w)
 static void
 test_window(void)
 {
-    struct disk *disk = space();
+    struct disk *disk = lock_file_home();
     struct world w;
     sched_world_start(&w, 100, 100);
     is_number(site_cache_write(disk, PATH, w.s, w.now), 0, "nothing is known");
@@ -72,7 +62,7 @@ test_window(void)
 static void
 test_dead(void)
 {
-    struct disk *disk = space();
+    struct disk *disk = lock_file_home();
     struct world w;
     sched_world_start(&w, 100, 100);
     w.target.transport.adaptive = 1;
@@ -110,7 +100,7 @@ put(struct disk *disk, const char *text)
 static void
 test_dead_before(void)
 {
-    struct disk *disk = space();
+    struct disk *disk = lock_file_home();
     struct world w;
     sched_world_start(&w, 100, 100);
     w.target.transport.adaptive = 1;
@@ -136,7 +126,7 @@ static void
 test_age(void)
 {
     enum { HALF = SITE_CACHE_AGE_MAX_MS / 2 + 1 };
-    struct disk *disk = space();
+    struct disk *disk = lock_file_home();
     struct world w;
     sched_world_start(&w, 10, 10);
     world_add(&w, "dead.example", 0, 0);
@@ -170,7 +160,7 @@ test_nonsense(void)
         "{\"version\":1,\"at_ms\":1699913600000,\"site\":\"smtp: smtp:a\"}\n",
         "{\"version\":1,\"at_ms\":1700000000000,\"site\":7}\n",
     };
-    struct disk *disk = space();
+    struct disk *disk = lock_file_home();
     struct world w;
     sched_world_start(&w, 10, 10);
     is_number(site_cache_read(disk, PATH, w.s, w.now), 0, "no file");
@@ -197,7 +187,7 @@ test_nonsense(void)
 static void
 test_ahead(void)
 {
-    struct disk *disk = space();
+    struct disk *disk = lock_file_home();
     struct world w;
     sched_world_start(&w, 10, 10);
     w.target.transport.adaptive = true;
@@ -231,7 +221,7 @@ test_ahead(void)
 static void
 test_unmeasured(void)
 {
-    struct disk *disk = space();
+    struct disk *disk = lock_file_home();
     for (int phase = 1; phase <= 4; phase++) {
         char page[400];
         struct world w;
@@ -263,7 +253,7 @@ test_unmeasured(void)
 static void
 test_trouble(void)
 {
-    struct disk *disk = space();
+    struct disk *disk = lock_file_home();
     struct world w;
     sched_world_start(&w, 10, 10);
     world_add(&w, "dead.example", 0, 0);

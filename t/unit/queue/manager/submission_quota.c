@@ -51,19 +51,6 @@ used_of(const struct world *w, const char *name)
     return use != NULL ? quota_used(use, QUOTA_DAY, loop_monotonic_ms(w->loop)) : 0;
 }
 
-static unsigned
-logged_times(const struct world *w, const char *words)
-{
-    unsigned count = 0;
-    struct text rest = buffer_text(&w->lines);
-    const char *at;
-    while ((at = memmem(rest.at, rest.length, words, strlen(words))) != NULL) {
-        count++;
-        rest = text_after(rest, (size_t)(at - rest.at) + 1);
-    }
-    return count;
-}
-
 /* Five of one recipient each, three a day. */
 static void
 test_waits(void)
@@ -77,11 +64,11 @@ test_waits(void)
     is_number(w.attempts, 3, "three go");
     is_number(used_of(&w, "uid:"), 3, "and count");
     is_number(world_files(&w, "todo"), 2, "two wait where they were written");
-    is_number(logged_times(&w, "waits: Quota: 3 recipients a day of uid"), 2,
+    is_number(world_log_count(&w, "waits: Quota: 3 recipients a day of uid"), 2,
               "which is logged, once each");
     sim_loop_advance(w.loop, 5 * HOUR_MS);
     is_number(w.attempts, 3, "five hours later");
-    is_number(logged_times(&w, "waits: Quota"), 2, "nothing is logged again");
+    is_number(world_log_count(&w, "waits: Quota"), 2, "nothing is logged again");
     world_restart(&w);
     is_number(w.attempts, 3, "a restart changes nothing");
     is_number(used_of(&w, "uid:"), 3, "nor counts it again");
@@ -153,7 +140,7 @@ test_unsure(void)
     manager_world_start(&w);
     is_number(w.attempts, 0, "nothing is tried");
     is_number(world_files(&w, "todo"), 2, "they wait where they were written");
-    is_number(logged_times(&w, "waits: addresses of SRS cannot be verified now"), 2,
+    is_number(world_log_count(&w, "waits: addresses of SRS cannot be verified now"), 2,
               "which is logged, once each");
     sim_loop_advance(w.loop, 5 * HOUR_MS);
     world_restart(&w);

@@ -3,18 +3,10 @@
 #include "sched/route/target.h"
 
 #include "t/support/tap.h"
+#include "t/support/target_kit.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static bool
-parse(const char *written, struct target *t, char problem[TARGET_PROBLEM_MAX])
-{
-    struct transport_params base;
-    transport_params_default(&base);
-    problem[0] = '\0';
-    return target_parse(text_from(written), 25, &base, t, problem);
-}
 
 /* Where we come from, and to which addresses we go: a queue of its own. */
 static void
@@ -51,7 +43,7 @@ test_sources(void)
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         struct target t;
         char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX];
-        bool good = parse(all[i].written, &t, problem);
+        bool good = target_kit_parse(all[i].written, &t, problem);
         ok_named(good == (all[i].problem == NULL), all[i].written);
         if (all[i].problem != NULL) {
             ok_named(strstr(problem, all[i].problem) != NULL, problem);
@@ -77,7 +69,7 @@ test_long_source(void)
         "smtp://h.%.200s?tls=encrypt&family=ipv4&helo=%s&bind=255.255.255.255,2001:db8:"
         "1111:2222:3333:4444:5555:6666",
         name, name);
-    ok_named(parse(written, &t, problem), problem);
+    ok_named(target_kit_parse(written, &t, problem), problem);
     size_t length = route_key(&t, TEXT(""), key);
     ok(length > 500 && strstr(key, "family=ipv4") != NULL &&
        strstr(key, "[h.") != NULL);

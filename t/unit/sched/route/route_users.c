@@ -3,6 +3,7 @@
 #include "sched/route/target.h"
 
 #include "t/support/tap.h"
+#include "t/support/target_kit.h"
 
 static struct buffer mistakes;
 
@@ -25,15 +26,6 @@ says(const char *what)
     if (!found)
         printf("# said: %s\n", mistakes.at);
     return found;
-}
-
-static bool
-parse(const char *written, struct target *t, char problem[TARGET_PROBLEM_MAX])
-{
-    struct transport_params base;
-    transport_params_default(&base);
-    problem[0] = '\0';
-    return target_parse(text_from(written), 25, &base, t, problem);
 }
 
 /* --- Targets ---------------------------------------------------------------------- */
@@ -63,7 +55,7 @@ test_targets(void)
     struct target t;
     char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX];
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
-        if (!ok_named(parse(all[i].written, &t, problem), all[i].written)) {
+        if (!ok_named(target_kit_parse(all[i].written, &t, problem), all[i].written)) {
             printf("# %s\n", problem);
             continue;
         }
@@ -77,7 +69,7 @@ test_hosts(void)
 {
     struct target t;
     char problem[TARGET_PROBLEM_MAX];
-    ok(parse("smtp://a|Joe%25%20x@B:26|smtp://c?auth=LOGIN&tls=encrypt", &t, problem));
+    ok(target_kit_parse("smtp://a|Joe%25%20x@B:26|smtp://c?auth=LOGIN&tls=encrypt", &t, problem));
     is_number((long)target_host_count(&t), 3, "three hosts");
     is_text(target_host(&t, 0).host, TEXT("a"), "the first");
     is_text(target_host(&t, 0).user, TEXT(""), "without user");
@@ -88,9 +80,9 @@ test_hosts(void)
     is_text(target_host(&t, 2).user, TEXT(""), "does not have the second's user");
     is_string(t.auth, "login", "a mechanism");
     ok(target_has_user(&t) && !t.auth_clear);
-    ok(parse("smtp://a", &t, problem) && !target_has_user(&t));
+    ok(target_kit_parse("smtp://a", &t, problem) && !target_has_user(&t));
     is_number((long)target_host_count(&t), 1, "one host");
-    ok(parse("mx", &t, problem) && target_host_count(&t) == 0);
+    ok(target_kit_parse("mx", &t, problem) && target_host_count(&t) == 0);
 }
 
 static const struct {
@@ -129,7 +121,7 @@ test_bad_targets(void)
     struct target t;
     char problem[TARGET_PROBLEM_MAX], many[3000] = "smtp://a";
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        ok_named(!parse(bad[i].written, &t, problem), bad[i].written);
+        ok_named(!target_kit_parse(bad[i].written, &t, problem), bad[i].written);
         if (!ok_named(strstr(problem, bad[i].says) != NULL, bad[i].says))
             printf("# said: %s\n", problem);
     }
@@ -139,14 +131,14 @@ test_bad_targets(void)
             strcat(many, "abcdefghijabcdefghijabcdefghijabcdefghijabcdefghij.");
         strcat(many, "example");
     }
-    ok_named(!parse(many, &t, problem), "names that do not fit");
+    ok_named(!target_kit_parse(many, &t, problem), "names that do not fit");
     is_string(problem, "the names in it are too long", "and why");
     char user[200] = "smtp://";
     memset(user + 7, 'u', SECRETS_USER_MAX);
     strcpy(user + 7 + SECRETS_USER_MAX, "@a");
-    ok_named(parse(user, &t, problem), "the longest user");
+    ok_named(target_kit_parse(user, &t, problem), "the longest user");
     strcpy(user + 7 + SECRETS_USER_MAX, "u@a");
-    ok_named(!parse(user, &t, problem), "one more byte");
+    ok_named(!target_kit_parse(user, &t, problem), "one more byte");
 }
 
 /* The key of a long list is cut, never too long, and another list is another target. */
@@ -161,7 +153,7 @@ test_long_key(void)
             strcat(many, "abcdefghijabcdefghijabcdefghijabcdefghijabcdefghij.");
         strcat(many, "example.example.example.exam");
     }
-    if (ok_named(parse(many, &t, problem), "as long as can be"))
+    if (ok_named(target_kit_parse(many, &t, problem), "as long as can be"))
         ok(route_key(&t, TEXT(""), key) < ROUTE_KEY_MAX);
 }
 

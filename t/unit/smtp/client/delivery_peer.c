@@ -45,15 +45,6 @@ add_fragment(struct bed *b, const char *rcpts)
     e->eight_bit = true;
 }
 
-/* Where the last connection came from. */
-static const char *
-from(const struct host *h)
-{
-    static char ip[NET_ADDRESS_TEXT_MAX];
-    net_address_ip(&h->from, ip);
-    return ip;
-}
-
 static void
 test_redirect(void)
 {
@@ -76,11 +67,11 @@ test_redirect(void)
             "by a route, with its mark, though it takes no 8-bit content");
     is_text(buffer_text(&b.a.content),
             TEXT("Received: x\r\nSubject: x\r\n\r\n..dot\r\nend\r\n"), "as it is");
-    is_string(from(&b.a), "127.0.0.9", "it comes from where they know us");
+    is_string(host_came_from(&b.a), "127.0.0.9", "it comes from where they know us");
     b.target = (struct target){.kind = TARGET_MX, .timeout_scale = 1};
     add_mail(&b, "w@x.test");
     run(&b, "x.test");
-    is_string(from(&b.a), "127.0.0.8", "and other mail from elsewhere");
+    is_string(host_came_from(&b.a), "127.0.0.8", "and other mail from elsewhere");
     ok(has(&b.a.commands, "\nMAIL FROM:<s@me.test>\nRCPT TO:<w@x.test>\n"));
     bed_stop(&b);
 }
@@ -99,12 +90,12 @@ test_no_address(void)
     b.a.rules = knows_us;
     add_fragment(&b, "u@x.test");
     run(&b, "");
-    is_string(from(&b.a), "127.0.0.8", "from smtp_bind");
+    is_string(host_came_from(&b.a), "127.0.0.8", "from smtp_bind");
     b.settings.peers = NULL;
     delivery_reload(b.delivery, &b.settings);
     add_fragment(&b, "v@x.test");
     run(&b, "");
-    is_string(from(&b.a), "127.0.0.8", "nobody knows us");
+    is_string(host_came_from(&b.a), "127.0.0.8", "nobody knows us");
     is_settled(&b, "u@x.test sent 2.0.0 none\nv@x.test sent 2.0.0 none\n", "both sent");
     peers_free(&peers);
     bed_stop(&b);

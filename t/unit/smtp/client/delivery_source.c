@@ -21,14 +21,6 @@ take_target(struct bed *b, const char *written)
                            problem));
 }
 
-static const char *
-from(const struct host *h)
-{
-    static char ip[NET_ADDRESS_TEXT_MAX];
-    net_address_ip(&h->from, ip);
-    return ip;
-}
-
 static void
 set(struct bed *b, const char *smtp_bind, enum target_family family)
 {
@@ -46,12 +38,12 @@ test_target(void)
     take_target(&b, "mx?bind=127.0.0.9,::1&helo=mail.d.test");
     add_mail(&b, "u@x.test");
     run(&b, "x.test");
-    is_string(from(&b.a), "127.0.0.9", "bind= goes before smtp_bind");
+    is_string(host_came_from(&b.a), "127.0.0.9", "bind= goes before smtp_bind");
     ok(has(&b.a.commands, "EHLO mail.d.test\n"));
     take_target(&b, "mx?bind=::1");
     add_mail(&b, "v@x.test");
     run(&b, "x.test");
-    is_string(from(&b.a), "127.0.0.8", "smtp_bind has the other family");
+    is_string(host_came_from(&b.a), "127.0.0.8", "smtp_bind has the other family");
     ok(has(&b.a.commands, "EHLO me.test\n"));
     bed_stop(&b);
 }
@@ -86,7 +78,7 @@ test_missing(void)
     set(&b, "127.0.0.8", TARGET_FAMILY_UNSET);
     add_mail(&b, "u@x.test");
     run(&b, "x.test");
-    is_string(from(&b.a), "127.0.0.8", "a family that is not used needs no address");
+    is_string(host_came_from(&b.a), "127.0.0.8", "a family that is not used needs no address");
     bed_stop(&b);
 }
 
@@ -103,7 +95,7 @@ test_families(void)
     take_target(&b, "mx?family=any");
     add_mail(&b, "u@x.test");
     run(&b, "x.test");
-    is_string(from(&b.a), "127.0.0.8", "a route goes before smtp_family");
+    is_string(host_came_from(&b.a), "127.0.0.8", "a route goes before smtp_family");
     set(&b, "127.0.0.8", TARGET_FAMILY_ANY);
     take_target(&b, "mx?family=ipv6");
     is_missing(&b,
@@ -113,7 +105,7 @@ test_families(void)
     take_target(&b, "mx");
     add_mail(&b, "v@x.test");
     run(&b, "x.test");
-    is_string(from(&b.a), "127.0.0.8", "one source address that exists is enough");
+    is_string(host_came_from(&b.a), "127.0.0.8", "one source address that exists is enough");
     bed_stop(&b);
 }
 
