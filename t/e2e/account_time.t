@@ -38,7 +38,6 @@ is tries(), 1, 'one attempt';
 set_clock('+115m');
 take();
 $petrel->run('status');
-sleep 3; # three times the pause after a refusal of a message
 is tries(), 1, 'none before the time that the text tells';
 
 $host->says(undef);

@@ -86,7 +86,7 @@ sub drain {
     return $pid;
 }
 
-my $rounds = $ENV{ROUNDS} // 6;
+my $rounds = $ENV{ROUNDS} // 3;
 my $seed = $ENV{SEED} // 11;
 srand $seed;
 my (%did, $kills);

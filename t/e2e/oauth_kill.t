@@ -13,7 +13,7 @@ use Petrel;
 
 plan skip_all => OAuth::missing() if OAuth::missing();
 my $seed = $ENV{SEED} || time;
-my $rounds = $ENV{ROUNDS} || 20;
+my $rounds = $ENV{ROUNDS} || 8;
 srand $seed;
 diag "SEED=$seed ROUNDS=$rounds";
 

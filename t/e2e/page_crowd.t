@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The page with a queue of 10,000 messages, and a host that answers with markup, in Chromium: every view opens, search and an
+# The page with a queue of thousands of messages, and a host that answers with markup, in Chromium: every view opens, search and an
 # action work, what others say is text. Screenshots are in BUILD/page.
 use strict;
 use warnings;
@@ -36,7 +36,7 @@ if ($host == 0) {
 }
 push @Petrel::running, $host;
 
-my ($count, $port) = (10_000, Petrel::free_port());
+my ($count, $port) = (3_000, Petrel::free_port());
 my $petrel = Petrel->new(http => "127.0.0.1:$port", routes => 'hostile.example smtp://127.0.0.1:' . $listener->sockport . "\n* smtp://127.0.0.1:9");
 $petrel->start->stop; # makes the spool
 is system("$Petrel::root/$Petrel::build/t/bench/fill", "$petrel->{dir}/spool", $count, 36_000), 0, "$count messages wait";
