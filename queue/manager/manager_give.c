@@ -298,7 +298,8 @@ manager_take_over(struct manager *m, struct envelope **e, const char *hold)
 {
     struct id id = (*e)->id;
     unsigned recipients = (*e)->count, attempts = (*e)->delivery.attempts;
-    int64_t due_ms = (*e)->delivery.due_ms;
+    /* The giver's clock may be ahead. */
+    int64_t due_ms = manager_clock_due_ms(m, (*e)->delivery.due_ms);
     give_keep_reason(m, *e);
     envelope_free(e);
     if (hold[0] != '\0')

@@ -249,7 +249,7 @@ world_set_first_mood(const struct hop_mood *m)
 void
 world_set_back_mood(const struct hop_mood *m)
 {
-    hop_set_mood(w.hops[HOPS - 1], m);
+    hop_set_mood(course.hops[HOPS - 1], m);
 }
 
 void
