@@ -115,6 +115,7 @@ make_directory(const char *path, unsigned mode)
     struct entry *e = world_entry(path);
     world_see(e, world_inode_new(DISK_DIRECTORY, mode), world_group());
     e->kept = e->seen;
+    world_file(world(), e);
     return changed(0);
 }
 
@@ -216,6 +217,7 @@ disk_make_fifo(struct disk *disk, const char *path, unsigned mode)
     struct entry *e = world_entry(full);
     world_see(e, world_inode_new(DISK_OTHER, mode), world_group());
     e->kept = e->seen;
+    world_file(world(), e);
     return changed(0);
 }
 
@@ -263,7 +265,7 @@ int
 disk_listing_open(struct disk *disk, const char *path, struct disk_listing **listing)
 {
     char full[PATH_LIMIT];
-    struct entry *e, *next;
+    struct entry *e;
     int result = world_gate();
     *listing = NULL;
     if (result < 0)
@@ -273,8 +275,8 @@ disk_listing_open(struct disk *disk, const char *path, struct disk_listing **lis
         return -ENOENT;
     struct disk_listing *l = *listing = memory_new(sizeof(*l));
     size_t length = strlen(full);
-    HASH_ITER (hh, world()->entries, e, next)
-        if (e->seen != NULL && world_is_in(e, full, length)) {
+    DL_FOREACH2 (world_list(full), e, list_next)
+        if (e->seen != NULL) {
             l->names = memory_resize(l->names, (l->count + 1) * sizeof(*l->names));
             l->names[l->count++] = memory_string(e->path + length + 1);
         }
@@ -616,9 +618,9 @@ disk_link(struct disk *disk, const char *from, const char *to)
 static void
 join_groups(uint64_t from, uint64_t into)
 {
-    struct entry *e, *next;
-    HASH_ITER (hh, world()->entries, e, next)
-        if (e->group == from && e->seen != e->kept)
+    struct entry *e;
+    DL_FOREACH2 (world()->pending, e, pending_next)
+        if (e->group == from)
             e->group = into;
 }
 
@@ -725,6 +727,7 @@ disk_lock(struct disk *disk, const char *path, unsigned first, unsigned count)
     if (e->seen == NULL) {
         world_see(e, world_inode_new(DISK_FILE, 0600), world_group());
         e->kept = e->seen;
+        world_file(world(), e);
         world_changed();
     }
     if (e->seen->kind != DISK_FILE)

@@ -22,8 +22,11 @@ copy_entries(struct world *copy, const struct world *from)
         own->seen = copy_of(e->seen);
         own->kept = copy_of(e->kept);
         memset(&own->hh, 0, sizeof(own->hh));
+        own->is_listed = own->is_pending = false;
+        own->in = NULL;
         HASH_ADD_KEYPTR_BYHASHVALUE(hh, copy->entries, own->path, length, e->hh.hashv,
                                     own);
+        world_file(copy, own);
     }
 }
 
@@ -40,6 +43,7 @@ sim_disk_copy(void)
     copy->sync_blocks = from->sync_blocks;
     copy->sync_ms = from->sync_ms;
     copy->groups = from->groups;
+    copy->names = from->names;
     copy->boot = world_next_boot();
     DL_FOREACH (from->inodes, inode)
         inode->copy = world_inode_copy(copy, inode);
@@ -79,6 +83,7 @@ sim_disk_copy_plainly(void)
         own->changed_ms = w->now_ms;
         world_see(e, own, world_group());
         e->kept = own;
+        world_file(w, e);
     }
     w->last = (struct last_write){0};
     world_begin_again(w);

@@ -98,9 +98,11 @@ survive(const struct item *item)
         item->inode->kept.size = item->inode->seen.size;
         break;
     case ITEM_NAMES:
-        HASH_ITER (hh, world()->entries, e, next)
-            if (e->group == item->group)
+        DL_FOREACH_SAFE2 (world()->pending, e, next, pending_next)
+            if (e->group == item->group) {
                 e->kept = e->seen;
+                world_file(world(), e);
+            }
         break;
     }
 }
@@ -303,9 +305,15 @@ sim_disk_settle(void)
 {
     struct inode *inode;
     struct entry *e, *next;
-    world_pull_all(world());
-    HASH_ITER (hh, world()->entries, e, next)
+    struct world *w = world();
+    world_pull_all(w);
+    if (w->settled == w->changes)
+        return;
+    w->settled = w->changes;
+    DL_FOREACH_SAFE2 (w->pending, e, next, pending_next) {
         e->kept = e->seen;
+        world_file(w, e);
+    }
     DL_FOREACH (world()->inodes, inode) {
         for (size_t i = 0; i < inode->dirt_count && inode->dirty > 0; i++) {
             if (inode->dirt[i].to > 0)
@@ -314,5 +322,5 @@ sim_disk_settle(void)
         }
         inode->kept.size = inode->seen.size;
     }
-    world()->last.inode = NULL;
+    w->last.inode = NULL;
 }

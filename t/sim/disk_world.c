@@ -21,6 +21,7 @@ world_gate(void)
 {
     struct world *w = world();
     w->calls++;
+    w->changes++;
     if (w->die_at != 0 && w->calls >= w->die_at && !w->dead) {
         world_pull_all(w);
         w->dead = true;
@@ -56,6 +57,7 @@ static void
 soil(struct inode *inode, size_t from, size_t to)
 {
     size_t pages = (to + PAGE - 1) / PAGE;
+    current->changes++;
     if (pages > inode->dirt_count) {
         inode->dirt = memory_resize(inode->dirt, pages * sizeof(*inode->dirt));
         memset(inode->dirt + inode->dirt_count, 0,
@@ -152,6 +154,10 @@ pull(struct map *m)
     char now[PAGE];
     for (size_t at = 0; at < m->size; at += PAGE) {
         size_t size = m->size - at < PAGE ? m->size - at : PAGE, from = 0, to = size;
+        const struct page *page = bytes_page(&inode->seen, at / PAGE);
+        if (page != NULL ? memcmp(page->at, m->at + at, size) == 0
+                         : bytes_are_zero(m->at + at, size))
+            continue;
         bytes_read(&inode->seen, at, now, size);
         while (from < to && now[from] == m->at[at + from])
             from++;
@@ -282,9 +288,11 @@ world_capture(struct inode *inode, const char *directory, bool names)
         capture_pages(c);
     if (directory != NULL) {
         size_t length = strlen(directory);
-        HASH_ITER (hh, current->entries, e, next)
-            if (e->seen != e->kept && world_is_in(e, directory, length))
+        DL_FOREACH2 (current->pending, e, pending_next)
+            if (world_is_in(e, directory, length))
                 capture_name(c, e);
+    } else if (names && !inode->named && inode->links == 1 && inode->name != NULL) {
+        capture_name(c, inode->name);
     } else if (names && !inode->named) {
         HASH_ITER (hh, current->entries, e, next)
             if (e->seen == inode)
@@ -328,6 +336,7 @@ world_keep(struct capture **capture)
     clean_captured(c);
     for (size_t i = 0; i < c->name_count; i++) {
         c->names[i].entry->kept = c->names[i].inode;
+        world_file(current, c->names[i].entry);
         if (c->names[i].inode != NULL)
             c->names[i].inode->named = true;
     }
@@ -383,8 +392,65 @@ world_entry(const char *path)
     memcpy(e->path, path, length + 1);
     e->hash = hash_of(path);
     e->parent_length = slash != NULL ? (size_t)(slash - path) : 0;
+    e->number = ++current->names;
     HASH_ADD_KEYPTR(hh, current->entries, e->path, length, e);
     return e;
+}
+
+static struct directory *
+find_directory(struct world *w, const char *path, size_t length)
+{
+    struct directory *d;
+    HASH_FIND(hh, w->directories, path, length, d);
+    return d;
+}
+
+static struct directory *
+directory_of(struct world *w, struct entry *e)
+{
+    struct directory *d = find_directory(w, e->path, e->parent_length);
+    if (d != NULL)
+        return d;
+    d = memory_new(sizeof(*d) + e->parent_length + 1);
+    memcpy(d->path, e->path, e->parent_length);
+    HASH_ADD_KEYPTR(hh, w->directories, d->path, e->parent_length, d);
+    return d;
+}
+
+/* One that comes back has its old place. */
+static void
+list_entry(struct directory *d, struct entry *e)
+{
+    struct entry *before = d->list != NULL ? d->list->list_prev : NULL;
+    while (before != NULL && before->number > e->number)
+        before = before != d->list ? before->list_prev : NULL;
+    DL_APPEND_ELEM2(d->list, before, e, list_prev, list_next);
+}
+
+void
+world_file(struct world *w, struct entry *e)
+{
+    bool is_listed = e->seen != NULL || e->kept != NULL,
+         is_pending = e->seen != e->kept;
+    if (e->in == NULL)
+        e->in = directory_of(w, e);
+    if (is_listed && !e->is_listed)
+        list_entry(e->in, e);
+    else if (!is_listed && e->is_listed)
+        DL_DELETE2(e->in->list, e, list_prev, list_next);
+    if (is_pending && !e->is_pending)
+        DL_APPEND2(w->pending, e, pending_prev, pending_next);
+    else if (!is_pending && e->is_pending)
+        DL_DELETE2(w->pending, e, pending_prev, pending_next);
+    e->is_listed = is_listed;
+    e->is_pending = is_pending;
+}
+
+struct entry *
+world_list(const char *directory)
+{
+    struct directory *d = find_directory(world(), directory, strlen(directory));
+    return d != NULL ? d->list : NULL;
 }
 
 bool
@@ -396,10 +462,9 @@ world_is_in(const struct entry *e, const char *directory, size_t length)
 bool
 world_has_names_in(const char *directory)
 {
-    struct entry *e = current->entries;
-    while (e != NULL &&
-           (e->seen == NULL || !world_is_in(e, directory, strlen(directory))))
-        e = e->hh.next;
+    struct entry *e = world_list(directory);
+    while (e != NULL && e->seen == NULL)
+        e = e->list_next;
     return e != NULL;
 }
 
@@ -436,12 +501,17 @@ world_touch_parent(const struct entry *e)
 void
 world_see(struct entry *e, struct inode *inode, uint64_t group)
 {
-    if (e->seen != NULL)
+    if (e->seen != NULL) {
         e->seen->links--;
+        e->seen->name = NULL;
+    }
     e->seen = inode;
     e->group = group;
-    if (inode != NULL)
+    if (inode != NULL) {
         inode->links++;
+        inode->name = e;
+    }
+    world_file(world(), e);
     world_touch_parent(e);
 }
 
@@ -474,6 +544,7 @@ world_inode_copy(struct world *into, const struct inode *from)
     inode->seen = inode->kept = (struct bytes){0};
     inode->dirt = NULL;
     inode->flat = NULL;
+    inode->name = NULL;
     inode->mapped = false;
     bytes_copy(&inode->seen, &from->seen);
     bytes_copy(&inode->kept, &from->kept);
@@ -506,12 +577,15 @@ collect(struct world *w)
     DL_FOREACH (w->inodes, inode) {
         inode->marked = false;
         inode->links = 0;
+        inode->name = NULL;
     }
     HASH_ITER (hh, w->entries, e, next_entry) {
         if (e->seen != NULL) {
             e->seen->marked = true;
             e->seen->links++;
+            e->seen->name = e;
         }
+        world_file(w, e);
         if (e->kept != NULL)
             e->kept->marked = true;
         if (e->seen == NULL && e->kept == NULL) {
@@ -594,9 +668,14 @@ world_free(struct world **world)
         return;
     free_handles(w);
     end_maps(w);
+    struct directory *d, *next_directory;
     HASH_ITER (hh, w->entries, e, next_entry) {
         HASH_DEL(w->entries, e);
         free(e);
+    }
+    HASH_ITER (hh, w->directories, d, next_directory) {
+        HASH_DEL(w->directories, d);
+        free(d);
     }
     DL_FOREACH_SAFE (w->inodes, inode, next)
         inode_free(inode);

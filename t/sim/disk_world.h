@@ -29,15 +29,27 @@ struct inode {
     size_t pulled; /* FIFO */
     char *flat;    /* for sim_disk_content() */
     struct inode *copy;
+    struct entry *name; /* the last that it got, if it is still there */
     struct inode *prev, *next;
 };
 
-/* A name; NULL = the name is not there in this version. */
+/* A name; NULL = the name is not there in this version. world_file() after a change. */
 struct entry {
     struct inode *seen, *kept;
     uint64_t group; /* names that change together: a rename's two */
     uint64_t hash;
+    uint64_t number; /* in the order in which they were made */
     size_t parent_length;
+    struct directory *in;
+    bool is_listed, is_pending;
+    struct entry *list_prev, *list_next, *pending_prev, *pending_next;
+    UT_hash_handle hh;
+    char path[];
+};
+
+/* The names of a directory that are in any version, the oldest first. */
+struct directory {
+    struct entry *list;
     UT_hash_handle hh;
     char path[];
 };
@@ -52,12 +64,16 @@ struct handle {
 
 struct world {
     struct entry *entries;
+    struct directory *directories;
+    struct entry *pending; /* names that differ in the two versions */
     struct inode *inodes;
     struct handle *handles;
     size_t handle_count;
     uint64_t calls, fail_at, die_at;
-    uint64_t boot;   /* each process has its own */
-    uint64_t groups; /* given out */
+    uint64_t boot;             /* each process has its own */
+    uint64_t groups;           /* given out */
+    uint64_t names;            /* made */
+    uint64_t changes, settled; /* what may be one; as it was at sim_disk_settle() */
     int fail_with;
     bool dead, failed;
     int64_t now_ms;
@@ -96,6 +112,10 @@ struct entry *world_entry(const char *path); /* made when missing */
 /* Each group once for each change, or for changes that come together. */
 uint64_t world_group(void);
 void world_see(struct entry *e, struct inode *inode, uint64_t group);
+/* After a change of e->kept or e->seen by hand. */
+void world_file(struct world *w, struct entry *e);
+/* Its names. */
+struct entry *world_list(const char *directory);
 struct inode *world_inode_new(enum disk_kind kind, unsigned mode);
 struct inode *world_inode_copy(struct world *into, const struct inode *inode);
 bool world_has_names_in(const char *directory);
