@@ -1,6 +1,7 @@
 /* Runs in processes of their own. */
 #include "t/roof/apart.h"
 
+#include "t/roof/login.h"
 #include "t/roof/roof.h"
 
 #include <inttypes.h>
@@ -68,16 +69,23 @@ read_reason(int said, struct outcome_of_run *out)
     fclose(f);
 }
 
+static void
+begin_sharing(void)
+{
+    login_prepare();
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        abort();
+}
+
 void
 apart_run(const struct wishes *wishes, bool quiet, struct outcome_of_run *out)
 {
     int status = 0, said = quiet ? memfd_create("roof", 0) : -1;
     fflush(stdout);
     if (shared == NULL)
-        shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
-        abort();
+        begin_sharing();
     memset(shared, 0, sizeof(*shared));
     if (wishes->plan != NULL)
         shared->plan = *wishes->plan;

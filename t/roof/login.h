@@ -9,6 +9,8 @@
 
 enum { LOGIN_CLIENTS = 3, LOGIN_WORD_MAX = 80 };
 
+/* For runs in processes of their own: what all of them compute. */
+void login_prepare(void);
 /* Writes both files. hops: their addresses; the host is user h0 at the first one. */
 void login_begin(const char *const *hops, unsigned count);
 

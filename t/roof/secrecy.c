@@ -10,6 +10,7 @@
 #include <mbedtls/version.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #if MBEDTLS_VERSION_NUMBER >= 0x03050000
 #include <mbedtls/platform_time.h>
@@ -40,6 +41,19 @@ mbedtls_entropy_func(void *context, unsigned char *out, size_t size)
     for (size_t i = 0; i < size; i++)
         out[i] = (unsigned char)roof_random_of(&secrecy.entropy);
     return 0;
+}
+
+/* No sources: gathering from them is much work at each start of a daemon. */
+void
+mbedtls_entropy_init(mbedtls_entropy_context *context)
+{
+    memset(context, 0, sizeof(*context));
+}
+
+void
+mbedtls_entropy_free(mbedtls_entropy_context *context)
+{
+    (void)context;
 }
 
 static int64_t
