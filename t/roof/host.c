@@ -322,9 +322,10 @@ first_due(void)
 }
 
 int64_t
-hosts_due_ms(void)
+hosts_due_ms(struct host **first)
 {
-    return host_due_ms(first_due());
+    *first = first_due();
+    return host_due_ms(*first);
 }
 
 void
@@ -396,10 +397,9 @@ disarm_disk(struct host *h, uint64_t made)
     sim_disk_fail_at(0, 0);
 }
 
-struct host *
-hosts_turn(void)
+void
+host_turn(struct host *h)
 {
-    struct host *h = first_due();
     host_enter(h);
     uint64_t disk_calls = sim_disk_calls(), calls = network_calls() + disk_calls;
     arm_disk(h);
@@ -410,15 +410,14 @@ hosts_turn(void)
         network_enter(0);
         host_kill(h, false);
         h->stopped(h);
-        return h;
+        return;
     }
     if (sim_loop_is_stopped(h->daemon.loop)) {
         end_in_order(h);
         host_leave();
         h->stopped(h);
-        return h;
+        return;
     }
     judge_idleness(h, calls);
     host_leave();
-    return h;
 }

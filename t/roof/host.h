@@ -73,10 +73,10 @@ void host_reload(struct host *h);
 void host_terminate(struct host *h);
 /* A power cut ends all processes of its machine: stopped() is called for the others. */
 void host_kill(struct host *h, bool power_cut);
-/* When the first of all has work; INT64_MAX: never. */
-int64_t hosts_due_ms(void);
-/* One turn of the first that has work by now. */
-struct host *hosts_turn(void);
+/* When the first of all has work, and which it is; INT64_MAX: never. */
+int64_t hosts_due_ms(struct host **first);
+/* One turn of it. */
+void host_turn(struct host *h);
 /* An injector has written into the spool of host: all of its daemons look. */
 void hosts_pull_trigger(void);
 /* Messages that its queue has; 0 when it does not run. */

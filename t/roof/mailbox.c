@@ -2,6 +2,7 @@
 #include "t/roof/mailbox.h"
 
 #include "base/disk/disk.h"
+#include "t/roof/host.h"
 #include "t/roof/roof.h"
 #include "t/sim/sim_disk.h"
 
@@ -14,6 +15,8 @@ static struct {
     bool is_on;
     unsigned domain;
     struct roof_timer timer;
+    uint64_t calls; /* of the disk, until the end of the last look */
+    unsigned starts;
 } reader;
 
 struct folder {
@@ -115,7 +118,10 @@ static void
 on_look(void *context)
 {
     (void)context;
-    look_at_all(LOOK_FOR_FIRST);
+    if (sim_disk_calls() != reader.calls || host.starts != reader.starts)
+        look_at_all(LOOK_FOR_FIRST);
+    reader.calls = sim_disk_calls();
+    reader.starts = host.starts;
     roof_timer_start(&reader.timer, LOOK_MS, on_look, NULL);
 }
 

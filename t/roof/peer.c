@@ -7,6 +7,29 @@
 
 enum { OUT_MAX = 16 << 20, PIECE = 16 * 1024 };
 
+/* The first bytes are done: they are moved out of it at times. */
+static void
+take_first(struct buffer *b, size_t *taken, size_t size)
+{
+    *taken += size;
+    if (*taken <= b->length / 2)
+        return;
+    buffer_take(b, *taken);
+    *taken = 0;
+}
+
+static struct text
+rest_of(const struct buffer *b, size_t taken)
+{
+    return b->at != NULL ? text_of(b->at + taken, b->length - taken) : TEXT("");
+}
+
+static struct text
+peer_output(const struct peer *p)
+{
+    return rest_of(&p->out, p->out_taken);
+}
+
 static void
 peer_end(struct peer *p)
 {
@@ -42,7 +65,7 @@ static void peer_pump(void *context);
 static size_t
 next_piece(const struct peer *p)
 {
-    size_t size = p->out.length;
+    size_t size = peer_output(p).length;
     if (p->piece > 0 && size > p->piece)
         size = p->piece;
     if (p->cut_at > 0 && p->sent + size > p->cut_at)
@@ -55,16 +78,16 @@ peer_pump(void *context)
 {
     struct peer *p = context;
     p->waits = false;
-    while (p->end != NULL && p->out.length > 0) {
+    while (p->end != NULL && peer_output(p).length > 0) {
         size_t want = next_piece(p);
-        size_t got = network_write(p->end, text_of(p->out.at, want));
+        size_t got = network_write(p->end, text_before(peer_output(p), want));
         p->sent += got;
-        buffer_take(&p->out, got);
+        take_first(&p->out, &p->out_taken, got);
         if (p->cut_at > 0 && p->sent >= p->cut_at) {
             peer_cut(p, p->cut_how);
             return;
         }
-        p->waits = got < want || (p->pause_ms > 0 && p->out.length > 0);
+        p->waits = got < want || (p->pause_ms > 0 && peer_output(p).length > 0);
         if (got < want) /* NETWORK_SPACE comes */
             return;
         if (p->waits) {
@@ -103,6 +126,7 @@ peer_start_tls(struct peer *p, struct tls_server *server, struct tls_client *cli
     struct tls_pipe pipe = {peer_receive, peer_transmit, p};
     struct tls_client_options options = {.level = TLS_LEVEL_NONE};
     buffer_init(&p->plain, OUT_MAX);
+    p->plain_taken = 0;
     p->secured = false;
     p->tls = server != NULL ? tls_session_serve(server, TLS_MAIL, &pipe)
                             : tls_session_call(client, &options, &pipe);
@@ -142,7 +166,7 @@ open_records(struct peer *p)
         if (!buffer_add(&p->plain, text_of(piece, (size_t)got)))
             abort();
     /* an end that comes with lines is seen behind them */
-    if (got != -EAGAIN && p->plain.length == 0) {
+    if (got != -EAGAIN && p->plain.length == p->plain_taken) {
         peer_end(p);
         return false;
     }
@@ -154,15 +178,14 @@ open_records(struct peer *p)
 static struct text
 peer_input(const struct peer *p)
 {
-    return p->tls != NULL ? buffer_text((struct buffer *)(uintptr_t)&p->plain)
-                          : network_read(p->end);
+    return p->tls != NULL ? rest_of(&p->plain, p->plain_taken) : network_read(p->end);
 }
 
 static void
 consume_input(struct peer *p, size_t size, bool is_plain)
 {
     if (is_plain)
-        buffer_take(&p->plain, size);
+        take_first(&p->plain, &p->plain_taken, size);
     else
         network_consume(p->end, size);
 }
@@ -259,7 +282,7 @@ peer_add(struct peer *p, struct text bytes)
 size_t
 peer_last(const struct peer *p)
 {
-    return p->sent + p->out.length;
+    return p->sent + peer_output(p).length;
 }
 
 void
@@ -284,6 +307,6 @@ peer_close(struct peer *p)
     if (p->secured)
         tls_session_end(p->tls);
     p->closes = true;
-    if (p->out.length == 0)
+    if (peer_output(p).length == 0)
         peer_end(p);
 }

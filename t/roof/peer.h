@@ -12,8 +12,9 @@ enum peer_end { PEER_FIN, PEER_RESET, PEER_SILENCE, PEER_ENDS };
 struct peer {
     struct network_end *end; /* NULL: over */
     struct buffer out;
-    size_t sent;   /* all bytes so far */
-    size_t cut_at; /* after so many it ends; 0: never */
+    size_t out_taken; /* of it: it is moved when that is most of it */
+    size_t sent;      /* all bytes so far */
+    size_t cut_at;    /* after so many it ends; 0: never */
     enum peer_end cut_how;
     size_t piece;     /* at most so many bytes at a time; 0: all */
     int64_t pause_ms; /* between them */
@@ -29,6 +30,7 @@ struct peer {
     /* Under TLS: what was decrypted, and the end of the handshake. */
     struct tls_session *tls;
     struct buffer plain;
+    size_t plain_taken;
     bool secured;
     void (*on_secured)(void *context); /* may be NULL */
     /* Once, when it is over for any reason. The peer is unused from then on. */

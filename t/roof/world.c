@@ -47,12 +47,14 @@ struct course course;
 void
 world_run_until(int64_t end_ms, bool (*is_done)(void))
 {
+    struct host *first;
     while (is_done == NULL || !is_done()) {
         if (roof_run_due())
             continue;
-        int64_t host_ms = hosts_due_ms(), due_ms = roof_due_ms();
+        int64_t host_ms = hosts_due_ms(&first), due_ms = roof_due_ms();
         if (host_ms <= roof_now_ms()) {
-            if (hosts_turn() == &host && host.running)
+            host_turn(first);
+            if (first == &host && host.running)
                 judge_bounds();
             continue;
         }
