@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMMAND_SIZE = 256, CHUNK = 3000, WAIT_MS = 20 * 60 * 1000 };
+enum { COMMAND_SIZE = 256, CHUNK = 3000, SMALL = 2000, MOST_OF_SMALL = 10, WAIT_MS = 20 * 60 * 1000 };
 
 enum expected {
     OF_GREETING,
@@ -484,6 +484,10 @@ draw_message(struct model_message *m, bool is_alone)
     size_t size = kind % 10 < 7   ? roof_below(600)
                   : kind % 10 < 9 ? roof_below(9000)
                                   : roof_below(300 * 1000);
+    if (manners.small) {
+        rcpts = kind < 95 ? 1 : 1 + rcpts % MOST_OF_SMALL;
+        size %= SMALL;
+    }
     m->is_null = roof_chance(manners.null_sender);
     m->notify = roof_chance(manners.notify)
                     ? (enum model_notify)(1 + roof_below(NOTIFY_OF_FAILURE))

@@ -12,6 +12,7 @@ struct client_manners {
     unsigned pipelining, bdat, slow, cut, injects, null_sender, notify, tls, dsn, auth,
         split;
     unsigned messages_max; /* of a session */
+    bool small; /* most messages have one recipient, and all little content */
 };
 void client_set_manners(const struct client_manners *manners);
 /* Each of them goes to one of so many hosts of a group; 0: to the only one. */

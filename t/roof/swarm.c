@@ -18,7 +18,14 @@
 
 #include <inttypes.h>
 
-enum { DOMAINS = 6, MESSAGES_UNDER_TLS = 60 /* each handshake is real work */ };
+enum {
+    DOMAINS = 6,
+    MESSAGES_LEAST = 10,
+    DOUBLINGS = 8,
+    MESSAGES_MOST = 2000,
+    FEW_UNDER_TLS = 60,
+    MESSAGES_OF_ANY_SIZE = 420
+};
 
 /* The domains that mail is for, and the last one, to which reports go. */
 static const char *const domains[DOMAINS + 1] = {
@@ -276,6 +283,16 @@ begin_names(void)
     }
 }
 
+/* From 10 to 2,000: each doubling is as likely as any other. */
+static unsigned
+draw_messages(void)
+{
+    uint64_t own = roof_fork("messages");
+    int64_t least = MESSAGES_LEAST << roof_below_of(&own, DOUBLINGS);
+    int64_t messages = roof_between_of(&own, least, 2 * least - 1);
+    return messages < MESSAGES_MOST ? (unsigned)messages : MESSAGES_MOST;
+}
+
 void
 swarm_draw(const struct wishes *wishes)
 {
@@ -295,9 +312,12 @@ swarm_draw(const struct wishes *wishes)
     draw_manners_of_features(&manners);
     if (course.with[WITH_TLS]) {
         manners.tls = 100 + roof_below(900);
-        if (course.messages > MESSAGES_UNDER_TLS)
-            course.messages = MESSAGES_UNDER_TLS;
+        if (course.messages > FEW_UNDER_TLS)
+            course.messages = FEW_UNDER_TLS;
     }
+    if (plan_takes("many", 0))
+        course.messages = draw_messages();
+    manners.small = course.messages > MESSAGES_OF_ANY_SIZE;
     client_set_manners(&manners);
     if (course.with[WITH_MAILDIRS]) {
         course.domain_count = DOMAINS;
