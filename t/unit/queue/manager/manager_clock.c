@@ -120,9 +120,26 @@ test_once(void)
     manager_world_end(&w);
 }
 
+/* It is set while messages are on their way to the disk; what comes first shows it to the
+ * scheduler. */
+static void
+test_before_stored(void)
+{
+    struct world w = {0};
+    manager_world_begin(&w, "* smtp://127.0.0.1:1");
+    world_send(&w, "me@x.test", "later@a.test");
+    world_send(&w, "me@x.test", "later@b.test");
+    sim_loop_step_wall(w.loop, 10 * DAY_MS);
+    world_turns(&w);
+    ok_named(world_logged(&w, "status=deferred"), "tried and deferred");
+    ok_named(!world_logged(&w, "status=expired"), "as young as they are");
+    manager_world_end(&w);
+}
+
 int
 main(void)
 {
+    test_before_stored();
     test_in_memory();
     test_once();
     test_ahead("* smtp://127.0.0.1:1", -10 * DAY_MS, true);
