@@ -208,7 +208,7 @@ take_line(struct life *l, struct text line)
         l->held = false;
     else if (text_starts(line, TEXT("removed by")))
         l->cancelled = true;
-    else if (text_starts(line, TEXT("sender notified")) && l->message != NULL)
+    else if (text_starts(line, TEXT("sender notified: ")) && l->message != NULL)
         model_notified(l->message);
     else if (text_equal(line, TEXT("removed")))
         take_removed(l, line);
@@ -244,6 +244,9 @@ law_log_line(unsigned log, struct text line)
     }
     bool is_lost = roof_breaks("log") || (roof_breaks("fates") && !is_first(l));
     if (is_lost && has(line, "status=sent"))
+        return;
+    /* Another slice has ended what the one that was killed had begun. */
+    if (host.is_shared && text_starts(line, TEXT("warning: was being processed")))
         return;
     if (l->removed && !excused)
         break_life(l, "a line after the last one", line);

@@ -768,7 +768,7 @@ judge_rcpt(const struct model_rcpt *r)
         break_rcpt("once", r, "reported as failed, and stored");
     if (r->told > 1 + r->chances + m->report_chances)
         break_rcpt("once", r, "its success is reported too often");
-    if (r->told > 0 && r->stored == 0)
+    if (r->told > 0 && r->stored == 0 && !r->may_vanish)
         break_rcpt("once", r, "reported as delivered, and not stored");
     if (r->failed > 1 + m->report_chances)
         break_rcpt("once", r, "reported more often than replies were lost");
