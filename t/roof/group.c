@@ -28,7 +28,8 @@ enum {
 
 static struct {
     unsigned count; /* with the first host */
-    bool is_good, hands_over, has_redis;
+    bool is_good, hands_over, has_redis, has_registry;
+    bool is_calm; /* no host goes, or gives its queue */
     struct group_host {
         struct host *host;
         struct member *member; /* NULL: of the first host */
@@ -168,7 +169,8 @@ write_lines(bool joins_fragments)
         add_line("stop", "hand_over");
     if (joins_fragments)
         add_line("defrag_peers", doors);
-    if (joins_fragments && group.has_redis && draw(5) > 0) {
+    group.has_registry = joins_fragments && group.has_redis && draw(5) > 0;
+    if (group.has_registry) {
         add_line("defrag_registry", redises_first_url());
         if (redises_password()[0] != '\0')
             add_line("defrag_registry_password", redises_password());
@@ -223,6 +225,7 @@ group_begin(bool has_faults, bool joins_fragments)
 {
     group.count = 2 + draw(GROUP_MEMBERS_MAX - 1);
     group.hands_over = draw(2) == 0;
+    group.is_calm = draw(joins_fragments ? 2 : 5) == 0;
     group.has_redis = has_faults || draw(5) > 0;
     if (group.has_redis)
         redises_begin(has_faults);
@@ -255,6 +258,19 @@ group_begin_sites(struct hop *const *hops, bool is_forgiven)
         hop_set_shared(hops[i], i);
         law_group_begin(i, &limits);
     }
+}
+
+bool
+group_joins(const bool with[FEATURES])
+{
+    static const enum feature apart[] = {
+        WITH_RELOADS, WITH_KILLS, WITH_CUTS,  WITH_STOPS, WITH_OPERATOR,
+        WITH_CLOCKS,  WITH_DISKS, WITH_PATHS, WITH_REDIS, WITH_LIMITS};
+    for (size_t i = 0; i < sizeof(apart) / sizeof(*apart); i++)
+        if (with[apart[i]])
+            return false;
+    return with[WITH_FRAGMENTS] &&
+           (group.count == 0 || (group.is_calm && group.has_registry));
 }
 
 int64_t
@@ -359,7 +375,7 @@ void
 group_act(void)
 {
     struct group_host *g = &group.hosts[draw(group.count)];
-    switch (draw(8)) {
+    switch (group.is_calm ? 5 + draw(3) : draw(8)) {
     case 0:
     case 1:
         begin_drain(g);

@@ -17,6 +17,9 @@ void group_settle(bool with[FEATURES], bool is_asked);
 /* How many hosts clients may give their mail to; 0: there is no group. */
 unsigned group_count(void);
 void group_begin(bool has_faults, bool joins_fragments);
+/* Fragments that are all there become one message, in a run with these features: its hosts
+ * stay, if there is a group, and Redis says which of them has a set. */
+bool group_joins(const bool with[FEATURES]);
 /* The hops of the first domains, whose limits are shared. */
 void group_begin_sites(struct hop *const *hops, bool is_forgiven);
 /* A file of settings was written for the first host: the others get it, too. */

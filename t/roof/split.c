@@ -2,6 +2,7 @@
 #include "t/roof/split.h"
 
 #include "base/memory.h"
+#include "t/roof/host.h"
 #include "t/roof/roof.h"
 
 #include <stdio.h>
@@ -10,12 +11,18 @@
 
 enum { PART_MAX = 4 << 20, WAIT_MS = 9 * MINUTE_MS /* ten, by SPLIT_OPTIONS */ };
 
-static bool is_forgiven;
+static bool is_forgiven, is_demanded;
 
 void
 split_forgive(void)
 {
     is_forgiven = true;
+}
+
+void
+split_demand(void)
+{
+    is_demanded = true;
 }
 
 /* --- Giving --- */
@@ -124,6 +131,7 @@ split_ended(struct model_message *m, unsigned given, enum model_state how)
     s->left--;
     if (how == MODEL_ACKED) {
         s->acked |= bit;
+        s->acked_ms = roof_now_ms();
         model_acked(m, TEXT(""));
         roof_note("client: m%up%u acknowledged", m->number,
                   part_of(s->given[given]) + 1);
@@ -246,12 +254,25 @@ times_given(const struct split *s, unsigned part)
     return count;
 }
 
+/* All of it was there in time. */
+static bool
+must_be_whole(const struct split *s)
+{
+    bool is_all = s->acked + 1 == 1U << s->parts && s->maybe == 0;
+    return is_demanded && is_all && s->acked_ms - s->begun_ms < WAIT_MS / 2;
+}
+
 void
 split_judge(const struct model_rcpt *r)
 {
     const struct split *s = r->message->split;
     bool is_odd = s->is_doubled || s->is_contradictory || r->chances > 0;
-    if (r->stored > 1 + r->chances)
+    bool is_apart = seen_parts(s) != 0 || roof_breaks("joined");
+    if (!is_odd && is_apart && must_be_whole(s))
+        break_split("once", r, "all its fragments were there, and it was not joined");
+    /* two hosts that get one each need nobody for a set of one */
+    unsigned again = s->parts == 1 && host.is_shared ? s->given_count - 1 : 0;
+    if (r->stored > 1 + again + r->chances)
         break_split("once", r, "it is stored more often than replies were lost");
     for (unsigned i = 0; i < s->parts; i++)
         if (s->seen[i] > times_given(s, i) + r->chances)

@@ -18,7 +18,7 @@ struct split {
     unsigned given_count, left;                  /* left: without an end */
     bool is_doubled, is_contradictory;
     unsigned acked, maybe; /* bits of parts */
-    int64_t begun_ms;
+    int64_t begun_ms, acked_ms; /* acked_ms: the last one */
     unsigned seen[SPLIT_PARTS_MAX]; /* by the recipient, as fragments */
 };
 
@@ -28,6 +28,9 @@ void split_draw(struct model_message *m);
 void split_ended(struct model_message *m, unsigned given, enum model_state how);
 /* The clock, or the disk, may end the wait early from now on. */
 void split_forgive(void);
+
+/* Nothing in this run keeps fragments that are all there from being one message. */
+void split_demand(void);
 
 /* For the model. False: not at all, or not all fragments of it. */
 bool split_has_arrived(const struct model_rcpt *r);

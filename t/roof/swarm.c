@@ -339,6 +339,8 @@ swarm_draw(const struct wishes *wishes)
     for (enum feature i = 0; i < FEATURES; i++)
         if (course.with[i])
             roof_note("with: %s", feature_names[i]);
+    if (group_joins(course.with))
+        split_demand();
     roof_note("messages: %u, domains: %u, span: %" PRId64 " s", course.messages,
               course.domain_count, course.span_ms / 1000);
 }
