@@ -459,14 +459,13 @@ test_ahead(void)
         e = load(&t);
         ok_named(e->birth_ms <= loop_now_ms(t.w.loop), "not younger than now");
         ok_named(sched_find(manager_sched(t.w.manager), t.own).due_ms <=
-                     loop_now_ms(t.w.loop) + 24 * 3600 * 1000,
-                 "due within a day");
+                     loop_now_ms(t.w.loop) + 5 * 3600 * 1000,
+                 "farther ahead than a wait of ours, it counts as due");
         envelope_free(&e);
         taker_restart(&t);
     }
     t.w.all_good = true;
     sim_loop_advance(t.w.loop, 24 * 3600 * 1000);
-    /* Farther ahead than a wait of ours, it counts as due after a restart. */
     world_saw(&t.w, "me@a.test>later@b.test me@a.test>later@b.test ", "delivered");
     ok(world_is_empty(&t.w));
     taker_end(&t);
