@@ -8,6 +8,7 @@
 #include "t/roof/model.h"
 #include "t/roof/network.h"
 #include "t/roof/slices.h"
+#include "t/roof/split.h"
 #include "t/roof/visitor.h"
 #include "t/roof/wire.h"
 #include "t/sim/sim_disk.h"
@@ -211,6 +212,7 @@ fleet_fault(struct member *m)
 {
     m->disk_was_bad = true;
     law_log_excuse(host_log(m->host));
+    split_forgive();
     roof_note("%s: its disk is to fail", m->host->name);
     m->host->fails_after = 1 + draw(100);
     m->host->fails_with = draw(2) == 0 ? EIO : ENOSPC;

@@ -240,16 +240,17 @@ group_begin(bool has_faults, bool joins_fragments)
 }
 
 void
-group_begin_sites(struct hop *const *hops, bool is_forgiven)
+group_begin_sites(struct hop *const *hops, const bool with[FEATURES])
 {
     for (unsigned i = 0; i < LAW_GROUP_SITES && group.count > 0; i++) {
-        struct law_group_limits limits = {.rate_a_minute =
-                                              6 + draw(draw(2) > 0 ? 60 : 600),
-                                          .burst = 1 + draw(5),
-                                          .sessions = 1 + draw(8),
-                                          .hosts = group.count,
-                                          .has_bank = group.has_redis,
-                                          .is_forgiven = is_forgiven};
+        struct law_group_limits limits = {
+            .rate_a_minute = 6 + draw(draw(2) > 0 ? 60 : 600),
+            .burst = 1 + draw(5),
+            .sessions = 1 + draw(8),
+            .hosts = group.count,
+            .has_bank = group.has_redis,
+            .is_forgiven = with[WITH_CLOCKS] && with[WITH_REDIS],
+            .is_slow = with[WITH_PATHS]};
         snprintf(group.options[i], OPTIONS_MAX, "rate=%u/m,burst=%u&concurrency=%u",
                  limits.rate_a_minute, limits.burst, limits.sessions);
         if (group.rate_a_minute == 0 || limits.rate_a_minute < group.rate_a_minute)

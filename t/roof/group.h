@@ -21,7 +21,7 @@ void group_begin(bool has_faults, bool joins_fragments);
  * stay, if there is a group, and Redis says which of them has a set. */
 bool group_joins(const bool with[FEATURES]);
 /* The hops of the first domains, whose limits are shared. */
-void group_begin_sites(struct hop *const *hops, bool is_forgiven);
+void group_begin_sites(struct hop *const *hops, const bool with[FEATURES]);
 /* A file of settings was written for the first host: the others get it, too. */
 void group_on_settings(struct text content);
 /* The first host has ended. */

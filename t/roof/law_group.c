@@ -74,7 +74,7 @@ void
 law_group_session(unsigned site)
 {
     struct site *s = &sites[site];
-    if (!s->is_on || s->limits.is_forgiven)
+    if (!s->is_on || s->limits.is_forgiven || s->limits.is_slow)
         return;
     bool was_over = s->is_over;
     unsigned most = roof_breaks("shared sessions") ? 0 : s->limits.sessions;

@@ -12,8 +12,8 @@ struct law_group_limits {
     unsigned rate_a_minute, burst, sessions; /* of all hosts */
     unsigned hosts;
     bool has_bank;
-    /* Other things than limits decide: clocks that differ, connections that end unseen. */
-    bool is_forgiven;
+    bool is_forgiven; /* clocks differ */
+    bool is_slow;     /* hops hear late that a session has ended */
 };
 void law_group_begin(unsigned site, const struct law_group_limits *limits);
 /* A session at that site has begun, or ended. */

@@ -127,7 +127,7 @@ begin(const struct wishes *wishes)
     course.pace = roof_fork("pace of the disk");
     swarm_draw(wishes);
     swarm_make_hops();
-    group_begin_sites(course.hops, course.with[WITH_CLOCKS] && course.with[WITH_REDIS]);
+    group_begin_sites(course.hops, course.with);
     model_on_acked(trouble_acked);
     model_on_stored(trouble_stored);
     sim_disk_set_syncing(DISK_SYNC_AIO, roof_chance(500) ? 0 : roof_between(1, 60));
