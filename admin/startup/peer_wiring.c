@@ -21,7 +21,10 @@ static void
 peer_wiring_hello(void *context, struct sibling_hello *out)
 {
     const struct peer_wiring *w = context;
-    *out = (struct sibling_hello){.run_ms = w->run_ms, .version = PETREL_VERSION};
+    *out = (struct sibling_hello){.run_ms = w->run_ms,
+                                  .now_ms = loop_now_ms(w->loop),
+                                  .heard_ms = loop_monotonic_ms(w->loop),
+                                  .version = PETREL_VERSION};
     memcpy(out->host, w->host, sizeof(out->host));
     memcpy(out->group, w->group_name, sizeof(out->group));
     memcpy(out->spool, w->spool, sizeof(out->spool));

@@ -22,11 +22,15 @@ enum {
 };
 
 /* The first words of each side (XPEER). */
+#define SIBLING_TIME_MAX_MS INT64_C(253402300799999) /* the year 9999 */
+
 struct sibling_hello {
     char host[GROUP_HOST_MAX + 1];
     char group[GROUP_NAME_MAX + 1];
     char spool[SIBLING_SPOOL_MAX + 1];
-    int64_t run_ms; /* when this run opened the queue */
+    int64_t run_ms;   /* when this run opened the queue */
+    int64_t now_ms;   /* its clock; 0: an older version, which does not say it */
+    int64_t heard_ms; /* monotonic, here: when it said so */
     char version[SIBLING_VERSION_MAX + 1];
     char state[SIBLING_STATE_MAX + 1];
 };

@@ -21,6 +21,7 @@
 enum {
     CAME_MAX = ENVELOPE_CAME_MAX + 1,
     SIZE_SLACK = 10,     /* percent above message_size_limit */
+    WAY_MS = 60 * 1000,  /* clocks that differ by less agree: the way takes time, too */
     CROWD_MOVES = 10000, /* messages that wait to become files */
 };
 
@@ -42,6 +43,7 @@ struct taking {
     struct sibling_message message;
     struct known *known; /* as which it is being stored */
     struct id own;       /* the answer */
+    int64_t behind_ms;   /* the clock of the giver, behind ours */
     struct buffer sections;
     struct queue_draft *draft;
     int64_t content; /* bytes that have come */
@@ -174,6 +176,17 @@ take_admits(const struct take *t, const struct sibling_message *message,
     return true;
 }
 
+/* By how much a time there is earlier than the same here. */
+static int64_t
+take_behind_ms(const struct take *t, const struct sibling_hello *from)
+{
+    if (from->now_ms == 0)
+        return 0;
+    int64_t since_ms = loop_monotonic_ms(t->setup.loop) - from->heard_ms;
+    int64_t behind_ms = loop_now_ms(t->setup.loop) - (from->now_ms + since_ms);
+    return behind_ms < WAY_MS && behind_ms > -WAY_MS ? 0 : behind_ms;
+}
+
 static struct taking *
 take_begin(void *context, const struct sibling_hello *from,
            const struct sibling_message *message, struct outcome *refusal)
@@ -196,6 +209,7 @@ take_begin(void *context, const struct sibling_hello *from,
     taking->take = t;
     taking->message = *message;
     taking->draft = draft;
+    taking->behind_ms = take_behind_ms(t, from);
     snprintf(taking->came, sizeof(taking->came), "%s", came);
     snprintf(taking->host, sizeof(taking->host), "%s", from->host);
     buffer_init(&taking->sections, message->sections + 1);
@@ -332,6 +346,25 @@ taking_is_whole(const struct taking *g)
            g->content == g->message.content;
 }
 
+/* Its times are by our clock from now on: it keeps its age, and waits as long as there. A
+ * time that no clock shows stays as it is, to be judged as such. */
+static void
+taking_set_times(const struct taking *g, struct envelope *e)
+{
+    int64_t *const times[] = {&e->birth_ms, &e->delivery.due_ms};
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        if (*times[i] > 0 && *times[i] <= SIBLING_TIME_MAX_MS)
+            *times[i] += g->behind_ms;
+}
+
+/* NULL: good. */
+static const char *
+taking_judge(const struct taking *g, struct envelope *e)
+{
+    taking_set_times(g, e);
+    return injected_take_given(e, loop_now_ms(g->take->setup.loop));
+}
+
 /* NULL: it is refused. */
 static struct envelope *
 taking_read(struct taking *g)
@@ -346,7 +379,7 @@ taking_read(struct taking *g)
              e->count == 0 || e->content_size != g->content ||
              e->content_crc != g->content_crc)
         taking_refuse(g, take_unreadable());
-    else if ((why = injected_take_given(e, loop_now_ms(g->take->setup.loop))) != NULL)
+    else if ((why = taking_judge(g, e)) != NULL)
         taking_refuse(g, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 554, "5.5.4",
                                       "Not an envelope: %s", why));
     else if (e->moved.given >= GIVE_MOVES_MAX)

@@ -10,9 +10,9 @@ peer_hello_write(const struct sibling_hello *h, struct buffer *out)
 {
     bool added;
     json_t *object =
-        json_pack("{s:s,s:s,s:s,s:I,s:s,s:s}", "host", h->host, "group", h->group,
-                  "spool", h->spool, "run", (json_int_t)h->run_ms, "version",
-                  h->version, "state", h->state);
+        json_pack("{s:s,s:s,s:s,s:I,s:I,s:s,s:s}", "host", h->host, "group", h->group,
+                  "spool", h->spool, "run", (json_int_t)h->run_ms, "now",
+                  (json_int_t)h->now_ms, "version", h->version, "state", h->state);
     char *text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
     json_decref(object);
     added = text != NULL && strlen(text) <= PEER_HELLO_MAX &&
@@ -44,6 +44,9 @@ peer_hello_take_all(const json_t *object, struct sibling_hello *out)
     const json_t *run = json_object_get(object, "run");
     char host[GROUP_HOST_MAX + 1], group[GROUP_NAME_MAX + 1];
     out->run_ms = json_integer_value(run);
+    out->now_ms = json_integer_value(json_object_get(object, "now"));
+    if (out->now_ms < 0 || out->now_ms > SIBLING_TIME_MAX_MS)
+        return false;
     return json_is_integer(run) && out->run_ms >= 0 &&
            peer_hello_take(object, "host", version, host, sizeof(host)) &&
            group_name_read(text_from(host), out->host, sizeof(out->host)) &&

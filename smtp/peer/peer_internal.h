@@ -64,6 +64,9 @@ static_assert((int)PEER_LINKS <= (int)PEER_CONNECTIONS_MAX,
 
 enum peer_link_state { PEER_LINK_IDLE, PEER_LINK_LOOKUP, PEER_LINK_CALLING };
 
+/* The wall clock may move by so much while the other host goes by what XPEER has said. */
+enum { PEER_CLOCK_MS = 60 * 1000 };
+
 struct peer_host;
 struct peer_link {
     struct peer_host *host;
@@ -75,6 +78,7 @@ struct peer_link {
     size_t address_count, address;
     uint16_t port; /* of a name that is being looked up */
     int64_t heard_ms, said_ms, used_ms, retry_ms;
+    int64_t clock_ms; /* the wall clock against the monotonic one, at XPEER */
     unsigned failures;
     struct loop_timer timer;
     struct loop_task task;

@@ -87,6 +87,21 @@ peer_link_fail(struct peer_link *l, const char *why)
 
 /* --- Bytes -------------------------------------------------------------------------- */
 
+static int64_t
+peer_link_clock_ms(const struct peer_link *l)
+{
+    struct loop *loop = l->host->peer->setup.loop;
+    return loop_now_ms(loop) - loop_monotonic_ms(loop);
+}
+
+/* The other host goes by our time in XPEER for the ages of mail. */
+static bool
+peer_link_clock_was_set(const struct peer_link *l)
+{
+    int64_t by_ms = peer_link_clock_ms(l) - l->clock_ms;
+    return by_ms >= PEER_CLOCK_MS || by_ms <= -PEER_CLOCK_MS;
+}
+
 static void
 peer_link_send(struct peer_link *l)
 {
@@ -108,6 +123,10 @@ peer_link_go(struct peer_link *l)
 {
     if (l->connection == NULL)
         return;
+    if (peer_link_clock_was_set(l)) {
+        peer_link_fail(l, "the clock was set here");
+        return;
+    }
     struct text input = net_input(l->connection);
     size_t before = input.length;
     bool was_ready = l->machine.is_ready;
@@ -168,6 +187,7 @@ peer_link_call(struct peer_link *l, const struct net_address *to)
                                 .options = {.level = TLS_LEVEL_NONE}};
     l->state = PEER_LINK_CALLING;
     l->heard_ms = l->said_ms = loop_monotonic_ms(p->setup.loop);
+    l->clock_ms = peer_link_clock_ms(l);
     l->connection = net_connect(p->setup.net, to, NULL, peer_link_on_event, l);
     net_set_timeout(l->connection, PEER_CONNECT_MS);
     net_start_tls(l->connection, &tls);

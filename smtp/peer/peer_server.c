@@ -129,9 +129,10 @@ on_peer_hello(struct peer_server *s, struct text arguments)
         s->stage = PEER_QUIT;
         return;
     }
-    s->caller = caller;
-    s->stage = PEER_READY;
     s->service->hello(s->service->context, &own);
+    s->caller = caller;
+    s->caller.heard_ms = own.heard_ms;
+    s->stage = PEER_READY;
     buffer_init(&json, PEER_HELLO_MAX + 1);
     if (peer_hello_write(&own, &json) && buffer_add_byte(&json, '\0'))
         peer_server_say(s, 250, NULL, json.at);

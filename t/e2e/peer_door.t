@@ -59,7 +59,7 @@ my $identity = Petrel::slurp("$host->{dir}/spool/lock/identity");
 like $identity, qr/\A[0-9a-f]{32}\n\z/, 'the spool has an identity';
 my $sibling = Sibling->connect($door, $old);
 my $hello = $sibling->hello;
-like $hello, qr/^250 \{"host":"relay1","group":"mail","spool":"@{[substr $identity, 0, 32]}","run":\d+,"version":"[^"]+","state":"running"\}$/, 'XPEER';
+like $hello, qr/^250 \{"host":"relay1","group":"mail","spool":"@{[substr $identity, 0, 32]}","run":\d+,"now":\d+,"version":"[^"]+","state":"running"\}$/, 'XPEER';
 like $sibling->say('NOOP'), qr/^250 /, 'NOOP';
 like $sibling->say('EHLO x'), qr/^500 /, 'no SMTP';
 $sibling->put("XGIVE 01JD3ZK5Q8-9F3K2C7A 4 6 00000000\r\nnonsenseNONOOP\r\n");

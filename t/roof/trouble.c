@@ -196,11 +196,10 @@ step_clock(void)
                                     26 * HOUR_MS,
                                     -40 * 24 * (int64_t)HOUR_MS,
                                     40 * 24 * (int64_t)HOUR_MS};
-    /* Each slice, and each host of a group, has a memory of its own of the steps: the mail
-     * of one is judged by the daemon that takes it. */
+    /* Each slice has a memory of its own of the steps: the mail of one that has died
+     * may be judged by the daemon that takes it over. */
     unsigned small = 5, all = sizeof(steps) / sizeof(*steps);
-    bool is_small = course.with[WITH_SLICES] || course.with[WITH_GROUP];
-    int64_t step_ms = steps[roof_below(is_small ? small : all)];
+    int64_t step_ms = steps[roof_below(course.with[WITH_SLICES] ? small : all)];
     /* Behind a few of them a time may have been by several clocks of the boot, and
      * the daemon takes one of them for the right one (queue/manager/age_clock.h). */
     bool is_large = step_ms > HOUR_MS || step_ms < -HOUR_MS;

@@ -471,6 +471,45 @@ test_ahead(void)
     taker_end(&t);
 }
 
+/* The giver's clock is wrong, and it says so: age and wait are the same here. A clock that
+ * is set here meanwhile changes neither. */
+static void
+test_other_clock(int64_t ahead_ms, int64_t step_ms)
+{
+    struct taker t;
+    taker_begin(&t);
+    struct sibling_hello hello = {.host = "relay1",
+                                  .now_ms = loop_now_ms(t.w.loop) + ahead_ms,
+                                  .heard_ms = loop_monotonic_ms(t.w.loop)};
+    struct outcome refusal;
+    struct envelope *e = sample("later@b.test");
+    e->birth_ms = hello.now_ms - 7200 * 1000;
+    e->delivery.due_ms = hello.now_ms + 900 * 1000;
+    e->delivery.attempts = 2;
+    struct buffer form = form_of(e);
+    struct sibling_message message = message_of(&form);
+    sim_loop_step_wall(t.w.loop, step_ms);
+    sim_loop_advance(t.w.loop, 1000);
+    const struct sibling_service *service = &t.host.service;
+    struct taking *taking = service->take(service->context, &hello, &message, &refusal);
+    must(taking != NULL);
+    service->take_bytes(taking, buffer_text(&form));
+    service->take_bytes(taking, TEXT(BODY));
+    service->take_end(&taking, on_taken, &t);
+    world_turns(&t.w);
+    is_number(t.refusal.code, 0, "taken");
+    envelope_free(&e);
+    buffer_free(&form);
+    e = load(&t);
+    int64_t age_ms = loop_now_ms(t.w.loop) - e->birth_ms,
+            wait_ms = sched_find(manager_sched(t.w.manager), t.own).due_ms -
+                      loop_now_ms(t.w.loop);
+    ok_named(age_ms >= 7200 * 1000 && age_ms <= 7202 * 1000, "as old as there");
+    ok_named(wait_ms >= 898 * 1000 && wait_ms <= 900 * 1000, "it waits as long");
+    envelope_free(&e);
+    taker_end(&t);
+}
+
 /* A failure that the giver has not reported is reported here, once; one that it has
  * reported is not. */
 static void
@@ -672,6 +711,10 @@ main(void)
     test_forgotten();
     test_recalled();
     test_clock_set();
+    test_other_clock(0, 0);
+    test_other_clock(INT64_C(-40) * 24 * 3600 * 1000, 0);
+    test_other_clock(INT64_C(40) * 24 * 3600 * 1000, 0);
+    test_other_clock(-7200 * 1000, 3600 * 1000);
     test_ahead();
     test_failures(false);
     test_failures(true);

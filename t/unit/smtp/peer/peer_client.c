@@ -7,7 +7,7 @@
 
 #define HELLO                                                                                      \
     "XPEER 1 {\"host\":\"relay1\",\"group\":\"mail\",\"spool\":\"00112233445566778899aabbccddeeff\","  \
-    "\"run\":5,\"version\":\"0.1.0\",\"state\":\"running\"}\r\n"
+    "\"run\":5,\"now\":0,\"version\":\"0.1.0\",\"state\":\"running\"}\r\n"
 #define HELLO_REPLY                                                                                \
     "250 {\"host\":\"relay2\",\"group\":\"mail\",\"spool\":\"aa\",\"run\":7,"                      \
     "\"version\":\"0.2\",\"state\":\"running\"}\r\n"

@@ -7,6 +7,7 @@ static const struct sibling_hello good = {.host = "relay1",
                                           .group = "mail",
                                           .spool = "00112233445566778899aabbccddeeff",
                                           .run_ms = 1764334800123,
+                                          .now_ms = 1764334800456,
                                           .version = "0.1.0",
                                           .state = "running"};
 
@@ -23,7 +24,7 @@ test_round(void)
     ok(peer_hello_write(&good, &out));
     is_text(buffer_text(&out),
             TEXT("{\"host\":\"relay1\",\"group\":\"mail\",\"spool\":\"00112233445566778899aabbccddeeff\","
-                 "\"run\":1764334800123,\"version\":\"0.1.0\",\"state\":\"running\"}"),
+                 "\"run\":1764334800123,\"now\":1764334800456,\"version\":\"0.1.0\",\"state\":\"running\"}"),
             "as it goes over the wire");
     ok(peer_hello_read(buffer_text(&out), &read));
     ok(memcmp(&read, &good, sizeof(read)) == 0);
@@ -45,6 +46,7 @@ test_longest(void)
     memset(h.version, '9', SIBLING_VERSION_MAX);
     memset(h.state, 's', SIBLING_STATE_MAX);
     h.run_ms = INT64_MAX;
+    h.now_ms = SIBLING_TIME_MAX_MS;
     buffer_init(&out, PEER_HELLO_MAX);
     ok_named(peer_hello_write(&h, &out), "the longest fits into a line of a reply");
     ok(peer_hello_read(buffer_text(&out), &read) && memcmp(&h, &read, sizeof(h)) == 0);
@@ -65,6 +67,8 @@ test_wrong(void)
         "{\"host\":\"a\",\"host\":\"b\",\"group\":\"mail\"," REST,
         "{\"host\":\"a\",\"group\":\"mail\",\"spool\":\"xyz\",\"run\":7,\"version\":\"1\",\"state\":\"running\"}",
         "{\"host\":\"a\",\"group\":\"mail\",\"spool\":\"00\",\"run\":-1,\"version\":\"1\",\"state\":\"running\"}",
+        "{\"host\":\"a\",\"group\":\"mail\",\"now\":-1," REST,
+        "{\"host\":\"a\",\"group\":\"mail\",\"now\":253402300800000," REST,
         "{\"host\":\"a\",\"group\":\"mail\",\"spool\":\"00\",\"run\":\"7\",\"version\":\"1\",\"state\":\"running\"}",
         "{\"host\":\"a\",\"group\":\"mail\",\"spool\":\"00\",\"run\":7,\"version\":\"1 2\",\"state\":\"running\"}",
         "{\"host\":\"a\",\"group\":\"mail\",\"spool\":\"00\",\"run\":7,\"version\":\"1\",\"state\":\"sixteen-bytes-oh\"}",

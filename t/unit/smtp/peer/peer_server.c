@@ -10,7 +10,7 @@
     "\"version\":\"0.2\",\"state\":\"giving\"}\r\n"
 #define HELLO_REPLY                                                                                \
     "250 {\"host\":\"relay1\",\"group\":\"mail\",\"spool\":\"00112233445566778899aabbccddeeff\","  \
-    "\"run\":5,\"version\":\"0.1.0\",\"state\":\"running\"}\r\n"
+    "\"run\":5,\"now\":0,\"version\":\"0.1.0\",\"state\":\"running\"}\r\n"
 #define ID "01JD3ZK5Q8-9F3K2C7A"
 
 struct door {
