@@ -93,7 +93,8 @@ group_bank_failed(struct group *g, const char *why, bool is_away)
 }
 
 /* A heartbeat that is answered says little of a bank that has refused a question: it is
- * tried again after a while, and is back when it has answered one. */
+ * tried again after a while, and is back when it has answered one. Where no site has any,
+ * one is made (group_pump()). */
 static void
 group_bank_answered(struct group *g, bool is_grant)
 {
@@ -101,6 +102,7 @@ group_bank_answered(struct group *g, bool is_grant)
     bool is_trial = g->refused_ms != 0 && !is_grant;
     if (is_trial && now_ms - g->refused_ms < REFUSED_MS)
         return;
+    g->is_on_trial = is_trial;
     if (!g->has_bank) {
         g->has_bank = true;
         group_tell_scheduler(g);
@@ -258,6 +260,7 @@ group_send_asks(struct group *g)
         for (size_t n = 0; n < GROUP_NUMBERS; n++)
             words[used++] = g->asks[i].numbers[n];
     g->is_asking = true;
+    g->is_on_trial = false;
     g->asked++;
     g->asked_sites += g->ask_count;
     loop_timer_start(g->setup.loop, &g->ask_late, g->patience_ms, on_group_late, g);
@@ -269,10 +272,15 @@ group_send_asks(struct group *g)
 static void
 group_pump(void *context)
 {
+    static const struct bank_question nothing = {
+        .burst = 1, .weight = 1, .had = -1, .hosts = 1};
     struct group *g = context;
     if (g->is_asking || !g->has_bank || !group_may_ask(g))
         return;
-    if (manager_wishes(g->setup.manager, GROUP_ASK_MAX, group_note_wish, g) > 0)
+    if (manager_wishes(g->setup.manager, GROUP_ASK_MAX, group_note_wish, g) == 0 &&
+        g->is_on_trial)
+        group_note_wish(g, &(struct sched_wish){.site = "", .question = &nothing});
+    if (g->ask_count > 0)
         group_send_asks(g);
 }
 

@@ -59,6 +59,7 @@ struct group {
     bool has_bank;      /* as the scheduler knows it */
     bool is_away;       /* which was logged */
     int64_t refused_ms; /* the last question was an error; 0: it was not */
+    bool is_on_trial;   /* then: any question is wanted */
     int64_t away_since_ms;
     char why[REDIS_ERROR_MAX];
     char server[REDIS_URL_MAX];
