@@ -2,6 +2,7 @@
 #include "t/roof/group.h"
 
 #include "t/roof/editor.h"
+#include "t/roof/group_moves.h"
 #include "t/roof/group_wire.h"
 #include "t/roof/law_group.h"
 #include "t/roof/model.h"
@@ -72,15 +73,6 @@ group_count(void)
     return group.count;
 }
 
-static struct group_host *
-group_host_of(const struct host *h)
-{
-    for (unsigned i = 0; i < group.count; i++)
-        if (group.hosts[i].host == h)
-            return &group.hosts[i];
-    return NULL;
-}
-
 /* --- Mail that may come twice ------------------------------------------------------ */
 
 static bool
@@ -99,22 +91,32 @@ any_gives(void)
     return false;
 }
 
-/* The giver does not know whether it was taken, and nobody tells it any more. */
-static void
-group_lost_answers(void)
+static struct group_host *
+group_host_of(const struct host *h)
 {
-    if (any_gives())
-        model_given_twice(OPEN_MS);
+    unsigned i = 0;
+    while (group.hosts[i].host != h)
+        i++;
+    return &group.hosts[i];
 }
 
 static void
-group_host_ended(const struct host *h, int64_t window_ms)
+group_on_line(const struct host *h, struct text line)
+{
+    group_moves_line(group_host_of(h)->name, line);
+}
+
+/* After a kill there are others: a message may be durable, and no line says that it was
+ * taken; or given, and its end is not durable. Fragments on their way to another host are
+ * likewise. */
+static void
+group_host_ended(struct host *h, int64_t window_ms)
 {
     struct group_host *g = group_host_of(h);
     model_host_ended(window_ms);
-    /* Fragments on their way to another host count as those given. */
-    if (any_gives() || (group.hands_over && h->leaves) || fleet.plan.fragments)
+    if (!h->in_order && (any_gives() || fleet.plan.fragments))
         model_given_twice(OPEN_MS);
+    group_moves_ended(g->name);
     g->gives_until_ms = 0;
 }
 
@@ -216,7 +218,7 @@ add_host(unsigned i)
                        to = {.family = NET_IPV4, .ip = {10, 0, 0, 1}, .port = 4650};
     at.ip[3] = (unsigned char)(1 + i);
     to.ip[3] = (unsigned char)(i > 0 ? 10 + i : 1);
-    g->wire = group_wire_new(g->wire_name, &at, &to, group_lost_answers);
+    g->wire = group_wire_new(g->wire_name, &at, &to, group_moves_unheard, g->name);
     write_overrides(i);
 }
 
@@ -233,6 +235,7 @@ group_begin(bool has_faults, bool joins_fragments)
         add_host(i);
     write_lines(joins_fragments);
     host.is_shared = true;
+    hosts_on_line(group_on_line);
     for (unsigned i = 1; i < group.count; i++)
         fleet_start(group.hosts[i].member, draw(3) * SECOND_MS);
     roof_note("group: %u hosts%s%s", group.count, group.has_redis ? ", with Redis" : "",

@@ -24,7 +24,8 @@ struct group_wire {
     uint64_t chance;
     struct pipe *pipes;
     struct roof_timer away_timer;
-    void (*away)(void);
+    void (*away)(const char *taker);
+    const char *taker;
 };
 
 /* A connection. */
@@ -129,7 +130,7 @@ static void
 wire_on_away(void *context)
 {
     struct group_wire *w = context;
-    w->away();
+    w->away(w->taker);
     roof_timer_start(&w->away_timer, AWAY_MS, wire_on_away, w);
 }
 
@@ -178,11 +179,15 @@ group_wire_become_good(struct group_wire *w)
 
 struct group_wire *
 group_wire_new(const char *name, const struct net_address *at,
-               const struct net_address *to, void (*away)(void))
+               const struct net_address *to, void (*away)(const char *taker),
+               const char *taker)
 {
     struct group_wire *w = memory_new(sizeof(*w));
-    *w = (struct group_wire){
-        .name = name, .to = *to, .chance = roof_fork(name), .away = away};
+    *w = (struct group_wire){.name = name,
+                             .to = *to,
+                             .chance = roof_fork(name),
+                             .away = away,
+                             .taker = taker};
     w->service = network_serve(at, pipe_on_accept, w);
     return w;
 }

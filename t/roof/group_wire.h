@@ -6,9 +6,10 @@
 #include "t/roof/network.h"
 
 struct group_wire;
-/* away(): it has been no way for so long that a giver turns to another host. */
+/* away(): it has been no way to taker until a giver turns to another host. */
 struct group_wire *group_wire_new(const char *name, const struct net_address *at,
-                                  const struct net_address *to, void (*away)(void));
+                                  const struct net_address *to,
+                                  void (*away)(const char *taker), const char *taker);
 /* Another mood. */
 void group_wire_act(struct group_wire *w, uint64_t *chance);
 void group_wire_become_good(struct group_wire *w);

@@ -30,6 +30,13 @@ struct host host = {.name = "petrel",
                     .machine = &host};
 static struct host *hosts[HOSTS_MAX] = {&host};
 static unsigned host_count = 1;
+static void (*heard_line)(const struct host *h, struct text line);
+
+void
+hosts_on_line(void (*heard)(const struct host *h, struct text line))
+{
+    heard_line = heard;
+}
 
 struct host *
 host_next(const struct host *h)
@@ -123,6 +130,8 @@ take_output(unsigned process, struct text bytes)
         if (h == &host)
             law_metrics_line(line);
         upgrade_line(line);
+        if (heard_line != NULL)
+            heard_line(h, line);
         buffer_take(&h->output, end + 1);
     }
 }
@@ -257,7 +266,7 @@ host_terminate(struct host *h)
 static void
 forget_process(struct host *h, bool with_word)
 {
-    h->running = false;
+    h->running = h->in_order = false;
     h->dies_after = 0;
     buffer_clear(&h->output);
     network_end_process(h->process, with_word);
@@ -358,6 +367,7 @@ end_in_order(struct host *h)
 {
     daemon_stop(&h->daemon, true);
     h->running = false;
+    h->in_order = true;
     roof_note("%s: has ended", word_of(h));
     size_t files = sim_disk_open_files(), sockets = network_open(h->process);
     if ((files > 0 && h->is_idle) || sockets > 0)

@@ -32,6 +32,7 @@ struct host {
     char *override_list[HOST_OVERRIDES_MAX + 1];
     struct daemon daemon;
     bool running;
+    bool in_order;   /* its last end was */
     bool is_shared;  /* its spool has other daemons: no log has all lines of its mail */
     bool leaves;     /* it is to end by itself */
     bool is_idle;    /* nothing is under way that a stop would leave open */
@@ -73,6 +74,8 @@ void host_reload(struct host *h);
 void host_terminate(struct host *h);
 /* A power cut ends all processes of its machine: stopped() is called for the others. */
 void host_kill(struct host *h, bool power_cut);
+/* Each line of their logs, without its time, goes there, too. */
+void hosts_on_line(void (*heard)(const struct host *h, struct text line));
 /* When the first of all has work, and which it is; INT64_MAX: never. */
 int64_t hosts_due_ms(struct host **first);
 /* One turn of it. */

@@ -649,6 +649,24 @@ model_given_twice(int64_t window_ms)
 }
 
 void
+model_moved_twice(struct text first)
+{
+    bool is_known = false;
+    for (unsigned i = 0; i < model.count; i++)
+        is_known = is_known || text_equal(text_from(model.messages[i].id), first);
+    for (unsigned i = 0; i < model.count; i++) {
+        struct model_message *m = &model.messages[i];
+        if (is_known && !text_equal(text_from(m->id), first))
+            continue;
+        m->report_chances++;
+        for (unsigned j = 0; j < m->rcpt_count; j++) {
+            m->rcpts[j].chances += is_known || m->id[0] == '\0';
+            m->rcpts[j].deferred_ms = 0;
+        }
+    }
+}
+
+void
 model_forget_waits(void)
 {
     for (unsigned i = 0; i < model.count; i++)

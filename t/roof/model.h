@@ -136,6 +136,9 @@ void model_relayed(struct model_rcpt *r);
 void model_relay_unconfirmed(struct model_rcpt *r);
 /* Mail that has no fate, or got it within window_ms, may be at two hosts of a group. */
 void model_given_twice(int64_t window_ms);
+/* The same of the message that had this id first; none of ours: of a report, or of one whose
+ * id nobody knows. */
+void model_moved_twice(struct text first);
 /* Said of that host: the same as below, of what was relayed to it. */
 void model_relay_ended(int64_t window_ms);
 /* Said of the host: marks of the last window_ms may be lost. */
