@@ -15,7 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMMAND_SIZE = 256, CHUNK = 3000, SMALL = 2000, MOST_OF_SMALL = 10, WAIT_MS = 20 * 60 * 1000 };
+enum {
+    COMMAND_SIZE = 256,
+    CHUNK = 3000,
+    SMALL = 2000,
+    MOST_OF_SMALL = 10,
+    WAIT_MS = 20 * 60 * 1000
+};
 
 enum expected {
     OF_GREETING,

@@ -6,6 +6,7 @@
 #include "t/roof/limits.h"
 #include "t/roof/login.h"
 #include "t/roof/plan.h"
+#include "t/roof/policy.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
 
@@ -92,7 +93,7 @@ static struct {
     const char *const *targets, *const *domains;
     unsigned domain_count;
     char options[TARGETS_MAX][80]; /* of routes */
-    bool with_tls;
+    bool with_tls, with_policies;
     const char *option; /* of all routes */
     const char *added[ADDED_MAX];
     unsigned added_count;
@@ -205,6 +206,8 @@ draw_tls(unsigned index)
     /* a relay of ours has no certificate */
     bool may_demand = strstr(editor.targets[index], "10.0.2.") == NULL;
     editor.tls[index] = (enum editor_tls)roof_below(may_demand ? 4 : 2);
+    if (editor.with_policies && editor.tls[index] == EDITOR_TLS_NONE)
+        editor.tls[index] = EDITOR_TLS_MAY; /* without TLS there are no policies */
 }
 
 void
@@ -215,6 +218,16 @@ editor_begin_tls(void)
         draw_tls(i);
         editor.tls_least[i] = EDITOR_TLS_VERIFY;
     }
+}
+
+void
+editor_begin_policies(void)
+{
+    editor.with_policies = true;
+    for (unsigned i = 0; i < editor.domain_count; i++)
+        if (editor.tls[i] == EDITOR_TLS_NONE)
+            editor.tls[i] = EDITOR_TLS_MAY;
+    editor_add(POLICY_SETTINGS);
 }
 
 void
@@ -397,12 +410,13 @@ editor_write(void)
                               "hostname = mx.roof.test\nlisten = 10.0.0.1:25%s\n"
                               "spool = " HOST_SPOOL "\ncontrol = " HOST_CONTROL
                               "\nsandbox = no\ndns_servers = 10.0.0.53\n"
-                              "relay_from = 10.1.0.0/16\nmta_sts = no\n"
+                              "relay_from = 10.1.0.0/16\nmta_sts = %s\n"
                               "canary_interval = 0\nhistory_size = 1M\n"
                               "log_level = debug\njournal_size = %" PRId64
                               "\njournal_message_max = %s\nroutes =\n",
                               editor.with_tls ? ", 10.0.0.1:465?tls" : "",
-                              editor.journal_size, editor.journal_message_max);
+                              editor.with_policies ? "yes" : "no", editor.journal_size,
+                              editor.journal_message_max);
     for (unsigned i = 0; i < editor.domain_count; i++)
         fits = write_route(&b, i) && fits;
     fits = buffer_format(&b, "  * mx\n") && fits;

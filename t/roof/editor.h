@@ -12,6 +12,8 @@ void editor_begin(const char *const *targets, const char *const *domains,
                   unsigned domain_count, unsigned permille);
 /* Listeners with TLS, and routes that demand it. */
 void editor_begin_tls(void);
+/* Domains by MX may have policies of MTA-STS. */
+void editor_begin_policies(void);
 /* Lines for each file from now on; borrowed. */
 void editor_add(const char *lines);
 /* For each route by SMTP or LMTP. */

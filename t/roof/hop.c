@@ -8,6 +8,7 @@
 #include "t/roof/login.h"
 #include "t/roof/model.h"
 #include "t/roof/peer.h"
+#include "t/roof/policy.h"
 #include "t/roof/secrecy.h"
 
 #include <assert.h>
@@ -46,6 +47,7 @@ struct visit {
     struct visit *prev, *next;
     struct hop *hop;
     struct peer peer;
+    int64_t began_ms;
     struct roof_timer reply_timer, idle;
     struct buffer reply; /* that is late */
     bool waits;          /* for reply_timer: no line is read */
@@ -342,6 +344,7 @@ judge_secrecy(const struct visit *v, const struct model_rcpt *r)
     if (demand == EDITOR_TLS_VERIFY && v->strange)
         roof_break("bounds", v->hop->name, "mail for m%ur%u comes to a stranger",
                    r->message->number, r->index);
+    policy_judge(r->domain, v->hop->name, v->began_ms, v->peer.secured && !v->strange);
 }
 
 /* A hop that reports by itself knows what the sender wants. */
@@ -783,6 +786,7 @@ hop_on_accept(void *context, struct network_end *end)
 {
     struct visit *v = memory_new(sizeof(*v));
     v->hop = context;
+    v->began_ms = roof_now_ms();
     buffer_init(&v->data, DATA_MAX);
     buffer_init(&v->reply, 1 << 20);
     v->peer = (struct peer){.line = visit_on_line,

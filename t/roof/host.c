@@ -8,6 +8,7 @@
 #include "t/roof/law_log.h"
 #include "t/roof/law_metrics.h"
 #include "t/roof/network.h"
+#include "t/roof/policy.h"
 #include "t/roof/roof.h"
 #include "t/roof/upgrade.h"
 #include "t/sim/sim.h"
@@ -127,8 +128,10 @@ take_output(unsigned process, struct text bytes)
         roof_note_log(h->name, line);
         text_cut(&line, ' ', &time);
         law_log_line(host_log(h), line);
-        if (h == &host)
+        if (h == &host) {
             law_metrics_line(line);
+            policy_line(line);
+        }
         upgrade_line(line);
         if (heard_line != NULL)
             heard_line(h, line);
@@ -216,8 +219,10 @@ host_start(struct host *h)
     };
     h->starts++;
     law_log_start(host_log(h));
-    if (h == &host)
+    if (h == &host) {
         law_metrics_start();
+        policy_start();
+    }
     roof_note("%s: starts", word_of(h));
     if (!daemon_read(d))
         roof_break("start", NULL, "the settings have errors");

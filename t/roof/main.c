@@ -71,6 +71,7 @@ test_laws(void)
         {"shared sessions", "bounds",  "group"   },
         {"cluster status",  "truth",   "group"   },
         {"joined",          "once",    "fragment"},
+        {"policy",          "bounds",  "sts"     },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct wishes wishes = {.seed = 3,

@@ -10,6 +10,7 @@
 #include "t/roof/mailbox.h"
 #include "t/roof/model.h"
 #include "t/roof/names.h"
+#include "t/roof/policy.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
 #include "t/roof/split.h"
@@ -48,6 +49,7 @@ fill_table(struct dns *dns)
     sim_dns_address(dns, "mx3b.test", "10.0.1.4");
     sim_dns_address(dns, "mx4.test", "10.0.1.5");
     sim_dns_address(dns, "mx4.test", "10.0.1.6");
+    policy_fill_dns(dns);
 }
 
 void
@@ -170,12 +172,20 @@ static void
 begin_tls(void)
 {
     static const struct text names[] = {
-        TEXT("10.0.1.0"),  TEXT("10.0.1.1"),  TEXT("10.0.1.2"), TEXT("10.0.1.3"),
-        TEXT("10.0.1.4"),  TEXT("10.0.1.5"),  TEXT("10.0.1.6"), TEXT("10.0.1.7"),
-        TEXT("mx3a.test"), TEXT("mx3b.test"), TEXT("mx4.test"),
+        TEXT("10.0.1.0"),    TEXT("10.0.1.1"),  TEXT("10.0.1.2"), TEXT("10.0.1.3"),
+        TEXT("10.0.1.4"),    TEXT("10.0.1.5"),  TEXT("10.0.1.6"), TEXT("10.0.1.7"),
+        TEXT("mx3a.test"),   TEXT("mx3b.test"), TEXT("mx4.test"), TEXT(POLICY_HOST_3),
+        TEXT(POLICY_HOST_4),
     };
     secrecy_begin(names, sizeof(names) / sizeof(*names));
     editor_begin_tls();
+}
+
+static void
+begin_policies(void)
+{
+    editor_begin_policies();
+    policy_begin(course.with[WITH_CLOCKS] || course.with[WITH_DISKS]);
 }
 
 static bool
@@ -204,12 +214,16 @@ draw_features(const char *only)
         drawn = only != NULL ? is_listed(text_from(only), feature_names[i]) : drawn;
         course.with[i] = drawn && plan_takes("with", i);
     }
-    course.with[WITH_TLS] = course.with[WITH_TLS] || course.with[WITH_AUTH];
+    /* what needs TLS costs no run that has none */
+    if (only == NULL && !course.with[WITH_TLS])
+        course.with[WITH_POLICIES] = false;
+    course.with[WITH_TLS] =
+        course.with[WITH_TLS] || course.with[WITH_AUTH] || course.with[WITH_POLICIES];
     /* the reader looks into Maildirs of the first host; a slice has its own fragments;
      * the relay has no way for reports to names */
     if (course.with[WITH_RELAY])
-        course.with[WITH_MAILDIRS] = course.with[WITH_FRAGMENTS] =
-            course.with[WITH_ALIASES] = false;
+        course.with[WITH_POLICIES] = course.with[WITH_MAILDIRS] =
+            course.with[WITH_FRAGMENTS] = course.with[WITH_ALIASES] = false;
     if (course.with[WITH_SLICES])
         course.with[WITH_FRAGMENTS] = false;
     group_settle(course.with, only != NULL);
@@ -319,6 +333,8 @@ swarm_draw(const struct wishes *wishes)
         course.messages = draw_messages();
     manners.small = course.messages > MESSAGES_OF_ANY_SIZE;
     client_set_manners(&manners);
+    if (course.with[WITH_POLICIES] && course.domain_count < POLICY_DOMAINS)
+        course.domain_count = POLICY_DOMAINS;
     if (course.with[WITH_MAILDIRS]) {
         course.domain_count = DOMAINS;
         targets[DOMAINS - 1] = MAILBOX_TARGET;
@@ -335,6 +351,8 @@ swarm_draw(const struct wishes *wishes)
                  roof_chance(500) ? roof_below(300) : 0);
     if (course.with[WITH_TLS])
         begin_tls();
+    if (course.with[WITH_POLICIES])
+        begin_policies();
     begin_names();
     for (enum feature i = 0; i < FEATURES; i++)
         if (course.with[i])

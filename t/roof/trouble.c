@@ -12,6 +12,7 @@
 #include "t/roof/model.h"
 #include "t/roof/names.h"
 #include "t/roof/operator.h"
+#include "t/roof/policy.h"
 #include "t/roof/redis.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
@@ -307,6 +308,7 @@ static const struct {
     [WITH_VISITORS] = {visitors_act,   100,            30 * SECOND_MS},
     [WITH_HOOK] = {trouble_hook,   SECOND_MS,      10 * MINUTE_MS},
     [WITH_ALIASES] = {names_edit,     SECOND_MS,      10 * MINUTE_MS},
+    [WITH_POLICIES] = {policy_act,     SECOND_MS,      10 * MINUTE_MS},
     [WITH_UPGRADES] = {upgrade_act,    SECOND_MS,      10 * MINUTE_MS},
     [WITH_GROUP] = {group_act,      SECOND_MS,      2 * MINUTE_MS },
     [WITH_REDIS] = {redises_act,    SECOND_MS,      2 * MINUTE_MS },

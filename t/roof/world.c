@@ -16,6 +16,7 @@
 #include "t/roof/model.h"
 #include "t/roof/network.h"
 #include "t/roof/operator.h"
+#include "t/roof/policy.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
 #include "t/roof/upgrade.h"
@@ -28,10 +29,10 @@
 #include <stdio.h>
 
 const char *const feature_names[FEATURES] = {
-    "reload", "kill",    "cut",      "stop",    "mood",    "weather", "operator",
-    "inject", "clock",   "disk",     "path",    "mx",      "tls",     "relay",
-    "slice",  "pace",    "http",     "webhook", "dsn",     "double",  "auth",
-    "alias",  "maildir", "fragment", "limit",   "upgrade", "group",   "redis",
+    "reload", "kill",    "cut",   "stop",   "mood", "weather", "operator", "inject",
+    "clock",  "disk",    "path",  "mx",     "tls",  "relay",   "slice",    "pace",
+    "http",   "webhook", "dsn",   "double", "auth", "alias",   "maildir",  "fragment",
+    "limit",  "upgrade", "group", "redis",  "sts",
 };
 
 enum {
@@ -160,6 +161,7 @@ become_good(void)
     hook_become_good();
     visitors_become_good();
     upgrade_become_good();
+    policy_become_good();
     trouble_set_pace(0);
     hops_reset();
     network_end_silence();
@@ -323,6 +325,7 @@ world_run(const struct wishes *wishes)
                            open_recipients();
     if (course.with[WITH_FRAGMENTS])
         limit_ms += FRAGMENTS_MS;
+    limit_ms += policy_wait_ms();
     /* a host that has just begun does not know yet what it has */
     int64_t end_ms = roof_now_ms() + limit_ms;
     do {

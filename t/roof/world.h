@@ -39,6 +39,7 @@ enum feature {
     WITH_UPGRADES, /* a version with another form of files */
     WITH_GROUP,    /* hosts that share limits, and take each other's mail */
     WITH_REDIS,    /* their Redis comes and goes; needs WITH_GROUP */
+    WITH_POLICIES, /* of MTA-STS; with WITH_TLS alone */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
