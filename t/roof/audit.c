@@ -1080,7 +1080,7 @@ audit_give(unsigned domain, unsigned rcpts)
 }
 
 bool
-audit_offer(unsigned domain, bool (*until)(void))
+audit_give_to_dying(unsigned domain, unsigned calls)
 {
     struct teller *t = &audit.tellers[0];
     struct model_message *m = new_message_to(domain, 1);
@@ -1090,16 +1090,15 @@ audit_offer(unsigned domain, bool (*until)(void))
     expect(t, teller_rcpt(t, &m->rcpts[0]), 250, "RCPT");
     m->rcpts[0].accepted = true;
     m->state = MODEL_MAYBE;
-    t->answered = false;
+    host.dies_after = calls;
     snprintf(command, sizeof(command), "BDAT %zu LAST\r\n", m->content.length);
     peer_say(&t->peer, text_from(command));
     peer_say(&t->peer, buffer_text(&m->content));
-    bool found = world_run_for(LATE_MS, until);
-    if (!found && t->answered && t->code == 250)
+    if (teller_wait(t) == 250)
         take_id(t, m);
-    if (!found)
-        teller_end(t);
-    return found;
+    host.dies_after = 0;
+    teller_end(t);
+    return t->code == 0;
 }
 
 void
@@ -1120,13 +1119,13 @@ audit_run(void)
     if (roof_chance(300))
         audit_power();
     audit_revival();
-    audit_rot();
+    audit_sites();
+    audit_results();
+    audit_rot(); /* behind the last power cut, which may bring back what was removed */
     if (roof_chance(300))
         audit_clock_ahead();
     if (roof_chance(500))
         audit_lifetimes();
-    audit_sites();
-    audit_results();
     model_judge();
     restart();
     (void)world_run_for(30 * MINUTE_MS, NULL);

@@ -15,8 +15,9 @@ const struct options *audit_options(void);
 int64_t audit_longest_ms(void);
 /* A message for recipients of this domain: acknowledged, by a session of its own. */
 struct model_message *audit_give(unsigned domain, unsigned rcpts);
-/* All of one but the reply: runs until until(), for a minute at most. True: it is. */
-bool audit_offer(unsigned domain, bool (*until)(void));
+/* One whose host dies after so many calls of the disk, counted from its end on. False: it
+ * has lived to reply. */
+bool audit_give_to_dying(unsigned domain, unsigned calls);
 /* No mail is open; false: not within that time. */
 bool audit_has_gone(int64_t ms);
 /* All that was given leaves soon, with the weather good, or the run has failed. */

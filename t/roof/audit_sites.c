@@ -8,18 +8,18 @@
 #include "t/roof/world.h"
 
 enum {
-    SOME = 8,                    /* messages */
-    CONDEMNED_MS = 60 * 1000,    /* some failures, and what is under way */
-    WATCHED_MS = 20 * 1000,      /* for the next attempts */
-    PROBES_MAX = 3,              /* meanwhile: the first one comes after 10 s */
-    THROTTLED_MS = 20 * 1000,    /* a hop says that it is too much */
-    THROTTLED = 40,              /* messages then */
-    RECOVERY_MS = 6 * 60 * 1000, /* until it gets its mail again */
-    PLACE_MS = 60 * 1000,        /* mail waits for no idle session */
-    TAKES = 5,                   /* recipients of a transaction */
-    GIVEN = 17,                  /* of a message */
-    QUOTA_MS = 25 * 60 * 1000,   /* twice within an hour */
-    SITES_MIN = 3                /* more than may be idle with one session */
+    SOME = 8,                  /* messages */
+    CONDEMNED_MS = 60 * 1000,  /* some failures, and what is under way */
+    WATCHED_MS = 20 * 1000,    /* for the next attempts */
+    PROBES_MAX = 3,            /* meanwhile: the first one comes after 10 s */
+    THROTTLED_MS = 20 * 1000,  /* a hop says that it is too much */
+    THROTTLED = 40,            /* messages then */
+    RECOVERY_MS = 130 * 1000,  /* until it gets its mail again */
+    PLACE_MS = 60 * 1000,      /* mail waits for no idle session */
+    TAKES = 5,                 /* recipients of a transaction */
+    GIVEN = 17,                /* of a message */
+    QUOTA_MS = 25 * 60 * 1000, /* twice within an hour */
+    SITES_MIN = 3              /* more than may be idle with one session */
 };
 
 static unsigned attempts;
@@ -45,10 +45,11 @@ is_plain(void)
 static void
 audit_condemned(void)
 {
-    struct hop_mood good = {0}, cutting = {.cut = 1000};
+    struct hop_mood good = {0}, leaving = {.hang_up = 1000};
     if (!is_plain())
         return;
-    world_set_moods(&cutting);
+    world_set_moods(&leaving);
+    hops_reset(); /* no connection is kept */
     for (unsigned i = 0; i < SOME; i++)
         (void)audit_give(0, 1);
     (void)world_run_for(CONDEMNED_MS, NULL);

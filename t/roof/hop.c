@@ -316,8 +316,7 @@ on_mail(struct visit *v, struct text line)
         return;
     }
     if (roof_chance(m->slow_down)) {
-        peer_say(&v->peer, TEXT("421 4.7.0 too fast, slow down\r\n"));
-        peer_close(&v->peer);
+        say(v, "421 4.7.0 too fast, slow down"); /* the client hangs up */
         return;
     }
     if (path_of(line).length == 0 && roof_chance(m->null)) {
@@ -775,6 +774,10 @@ greet(struct visit *v)
     if (roof_chance(v->hop->mood.greeting)) {
         peer_say(&v->peer, TEXT("421 4.3.2 not now\r\n"));
         peer_close(&v->peer);
+        return;
+    }
+    if (roof_chance(v->hop->mood.hang_up)) {
+        peer_cut(&v->peer, PEER_FIN);
         return;
     }
     snprintf(text, sizeof(text), "220 %s ESMTP", v->hop->name);

@@ -24,6 +24,7 @@ struct hop_mood {
     unsigned ahead; /* 421 in the same packet as the reply to EHLO */
     /* at AUTH: 535, 454, 421 behind the 235, a line behind it */
     unsigned auth_refused, auth_later, auth_closed, auth_surplus;
+    unsigned hang_up;   /* a plain end in place of the greeting */
     unsigned slow_down; /* 421 with these words in place of the reply to MAIL */
     unsigned null;      /* 501 to MAIL from nobody */
     unsigned most;      /* recipients of a transaction; then 452. 0: any number */

@@ -478,6 +478,17 @@ judge_returned(const struct model_message *m, struct text report)
         break_rcpt("truth", &m->rcpts[0], "RET=HDRS, and the report has the content");
 }
 
+/* One whose mark was lost comes again as it was. */
+static void
+count_report(struct model_message *m, struct text line, bool *has_id)
+{
+    if (*has_id || !text_starts(line, TEXT("Message-ID: ")))
+        return;
+    *has_id = true; /* that of the message within follows */
+    m->reports += !text_equal(line, text_from(m->report_id));
+    text_copy(m->report_id, sizeof(m->report_id), line);
+}
+
 /* The fields of one recipient are together (RFC 3464 §2.3). */
 void
 model_reported(struct model_message *m, struct text content)
@@ -487,11 +498,13 @@ model_reported(struct model_message *m, struct text content)
                       final_name[] = "Final-Recipient: rfc822; ";
     struct text line, original = TEXT(""), rest = content;
     struct model_rcpt *r = NULL;
+    bool has_id = false;
     m->reported_ms = roof_now_ms();
     judge_returned(m, content);
     while (rest.length > 0) {
         text_cut(&rest, '\n', &line);
         line = text_trim(line);
+        count_report(m, line, &has_id);
         if (text_starts(line, text_from(original_name)))
             original = text_after(line, sizeof(original_name) - 1);
         if (text_starts(line, text_from(final_name))) {

@@ -12,7 +12,8 @@ enum {
     MODEL_RCPTS_MAX = 300,
     MODEL_ADDED_MAX = 400,
     MODEL_ADDRESS_MAX = 64,
-    MODEL_ID_MAX = 32
+    MODEL_ID_MAX = 32,
+    MODEL_REPORT_ID_MAX = 100
 };
 #define MODEL_BACK "back.test" /* the domain of all senders */
 
@@ -75,6 +76,8 @@ struct model_message {
     int64_t acked_ms;
     unsigned report_chances;
     int64_t reported_ms;
+    unsigned reports;                    /* one that comes again counts once */
+    char report_id[MODEL_REPORT_ID_MAX]; /* of the last one */
     int64_t notified_ms; /* by a log: its report is in the queue */
     int64_t logged_ms;   /* the last end of an attempt that a log has */
     int64_t heard_ms;    /* the time of the latest event that the webhook has */
