@@ -135,19 +135,34 @@ gave_reason(const struct outcome *trouble)
     return trouble->code != 0 || strncmp(trouble->enhanced, "4.7.", 4) == 0;
 }
 
+/* Its reason may be the one that the mail has: its deferral is logged or counted. */
+static bool
+is_last_host(const struct delivery_session *s)
+{
+    return s->candidates.at + 1 >= s->candidates.count;
+}
+
 /* The reply of one host is worth more than the silence of the next. A refused password
  * is worth most: it must not be tried again soon. */
 static void
-delivery_remember(struct delivery_session *s, const struct outcome *trouble)
+delivery_keep_trouble(struct delivery_session *s, const struct outcome *trouble)
 {
-    enum log_level level =
-        reply_class_refuses_us(trouble) ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO;
-    log_say(s->delivery->log, level, program(s), NULL, "%s", trouble->text);
     if (s->has_trouble && reply_class_refuses_us(&s->trouble))
         return;
     if (!s->has_trouble || gave_reason(trouble) || !gave_reason(&s->trouble))
         s->trouble = *trouble;
     s->has_trouble = true;
+}
+
+static void
+delivery_remember(struct delivery_session *s, const struct outcome *trouble)
+{
+    delivery_keep_trouble(s, trouble);
+    bool mail_says_it = is_last_host(s) && strcmp(s->trouble.text, trouble->text) == 0;
+    enum log_level level = reply_class_refuses_us(trouble) ? LOG_LEVEL_WARNING
+                           : mail_says_it                  ? LOG_LEVEL_DEBUG
+                                                           : LOG_LEVEL_INFO;
+    log_say(s->delivery->log, level, program(s), NULL, "%s", trouble->text);
 }
 
 /* In a later turn, since delivery_open() must not end a session before it returns. */

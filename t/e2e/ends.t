@@ -122,10 +122,15 @@ sub send_one {
     return $id;
 }
 
+# Lines of no message.
+sub host_lines { my $words = shift; return scalar(() = $petrel->log =~ /^\S+ smtp: (?!\w{10}-\w{8}: ).*$words/mg) }
+
 for my $name (grep { !$kinds{$_}{kept} } sort keys %kinds) {
     my ($domain, $words) = @{ $kinds{$name} }{qw(domain words)};
+    my $host_lines = host_lines($words);
     my $id = send_one("u\@$domain.test");
     ok $petrel->wait_log(qr/to=<u\@\Q$domain\E\.test>.*status=deferred.*$words/), "$name: an attempt, with the reason" or diag $petrel->log;
+    is host_lines($words), $host_lines, "$name: once, where there is no other host" unless $kinds{$name}{login};
     my $why = ($petrel->run('queue', 'why', $id))[1];
     like $why, $words, "$name: queue why has it";
     like $why, qr/attempts: +1 so far/, "$name: one attempt" or diag $why;
