@@ -4,10 +4,13 @@
 #include "admin/settings/options.h"
 #include "base/net_address.h"
 #include "mime/address.h"
+#include "sched/route/target.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { SMTP_PORT = 25 };
 
 static bool
 init_wrong(char why[INIT_WHY_MAX], const char *sentence)
@@ -91,20 +94,32 @@ init_is_list(const struct init_plan *p)
     return strchr(p->relay, ',') != NULL;
 }
 
+/* The hosts as the daemon will read them. */
+static void
+init_read_relay(struct init_plan *p)
+{
+    static const struct transport_params base = {0};
+    struct text rest = text_from(p->relay), one;
+    char problem[TARGET_PROBLEM_MAX];
+    struct target target;
+    p->host[0] = p->url_user[0] = '\0';
+    p->has_user = false;
+    for (bool first = true; text_cut(&rest, ',', &one); first = false) {
+        if (!target_parse(text_trim(one), SMTP_PORT, &base, &target, problem))
+            continue;
+        struct target_host h = target_host(&target, 0);
+        p->has_user = p->has_user || h.user.length > 0;
+        if (!first)
+            continue;
+        (void)!text_copy(p->host, sizeof(p->host), h.host);
+        (void)!text_copy(p->url_user, sizeof(p->url_user), h.user);
+    }
+}
+
 struct text
 init_plan_host(const struct init_plan *p)
 {
-    struct text rest = text_from(p->relay);
-    const char *scheme = strstr(p->relay, "://");
-    if (scheme != NULL)
-        rest = text_after(rest, (size_t)(scheme - p->relay) + 3);
-    rest = text_before(rest, strcspn(rest.at, ",? "));
-    size_t at = text_find(rest, '@');
-    if (at != TEXT_NONE)
-        rest = text_after(rest, at + 1);
-    return rest.length > 0 && rest.at[0] == '['
-               ? rest
-               : text_before(rest, text_find(rest, ':'));
+    return text_from(p->host);
 }
 
 static bool
@@ -136,7 +151,8 @@ init_take_host(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
     }
     init_set(p->relay, is_url ? "" : "submission://",
              facts != NULL ? text_from(facts->host) : answer);
-    p->facts = provider_facts_find(init_plan_host(p));
+    init_read_relay(p);
+    p->facts = provider_facts_find(text_from(p->host));
     p->way = INIT_SMARTHOST;
     return true;
 }
@@ -145,6 +161,7 @@ static bool
 init_take_relay(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
 {
     p->relay[0] = p->user[0] = '\0';
+    init_read_relay(p);
     p->facts = NULL;
     if (answer.length == 0)
         return init_wrong(why, "an answer is needed; write a provider's name, "
@@ -187,6 +204,7 @@ init_take_user(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
         return init_wrong(why, "the user is too long; write at most 128 bytes");
     snprintf(relay + used, sizeof(relay) - used, "@%s", host);
     memcpy(p->relay, relay, sizeof(relay));
+    init_read_relay(p);
     init_set(p->user, "", answer);
     return true;
 }
@@ -194,31 +212,7 @@ init_take_user(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
 bool
 init_plan_needs_password(const struct init_plan *p)
 {
-    return p->way == INIT_SMARTHOST && strchr(p->relay, '@') != NULL;
-}
-
-/* "you@example.org" of "submission://you%40example.org@smtp.example.org". Empty: there is
- * none, or what has no %HH. */
-static void
-init_url_user(const struct init_plan *p, char out[INIT_VALUE_MAX])
-{
-    const char *scheme = strstr(p->relay, "://");
-    struct text rest = text_from(scheme != NULL ? scheme + 3 : p->relay);
-    size_t used = 0, at;
-    rest = text_before(rest, strcspn(rest.at, ",? "));
-    at = text_find_last(rest, '@');
-    rest = text_before(rest, at != TEXT_NONE ? at : 0);
-    for (size_t i = 0; i < rest.length && used + 1 < INIT_VALUE_MAX; i++) {
-        int high = i + 2 < rest.length ? text_hex_digit(rest.at[i + 1]) : -1;
-        int low = i + 2 < rest.length ? text_hex_digit(rest.at[i + 2]) : -1;
-        if (rest.at[i] != '%') {
-            out[used++] = rest.at[i];
-        } else if (high >= 0 && low >= 0) {
-            out[used++] = (char)(high * 16 + low);
-            i += 2;
-        }
-    }
-    out[used] = '\0';
+    return p->way == INIT_SMARTHOST && (p->has_user || p->user[0] != '\0');
 }
 
 static bool
@@ -363,9 +357,7 @@ init_plan_asks(const struct init_plan *p, enum init_question question)
 bool
 init_plan_derives(const struct init_plan *p, enum init_question question)
 {
-    char user[INIT_VALUE_MAX];
-    init_url_user(p, user);
-    return question == INIT_SENDER && init_is_address(user);
+    return question == INIT_SENDER && init_is_address(p->url_user);
 }
 
 /* Most smarthosts want the address of the account. Without one the reader of the mail
@@ -373,10 +365,10 @@ init_plan_derives(const struct init_plan *p, enum init_question question)
 static const char *
 init_sender_preset(struct init_plan *p)
 {
-    init_url_user(p, p->proposed);
-    if (!init_is_address(p->proposed))
-        init_set(p->proposed, "",
-                 text_from(init_is_address(p->root) ? p->root : "none"));
+    init_set(p->proposed, "",
+             text_from(init_is_address(p->url_user) ? p->url_user
+                       : init_is_address(p->root)   ? p->root
+                                                    : "none"));
     return p->proposed;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "sched/route/provider_facts.h"
+#include "sched/route/route.h"
 
 enum init_question {
     INIT_HOSTNAME,
@@ -36,6 +37,10 @@ struct init_plan {
     enum init_way way;
     const struct provider_facts *facts; /* NULL: not a known provider */
     char hostname[INIT_VALUE_MAX], relay[INIT_VALUE_MAX], user[INIT_VALUE_MAX];
+    /* Of the first host of relay, and whether any has a user; "": none, or an error that
+     * `petrel check` will name. */
+    char host[TARGET_HOST_MAX], url_user[INIT_VALUE_MAX];
+    bool has_user;
     char listen[INIT_VALUE_MAX], relay_from[INIT_VALUE_MAX];
     char root[INIT_VALUE_MAX], http[INIT_VALUE_MAX];
     char proposed[INIT_VALUE_MAX]; /* the last preset that was put together */
@@ -64,7 +69,7 @@ bool init_plan_derives(const struct init_plan *plan, enum init_question question
 bool init_plan_needs_password(const struct init_plan *plan);
 /* "microsoft", "google"; NULL: the provider has no OAuth2 that is known here. */
 const char *init_plan_oauth(const struct init_plan *plan);
-/* The host of the smarthost, for `petrel oauth login`. */
+/* The host of the smarthost, for `petrel oauth login`, borrowed from the plan. */
 struct text init_plan_host(const struct init_plan *plan);
 
 /* Those that differ from the defaults; password_file is where it will be. */

@@ -131,9 +131,13 @@ test_relay(void)
     is_text(init_plan_host(plan), TEXT("smtp.example.org"), "the host of a URL");
     gives("relay = smtps://a%40b@smtp.example.org:465?tls=verify; relay_password_file = /d/password");
     takes(INIT_RELAY, "smtp://a.test, smtp://b.test");
-    ok(!init_plan_asks(plan, INIT_USER));
+    ok(!init_plan_asks(plan, INIT_USER) && !init_plan_needs_password(plan));
+    takes(INIT_RELAY, "smtp://a.test, smtp://me@b.test");
+    ok_named(init_plan_needs_password(plan), "of the second host");
+    takes(INIT_RELAY, "smtp://a.test?helo=me@here.test");
+    ok_named(!init_plan_needs_password(plan), "an @ of an option is no login");
     takes(INIT_RELAY, "smtp://[2001:db8::1]:25");
-    is_text(init_plan_host(plan), TEXT("[2001:db8::1]:25"), "an address");
+    is_text(init_plan_host(plan), TEXT("2001:db8::1"), "an address");
 }
 
 static void
