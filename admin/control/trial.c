@@ -20,9 +20,8 @@
 
 enum { TRIAL_PREFIX_MAX = 2048, TRIAL_MESSAGE_ID_MAX = ENVELOPE_MESSAGE_ID_MAX + 1 };
 
-/* Steps within the queue that the verdict shows anyway. */
-#define STEPS                                                                          \
-    (EVENT_BIT(EVENT_ATTEMPTED) | EVENT_BIT(EVENT_WITHDRAWN) | EVENT_BIT(EVENT_LOADED))
+/* A step within the queue that the verdict shows anyway. */
+#define STEPS EVENT_BIT(EVENT_LOADED)
 
 struct trial {
     struct trial *prev, *next;

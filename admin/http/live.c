@@ -20,9 +20,8 @@
 #define REFUSALS                                                                       \
     (EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_DENIED) | EVENT_BIT(EVENT_LOCKED) |    \
      EVENT_BIT(EVENT_LOST) | EVENT_BIT(EVENT_TIMED_OUT) | EVENT_BIT(EVENT_CUT_OFF))
-/* Steps within the queue that the verdict shows anyway. */
-#define STEPS                                                                          \
-    (EVENT_BIT(EVENT_ATTEMPTED) | EVENT_BIT(EVENT_WITHDRAWN) | EVENT_BIT(EVENT_LOADED))
+/* A step within the queue that the verdict shows anyway. */
+#define STEPS EVENT_BIT(EVENT_LOADED)
 
 /* Events that attackers cause must not push out those of mail. */
 static const struct live_share {

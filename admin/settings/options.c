@@ -32,7 +32,7 @@ enum {
     UNTRUSTED_MAX = 320
 };
 
-static const char *const styles[] = {"petrel", "postfix", "json", "qmail", NULL};
+static const char *const styles[] = {"petrel", "postfix", "json", NULL};
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 
 /* As enum options_timeout. */
@@ -334,7 +334,7 @@ options_check(struct settings *s, const struct options *o)
         settings_complain(s, "control", "must be a path");
     else if (strlen(o->control) >= NET_PATH_MAX)
         settings_complain(s, "control", "is longer than %d bytes", NET_PATH_MAX - 1);
-    check_word(s, "log_style", styles, o->log_style, "petrel, postfix, qmail or json");
+    check_word(s, "log_style", styles, o->log_style, "petrel, postfix or json");
     if (strcmp(o->log_to, "stderr") != 0 && options_log_socket(o) == NULL)
         settings_complain(s, "log_to", "must be stderr, syslog or syslog:/PATH");
     check_word(s, "log_level", levels, o->log_level, "error, warning, info or debug");

@@ -111,19 +111,6 @@ fields_take(struct fields *f, const char *end)
     f->count++;
 }
 
-/* Its readers expect the level first. */
-static void
-start_qmail(struct fields *f, const struct log_line *line)
-{
-    if (line->level <= LOG_LEVEL_WARNING)
-        log_add(f,
-                line->level == LOG_LEVEL_ERROR ? TEXT("alert: ") : TEXT("warning: "));
-    else {
-        log_add(f, text_from(line->program));
-        log_add(f, TEXT(": "));
-    }
-}
-
 static void
 log_add_id(struct fields *f, const struct log_line *line)
 {
@@ -156,11 +143,8 @@ log_now_ms(const struct log *log)
 static void
 start_text(struct fields *f, const struct log_line *line)
 {
-    struct log *log = line->log;
-    if (log->prefix.style == LOG_STYLE_QMAIL)
-        start_qmail(f, line);
     log_add_id(f, line);
-    if (log->prefix.style != LOG_STYLE_QMAIL && line->level <= LOG_LEVEL_WARNING) {
+    if (line->level <= LOG_LEVEL_WARNING) {
         log_add(f, text_from(log_level_name(line->level)));
         log_add(f, TEXT(": "));
     }
@@ -467,28 +451,6 @@ enum log_style
 log_style(const struct log *log)
 {
     return log->prefix.style;
-}
-
-void
-log_plain(struct log *log, const char *format, ...)
-{
-    char made[LOG_LINE_MAX + 1];
-    struct buffer line;
-    va_list list;
-    assert(log->prefix.style == LOG_STYLE_QMAIL);
-    if (log->max < LOG_LEVEL_INFO)
-        return;
-    va_start(list, format);
-    struct text t = format_value(made, format, list);
-    va_end(list);
-    char prefix[LOG_PREFIX_MAX];
-    size_t length = log_prefix_write(&log->prefix, LOG_LEVEL_INFO, "queue",
-                                     log_now_ms(log), prefix);
-    buffer_init(&line, LOG_LINE_MAX);
-    if (buffer_add(&line, text_of(prefix, length)) &&
-        buffer_add(&line, text_before(t, LOG_LINE_MAX - 1 - line.length)))
-        log_write_line(log, LOG_LEVEL_INFO, &line);
-    buffer_free(&line);
 }
 
 static struct fields *

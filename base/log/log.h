@@ -6,8 +6,6 @@
  *     postfix  the same fields behind TIME HOST postfix/PROGRAM[pid]: and ids without
  *              their hyphen; queue/event/ has the lines about mail and clients
  *     json     one object
- *     qmail    no time; log_plain() lines as they are, all others behind
- *              "PROGRAM: ID: ", "warning: " or "alert: "
  *
  * Printable ASCII and well-formed UTF-8 without C1, U+2028/9 and bidi controls pass;
  * any other byte becomes \xNN. Warnings and errors are marked behind the ID. A field is
@@ -23,7 +21,7 @@
 struct loop;
 struct log;
 
-enum log_style { LOG_STYLE_PETREL, LOG_STYLE_POSTFIX, LOG_STYLE_JSON, LOG_STYLE_QMAIL };
+enum log_style { LOG_STYLE_PETREL, LOG_STYLE_POSTFIX, LOG_STYLE_JSON };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum { LOG_LINE_MAX = 8192 };
 
@@ -70,10 +68,6 @@ void log_name_host(struct log *log, const char *hostname);
 /* An id as the tools that read Postfix's log take it: without its hyphen. out has at
  * least the length of id. */
 void log_bare_id(const char *id, char *out);
-
-/* For LOG_STYLE_QMAIL alone: the whole line. The caller has escaped bytes of peers. */
-void log_plain(struct log *log, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
 
 /* A sentence without fields: words of a peer in it forge none. id may be NULL. program,
  * the part of Petrel that logs: smtpd, smtp, lmtp, local, queue, sched, control, dns,

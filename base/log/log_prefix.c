@@ -91,7 +91,7 @@ write_syslog(struct log_prefix *p, enum log_level level, const char *program,
 {
     char time[LOG_TIME_SIZE];
     log_prefix_local_time(p, now_ms, time);
-    bool is_plain = p->style == LOG_STYLE_JSON || p->style == LOG_STYLE_QMAIL;
+    bool is_plain = p->style == LOG_STYLE_JSON;
     bool is_postfix = p->style == LOG_STYLE_POSTFIX;
     snprintf(out, LOG_PREFIX_MAX,
              "<%d>%s %s%s%.*s[%ld]: ", FACILITY_MAIL | severity(level), time,
@@ -136,7 +136,6 @@ write_other(struct log_prefix *p, const char *priority, const char *time,
                  time[0] != '\0' && p->host[0] != '\0' ? " " : "", PROGRAM_MAX,
                  postfix_program(program), (long)getpid());
         break;
-    case LOG_STYLE_QMAIL: /* multilog adds the time */
     case LOG_STYLE_JSON:
         snprintf(out, LOG_PREFIX_MAX, "%s", priority);
         break;

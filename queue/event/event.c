@@ -36,8 +36,6 @@ static const char *const words[] = {
     [EVENT_SUBMITTED] = "submitted",
     [EVENT_MADE] = "made",
     [EVENT_LOADED] = "loaded",
-    [EVENT_ATTEMPTED] = "attempted",
-    [EVENT_WITHDRAWN] = "withdrawn",
     [EVENT_DELIVERED] = "delivered",
     [EVENT_DEFERRED] = "deferred",
     [EVENT_BOUNCED] = "bounced",
@@ -104,13 +102,6 @@ event_hub_lines(const struct event_hub *hub)
     return hub != NULL ? &hub->log : NULL;
 }
 
-void
-event_hub_limit(struct event_hub *hub, unsigned deliveries)
-{
-    if (hub != NULL)
-        hub->log.qmail.limit = deliveries;
-}
-
 static struct event_hub_reader *
 reader_find(struct event_hub *hub, event_reader *read, const void *context)
 {
@@ -136,8 +127,7 @@ event_read(struct event_hub *hub, uint64_t kinds, event_reader *read, void *cont
 bool
 event_is_read(const struct event_hub *hub, enum event_kind kind)
 {
-    return hub != NULL && ((hub->kinds & EVENT_BIT(kind)) != 0 ||
-                           (hub->log.log != NULL && event_log_wants(&hub->log, kind)));
+    return hub != NULL && (hub->log.log != NULL || (hub->kinds & EVENT_BIT(kind)) != 0);
 }
 
 void
@@ -145,7 +135,7 @@ event_tell(struct event_hub *hub, const struct event *event)
 {
     if (hub == NULL)
         return;
-    if (hub->log.log != NULL && event_log_wants(&hub->log, event->kind))
+    if (hub->log.log != NULL)
         event_log(&hub->log, event);
     for (size_t i = 0; i < hub->count; i++)
         if ((hub->readers[i].kinds & EVENT_BIT(event->kind)) != 0)

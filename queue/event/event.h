@@ -34,8 +34,6 @@ enum event_kind {
     EVENT_SUBMITTED, /* a message of sendmail(1) is taken over */
     EVENT_MADE,      /* a notification or a reassembled message is stored */
     EVENT_LOADED,    /* first time in the active queue */
-    EVENT_ATTEMPTED, /* a delivery begins: for readers that count them, as qmail does */
-    EVENT_WITHDRAWN, /* that delivery is not made now */
     EVENT_DELIVERED, /* a recipient's verdict: outcome, relay, delay_ms, ... */
     EVENT_DEFERRED,
     EVENT_BOUNCED,
@@ -124,10 +122,8 @@ struct event {
     const char *reason; /* REFUSED: event_refusal.h's; EVENT_NOTIFIED: its kind */
     int64_t size;
     uint32_t recipients, attempt, injector;
-    unsigned delivery; /* its number, from 1 on; 0: ATTEMPTED was not reported */
-    bool is_local;     /* the delivery, not SMTP's */
-    bool is_again;     /* DEFERRED: so was the message, in an attempt before */
-    bool is_quiet;     /* beyond the log's share of such lines: only for counters */
+    bool is_again; /* DEFERRED: so was the message, in an attempt before */
+    bool is_quiet; /* beyond the log's share of such lines: only for counters */
     const struct event_verb *verbs;
     const struct event_field *fields;
     size_t field_count;
@@ -152,8 +148,6 @@ void event_hub_count_waiting(struct event_hub *hub, struct loop *loop);
 struct log *event_hub_log(const struct event_hub *hub);
 /* The reader of the log, for event_log_history(). NULL without a hub. */
 const struct event_log *event_hub_lines(const struct event_hub *hub);
-/* The limit of parallel deliveries, for qmail's lines of status. */
-void event_hub_limit(struct event_hub *hub, unsigned deliveries);
 
 /* kinds: EVENT_BIT()s. The same reader and context again: changes its kinds; 0 ends. */
 void event_read(struct event_hub *hub, uint64_t kinds, event_reader *read,

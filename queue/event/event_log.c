@@ -501,25 +501,13 @@ event_log_history(const struct event_log *before, struct log *log,
     }
 }
 
-bool
-event_log_wants(const struct event_log *l, enum event_kind kind)
-{
-    return kind != EVENT_ATTEMPTED || log_style(l->log) == LOG_STYLE_QMAIL;
-}
-
 void
 event_log(struct event_log *l, const struct event *event)
 {
-    enum log_style style = log_style(l->log);
-    event_log_count(l, event);
     l->line.event = NULL;
     if ((event->is_quiet && event->kind != EVENT_DISCONNECTED) ||
         event_log_waiting_counts(&l->waiting, event))
         return;
-    if (style == LOG_STYLE_QMAIL && event_log_qmail(l, event))
-        return;
-    if (style == LOG_STYLE_POSTFIX && event_log_postfix(l, event))
-        return;
-    if (event->kind != EVENT_ATTEMPTED && event->kind != EVENT_WITHDRAWN)
+    if (log_style(l->log) != LOG_STYLE_POSTFIX || !event_log_postfix(l, event))
         event_log_petrel(l, event);
 }

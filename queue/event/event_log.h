@@ -3,8 +3,6 @@
  *     petrel, json  a line for each kind, its fields named as in Postfix's log; kinds of
  *                   which there are many (connected, loaded, ended ...) at level debug
  *     postfix       Postfix's lines, for tools that read them (event_log_postfix.c)
- *     qmail         qmail-send's lines about mail, the petrel ones about clients
- *                   (event_log_qmail.c)
  *
  * The lines of the history are like petrel's: `event` is their first field, and a
  * sentence is their remark (admin/history/). */
@@ -14,13 +12,6 @@
 #include "base/log/log.h"
 #include "queue/event/event.h"
 #include "queue/event/event_log_waiting.h"
-
-/* qmail numbers messages by their inode. Here the number is the hash of the id, the same
- * after a restart, and the id itself follows: "id NAME". */
-struct event_log_qmail {
-    unsigned limit;      /* of parallel deliveries, for each channel */
-    unsigned running[2]; /* deliveries: remote, local */
-};
 
 /* The petrel line of an event: places in it, where that of the history is another. */
 struct event_log_line {
@@ -34,15 +25,11 @@ struct event_log_line {
 struct event_log {
     struct log *log;
     bool is_history;
-    struct event_log_qmail qmail;
     struct event_log_waiting waiting;
     struct event_log_line line; /* the last one */
 };
 
 void event_log(struct event_log *l, const struct event *event);
-
-/* Whether the log's present style has a line for the kind. */
-bool event_log_wants(const struct event_log *l, enum event_kind kind);
 
 /* The line of the history. log: of log_new_apart(). before: the reader that has logged the
  * event already, or NULL; its line is copied. */
@@ -53,9 +40,6 @@ void event_log_history(const struct event_log *before, struct log *log,
 
 void event_log_petrel(struct event_log *l, const struct event *event);
 /* False: there is no such line in that style; the petrel one is written. */
-bool event_log_qmail(struct event_log *l, const struct event *event);
 bool event_log_postfix(struct event_log *l, const struct event *event);
-/* Counts the deliveries that run, in any style. */
-void event_log_count(struct event_log *l, const struct event *event);
 
 #endif

@@ -423,7 +423,6 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     m->log = event_hub_log(events);
     m->settings = *settings;
     m->settings.queue.events = events;
-    event_hub_limit(events, (unsigned)settings->sched.session_limit);
     m->routes = routes;
     int code = queue_open(&m->queue, loop, m->log, &m->settings.queue, manager_found, m,
                           error, error_size);
@@ -517,7 +516,6 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     const struct route_table *was = m->routes;
     m->settings = *settings;
     m->routes = routes;
-    event_hub_limit(m->events, (unsigned)settings->sched.session_limit);
     manager_quotas_set(m, settings->quotas);
     submission_quota_retry(m);
     manager_clock_limit(m);
@@ -634,7 +632,6 @@ manager_take(struct manager *m, struct sched_session *session,
         *request =
             (struct delivery_request){session, a->envelope, work.indexes, work.count};
         if (a->pending == PENDING_NONE || a->pending == PENDING_RETRY) {
-            attempt_started(a, work.indexes, work.count);
             manager_rest(m); /* it may begin a pause after this turn's pump */
             return true;
         }

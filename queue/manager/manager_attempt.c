@@ -69,20 +69,6 @@ manager_active_new(struct manager *m, struct envelope *e)
     return a;
 }
 
-/* Its delivery is not made. */
-static void
-attempt_withdrawn(const struct active *a, unsigned index)
-{
-    if (a->deliveries[index] == 0)
-        return;
-    event_tell(a->manager->events,
-               &(struct event){.kind = EVENT_WITHDRAWN,
-                               .id = a->id,
-                               .delivery = a->deliveries[index],
-                               .is_local = manager_attempt_channel_of(
-                                               a->kinds[index]) == CHANNEL_LOCAL});
-}
-
 /* Forgets the message. The caller has retired, deferred or freed the envelope before;
  * count is the number of its recipients then. */
 static void
@@ -95,8 +81,6 @@ active_free(struct active *a, unsigned recipients)
         manager_turn(m); /* begins the trial of the next message */
     for (unsigned i = 0; a->reasons && i < recipients; i++)
         free(a->reasons[i]);
-    for (unsigned i = 0; a->deliveries && i < recipients; i++)
-        attempt_withdrawn(a, i);
     begin_forget(a);
     manager_overdue_forget(a);
     submission_quota_settle(a, false);
@@ -104,7 +88,6 @@ active_free(struct active *a, unsigned recipients)
     dsn_drop(&a->notification);
     delay_warning_forget(a, recipients);
     free(a->reasons);
-    free(a->deliveries);
     free(a->kinds);
     free(a->redirected);
     free(a);
@@ -252,19 +235,17 @@ tell_verdict(struct active *a, unsigned index, const struct outcome *outcome,
     const struct envelope *e = a->envelope;
     bool failed = outcome->verdict != VERDICT_DELIVERED;
     struct text own = envelope_sender_of(e, &e->recipients[index]);
-    struct event event = {
-        .kind = verdict_kind(outcome, expired),
-        .program = program_of(a->kinds[index]),
-        .id = e->id,
-        .sender = e->sender,
-        .recipient = e->recipients[index].address,
-        .original = envelope_origin_of(&e->recipients[index]),
-        .reason = failed ? refusal_name(refusal_classify(outcome)) : "",
-        .attempt = e->delivery.attempts,
-        .delivery = a->deliveries ? a->deliveries[index] : 0,
-        .is_local = manager_attempt_channel_of(a->kinds[index]) == CHANNEL_LOCAL,
-        .is_again = a->is_again,
-        .outcome = outcome};
+    struct event event = {.kind = verdict_kind(outcome, expired),
+                          .program = program_of(a->kinds[index]),
+                          .id = e->id,
+                          .sender = e->sender,
+                          .recipient = e->recipients[index].address,
+                          .original = envelope_origin_of(&e->recipients[index]),
+                          .reason =
+                              failed ? refusal_name(refusal_classify(outcome)) : "",
+                          .attempt = e->delivery.attempts,
+                          .is_again = a->is_again,
+                          .outcome = outcome};
     verdict_delays(a, timing, &event);
     if (timing != NULL) {
         event.tls = text_from(timing->tls != NULL ? timing->tls : "");
@@ -284,40 +265,10 @@ tell_verdict(struct active *a, unsigned index, const struct outcome *outcome,
     event_tell(a->manager->events, &event);
 }
 
-/* Only for a log that numbers deliveries, as qmail's does. */
-static void
-tell_attempted(struct active *a, unsigned index)
-{
-    struct manager *m = a->manager;
-    if (!event_is_read(m->events, EVENT_ATTEMPTED))
-        return;
-    if (a->deliveries == NULL)
-        a->deliveries = memory_array(a->envelope->count, sizeof(*a->deliveries));
-    if (a->deliveries[index] != 0) /* it was begun before and had to wait */
-        return;
-    a->deliveries[index] = m->deliveries = m->deliveries % UINT32_MAX + 1;
-    event_tell(m->events,
-               &(struct event){.kind = EVENT_ATTEMPTED,
-                               .id = a->id,
-                               .recipient = a->envelope->recipients[index].address,
-                               .delivery = a->deliveries[index],
-                               .is_local = manager_attempt_channel_of(
-                                               a->kinds[index]) == CHANNEL_LOCAL});
-}
-
-void
-attempt_started(struct active *a, const unsigned *indexes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        tell_attempted(a, indexes[i]);
-}
-
-/* A recipient that no channel has taken begins and ends here. */
 static void
 tell_result(struct active *a, unsigned index, const struct outcome *outcome,
             bool expired, const struct timing *timing)
 {
-    tell_attempted(a, index);
     tell_verdict(a, index, outcome, expired, timing);
     if (expired && !a->expired) {
         a->expired = true;
@@ -329,8 +280,6 @@ tell_result(struct active *a, unsigned index, const struct outcome *outcome,
         refusal_warning(a->manager, outcome);
     refusers_note(a->manager, outcome);
     lost_reports_note(a->manager, a->envelope, outcome);
-    if (a->deliveries)
-        a->deliveries[index] = 0;
 }
 
 /* Whether the mail is relayed; otherwise this is its final delivery (LMTP: RFC 2033

@@ -43,7 +43,6 @@ struct active {
     enum target_kind *kinds; /* per recipient; NULL until routed */
     char **reasons;          /* per recipient: text of the last deferral; NULL until
                               * one */
-    unsigned *deliveries;    /* per recipient: EVENT_ATTEMPTED's number, or NULL */
     struct outcome *
         *delays; /* per recipient, when late or early: that outcome; or NULL */
     int64_t loaded_ms;
@@ -98,7 +97,6 @@ struct manager {
     struct loop *loop;
     struct log *log;
     struct event_hub *events;
-    unsigned deliveries; /* numbered for EVENT_ATTEMPTED */
     struct manager_settings settings;
     const struct route_table *routes;
     struct aliases *aliases;
@@ -251,8 +249,6 @@ void manager_active_remove(struct active *a);
 /* The target of a recipient, and the parts of its address. NULL: bad syntax. */
 const struct target *attempt_route(const struct manager *m, const struct envelope *e,
                                    const struct recipient *r, struct address *address);
-/* The delivery of these recipients has started. */
-void attempt_started(struct active *a, const unsigned *indexes, size_t count);
 /* One verdict: log line, D mark, bounce text. */
 void attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
                     bool expired, const struct timing *timing);

@@ -226,10 +226,6 @@ SKIP: {
     is +(Petrel::command($many, @sendmail))[0], 0, 'another';
     ok $petrel->wait_log(qr/\{[^\n]*"program":\s*"sendmail"[^\n]*"uid":\s*$uid\b/), 'as JSON' or diag $petrel->log;
     $petrel->stop;
-    $petrel->configure(log_style => 'qmail')->start;
-    is +(Petrel::command($many, @sendmail))[0], 0, 'another';
-    ok $petrel->wait_log(qr/^info msg \d+: bytes \d+ from <php\@x\.test> qp 0 uid $uid id /m), 'as qmail says it' or diag $petrel->log;
-    $petrel->stop;
     is $count->($line), 2, 'nothing was told again after a restart';
     is $count->(qr/postfix\/pickup/), 1, 'nor mail by SMTP as if it were';
 }

@@ -22,7 +22,7 @@ sub reload {
 }
 
 my $sink = Sink->start;
-my $petrel = Petrel->new(log_style => 'qmail', log_level => 'error', routes => "* smtp://127.0.0.1:$sink->{port}")->start;
+my $petrel = Petrel->new(log_style => 'json', log_level => 'error', routes => "* smtp://127.0.0.1:$sink->{port}")->start;
 send_mail($petrel, 'abc@x.example');
 ok Petrel::wait_for(sub { history($petrel, 'mail') =~ /event=ended/ }), 'a message is in the history';
 my @lines = split /\n/, history($petrel, 'mail');
@@ -94,12 +94,12 @@ is_deeply \@missing, [], 'each message that was accepted is in the log after a c
 
 # Off, and on again, by a reload.
 $petrel->stop;
-$petrel->configure(log_style => 'qmail', log_level => 'info');
+$petrel->configure(log_style => 'postfix', log_level => 'info');
 $petrel->start;
 ok reload($petrel, history_size => 0), 'a reload';
 my $before = history($petrel, 'mail');
 send_mail($petrel, 'off@x.example');
-ok $petrel->wait_log(qr/end msg/), 'delivered';
+ok $petrel->wait_log(qr/: removed/), 'delivered';
 is history($petrel, 'mail'), $before, 'off: nothing is written, and the files stay';
 ok reload($petrel, history_size => '1M'), 'a reload';
 send_mail($petrel, 'on@x.example');

@@ -60,7 +60,7 @@ my %pairs = (
     metrics_sites => [1, 9], history_size => ['1M', '2M'], history_age => ['1h', '90d'], events => ["file:$dir/events", "file:$dir/events2"],
     events_secret => ['s' x 24, 't' x 24], events_types => ['delivered', 'bounced, quota, accepted'], events_batch => [1, 900], events_linger => ['0s', '9s'],
     events_max => ['2M', '9M'], ready_when => ['accepting, age:1h', 'upstream'], canary_interval => ['0s', '2h'], canary_grace => ['9s', '90s'],
-    log_style => ['json', 'qmail', 'postfix'], log_level => ['debug', 'error'], hostname => ['petrel.test', 'mta.petrel.test'],
+    log_style => ['json', 'petrel', 'postfix'], log_level => ['debug', 'error'], hostname => ['petrel.test', 'mta.petrel.test'],
 );
 # Those that wait for a restart are named by the daemon (below); these need what this test does not have.
 my %apart = (

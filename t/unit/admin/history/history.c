@@ -131,7 +131,6 @@ test_kinds(void)
     ok(disk_inspect(w.disk, "history", &info) == 0 && info.kind == DISK_DIRECTORY);
     tell_ended(&w, 1);
     event_tell(w.events, &(struct event){.kind = EVENT_LOADED, .id = {.time_ms = 1, .hash = 1}});
-    event_tell(w.events, &(struct event){.kind = EVENT_ATTEMPTED, .id = {.time_ms = 1, .hash = 1}});
     event_tell(w.events, &(struct event){.kind = EVENT_STARTED, .text = TEXT("started")});
     event_tell(w.events, &(struct event){.kind = EVENT_TROUBLE, .command = TEXT("x"), .text = TEXT("y")});
     event_tell(w.events, &(struct event){.kind = EVENT_HELD, .id = {.time_ms = 1, .hash = 1}, .text = TEXT("z")});
@@ -165,7 +164,7 @@ test_off(void)
     make(&w, 0, "");
     tell_ended(&w, 1);
     loop_turn(w.loop, 0);
-    ok_named(!event_is_read(w.events, EVENT_ATTEMPTED) && sim_disk_count("") == 0, "off: no file");
+    ok_named(sim_disk_count("") == 0, "off: no file");
     struct history_settings on = {.size = 1 << 20, .age_ms = 1000};
     history_reload(w.history, &on);
     tell_ended(&w, 2);

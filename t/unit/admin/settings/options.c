@@ -251,9 +251,10 @@ test_mistakes(void)
     snprintf(path, sizeof(path), "control=/%0150d", 0);
     mistake(path, "control: is longer than 103 bytes");
     mistake("control=", "control: must be a path");
-    mistake("log_style=xml", "log_style: 'xml': say petrel, postfix, qmail or json");
-    mistake("log_style=", "log_style: '': say petrel, postfix, qmail or json");
-    mistake("log_style=Json", "log_style: 'Json': say petrel, postfix, qmail or json");
+    mistake("log_style=xml", "log_style: 'xml': say petrel, postfix or json");
+    mistake("log_style=qmail", "log_style: 'qmail': say petrel, postfix or json");
+    mistake("log_style=", "log_style: '': say petrel, postfix or json");
+    mistake("log_style=Json", "log_style: 'Json': say petrel, postfix or json");
     mistake("defrag_key=recipient",
             "defrag_key: 'recipient': say sender, strict or id");
     mistake("defrag_key=strict", "");

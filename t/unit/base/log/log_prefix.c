@@ -79,7 +79,6 @@ main(void)
               "2025-11-18T10:04:05.007Z queue: ");
     is_prefix(LOG_TO_STDERR, LOG_STYLE_POSTFIX, LOG_LEVEL_INFO, "queue",
               "2025-11-18T10:04:05.007Z mx1 postfix/qmgr[#]: ");
-    is_prefix(LOG_TO_STDERR, LOG_STYLE_QMAIL, LOG_LEVEL_INFO, "queue", "");
     is_prefix(LOG_TO_STDERR, LOG_STYLE_JSON, LOG_LEVEL_INFO, "queue", "");
     is_prefix(LOG_TO_JOURNAL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR, "main", "<3>main: ");
     is_prefix(LOG_TO_JOURNAL, LOG_STYLE_POSTFIX, LOG_LEVEL_WARNING, "main",
@@ -91,8 +90,6 @@ main(void)
               "<20>Nov 18 11:04:05 postfix/virtual[#]: ");
     is_prefix(LOG_TO_SYSLOG, LOG_STYLE_JSON, LOG_LEVEL_ERROR, "main",
               "<19>Nov 18 11:04:05 petrel[#]: ");
-    is_prefix(LOG_TO_SYSLOG, LOG_STYLE_QMAIL, LOG_LEVEL_INFO, "queue",
-              "<22>Nov 18 11:04:05 petrel[#]: ");
     both_times();
     journal_stream();
     return done();

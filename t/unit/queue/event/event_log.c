@@ -45,8 +45,8 @@ test_findings(void)
                           .relay = TEXT("mx:587"),
                           .text = TEXT("535 no\nline"),
                           .hint = TEXT("Correct it, then reload.")};
-    static const enum log_style styles[] = {LOG_STYLE_PETREL, LOG_STYLE_POSTFIX, LOG_STYLE_QMAIL};
-    for (size_t i = 0; i < 3; i++) {
+    static const enum log_style styles[] = {LOG_STYLE_PETREL, LOG_STYLE_POSTFIX};
+    for (size_t i = 0; i < 2; i++) {
         say_event(styles[i], &event, line, sizeof(line));
         ok_named(strstr(line, "trouble=login_refused, subject=mx:587 (535 no\\x0aline) (Correct it, then reload.)\n"),
                  "a finding begins, with its remedy");
@@ -242,8 +242,6 @@ main(void)
              "a sender makes no further line, and nothing of a terminal");
     say(LOG_STYLE_JSON, "", line, sizeof(line));
     ok_named(strstr(line, "\"uid\":33") && strstr(line, "\"from\":\"\""), "JSON, and a null sender");
-    say(LOG_STYLE_QMAIL, "php@x.test", line, sizeof(line));
-    is_string(line, "", "qmail's has `info msg` instead");
     test_copies();
     test_copies_of_nothing();
     return done();
