@@ -3,7 +3,7 @@
 #ifndef SMTP_CLIENT_STS_H
 #define SMTP_CLIENT_STS_H
 
-#include "base/text.h"
+#include "base/buffer.h"
 
 enum {
     STS_ID_MAX = 32,
@@ -42,6 +42,23 @@ bool sts_matches(const char *patterns, struct text host);
 const char *sts_mode_word(enum sts_mode mode);
 /* False: another word. */
 bool sts_mode_read(struct text word, enum sts_mode *mode)
+    __attribute__((warn_unused_result));
+
+/* --- Lines of lock/sts: one for each policy that is kept ---------------------------- */
+
+struct sts_line {
+    struct text domain;
+    char id[STS_ID_MAX + 1];
+    int64_t fetched_ms; /* since the epoch */
+    struct sts_policy policy;
+};
+
+/* "1 DOMAIN ID MODE FETCHED_MS MAX_AGE PATTERN..." LF. False: no space. */
+bool sts_line_write(struct buffer *out, const struct sts_line *line)
+    __attribute__((warn_unused_result));
+/* False, with nothing to free: not such a line. Else the policy is to be freed; the
+ * domain is borrowed. */
+bool sts_line_read(struct text text, struct sts_line *out)
     __attribute__((warn_unused_result));
 
 #endif

@@ -12,8 +12,6 @@
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
-#include "smtp/client/sts_file.h"
-#include "smtp/client/sts_ranks.h"
 #include "smtp/client/tls_reports.h"
 
 #include <assert.h>
@@ -30,7 +28,6 @@ enum {
     NAME_MAX_STS = DNS_NAME_MAX + 16,
     URL_MAX = DNS_NAME_MAX + 64,
     PATH_MAX_STS = 64,
-    ENTRY_BYTES = 384, /* beyond its texts */
     FUTURE_MS = 86400000,
     STEP_MS = 1000 /* between two looks at the line */
 };
@@ -44,9 +41,9 @@ struct sts_query {
 
 struct sts_entry {
     UT_hash_handle hh;
-    struct sts_place place; /* when there is something to keep */
     struct sts_cache *cache;
     char *domain;
+    bool is_kept; /* beyond its round: there is a policy, or a failure to remember */
     struct sts_query *waiting;
     struct loop_timer patience;
     int64_t asked_ms,
@@ -57,7 +54,6 @@ struct sts_entry {
     char wanted[STS_ID_MAX + 1];
     char id[STS_ID_MAX + 1];    /* of the policy */
     struct sts_policy policy;   /* patterns NULL: none */
-    bool is_used;               /* mail has come again while it held */
     int64_t fetched_ms;         /* monotonic; negative: before the machine's start */
     int64_t retry_ms, delay_ms; /* no fetch before, monotonic; 0: no failure */
     int64_t failing_ms;         /* since then, for this reason, or NULL: */
@@ -65,33 +61,21 @@ struct sts_entry {
     bool forbids; /* none of the domain's hosts is in it */
 };
 
-static_assert(sizeof(struct sts_entry) <= ENTRY_BYTES, "10,000 short ones fit");
-
 struct sts_cache {
     struct sts_cache_settings settings;
     char path[PATH_MAX_STS];
-    struct sts_entry *entries;
-    struct sts_ranks ranks;
+    struct sts_entry *entries; /* the least recently used first */
+    size_t kept;
     unsigned lost; /* hosts in a row that could not be reached */
     bool was_reached;
     int64_t reached_ms; /* a host was */
     int64_t rest_ms, rest_until_ms;
-    struct loop_timer save;
-    int64_t saved_ms;
-    bool is_dirty;
-    int file; /* being synced, or -1 */
+    bool is_dirty; /* since the last write, or that has failed */
+    int file;      /* being synced, or -1 */
     struct disk_sync sync;
 };
 
 /* --- Entries ---------------------------------------------------------------------- */
-
-static size_t
-sts_entry_bytes(const struct sts_entry *e)
-{
-    return ENTRY_BYTES + strlen(e->domain) +
-           (e->policy.patterns != NULL ? strlen(e->policy.patterns) : 0) +
-           (e->why != NULL ? strlen(e->why) : 0);
-}
 
 static bool
 sts_entry_is_busy(const struct sts_entry *e)
@@ -103,7 +87,7 @@ static void
 sts_entry_free(struct sts_entry *e)
 {
     struct sts_cache *c = e->cache;
-    sts_ranks_remove(&c->ranks, &e->place);
+    c->kept -= e->is_kept;
     HASH_DEL(c->entries, e);
     loop_timer_stop(c->settings.loop, &e->patience);
     if (e->txt != NULL)
@@ -114,19 +98,6 @@ sts_entry_free(struct sts_entry *e)
     free(e->domain);
     free(e->why);
     loop_release(c->settings.loop, free, e);
-}
-
-/* The least valuable go that nobody waits for. */
-static void
-sts_cache_make_space(struct sts_cache *c)
-{
-    struct sts_place *next, *place = sts_ranks_first(&c->ranks);
-    for (; place != NULL && sts_ranks_are_full(&c->ranks); place = next) {
-        struct sts_entry *e = place->owner;
-        next = sts_ranks_after(&c->ranks, place);
-        if (!sts_entry_is_busy(e))
-            sts_entry_free(e);
-    }
 }
 
 /* NULL: there is none. */
@@ -151,7 +122,6 @@ sts_cache_entry(struct sts_cache *c, struct text domain)
         return e;
     e = memory_new(sizeof(*e));
     e->cache = c;
-    e->place.owner = e;
     e->domain = text_string(domain);
     text_lower(e->domain, strlen(e->domain));
     HASH_ADD_KEYPTR(hh, c->entries, e->domain, strlen(e->domain), e);
@@ -179,29 +149,27 @@ sts_entry_holds(const struct sts_entry *e)
            sts_entry_age_ms(e) <= (int64_t)e->policy.max_age_s * 1000;
 }
 
-static enum sts_value
-sts_entry_value(const struct sts_entry *e)
+/* It has been used now. A domain that is being looked up takes no space of others. */
+static void
+sts_entry_keep(struct sts_entry *e)
 {
-    if (!sts_entry_holds(e))
-        return STS_VALUE_FAILED;
-    switch (e->policy.mode) {
-    case STS_MODE_NONE:
-        return STS_VALUE_NONE;
-    case STS_MODE_TESTING:
-        return STS_VALUE_TESTING;
-    case STS_MODE_ENFORCE:
-        break;
-    }
-    return e->is_used ? STS_VALUE_USED : STS_VALUE_ENFORCE;
+    struct sts_cache *c = e->cache;
+    HASH_DEL(c->entries, e);
+    HASH_ADD_KEYPTR(hh, c->entries, e->domain, strlen(e->domain), e);
+    c->kept += !e->is_kept;
+    e->is_kept = true;
 }
 
-/* A domain that is being looked up takes no space of others. */
+/* Those that nobody waits for: first failures, so that domains without a policy cost none. */
 static void
-sts_entry_rank(struct sts_entry *e)
+sts_cache_make_space(struct sts_cache *c)
 {
-    if (e->delay_ms != 0 || sts_entry_holds(e))
-        sts_ranks_put(&e->cache->ranks, &e->place, sts_entry_value(e),
-                      sts_entry_bytes(e));
+    struct sts_entry *e, *next;
+    for (int all = 0; all <= 1 && c->kept > STS_CACHE_DOMAINS_MAX; all++)
+        HASH_ITER (hh, c->entries, e, next)
+            if (c->kept > STS_CACHE_DOMAINS_MAX && e->is_kept &&
+                !sts_entry_is_busy(e) && (all || !sts_entry_holds(e)))
+                sts_entry_free(e);
 }
 
 /* --- Answers ---------------------------------------------------------------------- */
@@ -231,8 +199,9 @@ sts_entry_finish(struct sts_entry *e, bool is_unknown)
 {
     struct sts_cache *c = e->cache;
     sts_entry_answer(e, is_unknown);
-    sts_entry_rank(e);
-    if (!sts_entry_is_busy(e) && e->delay_ms == 0 && !sts_entry_holds(e))
+    if (e->delay_ms != 0 || sts_entry_holds(e))
+        sts_entry_keep(e);
+    else if (!sts_entry_is_busy(e))
         sts_entry_free(e);
     sts_cache_make_space(c);
 }
@@ -266,14 +235,12 @@ sts_entry_on_patience(void *context)
 
 /* --- The file --------------------------------------------------------------------- */
 
-/* The most valuable last: a restart keeps their order. */
+/* In the order of use, which a restart keeps. */
 static void
 sts_cache_write_lines(struct sts_cache *c, struct buffer *out)
 {
     int64_t now_ms = loop_now_ms(c->settings.loop);
-    for (const struct sts_place *place = sts_ranks_first(&c->ranks); place != NULL;
-         place = sts_ranks_after(&c->ranks, place)) {
-        struct sts_entry *e = place->owner;
+    for (const struct sts_entry *e = c->entries; e != NULL; e = e->hh.next) {
         struct sts_line line = {.domain = text_from(e->domain),
                                 .fetched_ms = now_ms - sts_entry_age_ms(e),
                                 .policy = e->policy};
@@ -287,20 +254,6 @@ static void
 sts_cache_fresh(const struct sts_cache *c, char out[PATH_MAX_STS + 4])
 {
     snprintf(out, PATH_MAX_STS + 4, "%s.new", c->path);
-}
-
-static void sts_cache_save(void *context);
-
-/* A minute after the last time: also when that failed. */
-static void
-sts_cache_save_later(struct sts_cache *c)
-{
-    int64_t due_ms = c->saved_ms + STS_CACHE_SAVE_MS;
-    int64_t now_ms = loop_monotonic_ms(c->settings.loop);
-    c->is_dirty = true;
-    if (c->settings.spool != NULL)
-        loop_timer_start(c->settings.loop, &c->save, due_ms - now_ms, sts_cache_save,
-                         c);
 }
 
 /* The new file, or -errno. */
@@ -326,45 +279,35 @@ sts_cache_create(struct sts_cache *c)
     return result;
 }
 
-/* The whole file has its name, or the old one stays. A full or broken disk is reported
- * elsewhere. */
+static void sts_cache_save(struct sts_cache *c);
+
+/* The whole file has its name, or the old one stays until the next response, or the end. A
+ * full or broken disk is reported elsewhere. */
 static void
 sts_cache_synced(void *context, int result)
 {
     struct sts_cache *c = context;
+    bool has_changed = c->is_dirty; /* meanwhile */
     char fresh[PATH_MAX_STS + 4];
     sts_cache_fresh(c, fresh);
     disk_close_file(c->settings.spool, c->file);
     c->file = -1;
     if (result == 0)
         result = disk_rename(c->settings.spool, fresh, c->path);
-    if (result != 0)
-        sts_cache_save_later(c);
+    c->is_dirty = has_changed || result != 0;
+    if (has_changed && result == 0)
+        sts_cache_save(c);
 }
 
 static void
-sts_cache_drop_expired(struct sts_cache *c)
+sts_cache_save(struct sts_cache *c)
 {
-    struct sts_entry *e, *next;
-    HASH_ITER (hh, c->entries, e, next)
-        if (!sts_entry_is_busy(e) && e->delay_ms == 0 && !sts_entry_holds(e))
-            sts_entry_free(e);
-}
-
-static void
-sts_cache_save(void *context)
-{
-    struct sts_cache *c = context;
-    if (c->file >= 0 || !c->is_dirty)
-        return;
-    c->saved_ms = loop_monotonic_ms(c->settings.loop);
-    c->is_dirty = false;
-    sts_cache_drop_expired(c);
+    if (c->settings.spool == NULL || c->file >= 0)
+        return; /* again behind that write */
     c->file = sts_cache_create(c);
-    if (c->file < 0) {
-        sts_cache_save_later(c);
+    c->is_dirty = c->file < 0;
+    if (c->file < 0)
         return;
-    }
     c->sync.done = sts_cache_synced;
     c->sync.context = c;
     int result = disk_sync_begin(c->settings.spool, c->file, false, &c->sync);
@@ -387,10 +330,10 @@ sts_cache_take_line(struct sts_cache *c, struct text text)
     sts_entry_set_policy(e, &line.policy);
     /* A clock that was set back does not make a policy older than it is. */
     e->fetched_ms = loop_monotonic_ms(c->settings.loop) - (age_ms > 0 ? age_ms : 0);
-    e->is_used = true;
     text_copy(e->id, sizeof(e->id), text_from(line.id));
-    sts_entry_rank(e);
-    if (!sts_entry_holds(e))
+    if (sts_entry_holds(e))
+        sts_entry_keep(e);
+    else
         sts_entry_free(e);
     return true;
 }
@@ -512,7 +455,7 @@ sts_entry_fetched(struct sts_entry *e, const struct sts_policy *policy)
             "MTA-STS policy of %s: mode %s for %u s, mx %.300s", e->domain,
             sts_mode_word(policy->mode), policy->max_age_s,
             policy->patterns[0] != '\0' ? policy->patterns : "-");
-    sts_cache_save_later(c);
+    c->is_dirty = true;
 }
 
 /* RFC 8460 §4.3.2.2: not fetched, or fetched and of no use. */
@@ -549,6 +492,8 @@ sts_entry_on_response(void *context, const struct http_result *result)
         sts_entry_failed(e, why);
     }
     sts_entry_finish(e, result->refused);
+    if (c->is_dirty)
+        sts_cache_save(c);
 }
 
 static void
@@ -613,9 +558,6 @@ sts_cache_new(const struct sts_cache_settings *settings)
     struct sts_cache *c = memory_new(sizeof(*c));
     c->settings = *settings;
     c->file = -1;
-    c->ranks.count_max = STS_CACHE_DOMAINS_MAX;
-    c->ranks.bytes_max = STS_CACHE_BYTES_MAX;
-    c->saved_ms = loop_monotonic_ms(settings->loop) - STS_CACHE_SAVE_MS;
     text_copy(c->path, sizeof(c->path), text_from(settings->path));
     if (settings->spool != NULL)
         sts_cache_read(c);
@@ -637,8 +579,6 @@ sts_cache_ask(struct sts_cache *c, const char *domain, sts_cache_found *done,
     struct sts_entry *e =
         sts_cache_entry(c, text_before(text_from(domain), DNS_NAME_MAX - 1));
     bool is_first = e->waiting == NULL;
-    if (sts_entry_holds(e))
-        e->is_used = true;
     q->entry = e;
     q->done = done;
     q->context = context;
@@ -684,28 +624,18 @@ sts_cache_each_lost(const struct sts_cache *c,
                     void *context)
 {
     int64_t now_ms = loop_monotonic_ms(c->settings.loop);
-    const struct sts_place *place = sts_ranks_first(&c->ranks);
-    for (; place != NULL; place = sts_ranks_after(&c->ranks, place)) {
-        const struct sts_entry *e = place->owner;
+    for (const struct sts_entry *e = c->entries; e != NULL; e = e->hh.next) {
         struct sts_cache_lost lost = {.domain = e->domain,
                                       .why = e->why,
                                       .since_ms = now_ms - e->failing_ms,
                                       .left_ms = (int64_t)e->policy.max_age_s * 1000 -
                                                  sts_entry_age_ms(e),
                                       .forbids = e->forbids};
-        if (e->why != NULL && sts_entry_value(e) >= STS_VALUE_ENFORCE &&
+        if (e->why != NULL && sts_entry_holds(e) &&
+            e->policy.mode == STS_MODE_ENFORCE &&
             (lost.since_ms >= STS_CACHE_LONG_MS || e->forbids))
             each(context, &lost);
     }
-}
-
-size_t
-sts_cache_count(const struct sts_cache *cache)
-{
-    size_t count = 0;
-    for (const struct sts_entry *e = cache->entries; e != NULL; e = e->hh.next)
-        count += e->policy.patterns != NULL;
-    return count;
 }
 
 void
@@ -715,12 +645,11 @@ sts_cache_free(struct sts_cache **cache)
     if (c == NULL)
         return;
     struct sts_entry *e, *next;
-    loop_timer_stop(c->settings.loop, &c->save);
     if (c->settings.spool != NULL) {
         disk_sync_wait(c->settings.spool);
-        sts_cache_save(c);
+        if (c->is_dirty)
+            sts_cache_save(c);
         disk_sync_wait(c->settings.spool);
-        loop_timer_stop(c->settings.loop, &c->save); /* it may have failed */
     }
     HASH_ITER (hh, c->entries, e, next) {
         while (e->waiting != NULL) {

@@ -1,5 +1,6 @@
 /* MTA-STS policies of the domains that mail goes to (RFC 8461): looked up, fetched, and
- * kept for as long as they say, also over restarts.
+ * kept for as long as they say, also over restarts: those of 500 domains, written at each
+ * change.
  *
  * A policy is fetched by HTTPS when the domain's TXT record has a new id, when none is
  * kept, and once a day while mail goes there. A policy that is kept holds for its
@@ -21,13 +22,13 @@ struct sts_cache;
 struct sts_query;
 
 enum {
-    STS_CACHE_DOMAINS_MAX = 10000, /* then the least valuable goes: sts_ranks.h */
-    STS_CACHE_BYTES_MAX = 4 * 1024 * 1024,
+    STS_CACHE_DOMAINS_MAX = 500, /* then the least recently used goes */
+    STS_CACHE_BYTES_MAX =
+        STS_CACHE_DOMAINS_MAX * (STS_PATTERNS_MAX + 1024), /* of the file */
     STS_CACHE_WAIT_MS = 10000,   /* mail waits for an answer, once it is asked for... */
     STS_CACHE_LINE_MS = 30000,   /* ...and in line for that */
     STS_CACHE_RETRY_MS = 300000, /* after a failure, then doubled... */
     STS_CACHE_DAY_MS = 86400000, /* ...up to this; and a policy is fetched again */
-    STS_CACHE_SAVE_MS = 60000,   /* between two writes of the file */
     /* Hosts in a row that cannot be reached by TCP, and none was in this time: all
      * fetches rest for... */
     STS_CACHE_LOST_MAX = 5,
@@ -84,7 +85,4 @@ struct sts_cache_lost {
 void sts_cache_each_lost(const struct sts_cache *cache,
                          void (*each)(void *context, const struct sts_cache_lost *lost),
                          void *context);
-/* Domains with a policy. */
-size_t sts_cache_count(const struct sts_cache *cache);
-
 #endif

@@ -1,6 +1,6 @@
 /* Fuzz target: MTA-STS records, policies, and lines of lock/sts. A policy that is taken reads the same when it is
  * written again. */
-#include "smtp/client/sts_file.h"
+#include "smtp/client/sts.h"
 
 #include "t/support/must.h"
 
