@@ -8,6 +8,7 @@ struct scenario {
     const char *name;
     void (*run)(struct work *w);
     bool fills; /* the journal: runs with a ring alone, also with the smallest one */
+    bool fails; /* each of its calls, not every third one */
 };
 /* The last one is left to chance. */
 extern const struct scenario scenarios[];

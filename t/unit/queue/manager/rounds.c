@@ -1,7 +1,7 @@
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-/* Bounces at the end of the round in which a recipient fails: once, over restarts, power
- * cuts and a full disk, while other recipients stay open. */
+/* Bounces at the end of the round in which a recipient fails, beside holds, releases and reloads while other
+ * recipients stay open. Restarts, power cuts and a full disk: t/crash/, t/roof/. */
 #include "sched/route/aliases.h"
 #include "t/support/manager_disk.h"
 #include "t/sim/sim_disk.h"
@@ -25,89 +25,6 @@ static unsigned
 bounces(struct world *w)
 {
     return tries(w, ">ann@a.test");
-}
-
-/* Failures of the message accepted last that are on the disk, and of these notified. */
-static unsigned
-failures(const struct world *w, unsigned *notified)
-{
-    struct envelope *e = queue_load(manager_queue(w->manager), w->id);
-    unsigned count = e != NULL ? e->delivery.failure_count : 0;
-    *notified = 0;
-    for (unsigned i = 0; i < count; i++)
-        *notified += e->delivery.failures[i].notified;
-    envelope_free(&e);
-    return count;
-}
-
-static void
-test_round(int64_t journal_size)
-{
-    struct world w;
-    unsigned notified;
-    world_begin_afresh(&w, "* smtp://sink.test", journal_size);
-    world_deliver(&w, "ann@a.test", "bad@b.test later@b.test good@b.test");
-    is_number(bounces(&w), 1, "told at the end of the first round");
-    ok(world_place(&w) == SCHED_DEFERRED);
-    is_number(failures(&w, &notified), 1, "the failure is kept");
-    is_number(notified, 1, "and known to be told");
-    sim_loop_advance(w.loop, 2 * HOUR_MS);
-    ok_named(w.attempts > 4 && bounces(&w) == 0, "later rounds tell nothing new");
-    world_restart(&w);
-    sim_loop_advance(w.loop, 2 * HOUR_MS);
-    is_number(bounces(&w), 0, "nor do they after a restart");
-    world_stop(&w);
-    sim_disk_power_cut();
-    manager_world_start(&w);
-    sim_loop_advance(w.loop, 2 * HOUR_MS);
-    if (journal_size > 0) /* else the first bounce itself may come back */
-        is_number(bounces(&w), 0, "nor after a power cut");
-    w.all_good = true;
-    sim_loop_advance(w.loop, 8 * HOUR_MS);
-    if (journal_size > 0)
-        is_number(bounces(&w), 0, "nor at the end of the message");
-    is_number(world_disk_files(&w, "info") + world_place(&w), SCHED_UNKNOWN, "all is over");
-    manager_world_end(&w);
-}
-
-/* One bounce for each round with new failures, of these alone; what expires is last. */
-static void
-test_rounds(void)
-{
-    struct world w;
-    unsigned notified;
-    world_begin_afresh(&w, "* smtp://sink.test?lifetime=1d", 1024 * 1024);
-    world_deliver(&w, "ann@a.test", "bad@b.test later@b.test later@c.test");
-    is_number(bounces(&w), 1, "the first");
-    w.routes_text.routes =
-        TEXT("c.test error:5.7.1 no\n* smtp://sink.test?lifetime=1d");
-    world_stop(&w);
-    route_free(&w.routes);
-    w.routes = world_routes(&w);
-    manager_world_start(&w);
-    sim_loop_advance(w.loop, HOUR_MS);
-    is_number(bounces(&w), 1, "the second, when the route refuses it");
-    is_number(failures(&w, &notified), 2, "both are known");
-    is_number(notified, 2, "and told");
-    sim_loop_advance(w.loop, 30 * HOUR_MS);
-    is_number(bounces(&w), 1, "the third, when the last one expires");
-    ok(world_place(&w) == SCHED_UNKNOWN);
-    manager_world_end(&w);
-}
-
-/* When every failure has been reported, the end reports nothing. */
-static void
-test_end_without_failure(void)
-{
-    struct world w;
-    world_begin_afresh(&w, "* smtp://sink.test", 1024 * 1024);
-    world_deliver(&w, "ann@a.test", "bad@b.test later@b.test");
-    is_number(bounces(&w), 1, "told");
-    w.all_good = true;
-    sim_loop_advance(w.loop, HOUR_MS);
-    world_saw(&w, "ann@a.test>later@b.test ", "the rest is delivered, and no bounce");
-    ok(world_place(&w) == SCHED_UNKNOWN && world_disk_files(&w, "info") == 0);
-    manager_world_end(&w);
 }
 
 static void
@@ -149,68 +66,6 @@ test_with_delay(void)
     ok(world_place(&w) == SCHED_DEFERRED);
     sim_loop_advance(w.loop, HOUR_MS);
     is_number(bounces(&w), 0, "and no more");
-    manager_world_end(&w);
-}
-
-/* A full disk: the report comes with a later round, the retries go on. */
-static void
-test_refused(void)
-{
-    struct world w;
-    unsigned notified;
-    world_begin_afresh(&w, "* smtp://sink.test", 0);
-    w.stalled = true;
-    world_deliver(&w, "ann@a.test", "bad@b.test later@b.test");
-    world_stop(&w);
-    w.stalled = false;
-    w.settings.queue.bytes_reserve = INT64_MAX / 4;
-    manager_world_start(&w);
-    sim_loop_advance(w.loop, 2 * HOUR_MS);
-    ok(w.attempts > 3 && bounces(&w) == 0);
-    ok(world_logged(&w, "cannot write the notification now: "));
-    is_number(failures(&w, &notified), 1, "it is kept");
-    is_number(notified, 0, "to be told");
-    w.settings.queue.bytes_reserve = 0;
-    world_restart(&w);
-    sim_loop_advance(w.loop, 2 * HOUR_MS);
-    is_number(bounces(&w), 1, "told after all");
-    manager_world_end(&w);
-}
-
-/* Soon after a full disk has space again the message ends. */
-static void
-test_space_again(void)
-{
-    struct world w;
-    world_begin_afresh(&w, "* smtp://sink.test", 0);
-    w.stalled = true;
-    world_deliver(&w, "ann@a.test", "bad@b.test");
-    world_stop(&w);
-    w.stalled = false;
-    w.settings.queue.bytes_reserve = 1024 * 1024;
-    sim_disk_set_space(4096, 4096);
-    manager_world_start(&w);
-    sim_loop_advance(w.loop, 30 * 1000);
-    ok(bounces(&w) == 0 && world_logged(&w, "cannot write the notification now: "));
-    sim_disk_set_space((int64_t)1 << 40, 1 << 20);
-    sim_loop_advance(w.loop, 25 * 1000);
-    is_number(bounces(&w), 1, "told within seconds");
-    ok(world_disk_files(&w, "mess") == 0);
-    manager_world_end(&w);
-}
-
-/* The operator bounces the rest: one more, of the rest alone. */
-static void
-test_operator(void)
-{
-    struct world w;
-    world_begin_afresh(&w, "* smtp://sink.test", 1024 * 1024);
-    world_deliver(&w, "ann@a.test", "bad@b.test later@b.test");
-    is_number(bounces(&w), 1, "the first");
-    ok(world_operate(&w, MANAGER_BOUNCE) != MANAGER_UNKNOWN);
-    world_turns(&w);
-    is_number(bounces(&w), 1, "the operator's");
-    ok(world_place(&w) == SCHED_UNKNOWN && world_disk_files(&w, "info") == 0);
     manager_world_end(&w);
 }
 
@@ -457,15 +312,8 @@ test_reload_within_round(void)
 int
 main(void)
 {
-    test_round(0);
-    test_round(1024 * 1024);
-    test_rounds();
-    test_end_without_failure();
     test_who_is_told();
     test_with_delay();
-    test_refused();
-    test_space_again();
-    test_operator();
     test_operator_before_hold();
     test_refused_before_hold();
     test_release_beside_hold(0);

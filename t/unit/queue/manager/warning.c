@@ -72,42 +72,6 @@ count_warnings(struct world *w, int64_t count)
     disk_close(&disk);
 }
 
-static void
-test_once(int64_t journal_size)
-{
-    struct world w;
-    world_begin_afresh(&w, "later.test smtp://sink.test?delay_warning=20m&lifetime=1d, * smtp://x",
-          journal_size);
-    world_deliver(&w, "ann@a.test", "later@later.test good@b.test");
-    sim_loop_advance(w.loop, 15 * MINUTE_MS);
-    ok_named(w.attempts >= 3 && count_lines(&w, told) == 0, "before the time nothing");
-    ok(!is_warned(&w));
-    sim_loop_advance(w.loop, 2 * HOUR_MS);
-    is_number(notices(&w), 1, "then one notice, delivered");
-    is_number(count_lines(&w, told), 1, "and logged");
-    ok(is_warned(&w));
-    sim_loop_advance(w.loop, 4 * HOUR_MS);
-    is_number(notices(&w), 0, "never again");
-    world_restart(&w);
-    sim_loop_advance(w.loop, 4 * HOUR_MS);
-    is_number(notices(&w), 0, "nor after a restart");
-    world_stop(&w);
-    sim_disk_power_cut();
-    manager_world_start(&w);
-    sim_loop_advance(w.loop, 4 * HOUR_MS);
-    is_number(count_lines(&w, told), 1, "nor after a power cut");
-    if (journal_size > 0) /* else the notice, too, may come back */
-        is_number(notices(&w), 0, "nor comes the first one again");
-    buffer_clear(&w.seen);
-    ok(w.attempts > 8 && is_warned(&w));
-    sim_loop_advance(w.loop, 24 * HOUR_MS);
-    is_number(notices(&w), 1, "but that it failed in the end");
-    is_number(count_lines(&w, told), 1, "a single warning");
-    is_number(count_lines(&w, "status=expired ("), 1, "a single end");
-    is_number(world_disk_files(&w, "info") + world_place(&w), SCHED_UNKNOWN, "all is over");
-    manager_world_end(&w);
-}
-
 /* A list: a notification at each time, over restarts; what passes while no daemon runs
  * has one. */
 static void
@@ -234,27 +198,6 @@ test_counted(void)
     manager_world_end(&w);
 }
 
-/* A full disk: the warning comes when there is space. */
-static void
-test_refused(void)
-{
-    struct world w;
-    world_begin_afresh(&w, "b.test smtp://sink.test?delay_warning=20m, * smtp://x", 0);
-    world_deliver(&w, "ann@a.test", "later@b.test");
-    w.settings.queue.bytes_reserve = INT64_MAX / 4;
-    world_restart(&w);
-    sim_loop_advance(w.loop, 3 * HOUR_MS);
-    ok(count_lines(&w, "cannot write the notification now: ") > 1);
-    ok(!is_warned(&w) && count_lines(&w, told) == 0 && notices(&w) == 0);
-    ok_named(world_place(&w) == SCHED_DEFERRED, "it is retried all the same");
-    w.settings.queue.bytes_reserve = 0;
-    world_restart(&w);
-    sim_loop_advance(w.loop, 2 * HOUR_MS);
-    is_number(notices(&w), 1, "told after all");
-    ok(is_warned(&w));
-    manager_world_end(&w);
-}
-
 /* --- While the notice is being written -------------------------------------------- */
 
 struct moment {
@@ -347,12 +290,6 @@ retry_and_hold(struct world *w)
 }
 
 static void
-drain(struct world *w)
-{
-    manager_drain(w->manager, HOUR_MS, world_drained, w);
-}
-
-static void
 test_operators(void)
 {
     struct world w;
@@ -398,46 +335,9 @@ test_operators(void)
     end_moment(&w, &m);
 }
 
-/* Killed: nothing is lost, and at worst a second notice comes. */
-static void
-die(struct world *w)
-{
-    (void)w;
-    sim_disk_die_at(1);
-}
-
-/* The end waits for the notice; a kill does not. */
-static void
-test_ends(void)
-{
-    struct world w;
-    struct moment m;
-    begin_moment(&w, &m, drain);
-    is_number(w.drained, 1, "drained: the notice is stored first");
-    world_restart(&w);
-    sim_loop_advance(w.loop, 6 * HOUR_MS);
-    is_number(notices(&w), 1, "drained: it goes out after the start");
-    is_number(count_lines(&w, told), 1, "drained: and no other");
-    ok(is_warned(&w));
-    end_moment(&w, &m);
-
-    begin_moment(&w, &m, die);
-    is_number(notices(&w), 0, "killed: no notice yet");
-    world_stop(&w);
-    sim_disk_power_cut();
-    manager_world_start(&w);
-    sim_loop_advance(w.loop, 6 * HOUR_MS);
-    is_number(count_lines(&w, told), 1, "killed: logged when it is durable");
-    is_number(notices(&w), 1, "killed: told after the start");
-    ok(is_warned(&w));
-    end_moment(&w, &m);
-}
-
 int
 main(void)
 {
-    test_once(0);
-    test_once(1024 * 1024);
     test_list();
     test_nobody();
     test_two_routes();
@@ -445,9 +345,7 @@ main(void)
     test_two_lists(1024 * 1024, false);
     test_two_lists(1024 * 1024, true);
     test_counted();
-    test_refused();
     test_operators();
-    test_ends();
     sim_disk_reset();
     return done();
 }
