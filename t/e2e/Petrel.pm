@@ -19,6 +19,7 @@ our $build = $ENV{BUILD} || 'build';
 our $binary = $ENV{PETREL} || "$root/petrel";
 our $patience = 60; # seconds for anything to happen: a bound, not a measure
 our @running; # pids to end in any case
+my $command_dir;
 
 # However a test ends, END is reached.
 $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
@@ -96,11 +97,16 @@ sub reap {
     return;
 }
 
-# Waits until the sub is true, $patience at most; returns what it said.
+# Waits until the sub is true, $patience at most; returns what it said. Asking costs time, too: less often, the longer it takes.
 sub wait_for {
     my ($what, $seconds) = @_;
-    my $left = $seconds || $patience;
-    for (my $since; $left > 0; $left -= waited(\$since)) { my $r = $what->(); return $r if $r; sleep 0.03; }
+    my ($left, $pause) = ($seconds || $patience, 0.03);
+    for (my $since; $left > 0; $left -= waited(\$since)) {
+        my $r = $what->();
+        return $r if $r;
+        sleep $pause;
+        $pause *= 1.15 if $pause < 0.2;
+    }
     return $what->();
 }
 
@@ -144,19 +150,21 @@ sub run {
 # Any command with standard input: (exit code, output).
 sub command {
     my ($input, @command) = @_;
-    my $dir = tempdir('command-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-    spit("$dir/in", $input // '');
+    $command_dir //= tempdir('command-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+    my $files = "$command_dir/$$"; # of this process: tests fork
+    unlink "$files.in", "$files.out"; # what runs on has its own
+    spit("$files.in", $input // '');
     my $pid = fork // die;
     if ($pid == 0) {
         $SIG{PIPE} = 'DEFAULT';
-        open STDIN, '<', "$dir/in" or die;
-        open STDOUT, '>', "$dir/out" or die;
+        open STDIN, '<', "$files.in" or die;
+        open STDOUT, '>', "$files.out" or die;
         open STDERR, '>&', \*STDOUT;
         exec { $command[0] } @command or POSIX::_exit(127);
     }
     push @running, $pid;
     my $status = reap($pid, 0, 120);
-    my $said = slurp("$dir/out");
+    my $said = slurp("$files.out");
     Schema::record(\@command, $said) if $command[0] eq $binary && defined $status && !($status & 127);
     return (defined $status ? ($status & 127 ? 128 + ($status & 127) : $status >> 8) : 124, $said);
 }
