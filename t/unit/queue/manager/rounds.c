@@ -1,7 +1,7 @@
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 /* Bounces at the end of the round in which a recipient fails, beside holds, releases and reloads while other
- * recipients stay open. Restarts, power cuts and a full disk: t/crash/, t/roof/. */
+ * recipients stay open, and on a full disk. Restarts and power cuts: t/crash/, t/roof/. */
 #include "sched/route/aliases.h"
 #include "t/support/manager_disk.h"
 #include "t/sim/sim_disk.h"
@@ -25,6 +25,44 @@ static unsigned
 bounces(struct world *w)
 {
     return tries(w, ">ann@a.test");
+}
+
+/* Failures of the message accepted last that are on the disk, and of these notified. */
+static unsigned
+failures(const struct world *w, unsigned *notified)
+{
+    struct envelope *e = queue_load(manager_queue(w->manager), w->id);
+    unsigned count = e != NULL ? e->delivery.failure_count : 0;
+    *notified = 0;
+    for (unsigned i = 0; i < count; i++)
+        *notified += e->delivery.failures[i].notified;
+    envelope_free(&e);
+    return count;
+}
+
+/* A full disk: the report comes with a later round, the retries go on. */
+static void
+test_refused(void)
+{
+    struct world w;
+    unsigned notified;
+    world_begin_afresh(&w, "* smtp://sink.test", 0);
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "bad@b.test later@b.test");
+    world_stop(&w);
+    w.stalled = false;
+    w.settings.queue.bytes_reserve = INT64_MAX / 4;
+    manager_world_start(&w);
+    sim_loop_advance(w.loop, 2 * HOUR_MS);
+    ok(w.attempts > 3 && bounces(&w) == 0);
+    ok(world_logged(&w, "cannot write the notification now: "));
+    is_number(failures(&w, &notified), 1, "it is kept");
+    is_number(notified, 0, "to be told");
+    w.settings.queue.bytes_reserve = 0;
+    world_restart(&w);
+    sim_loop_advance(w.loop, 2 * HOUR_MS);
+    is_number(bounces(&w), 1, "told after all");
+    manager_world_end(&w);
 }
 
 static void
@@ -312,6 +350,7 @@ test_reload_within_round(void)
 int
 main(void)
 {
+    test_refused();
     test_who_is_told();
     test_with_delay();
     test_operator_before_hold();
