@@ -2,6 +2,8 @@
 #include "base/log/log_internal.h"
 #include "t/support/control_world.h"
 
+#include <stdarg.h>
+
 void
 control_turns(struct world *w, unsigned count)
 {
@@ -84,4 +86,27 @@ post_mail(struct world *w, unsigned recipients, const char *domain)
     queue_name(draft, e);
     w->id = e->id;
     queue_commit(&draft, &e, on_stored, w);
+}
+
+void
+control_store(struct world *w, struct envelope *e)
+{
+    struct outcome refusal;
+    struct queue_draft *draft = queue_begin(manager_queue(w->manager), 0, &refusal);
+    if (draft == NULL || !queue_write(draft, TEXT("A: b\r\n\r\n")))
+        abort();
+    queue_name(draft, e);
+    queue_commit(&draft, &e, on_stored, w);
+}
+
+void
+control_address(struct envelope *e, const char *format, ...)
+{
+    char address[200];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(address, sizeof(address), format, list);
+    va_end(list);
+    if (!envelope_add(e, text_from(address), NOTIFY_NEVER, TEXT("")))
+        abort();
 }

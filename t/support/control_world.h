@@ -45,4 +45,11 @@ void on_stored(void *context, struct envelope *e, const struct outcome *refusal)
 /* user0 to userN at the domain; it is taken in a later turn. */
 void post_mail(struct world *w, unsigned recipients, const char *domain);
 
+/* Stores a message with these recipients, in a later turn. */
+void control_store(struct world *w, struct envelope *e);
+
+/* A recipient; its failure is not reported. */
+void control_address(struct envelope *e, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 #endif

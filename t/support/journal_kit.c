@@ -509,3 +509,9 @@ kit_restart(struct kit *k)
     ok(journal_kit_check(k, 0, "after a restart"));
     kit_adopt(k);
 }
+
+struct journal_figures
+kit_figures(const struct kit *k)
+{
+    return journal_figures(k->journal);
+}

@@ -148,4 +148,8 @@ void kit_calm(struct kit *k);
 /* Ends the process; another one reads what is there. */
 void kit_restart(struct kit *k);
 
+enum { KIT_LARGE = 16 * KIT_BLOCK / 4 - 96 }; /* the largest in a segment of 16 blocks */
+
+struct journal_figures kit_figures(const struct kit *k);
+
 #endif

@@ -18,25 +18,13 @@ static struct world w;
 static void
 post_to_many(unsigned message)
 {
-    struct outcome refusal;
     struct envelope *e = envelope_new();
-    char address[60];
-    for (unsigned i = 0; i < RECIPIENTS; i++) {
-        snprintf(address, sizeof(address), "user@d%u-%u.example", message, i);
-        if (!envelope_add(e, text_from(address), NOTIFY_NEVER, TEXT("")))
-            abort();
-    }
+    for (unsigned i = 0; i < RECIPIENTS; i++)
+        control_address(e, "user@d%u-%u.example", message, i);
     for (unsigned i = 0; i < 30; i++)
-        for (unsigned more = 0; more < i; more++) {
-            snprintf(address, sizeof(address), "user%u@d%u-%u.example", more, message, i * 7);
-            if (!envelope_add(e, text_from(address), NOTIFY_NEVER, TEXT("")))
-                abort();
-        }
-    struct queue_draft *draft = queue_begin(manager_queue(w.manager), 0, &refusal);
-    if (draft == NULL || !queue_write(draft, TEXT("A: b\r\n\r\n")))
-        abort();
-    queue_name(draft, e);
-    queue_commit(&draft, &e, on_stored, &w);
+        for (unsigned more = 0; more < i; more++)
+            control_address(e, "user%u@d%u-%u.example", more, message, i * 7);
+    control_store(&w, e);
 }
 
 /* --- Pages -------------------------------------------------------------------------- */

@@ -6,14 +6,6 @@
 /* link: t/sim/loop.c */
 #include "t/support/journal_kit.h"
 
-enum { LARGE = 16 * KIT_BLOCK / 4 - 96 }; /* the largest in a segment of 16 blocks */
-
-static struct journal_figures
-figures(const struct kit *k)
-{
-    return journal_figures(k->journal);
-}
-
 static bool
 reads_back(struct kit *k, unsigned number)
 {
@@ -37,11 +29,11 @@ test_first_open(void)
         zero = zero && content.at[i] == '\0';
     ok_named(zero, "filled with zeros");
     is_number(sim_disk_count("/s/journal/000-255"), 2, "two are made");
-    is_number(figures(k).segments, 2, "two");
-    is_number(figures(k).free_segments, 2, "both unused");
+    is_number(kit_figures(k).segments, 2, "two");
+    is_number(kit_figures(k).free_segments, 2, "both unused");
     is_number(k->summary.segments + k->summary.records, 0, "nothing to read");
     ok(journal_is_quiet(k->journal) && !k->summary.torn && k->damages == 0);
-    is_number(journal_payload_max(k->journal), LARGE, "a quarter less the headers");
+    is_number(journal_payload_max(k->journal), KIT_LARGE, "a quarter less the headers");
     uint64_t turns = sim_loop_turns(k->loop);
     sim_loop_advance(k->loop, 3600000);
     ok_named(sim_loop_turns(k->loop) - turns <= 2, "an idle journal does not wake up");
@@ -65,12 +57,12 @@ test_group_commit(void)
     kit_turn(k);
     is_number(k->settles, 1, "durable");
     ok(k->messages[50].acked && !k->messages[51].acked);
-    is_number(figures(k).batches, 2, "the next one is on its way in the same turn");
+    is_number(kit_figures(k).batches, 2, "the next one is on its way in the same turn");
     kit_turn(k);
     ok(k->messages[51].acked && k->in_order && journal_is_quiet(k->journal));
     is_number(k->messages[51].place.offset % KIT_BLOCK, 96, "at a block of its own");
-    is_number(figures(k).syncs, 2, "two syncs");
-    is_number(figures(k).records, 51, "records");
+    is_number(kit_figures(k).syncs, 2, "two syncs");
+    is_number(kit_figures(k).records, 51, "records");
     bool good = true;
     for (unsigned i = 1; i <= 51; i++)
         good = good && reads_back(k, i);
@@ -106,10 +98,10 @@ test_slow_sync(void)
         journal_kit_accept(k, 10);
         sim_loop_advance(k->loop, 10);
     }
-    is_number(figures(k).batches, 1, "never two in flight");
+    is_number(kit_figures(k).batches, 1, "never two in flight");
     is_number(k->settles, 0, "nobody is told");
     sim_loop_advance(k->loop, 10);
-    is_number(figures(k).batches, 2, "then all that has gathered");
+    is_number(kit_figures(k).batches, 2, "then all that has gathered");
     sim_loop_advance(k->loop, 50);
     ok(k->settles == 2 && k->messages[5].acked);
     kit_stop(&k);
@@ -120,8 +112,8 @@ test_blocking(void)
 {
     struct kit *k = kit_start(16, 4, true);
     journal_kit_accept(k, 10);
-    journal_kit_accept(k, LARGE);
-    journal_kit_accept(k, LARGE);
+    journal_kit_accept(k, KIT_LARGE);
+    journal_kit_accept(k, KIT_LARGE);
     kit_turn(k);
     is_number(k->settles, 3, "each limit makes a batch; all settled in this turn");
     ok(k->in_order && k->messages[3].acked);
@@ -139,9 +131,9 @@ test_lazy(void)
     kit_mark(k, 1, 10);
     kit_turn(k);
     sim_loop_advance(k->loop, 98);
-    is_number(figures(k).batches, 1, "a mark waits for company");
+    is_number(kit_figures(k).batches, 1, "a mark waits for company");
     sim_loop_advance(k->loop, 3);
-    is_number(figures(k).batches, 2, "but 100 ms");
+    is_number(kit_figures(k).batches, 2, "but 100 ms");
     uint64_t turns = sim_loop_turns(k->loop);
     sim_loop_advance(k->loop, 60000);
     ok_named(sim_loop_turns(k->loop) - turns <= 3, "then no timer");
@@ -149,27 +141,27 @@ test_lazy(void)
     kit_mark(k, 1, 10);
     journal_kit_accept(k, 10);
     kit_turn(k);
-    is_number(figures(k).batches, 3, "a message takes it along");
+    is_number(kit_figures(k).batches, 3, "a message takes it along");
     sim_loop_advance(k->loop, 200);
-    is_number(figures(k).batches, 3, "once");
+    is_number(kit_figures(k).batches, 3, "once");
     for (unsigned i = 0; i < 63; i++)
         journal_mark(k->journal, spool_id, TEXT("x"));
     kit_turn(k);
-    is_number(figures(k).batches, 3, "63 wait");
+    is_number(kit_figures(k).batches, 3, "63 wait");
     journal_mark(k->journal, spool_id, TEXT("x"));
     kit_turn(k);
-    is_number(figures(k).batches, 4, "64 do not");
+    is_number(kit_figures(k).batches, 4, "64 do not");
     kit_drain(k);
     kit_end(k, 1, RECORD_END);
     kit_turn(k);
-    is_number(figures(k).batches, 4, "an end is lazy");
+    is_number(kit_figures(k).batches, 4, "an end is lazy");
     journal_hurry(k->journal);
     kit_turn(k);
-    is_number(figures(k).batches, 5, "unless there is a hurry");
+    is_number(kit_figures(k).batches, 5, "unless there is a hurry");
     kit_drain(k);
     journal_hurry(k->journal);
     kit_turn(k);
-    is_number(figures(k).batches, 5, "for nothing: nothing");
+    is_number(kit_figures(k).batches, 5, "for nothing: nothing");
     ok(k->messages[1].ended);
     kit_stop(&k);
 }
@@ -226,7 +218,7 @@ test_many_rounds(void)
     k->checkpoints = true;
     journal_on_checkpoint(k->journal, kit_checkpoint, k);
     while (accepted < 4000 && waited < 4000) {
-        size_t size = accepted % 7 == 0 ? LARGE : accepted * 37 % 3000;
+        size_t size = accepted % 7 == 0 ? KIT_LARGE : accepted * 37 % 3000;
         unsigned number = journal_kit_accept(k, size);
         if (number == 0) {
             waited++;
@@ -262,18 +254,18 @@ test_no_space(void)
 {
     struct kit *k = kit_start(16, 4, false);
     for (unsigned i = 0; i < 30; i++) {
-        journal_kit_accept(k, LARGE);
+        journal_kit_accept(k, KIT_LARGE);
         kit_turn(k);
     }
     is_number(k->count, 9, "all but the last segment");
-    ok(figures(k).full && k->refusals == 21 && k->crowds > 0);
+    ok(kit_figures(k).full && k->refusals == 21 && k->crowds > 0);
     is_number(k->crowded, 1, "what is in the oldest should move");
     is_number(k->space_events, 0, "no space");
-    ok(kit_accept_as(k, LARGE, true) > 0 && kit_accept_as(k, LARGE, true) > 0 &&
-       kit_accept_as(k, LARGE, true) > 0);
-    is_number(kit_accept_as(k, LARGE, true), 0, "not even for our own");
+    ok(kit_accept_as(k, KIT_LARGE, true) > 0 && kit_accept_as(k, KIT_LARGE, true) > 0 &&
+       kit_accept_as(k, KIT_LARGE, true) > 0);
+    is_number(kit_accept_as(k, KIT_LARGE, true), 0, "not even for our own");
     kit_drain(k);
-    is_number(figures(k).free_segments, 0, "nothing is left");
+    is_number(kit_figures(k).free_segments, 0, "nothing is left");
     /* The marks need more than the last segment has. */
     for (unsigned i = 1; i <= 9; i++)
         kit_mark(k, i, 1500);
@@ -290,7 +282,7 @@ test_no_space(void)
     kit_turn(k);
     kit_turn(k);
     is_number(k->space_events, 1, "now there is");
-    ok(!figures(k).full && journal_kit_accept(k, 100) > 0);
+    ok(!kit_figures(k).full && journal_kit_accept(k, 100) > 0);
     kit_drain(k);
     kit_restart(k);
     is_number(k->found[9].marks[0], 1, "the marks are there");
@@ -302,7 +294,7 @@ static void
 test_one_more(void)
 {
     struct kit *k = kit_start(16, 4, false);
-    while (kit_accept_as(k, LARGE, true) > 0)
+    while (kit_accept_as(k, KIT_LARGE, true) > 0)
         kit_drain(k);
     is_number(k->count, 12, "a full ring");
     for (unsigned i = 1; i <= 12; i++)
@@ -312,7 +304,7 @@ test_one_more(void)
     sim_loop_advance(k->loop, 1000);
     kit_note_quiet(k);
     ok(journal_is_quiet(k->journal));
-    is_number(figures(k).segments, 5, "one more than there may be");
+    is_number(kit_figures(k).segments, 5, "one more than there may be");
     kit_restart(k);
     is_number(k->found[12].marks[0], 1, "the marks are durable");
     for (unsigned i = 1; i <= 12; i++)
@@ -322,7 +314,7 @@ test_one_more(void)
         kit_end_spool(k);
         kit_drain(k);
     }
-    is_number(figures(k).segments, 4, "as many as there may be");
+    is_number(kit_figures(k).segments, 4, "as many as there may be");
     kit_restart(k);
     kit_stop(&k);
 }
@@ -335,7 +327,7 @@ test_checkpoint(void)
     k->checkpoint_at_once = false;
     journal_on_checkpoint(k->journal, kit_checkpoint, k);
     for (unsigned i = 0; i < 4; i++) {
-        journal_kit_accept(k, LARGE);
+        journal_kit_accept(k, KIT_LARGE);
         kit_drain(k);
     }
     unsigned gone = kit_end_spool(k);
@@ -345,9 +337,9 @@ test_checkpoint(void)
     kit_drain(k);
     kit_turn(k);
     is_number(k->checkpoints_asked, 1, "asked when a segment could go");
-    unsigned unused = figures(k).free_segments;
+    unsigned unused = kit_figures(k).free_segments;
     kit_turn(k);
-    is_number(figures(k).free_segments, unused, "nothing goes before the answer");
+    is_number(kit_figures(k).free_segments, unused, "nothing goes before the answer");
     k->checkpoint_result = -EIO;
     kit_answer_checkpoint(k);
     kit_turn(k);
@@ -360,7 +352,7 @@ test_checkpoint(void)
     ok(k->messages[gone].checkpointed);
     for (unsigned i = 0; i < 4; i++)
         kit_end_spool(k), kit_drain(k);
-    ok_named(figures(k).free_segments > unused, "then it is free");
+    ok_named(kit_figures(k).free_segments > unused, "then it is free");
     kit_restart(k);
     kit_stop(&k);
 }
@@ -422,11 +414,11 @@ test_changed_settings(void)
 {
     struct kit *k = kit_start(16, 8, false);
     for (unsigned i = 0; i < 14; i++) {
-        journal_kit_accept(k, LARGE);
+        journal_kit_accept(k, KIT_LARGE);
         kit_drain(k);
     }
     kit_turn(k);
-    unsigned before = figures(k).segments;
+    unsigned before = kit_figures(k).segments;
     kit_end_process(k);
     k->settings.segment_size = 32 * KIT_BLOCK;
     k->settings.segments = 4;
@@ -445,7 +437,7 @@ test_changed_settings(void)
     journal_kit_accept(k, 10);
     kit_drain(k);
     kit_turn(k);
-    is_number(sim_disk_count("/s/journal/000-255"), figures(k).segments,
+    is_number(sim_disk_count("/s/journal/000-255"), kit_figures(k).segments,
               "then they are gone");
     kit_restart(k);
     kit_stop(&k);
@@ -456,12 +448,12 @@ test_fewer_segments(void)
 {
     struct kit *k = kit_start(16, 12, false);
     for (unsigned i = 0; i < 24; i++) {
-        journal_kit_accept(k, LARGE);
+        journal_kit_accept(k, KIT_LARGE);
         kit_drain(k);
     }
     k->settings.segments = 4;
     kit_restart(k);
-    ok_named(figures(k).segments > 8, "all are needed");
+    ok_named(kit_figures(k).segments > 8, "all are needed");
     ok_named(journal_kit_accept(k, 10) > 0, "and there is space for more");
     for (unsigned i = 1; i <= 24; i++)
         kit_end(k, i, RECORD_END);
@@ -470,7 +462,7 @@ test_fewer_segments(void)
         journal_kit_accept(k, 10);
         kit_drain(k);
     }
-    is_number(figures(k).segments, 4, "then no more than there may be");
+    is_number(kit_figures(k).segments, 4, "then no more than there may be");
     is_number(sim_disk_count("/s/journal/000-255"), 4, "as files");
     kit_restart(k);
     kit_stop(&k);
@@ -520,11 +512,11 @@ test_other_names(void)
     is_number(journal_kit_open(k), 0, "opens");
     kit_adopt(k);
     for (unsigned i = 0; i < 6; i++) {
-        journal_kit_accept(k, LARGE);
+        journal_kit_accept(k, KIT_LARGE);
         kit_drain(k);
     }
     ok(k->messages[7].acked && k->damages == 0);
-    is_number(sim_disk_count("/s/journal/000-255"), 4 + figures(k).segments,
+    is_number(sim_disk_count("/s/journal/000-255"), 4 + kit_figures(k).segments,
               "files of others");
     kit_restart(k);
     kit_stop(&k);

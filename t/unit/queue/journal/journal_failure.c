@@ -5,14 +5,6 @@
 /* link: t/sim/loop.c */
 #include "t/support/journal_kit.h"
 
-enum { LARGE = 16 * KIT_BLOCK / 4 - 96 }; /* the largest in a segment of 16 blocks */
-
-static struct journal_figures
-figures(const struct kit *k)
-{
-    return journal_figures(k->journal);
-}
-
 /* The call-th call after the start of a batch fails. */
 static void
 test_failure(uint64_t call, const char *what)
@@ -110,9 +102,9 @@ test_failing_often(unsigned times)
     journal_hurry(k->journal);
     kit_turn(k);
     is_number(k->failures, 2, "two in a row");
-    uint64_t batches = figures(k).batches;
+    uint64_t batches = kit_figures(k).batches;
     sim_loop_advance(k->loop, 9000);
-    is_number(figures(k).batches, batches, "waits for 10 s");
+    is_number(kit_figures(k).batches, batches, "waits for 10 s");
     is_number(journal_kit_accept(k, 10), 0, "nothing comes in meanwhile");
     kit_mark(k, 1, 10);
     for (unsigned i = 2; i < times; i++) {
@@ -144,7 +136,7 @@ test_end_before_durable(bool fails)
     journal_kit_accept(k, 0);
     kit_calm(k);
     for (unsigned i = 0; i < 6; i++)
-        journal_kit_accept(k, LARGE);
+        journal_kit_accept(k, KIT_LARGE);
     is_number(k->count, 7, "in two segments");
     uint64_t batch = kit_end(k, 2, RECORD_END);
     ok(batch >= k->messages[7].batch && k->messages[7].batch > k->messages[2].batch);
@@ -162,7 +154,7 @@ test_end_before_durable(bool fails)
         kit_end_spool(k);
         kit_drain(k);
     }
-    ok_named(figures(k).free_segments >= 2, "no segment is kept for them");
+    ok_named(kit_figures(k).free_segments >= 2, "no segment is kept for them");
     k->messages[2].ended = k->messages[7].ended = true;
     kit_restart(k);
     kit_stop(&k);
@@ -187,7 +179,7 @@ test_failing_many(void)
     journal_kit_accept(k, 0);
     kit_calm(k);
     for (unsigned i = 0; i < 3; i++)
-        journal_kit_accept(k, LARGE);
+        journal_kit_accept(k, KIT_LARGE);
     sim_disk_count_anew();
     sim_disk_fail_at(3, EIO);
     kit_turn(k);
@@ -223,7 +215,7 @@ test_no_space(void)
     sim_loop_advance(k->loop, 10001);
     for (unsigned i = 0; i < 10; i++)
         kit_turn(k);
-    ok_named(figures(k).free_segments >= 2, "made when there is space again");
+    ok_named(kit_figures(k).free_segments >= 2, "made when there is space again");
     kit_restart(k);
     kit_stop(&k);
 }

@@ -69,6 +69,19 @@ test_busy(void)
     kit_close(&kit);
 }
 
+/* Both slices start: so much is wrong then. */
+static unsigned
+both_start(void)
+{
+    unsigned wrong = 0;
+    for (unsigned slice = 0; slice < 2; slice++) {
+        wrong += !slices_start(&kit, 2, slice, 4 * SEGMENT);
+        wrong += dead_check(&dead, &kit, 2, slice);
+        kit_close(&kit);
+    }
+    return wrong;
+}
+
 static void
 test_death(bool power)
 {
@@ -85,11 +98,7 @@ test_death(bool power)
             sim_disk_power_cut();
         else
             sim_disk_restart();
-        for (unsigned slice = 0; slice < 2; slice++) {
-            wrong += !slices_start(&kit, 2, slice, 4 * SEGMENT);
-            wrong += dead_check(&dead, &kit, 2, slice);
-            kit_close(&kit);
-        }
+        wrong += both_start();
         if (wrong > 0)
             break;
     }
@@ -111,11 +120,7 @@ test_errors(int error)
         failed = sim_disk_has_failed();
         kit_close(&kit);
         sim_disk_restart();
-        for (unsigned slice = 0; slice < 2; slice++) {
-            wrong += !slices_start(&kit, 2, slice, 4 * SEGMENT);
-            wrong += dead_check(&dead, &kit, 2, slice);
-            kit_close(&kit);
-        }
+        wrong += both_start();
         if (wrong > 0)
             break;
     }
