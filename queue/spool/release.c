@@ -138,8 +138,8 @@ release_quarantined(struct spool *s, struct id id)
         result = spool_dirs_of(s, id, &there);
     if (result < 0)
         return result;
-    /* Content alone is left when a power cut interrupts a move to corrupt/. */
-    if ((there & ~SPOOL_BIT(SPOOL_MESS)) != 0)
+    /* A power cut that interrupts a move to corrupt/ leaves what makes no message. */
+    if ((there & ~(SPOOL_BIT(SPOOL_MESS) | SPOOL_BIT(SPOOL_INTD))) != 0)
         return -EEXIST;
     result = take_back(s, id, dirs, &moved);
     if (result == 0)

@@ -181,7 +181,7 @@ law_log_excuse(unsigned log)
 static bool
 accepts(struct text line)
 {
-    return has(line, "(queued)") || text_equal(line, TEXT("notification stored")) ||
+    return has(line, "(queued") || text_equal(line, TEXT("notification stored")) ||
            text_equal(line, TEXT("reassembled message stored")) || has(line, ", was=");
 }
 

@@ -137,6 +137,7 @@ test_quarantined(void)
               "it stays");
     ok(spool_remove(&s, SPOOL_INFO, id) == 0);
     put(&s, SPOOL_MESS, id, TEXT("left by a power cut"));
+    put(&s, SPOOL_INTD, id, TEXT("likewise"));
     snprintf(path, sizeof(path), "corrupt/%s.note", name);
     ok(disk_unlink(s.disk, path) == 0);
     is_number(release_note(&s, SPOOL_CORRUPT, id, note), 0, "without a note");
