@@ -151,6 +151,9 @@ $(BUILD)/t/crash.t: $(call object,$(wildcard t/crash/*.c t/sim/disk*.c) t/sim/lo
 	$(Q)echo "  link $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# Of the roof's fresh seeds: those of the commit, so that a test that runs again has the same.
+FRESH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
+
 # The whole MTA with all stand-ins: bounded as a test, or SEED=n RUNS=n MINUTES=n ONLY=reload,kill TRACE=1.
 ROOF_SIM := $(wildcard t/sim/disk*.c) t/sim/loop.c t/sim/dns.c
 $(BUILD)/t/roof.t: $(call object,$(wildcard t/roof/*.c) $(ROOF_SIM)) $(SUPPORT) \
@@ -160,7 +163,7 @@ $(BUILD)/t/roof.t: $(call object,$(wildcard t/roof/*.c) $(ROOF_SIM)) $(SUPPORT) 
 
 roof: $(BUILD)/t/roof.t ## Runs the whole MTA in virtual time, judged by a model: SEED=1 RUNS=300 MINUTES=600 ONLY=reload,kill TRACE=1 WITHOUT='mail:0-9' KEEP=name KEPT=name.
 	$(Q)BUILD=$(BUILD) SEED=$(SEED) RUNS=$(RUNS) MINUTES=$(MINUTES) ONLY=$(ONLY) TRACE=$(TRACE) \
-	    WITHOUT='$(WITHOUT)' KEEP=$(KEEP) KEPT=$(KEPT) $<
+	    WITHOUT='$(WITHOUT)' KEEP=$(KEEP) KEPT=$(KEPT) FRESH=$(FRESH) $<
 
 mutants: ## Plants the defects of t/roof/mutants/ one by one, and counts those that the roof finds: RUNS=600 SEED=1 JOBS=2 ONLY=name,name.
 	$(Q)RUNS=$(RUNS) SEED=$(SEED) JOBS=$(JOBS) ONLY=$(ONLY) perl t/roof/mutants.pl $(BUILD)
@@ -173,7 +176,7 @@ crash: $(BUILD)/t/crash.t $(BUILD)/t/unit/queue/group/give_crash.t ## Cuts the p
 LONGEST := $(BUILD)/t/crash.t $(BUILD)/t/roof.t
 UNIT_TESTS := $(LONGEST) $(UNIT:%=$(BUILD)/t/unit/%.t)
 unit: $(UNIT_TESTS) ## Runs all unit tests; `make t/unit/queue/marks` one of them, `make t/unit/queue/` those of a room.
-	$(Q)BUILD=$(BUILD) t/run.sh $^
+	$(Q)BUILD=$(BUILD) FRESH=$(FRESH) t/run.sh $^
 
 # One of them: make t/unit/queue/marks
 $(UNIT:%=t/unit/%): t/unit/%: $(BUILD)/t/unit/%.t
@@ -203,7 +206,7 @@ tests: $(BUILD)/petrel $(BUILD)/petrel-next $(UNIT_TESTS) $(PEERS:%=$(BUILD)/t/b
 E2E ?= t/e2e/*.t
 # Everything: unit tests, the rules, and with real peers end to end: these wait more than they work.
 check: petrel tests ## Runs all tests: unit, rules, end to end with real peers.
-	$(Q)BUILD=$(BUILD) t/run.sh $(LONGEST) $(if $(SAN),,$(wildcard $(E2E))) $(wildcard t/*.t t/unit/*.t) $(filter-out $(LONGEST),$(UNIT_TESTS))
+	$(Q)BUILD=$(BUILD) FRESH=$(FRESH) t/run.sh $(LONGEST) $(if $(SAN),,$(wildcard $(E2E))) $(wildcard t/*.t t/unit/*.t) $(filter-out $(LONGEST),$(UNIT_TESTS))
 
 # t/scenarios/cluster-hundred.scenario, and the same mail with one host.
 simulate-hundred: $(BUILD)/t/unit/sched/simulation/simulation_host.t ## Simulates a hundred hosts and a million messages, for minutes.

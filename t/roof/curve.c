@@ -9,7 +9,7 @@
 #include <mbedtls/ecp.h>
 #include <stdbool.h>
 
-/* Of a curve for ECDH alone the order is no matter. */
+/* A curve for ECDH alone needs no order. */
 static const mbedtls_mpi *
 modulus_of(const mbedtls_ecp_group *group)
 {

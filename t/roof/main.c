@@ -5,8 +5,9 @@
  * ONLY=reload,kill in place of the features that the seed draws, WITHOUT='mail:0-3' (plan.h).
  * KEPT=NAME: that file of t/roof/seeds alone. The first failure is shrunk and written,
  * as t/roof/seeds/NAME with KEEP=NAME. FAILURES=n: it ends after so many; FAST=1: no
- * shrinking. Without any of them also the tests of the roof and kept seeds, and, with FRESH=n, as many
- * fresh seeds from there on. Each run is a process of its own. */
+ * shrinking. Without any of them also the tests of the roof, kept seeds, and fresh ones:
+ * FRESH=n says which. Each run is a process of its own. */
+#include "t/roof/search.h"
 #include "t/roof/shrink.h"
 
 #include "t/support/tap.h"
@@ -19,31 +20,22 @@
 #include <time.h>
 
 enum {
-    RUNS = 100,
     FAILURES_SHOWN = 10,
     NAME_SIZE = 80,
     SEEDS_MAX = 200,
     SAME_SEEDS = 3,
     SEEDS_APART = 1000, /* of two seconds */
-    EVENTS_SHRUNK = 300
+    EVENTS_SHRUNK = 300,
+    SHRINK_CPU_S = 100
 };
-#define KEPT "t/roof/seeds"
 
 static struct outcome_of_run run; /* the last one */
 static struct plan left_out;
 
-/* NULL: it is unset, or empty as make leaves it. */
-static const char *
-wish_of(const char *name)
-{
-    const char *text = getenv(name);
-    return text != NULL && text[0] != '\0' ? text : NULL;
-}
-
 static uint64_t
 number_of(const char *name, uint64_t preset)
 {
-    const char *text = wish_of(name);
+    const char *text = search_wish(name);
     return text != NULL ? strtoull(text, NULL, 10) : preset;
 }
 
@@ -94,7 +86,7 @@ test_shrinking(void)
     apart_run(&wishes, true, &run);
     uint64_t before = run.events;
     is_text(text_from(run.law), TEXT("once"), "a run breaks a law");
-    (void)shrink_run(&wishes, SHRINK_RUNS_MAX, &run);
+    (void)shrink_run(&wishes, SHRINK_RUNS_MAX, SHRINK_CPU_S, &run);
     uint64_t after = run.events;
     plan_write(&run.plan, list);
     ok_named(plan_read(&left_out, text_from(list)),
@@ -131,7 +123,7 @@ run_kept(const char *name, bool traced)
 {
     char path[2 * NAME_SIZE];
     static char line[PLAN_TEXT_MAX];
-    snprintf(path, sizeof(path), KEPT "/%.79s", name);
+    snprintf(path, sizeof(path), SEARCH_KEPT "/%.79s", name);
     FILE *f = fopen(path, "r");
     bool good = f != NULL;
     while (good && fgets(line, sizeof(line), f) != NULL) {
@@ -153,7 +145,7 @@ run_kept(const char *name, bool traced)
 static void
 test_kept_seeds(void)
 {
-    DIR *folder = opendir(KEPT);
+    DIR *folder = opendir(SEARCH_KEPT);
     struct dirent *entry;
     static char names[SEEDS_MAX][NAME_SIZE];
     size_t count = 0;
@@ -185,150 +177,68 @@ test_sameness(void)
     }
 }
 
-static void
-add(struct tally *all, const struct tally *t)
-{
-    all->runs++;
-    all->turns += t->turns;
-    all->virtual_ms += t->virtual_ms;
-    all->messages += t->messages;
-    all->recipients += t->recipients;
-    all->stored += t->stored;
-    all->reported += t->reported;
-    all->twice += t->twice;
-    all->kills += t->kills;
-    all->cuts += t->cuts;
-    all->reloads += t->reloads;
-    all->starts += t->starts;
-    all->commands += t->commands;
-    all->compared += t->compared;
-    all->explained += t->explained;
-}
+/* --- Seeds --- */
 
-/* A file for t/roof/seeds/, named by KEEP, or in the build. */
-static void
-keep(const struct wishes *wishes)
-{
-    static char list[PLAN_TEXT_MAX];
-    char path[2 * NAME_SIZE];
-    const char *name = wish_of("KEEP"), *build = wish_of("BUILD");
-    if (name != NULL)
-        snprintf(path, sizeof(path), KEPT "/%.79s", name);
-    else
-        snprintf(path, sizeof(path), "%.79s/roof-%" PRIu64,
-                 build != NULL ? build : "build", wishes->seed);
-    plan_write(&run.plan, list);
-    FILE *f = fopen(path, "w");
-    if (f == NULL) {
-        printf("# %s cannot be written\n", path);
-        return;
-    }
-    fprintf(f, "# %s: %s\n%" PRIu64 " %s %s\n", run.law[0] != '\0' ? run.law : "ends",
-            run.reason, wishes->seed, wishes->only != NULL ? wishes->only : "*", list);
-    fclose(f);
-    printf("# it is in %s: %" PRIu64 " %s %s\n", path, wishes->seed,
-           wishes->only != NULL ? wishes->only : "*", list);
-}
+/* A run may need many times as long with sanitizers. */
+static const struct {
+    uint64_t runs;
+    double cpu_max_s; /* of the fixed ones, and of the fresh ones */
+} bounds = {TAP_ADDRESS_SANITIZER ? 40 : 300, 290};
 
-static void
-shrink(const struct wishes *wishes)
-{
-    uint64_t before = run.events;
-    unsigned runs = shrink_run(wishes, SHRINK_RUNS_MAX, &run);
-    if (run.good) {
-        printf("# another run of seed %" PRIu64 " is good\n", wishes->seed);
-        return;
-    }
-    printf("# %" PRIu64 " events became %" PRIu64 " in %u runs\n", before, run.events,
-           runs);
-    keep(wishes);
-}
-
-struct range {
-    uint64_t first, runs;
-    time_t end; /* in place of runs, unless 0 */
-    unsigned failures_max;
-};
-
-/* The number that failed. */
+/* Fixed ones, and others each time. */
 static unsigned
-run_seeds(const struct range *r, struct wishes wishes, struct tally *all)
+test_seeds(struct search s, const struct wishes *wishes)
 {
-    unsigned failed = 0;
-    for (uint64_t i = 0; r->end > 0 ? time(NULL) < r->end : i < r->runs; i++) {
-        char name[NAME_SIZE];
-        wishes.seed = r->first + i;
-        apart_run(&wishes, false, &run);
-        if (run.good) {
-            add(all, &run.tally);
-            if (r->runs == 1 && r->end == 0)
-                printf("# hash %016" PRIx64 "\n", run.tally.hash);
-            continue;
-        }
-        snprintf(name, sizeof(name), "seed %" PRIu64, wishes.seed);
-        ok_named(false, name);
-        if (failed++ == 0 && wish_of("FAST") == NULL)
-            shrink(&wishes);
-        if (failed == r->failures_max)
-            break;
-    }
-    return failed;
+    unsigned failed;
+    s.cpu_max_s = bounds.cpu_max_s;
+    failed = search_run(&s, wishes);
+    s.first = number_of("FRESH", (uint64_t)time(NULL)) * SEEDS_APART;
+    printf("# fresh seeds: make roof SEED=%" PRIu64 " RUNS=%" PRIu64 "\n", s.first,
+           s.runs);
+    return failed + search_run(&s, wishes);
 }
 
-static void
-print_tally(const struct tally *all)
+static bool
+wants_all(void)
 {
-    printf("# %u runs, %" PRId64 " virtual seconds, %" PRIu64
-           " turns; %u messages, %u recipients, %u stored, %u twice, %u reported\n",
-           all->runs, all->virtual_ms / 1000, all->turns, all->messages,
-           all->recipients, all->stored, all->twice, all->reported);
-    printf("# %u starts, %u kills, %u power cuts, %u reloads, %u commands; %u times "
-           "all was "
-           "compared, %u reasons were judged\n",
-           all->starts, all->kills, all->cuts, all->reloads, all->commands,
-           all->compared, all->explained);
+    static const char *const names[] = {"SEED", "RUNS", "MINUTES", "ONLY", "KEPT"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (search_wish(names[i]) != NULL)
+            return false;
+    return true;
 }
 
 int
 main(void)
 {
-    struct tally all = {0};
-    unsigned failed = 0;
-    struct wishes wishes = {.only = wish_of("ONLY"),
+    struct wishes wishes = {.only = search_wish("ONLY"),
                             .traced = number_of("TRACE", 0) != 0};
-    struct range r = {.first = number_of("SEED", 1),
-                      .runs = number_of("RUNS", RUNS),
-                      .failures_max = (unsigned)number_of("FAILURES", FAILURES_SHOWN)};
+    struct search s = {.first = number_of("SEED", 1),
+                       .runs = number_of("RUNS", bounds.runs),
+                       .failures_max = (unsigned)number_of("FAILURES", FAILURES_SHOWN),
+                       .shrinks = search_wish("FAST") == NULL};
     uint64_t minutes = number_of("MINUTES", 0);
-    bool is_all = wish_of("SEED") == NULL && wish_of("RUNS") == NULL && minutes == 0 &&
-                  wishes.only == NULL && wish_of("KEPT") == NULL;
-    if (wish_of("WITHOUT") != NULL) {
+    if (search_wish("WITHOUT") != NULL) {
         wishes.plan = &left_out;
-        if (!plan_read(&left_out, text_from(wish_of("WITHOUT"))))
+        if (!plan_read(&left_out, text_from(search_wish("WITHOUT"))))
             return fprintf(stderr, "WITHOUT is not a list as mail:0-3.7 kill:2\n"), 64;
     }
-    if (wish_of("KEPT") != NULL) {
-        ok_named(run_kept(wish_of("KEPT"), wishes.traced), wish_of("KEPT"));
+    if (search_wish("KEPT") != NULL) {
+        ok_named(run_kept(search_wish("KEPT"), wishes.traced), search_wish("KEPT"));
         return done();
     }
     if (minutes > 0)
-        r.end = time(NULL) + (time_t)minutes * 60;
-    else if (wish_of("SEED") != NULL && wish_of("RUNS") == NULL)
-        r.runs = 1;
-    if (is_all) {
+        s.end = time(NULL) + (time_t)minutes * 60;
+    else if (search_wish("SEED") != NULL && search_wish("RUNS") == NULL)
+        s.runs = 1;
+    if (wants_all()) {
         test_laws();
         test_sameness();
         test_shrinking();
         test_kept_seeds();
     }
-    failed = run_seeds(&r, wishes, &all);
-    if (is_all && wish_of("FRESH") != NULL) {
-        r.first = number_of("FRESH", (uint64_t)time(NULL)) * SEEDS_APART;
-        printf("# fresh seeds: make roof SEED=%" PRIu64 " RUNS=%" PRIu64 "\n", r.first,
-               r.runs);
-        failed += run_seeds(&r, wishes, &all);
-    }
-    print_tally(&all);
+    unsigned failed = wants_all() ? test_seeds(s, &wishes) : search_run(&s, &wishes);
+    search_print();
     ok_named(failed == 0, "no law is broken");
     return done();
 }

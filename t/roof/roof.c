@@ -20,7 +20,7 @@ static struct {
     bool traced;
     const char *broken; /* a law, by a test of it */
 } roof;
-static void (*on_break)(const char *law, const char *format);
+static void (*on_break)(const char *law, const char *reason);
 
 static bool
 timer_before(const struct heap_node *a, const struct heap_node *b)
@@ -224,7 +224,7 @@ roof_events(void)
 }
 
 void
-roof_on_break(void (*broken)(const char *law, const char *format))
+roof_on_break(void (*broken)(const char *law, const char *reason))
 {
     on_break = broken;
 }
@@ -282,15 +282,15 @@ roof_breaks(const char *law)
 void
 roof_break(const char *law, const char *about, const char *format, ...)
 {
+    char reason[LINE_SIZE];
     va_list list;
-    if (on_break != NULL)
-        on_break(law, format);
-    printf("seed %" PRIu64 " at %" PRId64 ".%03d s: %s: ", roof.seed,
-           roof.now_ms / 1000, (int)(roof.now_ms % 1000), law);
     va_start(list, format);
-    vprintf(format, list);
+    vsnprintf(reason, sizeof(reason), format, list);
     va_end(list);
-    printf("\n");
+    if (on_break != NULL)
+        on_break(law, reason);
+    printf("seed %" PRIu64 " at %" PRId64 ".%03d s: %s: %s\n", roof.seed,
+           roof.now_ms / 1000, (int)(roof.now_ms % 1000), law, reason);
     if (about != NULL) {
         printf("its life:\n");
         roof_print_life(about);

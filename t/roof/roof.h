@@ -63,8 +63,8 @@ void roof_print_life(const char *word);
 /* A law is broken: the run ends. about: a word of the lines to be printed, or NULL. */
 noreturn void roof_break(const char *law, const char *about, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Called before the end, with the law and the format of the reason: the kind of it. */
-void roof_on_break(void (*broken)(const char *law, const char *format));
+/* Called before the end, with the law and the reason. */
+void roof_on_break(void (*broken)(const char *law, const char *reason));
 /* Tests of the laws: what they are about is to be broken on purpose in this run. */
 void roof_set_broken(const char *law);
 bool roof_breaks(const char *law);

@@ -10,8 +10,15 @@ struct shrinking {
     struct outcome_of_run *best, *tried;
     struct plan plan; /* of the trial */
     unsigned runs, runs_max;
+    double end_s; /* of apart_cpu_s() */
     bool progressed;
 };
+
+static bool
+is_over(const struct shrinking *s)
+{
+    return s->runs == s->runs_max || apart_cpu_s() >= s->end_s;
+}
 
 /* Without items from..end-1 of a kind, too. */
 static bool
@@ -21,7 +28,7 @@ try_without(struct shrinking *s, size_t kind, unsigned from, unsigned end)
     s->plan = s->best->plan;
     for (unsigned i = from; i < end; i++)
         any = any || !plan_omits(&s->plan.kinds[kind], i);
-    if (!any || s->runs == s->runs_max)
+    if (!any || is_over(s))
         return false;
     plan_omit(&s->plan.kinds[kind], from, end, true);
     s->wishes.plan = &s->plan;
@@ -47,7 +54,8 @@ shrink_kind(struct shrinking *s, size_t kind)
 }
 
 unsigned
-shrink_run(const struct wishes *wishes, unsigned runs_max, struct outcome_of_run *run)
+shrink_run(const struct wishes *wishes, unsigned runs_max, double cpu_max_s,
+           struct outcome_of_run *run)
 {
     struct shrinking *s = memory_new(sizeof(*s));
     s->wishes = *wishes;
@@ -55,6 +63,7 @@ shrink_run(const struct wishes *wishes, unsigned runs_max, struct outcome_of_run
     s->best = run;
     s->tried = memory_new(sizeof(*s->tried));
     s->runs_max = runs_max;
+    s->end_s = apart_cpu_s() + cpu_max_s;
     s->wishes.plan = &s->plan;
     s->plan = run->plan;
     apart_run(&s->wishes, true, run); /* what is said is heard in quiet ones alone */
@@ -62,7 +71,7 @@ shrink_run(const struct wishes *wishes, unsigned runs_max, struct outcome_of_run
         s->progressed = false;
         for (size_t kind = 0; kind < s->best->plan.kind_count; kind++)
             shrink_kind(s, kind);
-    } while (s->progressed && s->runs < s->runs_max);
+    } while (s->progressed && !is_over(s));
     unsigned runs = s->runs;
     free(s->tried);
     free(s);

@@ -8,8 +8,8 @@
 enum { SHRINK_RUNS_MAX = 600 };
 
 /* run: one of these wishes that failed; then the smallest that was found within so many
- * runs, whose plan says what is omitted. Returns the runs made. */
-unsigned shrink_run(const struct wishes *wishes, unsigned runs_max,
+ * runs and CPU seconds, whose plan says what is omitted. Returns the runs made. */
+unsigned shrink_run(const struct wishes *wishes, unsigned runs_max, double cpu_max_s,
                     struct outcome_of_run *run);
 
 #endif
