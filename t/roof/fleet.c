@@ -104,6 +104,9 @@ write_relay(struct member *m)
 {
     static const int64_t sizes[] = {0, 1 << 20, 64 << 20};
     struct buffer b;
+    unsigned rcpts = 1 + draw(RELAY_RCPTS);
+    int64_t size = sizes[draw(3)];
+    unsigned backoff_s = 1 + draw(300);
     buffer_init(&b, HOST_FILE_MAX);
     bool fits = buffer_format(
         &b,
@@ -114,8 +117,7 @@ write_relay(struct member *m)
         "maximal_backoff_time = %d\nminimal_backoff_time = %u\n"
         "journal_size = %" PRId64 "\ndefault_destination_recipient_limit = %u\n"
         "routes =\n",
-        RELAY_BACKOFF_MS / SECOND_MS, 1 + draw(300), sizes[draw(3)],
-        1 + draw(RELAY_RCPTS));
+        RELAY_BACKOFF_MS / SECOND_MS, backoff_s, size, rcpts);
     for (unsigned i = 0; i < fleet.plan.domain_count; i++)
         fits = buffer_format(&b, "  %s %s?concurrency=%u\n", fleet.plan.domains[i],
                              fleet.plan.targets[i], 1 + draw(20)) &&
@@ -259,7 +261,8 @@ fleet_on_trouble(void *context)
     (void)context;
     if (fleet.is_good)
         return;
-    fleet_act(&fleet.members[draw(fleet.count)], draw(5));
+    unsigned kind = draw(5);
+    fleet_act(&fleet.members[draw(fleet.count)], kind);
     if (fleet.plan.slices && draw(4) == 0)
         slices_act();
     roof_timer_start(&fleet.trouble,

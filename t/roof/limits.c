@@ -58,10 +58,11 @@ add_client_limits(char *at, size_t size)
                                         "server_message",   "server_recipient"};
     size_t used = 0;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (roof_chance(200))
-            used +=
-                (size_t)snprintf(at + used, size - used, "%s_rate = %u/%s\n", names[i],
-                                 draw(5, 100), roof_chance(500) ? "s" : "m");
+        if (roof_chance(200)) {
+            const char *unit = roof_chance(500) ? "s" : "m";
+            used += (size_t)snprintf(at + used, size - used, "%s_rate = %u/%s\n",
+                                     names[i], draw(5, 100), unit);
+        }
     return used;
 }
 

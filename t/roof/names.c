@@ -72,8 +72,10 @@ names_begin(unsigned permille)
         struct model_message *m = model_at(i);
         plan_enter("alias", i);
         m->is_aliased = roof_chance(permille) && plan_takes("alias", i);
-        if (m->is_aliased)
-            model_draw(m, 1 + roof_below(MEMBERS), roof_below(CONTENT));
+        if (m->is_aliased) {
+            size_t content = roof_below(CONTENT);
+            model_draw(m, 1 + roof_below(MEMBERS), content);
+        }
         plan_leave();
     }
     names_edit();

@@ -5,7 +5,7 @@
 
 #include "t/roof/apart.h"
 
-enum { SHRINK_RUNS_MAX = 600 };
+enum { SHRINK_RUNS_MAX = 2000 };
 
 /* run: one of these wishes that failed; then the smallest that was found within so many
  * runs and CPU seconds, whose plan says what is omitted. Returns the runs made. */

@@ -69,11 +69,12 @@ swarm_draw_path(const struct net_address *to, struct network_path *out)
     if (!plan_takes("narrow", plan_next("narrow")))
         return;
     static const size_t windows[] = {1, 7, 100, 1500, 64 * 1024};
-    if (roof_chance(300))
-        *out = (struct network_path){.latency_ms = roof_between(0, 400),
-                                     .bytes_a_ms = roof_chance(300) ? 50 : 0,
-                                     .window = windows[roof_below(5)],
-                                     .choppy = roof_chance(500)};
+    if (roof_chance(300)) {
+        out->latency_ms = roof_between(0, 400);
+        out->bytes_a_ms = roof_chance(300) ? 50 : 0;
+        out->window = windows[roof_below(5)];
+        out->choppy = roof_chance(500);
+    }
     /* a window of one octet and a long way would need years */
     if (out->window < 1000)
         out->latency_ms = roof_below(3);
@@ -316,13 +317,15 @@ swarm_draw(const struct wishes *wishes)
     course.messages = 5 + roof_below(most[roof_below(6)]);
     course.domain_count = 1 + roof_below(DOMAINS);
     course.span_ms = roof_between(MINUTE_MS, spans_ms[roof_below(4)]);
-    struct client_manners manners = {.pipelining = roof_below(1001),
-                                     .bdat = roof_below(500),
-                                     .slow = roof_below(300),
-                                     .cut = roof_chance(500) ? roof_below(300) : 0,
-                                     .injects = course.with[WITH_INJECTORS] ? 500 : 0,
-                                     .null_sender = roof_below(100),
-                                     .notify = roof_below(400)};
+    struct client_manners manners = {
+        .injects = course.with[WITH_INJECTORS] ? 500 : 0,
+    };
+    manners.pipelining = roof_below(1001);
+    manners.bdat = roof_below(500);
+    manners.slow = roof_below(300);
+    manners.cut = roof_chance(500) ? roof_below(300) : 0;
+    manners.null_sender = roof_below(100);
+    manners.notify = roof_below(400);
     draw_manners_of_features(&manners);
     if (course.with[WITH_TLS]) {
         manners.tls = 100 + roof_below(900);

@@ -285,7 +285,8 @@ change_mood(void)
 static void
 change_weather(void)
 {
-    hop_set_weather(course.hops[roof_below(HOPS)], (enum hop_weather)roof_below(3));
+    enum hop_weather weather = (enum hop_weather)roof_below(3);
+    hop_set_weather(course.hops[roof_below(HOPS)], weather);
 }
 
 /* Features that do something now and again. */

@@ -230,11 +230,12 @@ ask_page(bool never_reads)
     char request[REQUEST_SIZE];
     const char *path = paths[below(sizeof(paths) / sizeof(*paths))];
     const char *token = below(4) > 0 ? VISITOR_TOKEN : "another-token-of-nobody";
+    const char *connection = below(2) == 0 ? "close" : "keep-alive";
+    const char *method = below(20) > 0 ? "GET" : "BREW";
     snprintf(request, sizeof(request),
              "%s %s HTTP/1.1\r\nHost: 10.0.0.1:8080\r\nAuthorization: Bearer %s\r\n"
              "Connection: %s\r\n\r\n",
-             below(20) > 0 ? "GET" : "BREW", path, token,
-             below(2) == 0 ? "close" : "keep-alive");
+             method, path, token, connection);
     struct visitor *v = visit(never_reads ? VISIT_NEVER_READS : VISIT_ASKS, request);
     v->is_json = strncmp(path, "/api/", 5) == 0 && strstr(path, "trace") == NULL;
     if (below(8) == 0)
