@@ -21,6 +21,7 @@ struct peer {
     struct roof_timer timer;
     bool waits;  /* out, for space or for the end of a pause */
     bool closes; /* when all is sent */
+    bool hears;  /* line() or raw() is at work */
     void (*connected)(void *context);
     /* A line without its end; false: the rest is for later (peer_go_on()). */
     bool (*line)(void *context, struct text line);
@@ -52,7 +53,7 @@ void peer_send(struct peer *p);
 void peer_start_tls(struct peer *p, struct tls_server *server,
                     struct tls_client *client);
 void peer_go_on(struct peer *p);
-/* After all that was said. */
+/* After all that was said: with a reset, when it has not read all, or without, by chance. */
 void peer_close(struct peer *p);
 /* Now; over() is called. */
 void peer_cut(struct peer *p, enum peer_end how);
