@@ -6,6 +6,8 @@
 #include "t/support/tap.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SAID_LINE = 4096, CPU_MAX_S = 60, SLOWER = 10 /* with sanitizers */ };
+enum {
+    SAID_LINE = 4096,
+    CPU_MAX_S = 60,
+    MAPPED = 32 << 20,
+    SLOWER = 10 /* with sanitizers */
+};
 
 /* A run under way, and what is shared with its process. */
 static struct slot {
@@ -94,6 +101,9 @@ run_here(struct wishes wishes, const struct slot *s)
         abort();
     signal(SIGABRT, heard_abort);
     limit_cpu();
+    /* a process that ends soon gives nothing back */
+    (void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    (void)mallopt(M_MMAP_THRESHOLD, MAPPED);
     roof_on_break(heard_break);
     wishes.plan = &shared->plan;
     shared->tally = world_run(&wishes);

@@ -15,6 +15,7 @@
 enum {
     PROBE_MS = 5000,      /* an answer has come by then */
     PATIENCE_MS = 120000, /* of the others */
+    STREAM_MS = 10000,    /* of a stream of events */
     AGAIN_MS = 20000,     /* between two probes */
     BODY_MAX = 1 << 20,
     REQUEST_SIZE = 600,
@@ -34,6 +35,7 @@ struct visitor {
     struct peer peer;
     enum visit_kind kind;
     char request[REQUEST_SIZE];
+    bool is_stream; /* of events: each second of it is work, also behind a silent end */
     bool is_json, has_status, has_size, in_body;
     int status;
     size_t size; /* of the body */
@@ -100,7 +102,10 @@ visitor_on_impatience(void *context)
         roof_break("in time", NULL, "a probe of the health has no answer after %d ms",
                    PROBE_MS);
     v->kind = VISIT_HOLDS;
-    peer_cut(&v->peer, (enum peer_end)below(PEER_ENDS));
+    if (v->is_stream && below(10) > 0)
+        peer_cut(&v->peer, PEER_RESET);
+    else
+        peer_cut(&v->peer, (enum peer_end)below(PEER_ENDS));
 }
 
 static void
@@ -237,6 +242,9 @@ ask_page(bool never_reads)
              "Connection: %s\r\n\r\n",
              method, path, token, connection);
     struct visitor *v = visit(never_reads ? VISIT_NEVER_READS : VISIT_ASKS, request);
+    v->is_stream = strcmp(path, "/events") == 0;
+    if (v->is_stream)
+        roof_timer_start(&v->timer, STREAM_MS, visitor_on_impatience, v);
     v->is_json = strncmp(path, "/api/", 5) == 0 && strstr(path, "trace") == NULL;
     if (below(8) == 0)
         v->peer.cut_at = 1 + below((unsigned)strlen(request));
