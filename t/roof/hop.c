@@ -384,7 +384,8 @@ on_rcpt(struct visit *v, struct text line)
             limits_heard((unsigned)v->hop->route);
         if (v->hop->dsn && !r->message->is_aliased)
             judge_notify(r, line);
-        model_attempted(r);
+        if (!network_is_left(v->peer.end))
+            model_attempted(r);
     }
     if (r != NULL && v->asked_count < RCPTS_MAX)
         v->asked[v->asked_count++] = r;

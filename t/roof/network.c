@@ -574,6 +574,12 @@ close_actor(struct network_end **end, bool reset, bool vanish)
     network_close_end(e, reset);
 }
 
+bool
+network_is_left(const struct network_end *e)
+{
+    return e->peer == NULL || e->peer->shut;
+}
+
 void
 network_close(struct network_end **end)
 {

@@ -73,6 +73,8 @@ int64_t network_round_ms(const struct network_end *e);
 /* The other side's address, and whether it is still there. */
 const struct net_address *network_from(const struct network_end *e);
 bool network_has_peer(const struct network_end *e);
+/* The other side has closed it, or has gone: what comes was said before. */
+bool network_is_left(const struct network_end *e);
 void network_attach(struct network_end *e, network_happened *on_event, void *context);
 struct text network_read(struct network_end *e); /* borrowed until consumed */
 void network_consume(struct network_end *e, size_t size);
