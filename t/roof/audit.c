@@ -878,7 +878,7 @@ audit_revival(void)
         world_step_clock(-10 * 60 * MINUTE_MS);
     hops_forget_most();
     world_set_moods(&slow);
-    world_set_hops(true);
+    world_set_hops(!roof_breaks("probe"));
     if (!world_run_for(probe_ms + REVIVED * 5000 + LATE_MS + o->rate_delay_ms * REVIVED,
                        is_revived)) {
         model_print();

@@ -93,7 +93,7 @@ static struct {
     const char *const *targets, *const *domains;
     unsigned domain_count;
     char options[TARGETS_MAX][80]; /* of routes */
-    bool with_tls, with_policies;
+    bool with_tls, with_policies, ages_are_short;
     const char *option; /* of all routes */
     const char *added[ADDED_MAX];
     unsigned added_count;
@@ -105,6 +105,7 @@ static struct {
     int64_t journal_size;
     char journal_message_max[VALUE_MAX];
     struct editor_bounds bounds;
+    int64_t windows[TARGETS_MAX];
 } editor;
 
 static int64_t
@@ -148,6 +149,17 @@ number_text(const struct setting *row, int64_t number, char out[VALUE_MAX])
     return out;
 }
 
+/* Where ages are short. */
+static int64_t
+part_of(const struct setting *row)
+{
+    if (!editor.ages_are_short)
+        return 1;
+    return strcmp(row->key, "maximal_queue_lifetime") == 0 ? 60
+           : strcmp(row->key, "delay_warning_time") == 0   ? 6
+                                                           : 1;
+}
+
 static void
 draw_value(size_t index)
 {
@@ -155,7 +167,7 @@ draw_value(size_t index)
     int64_t from, to;
     char *value = editor.values[index];
     if (range_of(row, &from, &to))
-        number_text(row, draw_number(from, to), value);
+        number_text(row, draw_number(from, to) / part_of(row), value);
     else if (strcmp(row->key, "default_destination_adaptive") == 0 ||
              strcmp(row->key, "sender_turns") == 0)
         snprintf(value, VALUE_MAX, "%s", roof_chance(500) ? "yes" : "no");
@@ -269,7 +281,7 @@ editor_begin(const char *const *targets, const char *const *domains,
     editor.targets = targets;
     editor.domains = domains;
     editor.domain_count = domain_count;
-    editor.bounds.life_ms = INT64_MAX;
+    editor.bounds.life_ms = editor.bounds.notice_ms = INT64_MAX;
     for (unsigned i = 0; options_rows[i].key != NULL && i < ROWS_MAX; i++) {
         plan_enter("setting", i);
         if (roof_chance(permille) && plan_takes("setting", i))
@@ -291,6 +303,25 @@ editor_set(const char *key, const char *value)
     for (size_t i = 0; options_rows[i].key != NULL && i < ROWS_MAX; i++)
         if (strcmp(options_rows[i].key, key) == 0)
             snprintf(editor.values[i], VALUE_MAX, "%s", value);
+}
+
+void
+editor_begin_ages(int64_t life_ms, int64_t notice_ms)
+{
+    char value[VALUE_MAX];
+    editor.ages_are_short = true;
+    snprintf(value, sizeof(value), "%" PRId64 "ms", life_ms);
+    editor_set("maximal_queue_lifetime", value);
+    snprintf(value, sizeof(value), "%" PRId64 "ms", notice_ms);
+    editor_set("delay_warning_time", value);
+}
+
+void
+editor_end_ages(void)
+{
+    editor.ages_are_short = false;
+    editor_set("maximal_queue_lifetime", "");
+    editor_set("delay_warning_time", "");
 }
 
 void
@@ -352,19 +383,43 @@ note_bounds(void)
 {
     struct editor_bounds *b = &editor.bounds;
     int64_t life_ms = value_of("maximal_queue_lifetime", INT64_C(5) * 24 * 3600 * 1000),
+            notice_ms = value_of("delay_warning_time", 0),
             rcpts = value_of("default_destination_recipient_limit", 50);
     note_most(&b->backoff_ms, value_of("maximal_backoff_time", 4000 * 1000));
     note_most(&b->pace_ms, value_of("default_destination_rate_delay", 0) +
                                value_of("default_transport_rate_delay", 0));
     note_most(&b->sessions, value_of("delivery_session_limit", 500));
     note_most(&b->active, value_of("active_limit", 20000));
+    note_most(&b->in_memory, value_of("active_recipient_limit", 40000));
+    note_most(&b->clients, value_of("server_session_limit", 1000));
     note_most(&b->recipients, rcpts);
     for (unsigned i = 0; i < editor.domain_count; i++)
         if (text_starts(text_from(editor.options[i]), TEXT("?recipients=")))
             note_most(&b->recipients,
                       strtoll(strchr(editor.options[i], '=') + 1, NULL, 10));
+    note_most(&b->life_most_ms, life_ms);
+    note_most(&b->notice_most_ms, notice_ms > 0 ? notice_ms : INT64_MAX);
     if (life_ms < b->life_ms)
         b->life_ms = life_ms;
+    if (notice_ms > 0 && notice_ms < b->notice_ms)
+        b->notice_ms = notice_ms;
+}
+
+static void
+note_windows(void)
+{
+    int64_t window = value_of("default_destination_concurrency_limit", 20);
+    for (unsigned i = 0; i < editor.domain_count; i++) {
+        const char *own = strstr(editor.options[i], "concurrency=");
+        int64_t most = own != NULL ? strtoll(strchr(own, '=') + 1, NULL, 10) : window;
+        note_most(&editor.windows[i], most > 0 ? most : INT64_MAX);
+    }
+}
+
+int64_t
+editor_window(unsigned domain)
+{
+    return editor.windows[domain];
 }
 
 static bool
@@ -435,6 +490,7 @@ editor_write(void)
         }
     assert(fits);
     note_bounds();
+    note_windows();
     host_write_settings(&host, buffer_text(&b));
     if (editor.written != NULL)
         editor.written(buffer_text(&b));

@@ -16,6 +16,10 @@ void editor_begin_tls(void);
 void editor_begin_policies(void);
 /* Lines for each file from now on; borrowed. */
 void editor_add(const char *lines);
+/* Mail lives for minutes or hours; life and notice: at first. */
+void editor_begin_ages(int64_t life_ms, int64_t notice_ms);
+/* As by default, from the next reload on. */
+void editor_end_ages(void);
 /* For each route by SMTP or LMTP. */
 void editor_add_option(const char *option);
 /* Users may log in, and the host does at the hop of this domain, as user. */
@@ -46,11 +50,15 @@ void editor_write(void);
 
 /* Over all that were ever in force. */
 struct editor_bounds {
-    int64_t backoff_ms;                   /* the longest */
-    int64_t life_ms;                      /* of mail, the shortest */
-    int64_t pace_ms;                      /* between two recipients, the slowest */
+    int64_t backoff_ms;                /* the longest */
+    int64_t life_ms, life_most_ms;     /* of mail, the shortest, and the longest */
+    int64_t notice_ms, notice_most_ms; /* the age at a notification; INT64_MAX: off */
+    int64_t pace_ms;                   /* between two recipients, the slowest */
     int64_t sessions, active, recipients; /* the most; recipients of a transaction */
+    int64_t in_memory, clients; /* recipients in memory; sessions of clients */
 };
 const struct editor_bounds *editor_bounds(void);
+/* The most sessions that the route of a domain ever permitted; INT64_MAX: no limit. */
+int64_t editor_window(unsigned domain);
 
 #endif

@@ -91,9 +91,11 @@ take_event(const json_t *event)
     };
     const char *type = member_text(event, "type");
     struct model_rcpt *r = model_find(text_from(member_text(event, "recipient")));
-    if (r == NULL)
+    if (r == NULL || roof_breaks("webhook"))
         return; /* of a report, or of a finding */
     roof_note("hook: %s %s", type, member_text(event, "id"));
+    if (roof_breaks("news"))
+        type = "bounced";
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         if (strcmp(rows[i].word, type) == 0)
             model_heard(r, rows[i].news, text_from(member_text(event, "message")),

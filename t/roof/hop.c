@@ -12,6 +12,7 @@
 #include "t/roof/secrecy.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,8 @@ struct hop {
         int64_t since_ms;
     } * grey;
     size_t grey_count;
+    bool judges_window;
+    unsigned window_of; /* the domain */
 };
 
 struct visit {
@@ -785,6 +788,20 @@ greet(struct visit *v)
     say(v, text);
 }
 
+/* Sessions side by side at a hop that one domain of one daemon leads to. */
+static void
+judge_window(const struct hop *h)
+{
+    const struct visit *v;
+    int64_t count = 0, most = editor_window(h->window_of);
+    DL_FOREACH (visits, v)
+        count += v->hop == h && v->peer.end != NULL && !network_is_left(v->peer.end);
+    if (count > (roof_breaks("window") ? 0 : most))
+        roof_break("bounds", NULL,
+                   "%" PRId64 " sessions at %s, with a limit of %" PRId64, count,
+                   h->name, most);
+}
+
 static void
 hop_on_accept(void *context, struct network_end *end)
 {
@@ -803,6 +820,8 @@ hop_on_accept(void *context, struct network_end *end)
         most_count = open_count;
     peer_take(&v->peer, end);
     count_session(v, true);
+    if (v->hop->judges_window)
+        judge_window(v->hop);
     greet(v);
 }
 
@@ -855,6 +874,13 @@ hops_shared_sessions(unsigned site)
         count += v->counts && v->hop->site == site && v->peer.end != NULL &&
                  network_has_peer(v->peer.end);
     return count;
+}
+
+void
+hop_judge_window(struct hop *h, unsigned domain)
+{
+    h->judges_window = true;
+    h->window_of = domain;
 }
 
 void

@@ -21,7 +21,7 @@
 enum {
     OUTPUT_MAX = 1 << 20,
     /* turns in which nothing is called and no time passes; startup reads in parts */
-    IDLE_TURNS_MAX = 20
+    IDLE_TURNS_MAX = 10
 };
 
 struct host host = {.name = "petrel",

@@ -51,27 +51,6 @@ judge_has_ended(void)
     return true;
 }
 
-/* At each turn: the scheduler within its limits, as they were at any time. */
-void
-judge_bounds(void)
-{
-    struct sched_counts c = sched_count(manager_sched(host.daemon.manager));
-    const struct editor_bounds *b = editor_bounds();
-    unsigned rcpts = hops_take_most_rcpts();
-    int64_t most =
-        b->recipients > fleet_recipients() ? b->recipients : fleet_recipients();
-    if ((int64_t)c.sessions > 2 * b->sessions)
-        roof_break("bounds", NULL, "%zu sessions, with a limit of %" PRId64, c.sessions,
-                   b->sessions);
-    if ((int64_t)c.active > b->active)
-        roof_break("bounds", NULL, "%zu active messages, with a limit of %" PRId64,
-                   c.active, b->active);
-    if (rcpts > (roof_breaks("bounds") ? 0 : most))
-        roof_break("bounds", NULL,
-                   "%u recipients in a transaction, with a limit of %" PRId64, rcpts,
-                   most);
-}
-
 void
 judge_drain(int64_t limit_ms)
 {

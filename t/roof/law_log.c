@@ -4,6 +4,7 @@
 #include "base/id.h"
 #include "base/memory.h"
 #include "t/roof/host.h"
+#include "t/roof/law_age.h"
 #include "t/roof/mailbox.h"
 #include "t/roof/roof.h"
 
@@ -20,6 +21,7 @@ struct life {
     unsigned excuses; /* that there were at its last line */
     unsigned begun;   /* excuses at its first line */
     uint64_t lines;
+    int64_t last_ms;               /* when the last one was said */
     struct model_message *message; /* NULL: no line has named a recipient of ours */
     unsigned rcpts, fates;         /* rcpts 0: not known */
     bool is_part;                  /* of a message that comes as fragments */
@@ -32,6 +34,7 @@ static struct book {
     struct life *lives;
     unsigned excuses, starts;
     uint64_t lines;
+    int64_t last_ms; /* when the last one was said */
 } books[HOSTS_MAX];
 
 static noreturn void
@@ -98,6 +101,15 @@ take_fate(const struct life *l, struct model_rcpt *r, bool deferred, struct text
     r->fate_excuses = b->excuses;
 }
 
+/* The first of its delays. */
+static int64_t
+age_at_begin_ms(struct text line)
+{
+    static const char name[] = " delays=";
+    const char *at = memmem(line.at, line.length, name, sizeof(name) - 1);
+    return at != NULL ? (int64_t)(strtod(at + sizeof(name) - 1, NULL) * 1000) : 0;
+}
+
 static void
 take_verdict(struct life *l, struct text line)
 {
@@ -112,7 +124,11 @@ take_verdict(struct life *l, struct text line)
         return; /* each fragment has a life of its own */
     if (sent && !may_be_sent(l, r))
         break_life(l, "sent, and no hop has stored it", line);
-    model_logged(r, !sent && !deferred);
+    model_logged(r, sent ? MODEL_SUCCESS : deferred ? MODEL_DELAY : MODEL_FAILURE);
+    if (deferred && !has(line, "in reply to RCPT TO"))
+        model_site_failed(r->message);
+    if (deferred && is_first(l) && r->relayed_ms == 0)
+        law_age_deferred(r, age_at_begin_ms(line));
     if (is_first(l)) /* elsewhere it may be in two messages, when a reply was lost */
         take_fate(l, r, deferred, line);
 }
@@ -199,6 +215,16 @@ take_acceptance(struct life *l, bool excused, struct text line)
 }
 
 static void
+take_notification(const struct life *l, struct text line)
+{
+    bool of_delay = text_starts(line, TEXT("sender notified of the delay"));
+    bool of_delivery = text_starts(line, TEXT("sender notified of the delivery"));
+    model_notified(l->message, of_delay      ? MODEL_DELAY
+                               : of_delivery ? MODEL_SUCCESS
+                                             : MODEL_FAILURE);
+}
+
+static void
 take_line(struct life *l, struct text line)
 {
     const struct book *b = l->book;
@@ -208,8 +234,8 @@ take_line(struct life *l, struct text line)
         l->held = false;
     else if (text_starts(line, TEXT("removed by")))
         l->cancelled = true;
-    else if (text_starts(line, TEXT("sender notified: ")) && l->message != NULL)
-        model_notified(l->message);
+    else if (text_starts(line, TEXT("sender notified")) && l->message != NULL)
+        take_notification(l, line);
     else if (text_equal(line, TEXT("removed")))
         take_removed(l, line);
     else if (has(line, ", status=given") || has(line, ", was="))
@@ -253,6 +279,7 @@ law_log_line(unsigned log, struct text line)
     if (accepts(line))
         take_acceptance(l, excused, line);
     l->lines++;
+    l->last_ms = b->last_ms = roof_now_ms();
     l->excuses = b->excuses;
     l->removed = l->removed && !excused;
     b->lines++;
@@ -291,6 +318,12 @@ law_log_judge(void)
     }
     for (unsigned i = 0; i < HOSTS_MAX; i++)
         judge_lives(&books[i]);
+}
+
+int64_t
+law_log_last_ms(void)
+{
+    return books[0].last_ms;
 }
 
 uint64_t
@@ -335,6 +368,12 @@ bool
 life_is_whole(const struct life *l)
 {
     return l->begun == l->book->excuses;
+}
+
+int64_t
+life_last_ms(const struct life *l)
+{
+    return l->last_ms;
 }
 
 uint64_t

@@ -22,6 +22,7 @@ void law_log_judge(void);
 
 /* Lines about messages so far: the same number means that nothing has happened. */
 uint64_t law_log_lines(void);
+int64_t law_log_last_ms(void); /* when the last of them was said */
 /* The life of a message, NULL: no line has its id. */
 struct life;
 /* Nothing has happened since that takes back the fate that was logged last. */
@@ -34,6 +35,7 @@ bool life_is_held(const struct life *l);
 /* Nothing may be missing of its lines. */
 bool life_is_whole(const struct life *l);
 uint64_t life_lines(const struct life *l);
+int64_t life_last_ms(const struct life *l);
 /* Calls for each life that is open and whole. */
 void law_log_each_open(void (*each)(void *context, const char *id,
                                     const struct life *l),

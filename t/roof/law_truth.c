@@ -5,10 +5,12 @@
 #include "admin/control/why.h"
 #include "base/memory.h"
 #include "t/roof/host.h"
+#include "t/roof/law_history.h"
 #include "t/roof/law_log.h"
 #include "t/roof/operator.h"
 #include "t/roof/roof.h"
 #include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -20,6 +22,7 @@ enum {
     WHY_EACH = 3,                 /* messages explained each time */
     AGAIN_MS = 5 * 1000,          /* "a session takes it next" is for less */
     PATIENCE_MS = 10 * 60 * 1000, /* its turn, or a reply, may need a time-out */
+    REMOVED_MS = 10 * 1000,       /* files of what is done are gone by then */
     REASON_SIZE = 16 * 1024
 };
 
@@ -130,6 +133,21 @@ judge_counts(struct counts after)
         if (listed.of[i] != after.of[i])
             roof_break("truth", NULL, "status has %ld in `%s`, and the list has %ld",
                        after.of[i], states[i], listed.of[i]);
+}
+
+/* Each message that has files is in the list. Those of one that is done go a little later,
+ * and a power cut brings some back. */
+static void
+judge_files(void)
+{
+    size_t listed = roof_breaks("files") ? 0 : json_array_size(truth.rows);
+    host_enter(&host);
+    size_t files = sim_disk_count(HOST_SPOOL "/info");
+    host_leave();
+    bool is_settled = roof_now_ms() - law_log_last_ms() >= REMOVED_MS;
+    if (host.cuts == 0 && is_settled && files > listed)
+        roof_break("bounds", NULL, "%zu messages are in info/, and %zu in the list",
+                   files, listed);
 }
 
 static void
@@ -297,8 +315,10 @@ hear_status_again(void *context, struct text answer, bool whole)
     if (quiet) {
         truth.compared++;
         judge_counts(after);
+        judge_files();
         law_log_each_open(judge_open, NULL);
         judge_rows();
+        law_history_compare();
         explain_some();
     }
     finish();

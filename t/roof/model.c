@@ -3,6 +3,7 @@
 
 #include "base/id.h"
 #include "base/memory.h"
+#include "t/roof/law_age.h"
 #include "t/roof/names.h"
 #include "t/roof/roof.h"
 #include "t/roof/split.h"
@@ -284,20 +285,21 @@ model_on_stored(void (*stored)(void))
 /* --- Hops --- */
 
 /* A message is loaded as a whole: when one of its sites is back, its recipients at other
- * sites are tried again, too, however short ago they were deferred. */
+ * sites are tried again, too, however short ago they were deferred; and so are those whom
+ * the site itself deferred before it failed. */
 static bool
-has_one_site(const struct model_message *m)
+is_tried_alone(const struct model_message *m)
 {
     for (unsigned i = 1; i < m->rcpt_count; i++)
         if (m->rcpts[i].domain != m->rcpts[0].domain)
             return false;
-    return true;
+    return m->rcpt_count == 1 || roof_now_ms() - m->site_failed_ms >= SECOND_TRY_MS;
 }
 
 void
 model_attempted(struct model_rcpt *r)
 {
-    if (r->deferred_ms > 0 && has_one_site(r->message) && !r->copied &&
+    if (r->deferred_ms > 0 && is_tried_alone(r->message) && !r->copied &&
         r->message->split == NULL && roof_now_ms() - r->deferred_ms < SECOND_TRY_MS)
         break_rcpt("in time", r, "tried again within a second");
     r->deferred_ms = 0;
@@ -422,8 +424,8 @@ wants_failure(const struct model_message *m)
             m->notify == NOTIFY_OF_ALL);
 }
 
-static bool
-wants_delay(const struct model_message *m)
+bool
+model_wants_delay(const struct model_message *m)
 {
     return !m->is_null && m->notify != NOTIFY_NOTHING && m->notify != NOTIFY_OF_SUCCESS;
 }
@@ -448,7 +450,8 @@ take_action(struct model_rcpt *r, struct text action)
     }
     if (text_equal(action, TEXT("delayed"))) {
         r->delayed++;
-        return wants_delay(m);
+        law_age_notified(r);
+        return model_wants_delay(m);
     }
     if (!text_equal(action, TEXT("relayed")) && !text_equal(action, TEXT("delivered")))
         return false;
@@ -612,18 +615,25 @@ model_relay_ended(int64_t window_ms)
 }
 
 void
-model_logged(struct model_rcpt *r, bool has_failed)
+model_site_failed(struct model_message *m)
 {
-    r->has_failed = r->has_failed || has_failed;
-    r->is_unmarked = r->is_unmarked || has_failed;
+    m->site_failed_ms = roof_now_ms();
+}
+
+void
+model_logged(struct model_rcpt *r, enum model_end end)
+{
+    r->has_failed = r->has_failed || end == MODEL_FAILURE;
+    r->is_unmarked = r->is_unmarked || end == MODEL_FAILURE;
     r->message->logged_ms = roof_now_ms();
 }
 
 void
-model_notified(struct model_message *m)
+model_notified(struct model_message *m, enum model_end end)
 {
     m->notified_ms = roof_now_ms();
-    for (unsigned j = 0; j < m->rcpt_count; j++)
+    m->was_delayed = m->was_delayed || end == MODEL_DELAY;
+    for (unsigned j = 0; end == MODEL_FAILURE && j < m->rcpt_count; j++)
         m->rcpts[j].is_unmarked = false;
 }
 
@@ -723,9 +733,11 @@ may_have_failed(const struct model_rcpt *r)
 static bool
 is_reported(const struct model_rcpt *r)
 {
-    /* with ages that nobody knows the report may have expired, too */
+    /* with ages that nobody knows the report may have expired, too, or where mail expires
+     * soon */
+    bool may_be_lost = law_age_is_short() && r->message->notified_ms > 0;
     return wants_failure(r->message) && model.lifetime_ms > 0 &&
-           !r->message->is_ageless;
+           !r->message->is_ageless && !may_be_lost;
 }
 
 /* Its success is to be reported, and nobody has. */

@@ -78,9 +78,11 @@ struct model_message {
     int64_t reported_ms;
     unsigned reports;                    /* one that comes again counts once */
     char report_id[MODEL_REPORT_ID_MAX]; /* of the last one */
-    int64_t notified_ms; /* by a log: its report is in the queue */
-    int64_t logged_ms;   /* the last end of an attempt that a log has */
-    int64_t heard_ms;    /* the time of the latest event that the webhook has */
+    int64_t notified_ms;                 /* by a log: a report is in the queue */
+    int64_t site_failed_ms;
+    bool was_delayed;  /* by a log: one of its delay is */
+    int64_t logged_ms; /* the last end of an attempt that a log has */
+    int64_t heard_ms;  /* the time of the latest event that the webhook has */
 };
 
 void model_begin(unsigned messages);
@@ -98,6 +100,8 @@ const char *model_notify_words(const struct model_message *m);
 /* " ORCPT=rfc822;...", or "". */
 enum { MODEL_ORIGINAL_MAX = MODEL_ADDRESS_MAX + 20 };
 void model_rcpt_original(const struct model_rcpt *r, char out[MODEL_ORIGINAL_MAX]);
+/* Its sender is told of delays. */
+bool model_wants_delay(const struct model_message *m);
 /* NULL: none of ours. */
 struct model_rcpt *model_find(struct text address);
 struct model_message *model_find_sender(struct text address);
@@ -151,8 +155,11 @@ void model_slices_ended(int64_t window_ms, unsigned slices, unsigned mask);
 /* Said by a log: a recipient's attempt has ended; and the report is in the queue. A failure
  * is marked with its report, when all attempts of the message have ended: what a kill soon
  * behind them takes back is done again. */
-void model_logged(struct model_rcpt *r, bool has_failed);
-void model_notified(struct model_message *m);
+enum model_end { MODEL_SUCCESS, MODEL_DELAY, MODEL_FAILURE };
+void model_logged(struct model_rcpt *r, enum model_end end);
+/* And that is not what the recipient was told. */
+void model_site_failed(struct model_message *m);
+void model_notified(struct model_message *m, enum model_end end);
 /* Mail may be tried again immediately. */
 void model_forget_waits(void);
 /* The same, and mail whose attempt is under way may be, at its end (sched_rerouted()). */

@@ -42,6 +42,7 @@ add(struct tally *sum, const struct tally *t)
     sum->commands += t->commands;
     sum->compared += t->compared;
     sum->explained += t->explained;
+    sum->remembered += t->remembered;
 }
 
 /* --- A failure --- */
@@ -167,9 +168,9 @@ search_print(void)
            t->runs, t->virtual_ms / 1000, t->turns, t->messages, t->recipients,
            t->stored, t->twice, t->reported);
     printf("# %u starts, %u kills, %u power cuts, %u reloads, %u commands; %u times "
-           "all was compared, %u reasons were judged\n",
+           "all was compared, %u reasons and %u histories were judged\n",
            t->starts, t->kills, t->cuts, t->reloads, t->commands, t->compared,
-           t->explained);
+           t->explained, t->remembered);
     printf(
         "# %.1f CPU seconds: in each of them %.0f messages and %.0f virtual seconds\n",
         all.cpu_s, t->messages / cpu_s, (double)t->virtual_ms / 1000 / cpu_s);

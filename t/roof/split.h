@@ -17,8 +17,8 @@ struct split {
     unsigned given[SPLIT_GIVEN_MAX];             /* of contents, as they are given */
     unsigned given_count, left;                  /* left: without an end */
     bool is_doubled, is_contradictory;
-    unsigned acked, maybe; /* bits of parts */
-    int64_t begun_ms, acked_ms; /* acked_ms: the last one */
+    unsigned acked, maybe;          /* bits of parts */
+    int64_t begun_ms, acked_ms;     /* acked_ms: the last one */
     unsigned seen[SPLIT_PARTS_MAX]; /* by the recipient, as fragments */
 };
 

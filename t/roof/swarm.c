@@ -5,6 +5,7 @@
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
 #include "t/roof/group.h"
+#include "t/roof/law_age.h"
 #include "t/roof/limits.h"
 #include "t/roof/login.h"
 #include "t/roof/mailbox.h"
@@ -127,6 +128,18 @@ begin_login(unsigned hop)
     editor_log_in((unsigned)domains_of[hop], hop);
 }
 
+/* On a narrow path the end of a session takes its time. */
+static bool
+can_judge_windows(void)
+{
+    static const enum feature blurring[] = {WITH_TLS, WITH_RELAY, WITH_SLICES,
+                                            WITH_PATHS, WITH_GROUP};
+    for (size_t i = 0; i < sizeof(blurring) / sizeof(*blurring); i++)
+        if (course.with[blurring[i]])
+            return false;
+    return true;
+}
+
 void
 swarm_make_hops(void)
 {
@@ -157,6 +170,8 @@ swarm_make_hops(void)
             hop_set_tls(course.hops[i], roof_chance(800));
         if (course.with[WITH_LIMITS] && i < 2)
             hop_set_route(course.hops[i], i);
+        if (i < 2 && can_judge_windows())
+            hop_judge_window(course.hops[i], i);
         if (course.with[WITH_AUTH] &&
             !course.with[WITH_RELAY]) /* which has no password */
             begin_login(i);
@@ -227,6 +242,10 @@ draw_features(const char *only)
             course.with[WITH_FRAGMENTS] = course.with[WITH_ALIASES] = false;
     if (course.with[WITH_SLICES])
         course.with[WITH_FRAGMENTS] = false;
+    /* fragments have no model of what expires, clocks that are set no ages, and another host
+     * of a group may expire what the log of the first began */
+    if (course.with[WITH_FRAGMENTS] || course.with[WITH_CLOCKS])
+        course.with[WITH_AGES] = false;
     group_settle(course.with, only != NULL);
 }
 
@@ -266,6 +285,24 @@ draw_limits(void)
     for (size_t i = 0; i < sizeof(blurring) / sizeof(*blurring); i++)
         if (course.with[blurring[i]])
             limits_forgive();
+}
+
+/* With logins a refusal of the account is reported early. */
+static void
+begin_ages(void)
+{
+    static const enum feature blurring[] = {WITH_CLOCKS, WITH_DISKS, WITH_FRAGMENTS,
+                                            WITH_AUTH, WITH_GROUP};
+    uint64_t own = roof_fork("ages");
+    law_age_begin(course.with[WITH_AGES]);
+    for (size_t i = 0; i < sizeof(blurring) / sizeof(*blurring); i++)
+        if (course.with[blurring[i]])
+            law_age_forgive();
+    if (course.with[WITH_AGES]) {
+        int64_t notify_ms = roof_between_of(&own, 1, 20) * MINUTE_MS;
+        int64_t life_ms = roof_between_of(&own, 10, 120) * MINUTE_MS;
+        editor_begin_ages(life_ms, notify_ms);
+    }
 }
 
 static void
@@ -355,6 +392,7 @@ swarm_draw(const struct wishes *wishes)
     editor_on_write(group_on_settings);
     editor_begin(fleet_targets(), domains, DOMAINS + 1,
                  roof_chance(500) ? roof_below(300) : 0);
+    begin_ages();
     if (course.with[WITH_TLS])
         begin_tls();
     if (course.with[WITH_POLICIES])

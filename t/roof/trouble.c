@@ -6,6 +6,7 @@
 #include "t/roof/hook.h"
 #include "t/roof/host.h"
 #include "t/roof/group.h"
+#include "t/roof/law_history.h"
 #include "t/roof/law_log.h"
 #include "t/roof/limits.h"
 #include "t/roof/mailbox.h"
@@ -143,6 +144,7 @@ world_step_clock(int64_t step_ms)
 {
     roof_note("clock: %+" PRId64 " ms", step_ms);
     split_forgive();
+    law_history_forgive();
     host.step_ms += step_ms;
     if (host.running)
         sim_loop_step_wall(host.daemon.loop, step_ms);

@@ -154,7 +154,7 @@ take_status(struct visitor *v, struct text line)
     if (!text_starts(line, TEXT("HTTP/1.1 ")))
         roof_break("truth", NULL, "an answer that is not of HTTP: %.*s",
                    TEXT_ARGS(line));
-    v->status = atoi(line.at + 9);
+    v->status = roof_breaks("health") ? 500 : atoi(line.at + 9);
     v->has_status = true;
     roof_note("visitor: %d", v->status);
 }

@@ -8,6 +8,9 @@
 #include "t/roof/group.h"
 #include "t/roof/hook.h"
 #include "t/roof/host.h"
+#include "t/roof/law_age.h"
+#include "t/roof/law_bounds.h"
+#include "t/roof/law_history.h"
 #include "t/roof/law_log.h"
 #include "t/roof/law_metrics.h"
 #include "t/roof/law_truth.h"
@@ -32,7 +35,7 @@ const char *const feature_names[FEATURES] = {
     "reload", "kill",    "cut",   "stop",   "mood", "weather", "operator", "inject",
     "clock",  "disk",    "path",  "mx",     "tls",  "relay",   "slice",    "pace",
     "http",   "webhook", "dsn",   "double", "auth", "alias",   "maildir",  "fragment",
-    "limit",  "upgrade", "group", "redis",  "sts",
+    "limit",  "upgrade", "group", "redis",  "sts",  "age",
 };
 
 enum {
@@ -55,8 +58,8 @@ world_run_until(int64_t end_ms, bool (*is_done)(void))
         int64_t host_ms = hosts_due_ms(&first), due_ms = roof_due_ms();
         if (host_ms <= roof_now_ms()) {
             host_turn(first);
-            if (first == &host && host.running)
-                judge_bounds();
+            if (first->running)
+                law_bounds_turn(first);
             continue;
         }
         int64_t next_ms = host_ms < due_ms ? host_ms : due_ms;
@@ -189,7 +192,8 @@ tally_all(void)
                         .twice = t.twice,
                         .commands = operator_commands(),
                         .compared = law_truth_compared() + law_metrics_judged(),
-                        .explained = law_truth_explained()};
+                        .explained = law_truth_explained(),
+                        .remembered = law_history_compared()};
     for (const struct host *h = NULL; (h = host_next(h)) != NULL;) {
         all.turns += h->turns;
         all.kills += h->kills;
@@ -342,8 +346,13 @@ world_run(const struct wishes *wishes)
     judge_spool();
     group_ask_status();
     world_run_until(roof_now_ms() + MINUTE_MS, group_has_answered);
-    if (can_audit() && plan_takes("audit", 0))
+    if (can_audit() && plan_takes("audit", 0)) {
+        if (course.with[WITH_AGES]) { /* the audit has times of its own */
+            editor_end_ages();
+            world_set_route("");
+        }
         audit_run();
+    }
     world_run_until(roof_now_ms() + 2 * HOUR_MS, NULL);
     judge_spool();
     host.is_idle = course.is_over = true;

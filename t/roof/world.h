@@ -40,6 +40,7 @@ enum feature {
     WITH_GROUP,    /* hosts that share limits, and take each other's mail */
     WITH_REDIS,    /* their Redis comes and goes; needs WITH_GROUP */
     WITH_POLICIES, /* of MTA-STS; with WITH_TLS alone */
+    WITH_AGES,     /* mail expires within hours */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
@@ -58,7 +59,7 @@ struct tally {
     int64_t virtual_ms;
     unsigned messages, recipients, stored, reported, twice;
     unsigned kills, cuts, reloads, starts, commands;
-    unsigned compared, explained; /* law_truth.h */
+    unsigned compared, explained, remembered; /* law_truth.h, law_history.h */
 };
 
 /* For the audit. Runs for so long, or until is_done(), which may be NULL; true: it is. */

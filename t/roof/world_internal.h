@@ -65,8 +65,6 @@ bool judge_is_quiet(void);
 bool judge_is_fed(void);
 /* No host runs. */
 bool judge_has_ended(void);
-/* At each turn. */
-void judge_bounds(void);
 /* It was to be empty after so long. */
 void judge_drain(int64_t limit_ms);
 void judge_spool(void);

@@ -308,6 +308,12 @@ sim_loop_turns(const struct loop *loop)
     return ((const struct sim_loop *)loop)->turns;
 }
 
+size_t
+sim_loop_timers(const struct loop *loop)
+{
+    return loop->timers.count + loop->soon.count;
+}
+
 int64_t
 loop_clock_us(void)
 {

@@ -45,5 +45,7 @@ void sim_loop_poll(struct loop *loop);
 void sim_loop_signal(struct loop *loop, int signal_number);
 /* Turns so far. */
 uint64_t sim_loop_turns(const struct loop *loop);
+/* That are started. */
+size_t sim_loop_timers(const struct loop *loop);
 
 #endif

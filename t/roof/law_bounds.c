@@ -1,0 +1,82 @@
+/* Bounds of a daemon, after its turns. */
+#include "t/roof/law_bounds.h"
+
+#include "t/roof/editor.h"
+#include "t/roof/fleet.h"
+#include "t/roof/hop.h"
+#include "t/roof/model.h"
+#include "t/roof/network.h"
+#include "t/roof/roof.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+
+#include <inttypes.h>
+
+enum {
+    TURNS_APART = 32, /* of the checks that count things */
+    /* For what is there once: listeners, questions of operators, startup. */
+    SPARE_SOCKETS = 60,
+    SPARE_FILES = 100,
+    SPARE_TIMERS = 80,
+    SPARE_CLIENTS = 2 /* that are refused for their number */
+};
+
+static int64_t
+larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void
+judge_most(const struct host *h, const char *what, size_t count, int64_t most)
+{
+    if ((int64_t)count > most)
+        roof_break("bounds", NULL, "%s has %zu %s, with a limit of %" PRId64, h->name,
+                   count, what, most);
+}
+
+/* As they were at any time: what has begun may go on behind a reload. */
+static void
+judge_limits(const struct host *h, const struct sched_counts *c)
+{
+    const struct editor_bounds *b = editor_bounds();
+    unsigned rcpts = hops_take_most_rcpts();
+    judge_most(h, "sessions", c->sessions, 2 * b->sessions);
+    judge_most(h, "active messages", c->active, b->active);
+    judge_most(h, "recipients in memory", c->recipients,
+               larger(b->in_memory, MODEL_RCPTS_MAX));
+    judge_most(h, "recipients in a transaction", rcpts,
+               roof_breaks("bounds") ? 0 : larger(b->recipients, fleet_recipients()));
+}
+
+/* Things that nothing needs any more would become more and more. */
+static void
+judge_resources(struct host *h, const struct sched_counts *c)
+{
+    const struct daemon *d = &h->daemon;
+    bool leaks = roof_breaks("leak");
+    int64_t clients = (int64_t)listener_sessions(d->listener),
+            sessions = (int64_t)c->sessions,
+            mail = (int64_t)(c->incoming + c->active + c->deferred + c->sites);
+    host_enter(h);
+    size_t sockets = network_open(h->process), files = sim_disk_open_files();
+    host_leave();
+    judge_most(h, "sockets", sockets,
+               leaks ? 0 : clients + 2 * sessions + SPARE_SOCKETS);
+    judge_most(h, "files open", files, mail + sessions + clients + SPARE_FILES);
+    judge_most(h, "timers", sim_loop_timers(d->loop),
+               2 * (int64_t)sockets + mail + SPARE_TIMERS);
+    if (h == &host)
+        judge_most(h, "sessions of clients", (size_t)clients,
+                   editor_bounds()->clients + SPARE_CLIENTS);
+}
+
+void
+law_bounds_turn(struct host *h)
+{
+    struct sched_counts c = sched_count(manager_sched(h->daemon.manager));
+    if (h == &host)
+        judge_limits(h, &c);
+    if (h->turns % TURNS_APART == 0)
+        judge_resources(h, &c);
+}

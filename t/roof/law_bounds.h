@@ -1,0 +1,12 @@
+/* Bounds of a daemon at any time (the law "bounds"): sessions, mail and recipients in
+ * memory, recipients of a transaction; descriptors, open files and timers for what it has
+ * to do, and no more. */
+#ifndef T_ROOF_LAW_BOUNDS_H
+#define T_ROOF_LAW_BOUNDS_H
+
+#include "t/roof/host.h"
+
+/* h has had a turn, and runs. */
+void law_bounds_turn(struct host *h);
+
+#endif
