@@ -270,23 +270,32 @@ peer_link_connect(struct peer_link *l)
 
 /* --- The timer ------------------------------------------------------------------------ */
 
-static void
+/* One that has failed is remembered for a while: whoever asks again then makes no news of
+ * the same trouble. */
+static bool
+peer_link_is_of_use(const struct peer_link *l, int64_t now_ms)
+{
+    int64_t until_ms = l->retry_ms + (l->failures > 0 ? PEER_IDLE_MS : 0);
+    return l->state != PEER_LINK_IDLE || !peer_client_is_idle(&l->machine) ||
+           until_ms > now_ms || l->task.queued;
+}
+
+/* False: something of it is of use. */
+static bool
 peer_link_forget_host(struct peer_host *h)
 {
     struct peer *p = h->peer;
     int64_t now_ms = loop_monotonic_ms(p->setup.loop);
-    for (int i = 0; i < PEER_LINKS; i++) {
-        const struct peer_link *l = &h->links[i];
-        if (l->state != PEER_LINK_IDLE || !peer_client_is_idle(&l->machine) ||
-            l->retry_ms > now_ms || l->task.queued)
-            return;
-    }
+    for (int i = 0; i < PEER_LINKS; i++)
+        if (peer_link_is_of_use(&h->links[i], now_ms))
+            return false;
     for (int i = 0; i < PEER_LINKS; i++) {
         loop_timer_stop(p->setup.loop, &h->links[i].timer);
         peer_client_free(&h->links[i].machine);
     }
     HASH_DEL(p->hosts, h);
     loop_release(p->setup.loop, free, h);
+    return true;
 }
 
 /* Nothing may be said before it is ready, nor while a NOOP has no answer; that is tried
@@ -326,9 +335,8 @@ peer_link_on_timer(void *context)
     else if (l->state == PEER_LINK_IDLE && !peer_client_is_idle(&l->machine) &&
              l->retry_ms <= now_ms)
         peer_link_connect(l);
-    else if (l->state == PEER_LINK_IDLE && peer_client_is_idle(&l->machine))
-        peer_link_forget_host(l->host);
-    else
+    else if (l->state != PEER_LINK_IDLE || !peer_client_is_idle(&l->machine) ||
+             !peer_link_forget_host(l->host))
         peer_link_schedule(l);
 }
 

@@ -737,6 +737,28 @@ test_idle(void)
     pair_finish(p);
 }
 
+/* One that is tried again each second is logged once, and is forgotten later. */
+static void
+test_asked_often(void)
+{
+    struct pair *p = pair_start(A, A);
+
+    p->name = "127.0.0.1:1";
+    clock_stop();
+    for (unsigned i = 1; i <= 6; i++) {
+        pair_give(p, "relay2", 10);
+        for (int turn = 0; turn < 60 && pair_count(p, "relay2") < i; turn++)
+            pair_pass(p, 500);
+        pair_pass(p, 1000);
+    }
+    is_number(pair_lines(p, "peer: warning: relay2: "), 1, "one line for all");
+    for (int i = 0; i < 20; i++)
+        pair_pass(p, PEER_NOOP_MS);
+    is_number(HASH_COUNT(p->one.peer->hosts), 0, "nothing is left of it after a while");
+    clock_go();
+    pair_finish(p);
+}
+
 int
 main(void)
 {
@@ -754,6 +776,7 @@ main(void)
     test_death();
     test_silent_callers();
     test_silent_sibling();
+    test_asked_often();
     test_idle();
     return done();
 }
