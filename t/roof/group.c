@@ -19,6 +19,7 @@
 
 enum {
     NAME_MAX = 16,
+    WARNINGS_MAX = 16, /* of three others, with some that are back meanwhile */
     OPTIONS_MAX = 80,
     GIVING_MS = 150 * SECOND_MS, /* a message is settled, when a drain is cancelled */
     OPEN_MS = 140 * SECOND_MS,   /* until both hosts agree who has it */
@@ -36,7 +37,8 @@ static struct {
         struct member *member; /* NULL: of the first host */
         char name[NAME_MAX], wire_name[NAME_MAX];
         struct group_wire *wire; /* to it */
-        int64_t gives_until_ms;
+        int64_t gives_until_ms, warned_ms;
+        int warnings;
     } hosts[GROUP_MEMBERS_MAX];
     unsigned rate_a_minute;
     char lines[GROUP_LINES_MAX], options[LAW_GROUP_SITES][OPTIONS_MAX];
@@ -100,10 +102,29 @@ group_host_of(const struct host *h)
     return &group.hosts[i];
 }
 
+/* A host that cannot be reached is named once (doc/peer-door.md), for each of the four
+ * connections to it. */
+static void
+judge_warning(struct group_host *g, struct text line)
+{
+    if (roof_now_ms() - g->warned_ms > MINUTE_MS) {
+        g->warned_ms = roof_now_ms();
+        g->warnings = 0;
+    }
+    if (++g->warnings > WARNINGS_MAX)
+        roof_break("truth", NULL,
+                   "%s warns of others more often than %d times a minute: "
+                   "%.*s",
+                   g->name, WARNINGS_MAX, TEXT_ARGS(line));
+}
+
 static void
 group_on_line(const struct host *h, struct text line)
 {
-    group_moves_line(group_host_of(h)->name, line);
+    struct group_host *g = group_host_of(h);
+    group_moves_line(g->name, line);
+    if (text_starts(line, TEXT("peer: warning: ")) || roof_breaks("warnings"))
+        judge_warning(g, line);
 }
 
 /* After a kill there are others: a message may be durable, and no line says that it was
@@ -323,6 +344,17 @@ come_back(void *context)
     fleet_start(m, 0);
 }
 
+/* It answers until its last session has ended. */
+static void
+ask_leaving(const struct host *h)
+{
+    static const char *const questions[] = {"{\"command\":\"drain\",\"progress\":true}",
+                                            "{\"command\":\"drain\",\"cancel\":true}",
+                                            "{\"command\":\"drain\",\"wait_ms\":5000}",
+                                            "{\"command\":\"status\"}"};
+    operator_tell(h, questions[draw(4)]);
+}
+
 /* One of the others goes for a while. */
 static void
 go_away(void)
@@ -334,6 +366,7 @@ go_away(void)
     m->is_away = true;
     roof_note("%s: is to go for a while", m->host->name);
     host_terminate(m->host);
+    ask_leaving(m->host);
     roof_timer_start(&group.back,
                      roof_between_of(&fleet.chance, SECOND_MS, AWAY_MAX_MS), come_back,
                      NULL);

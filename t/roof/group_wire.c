@@ -11,7 +11,9 @@
 enum {
     AWAY_MS =
         40 * SECOND_MS, /* a giver asks for 60 s, and a line may be out for some */
-    CUT_MAX = 6000
+    /* bytes of messages, and of a handshake with some answers */
+    CUT_MESSAGES_MAX = 8000,
+    CUT_ANSWERS_MAX = 1500
 };
 
 enum wire_mood { WIRE_UP, WIRE_CUTS, WIRE_REFUSES, WIRE_SILENT, WIRE_MOODS };
@@ -97,8 +99,11 @@ called_on_connected(void *context)
 static void
 cut_later(struct group_wire *w, struct pipe *p)
 {
-    struct peer *side = roof_below_of(&w->chance, 3) > 0 ? &p->caller : &p->called;
-    side->cut_at = side->sent + 1 + roof_below_of(&w->chance, CUT_MAX);
+    bool is_answer = roof_below_of(&w->chance, 3) > 0;
+    struct peer *side = is_answer ? &p->caller : &p->called;
+    side->cut_at =
+        side->sent + 1 +
+        roof_below_of(&w->chance, is_answer ? CUT_ANSWERS_MAX : CUT_MESSAGES_MAX);
     side->cut_how = PEER_RESET;
 }
 

@@ -62,6 +62,7 @@ test_laws(void)
         {"shared rate",     "bounds",  "group"           },
         {"shared sessions", "bounds",  "group"           },
         {"cluster status",  "truth",   "group"           },
+        {"warnings",        "truth",   "group"           },
         {"joined",          "once",    "fragment"        },
         {"policy",          "bounds",  "sts"             },
         {"leak",            "bounds",  NULL              },
