@@ -99,7 +99,7 @@ static struct {
     unsigned added_count;
     const char *pinned[TARGETS_MAX]; /* options; NULL: they change */
     void (*written)(struct text content);
-    bool logs_in[TARGETS_MAX];
+    bool logs_in[TARGETS_MAX], by_token[TARGETS_MAX];
     unsigned users[TARGETS_MAX];
     enum editor_tls tls[TARGETS_MAX], tls_least[TARGETS_MAX];
     int64_t journal_size;
@@ -268,6 +268,12 @@ editor_log_in(unsigned domain, unsigned user)
     editor.users[domain] = user;
 }
 
+void
+editor_log_in_by_token(unsigned domain)
+{
+    editor.logs_in[domain] = editor.by_token[domain] = true;
+}
+
 enum editor_tls
 editor_tls_of(unsigned domain)
 {
@@ -432,7 +438,9 @@ write_route(struct buffer *b, unsigned index)
     if (text_starts(text_from(target), TEXT("maildir:"))) /* has no such options */
         return buffer_format(b, "  %s %s\n", editor.domains[index], target);
     if (editor.logs_in[index]) /* all begin with smtp:// */
-        snprintf(target, sizeof(target), "smtp://h%u@%s", editor.users[index],
+        snprintf(target, sizeof(target), "smtp://%c%u@%s",
+                 editor.by_token[index] ? 't' : 'h',
+                 editor.by_token[index] ? 0 : editor.users[index],
                  editor.targets[index] + sizeof("smtp://") - 1);
     if (editor.with_tls) {
         tls = options[0] != '\0' ? "&tls=" : "?tls=";

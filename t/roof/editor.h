@@ -25,6 +25,8 @@ void editor_add_option(const char *option);
 /* Users may log in, and the host does at the hop of this domain, as user. */
 void editor_begin_logins(void);
 void editor_log_in(unsigned domain, unsigned user);
+/* The same as user t0, with a token (token.h). */
+void editor_log_in_by_token(unsigned domain);
 /* The least that the route of a domain has ever demanded. */
 enum editor_tls {
     EDITOR_TLS_NONE,

@@ -10,6 +10,7 @@
 #include "t/roof/peer.h"
 #include "t/roof/policy.h"
 #include "t/roof/secrecy.h"
+#include "t/roof/token.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -31,6 +32,7 @@ struct hop {
     const char *name;
     bool lmtp, pipelining, chunking, tls, dsn;
     bool has_login, by_login; /* AUTH LOGIN alone */
+    bool by_token;            /* XOAUTH2 alone */
     unsigned user, domain;
     int route; /* that leads here alone; -1: there are several */
     bool is_shared;
@@ -591,6 +593,7 @@ on_hello(struct visit *v)
     snprintf(text, sizeof(text), "250-%s\r\n%s%s%s%s%s250 ENHANCEDSTATUSCODES",
              v->hop->name,
              !v->hop->has_login ? ""
+             : v->hop->by_token ? "250-AUTH XOAUTH2\r\n"
              : v->hop->by_login ? "250-AUTH LOGIN\r\n"
                                 : "250-AUTH LOGIN PLAIN\r\n",
              v->hop->dsn ? "250-DSN\r\n" : "",
@@ -618,6 +621,7 @@ end_login(struct visit *v)
 {
     const struct hop_mood *m = &v->hop->mood;
     if (roof_chance(m->auth_refused)) {
+        token_refused();
         say(v, "535 5.7.8 who?");
     } else if (roof_chance(m->auth_later)) {
         say(v, "454 4.7.0 not now");
@@ -633,10 +637,23 @@ end_login(struct visit *v)
 }
 
 static void
+on_token(struct visit *v, struct text word)
+{
+    if (!v->peer.secured && editor_tls_of(v->hop->domain) >= EDITOR_TLS_ENCRYPT)
+        roof_break("bounds", v->hop->name, "a token in cleartext");
+    if (token_is_good(word, v->began_ms))
+        end_login(v);
+    else
+        say(v, "535 5.7.8 that token is over");
+}
+
+static void
 on_auth(struct visit *v, struct text line)
 {
     if (!v->hop->has_login || v->logged_in) {
         say(v, "503 5.5.1 no");
+    } else if (v->hop->by_token && text_starts(line, TEXT("AUTH XOAUTH2 "))) {
+        on_token(v, text_after(line, sizeof("AUTH XOAUTH2 ") - 1));
     } else if (text_starts(line, TEXT("AUTH PLAIN "))) {
         judge_password(v, text_after(line, sizeof("AUTH PLAIN ") - 1), LOGIN_PLAIN);
         end_login(v);
@@ -850,6 +867,13 @@ hop_set_login(struct hop *h, unsigned user, unsigned domain, bool by_login)
     h->user = user;
     h->domain = domain;
     h->by_login = by_login;
+}
+
+void
+hop_set_token(struct hop *h, unsigned domain)
+{
+    h->has_login = h->by_token = true;
+    h->domain = domain;
 }
 
 void

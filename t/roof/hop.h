@@ -49,6 +49,8 @@ void hop_set_dsn(struct hop *h);
 /* It takes mail from user h0 (or the like) alone, whose password must not come in cleartext
  * while the route of this domain has always demanded TLS. */
 void hop_set_login(struct hop *h, unsigned user, unsigned domain, bool by_login);
+/* The same, with tokens (token.h), as user t0. */
+void hop_set_token(struct hop *h, unsigned domain);
 /* Whether it offers STARTTLS. */
 void hop_set_tls(struct hop *h, bool offers);
 /* For connections and replies from now on. */

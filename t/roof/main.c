@@ -65,6 +65,7 @@ test_laws(void)
         {"warnings",        "truth",   "group"           },
         {"joined",          "once",    "fragment"        },
         {"policy",          "bounds",  "sts"             },
+        {"token",           "bounds",  "oauth"           },
         {"leak",            "bounds",  NULL              },
         {"files",           "bounds",  NULL              },
         {"window",          "bounds",  NULL              },

@@ -15,6 +15,7 @@
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
 #include "t/roof/split.h"
+#include "t/roof/token.h"
 #include "t/roof/upgrade.h"
 #include "t/sim/sim_dns.h"
 
@@ -51,6 +52,7 @@ fill_table(struct dns *dns)
     sim_dns_address(dns, "mx4.test", "10.0.1.5");
     sim_dns_address(dns, "mx4.test", "10.0.1.6");
     policy_fill_dns(dns);
+    token_fill_dns(dns);
 }
 
 void
@@ -175,6 +177,8 @@ swarm_make_hops(void)
         if (course.with[WITH_AUTH] &&
             !course.with[WITH_RELAY]) /* which has no password */
             begin_login(i);
+        if (course.with[WITH_TOKENS] && i == 0)
+            hop_set_token(course.hops[i], 0);
         if (course.with[WITH_DSN] && roof_chance(400))
             hop_set_dsn(course.hops[i]);
         if (roof_breaks("in time") || roof_breaks("truth"))
@@ -188,13 +192,23 @@ static void
 begin_tls(void)
 {
     static const struct text names[] = {
-        TEXT("10.0.1.0"),    TEXT("10.0.1.1"),  TEXT("10.0.1.2"), TEXT("10.0.1.3"),
-        TEXT("10.0.1.4"),    TEXT("10.0.1.5"),  TEXT("10.0.1.6"), TEXT("10.0.1.7"),
-        TEXT("mx3a.test"),   TEXT("mx3b.test"), TEXT("mx4.test"), TEXT(POLICY_HOST_3),
-        TEXT(POLICY_HOST_4),
+        TEXT("10.0.1.0"),    TEXT("10.0.1.1"),     TEXT("10.0.1.2"),
+        TEXT("10.0.1.3"),    TEXT("10.0.1.4"),     TEXT("10.0.1.5"),
+        TEXT("10.0.1.6"),    TEXT("10.0.1.7"),     TEXT("mx3a.test"),
+        TEXT("mx3b.test"),   TEXT("mx4.test"),     TEXT(POLICY_HOST_3),
+        TEXT(POLICY_HOST_4), TEXT(TOKEN_PROVIDER),
     };
     secrecy_begin(names, sizeof(names) / sizeof(*names));
     editor_begin_tls();
+}
+
+static void
+begin_tokens(void)
+{
+    editor_add(TOKEN_SETTINGS);
+    editor_log_in_by_token(0);
+    token_begin(!course.with[WITH_CLOCKS] && !course.with[WITH_OPERATOR] &&
+                !course.with[WITH_SLICES] && !course.with[WITH_PATHS]);
 }
 
 static void
@@ -232,14 +246,15 @@ draw_features(const char *only)
     }
     /* what needs TLS costs no run that has none */
     if (only == NULL && !course.with[WITH_TLS])
-        course.with[WITH_POLICIES] = false;
-    course.with[WITH_TLS] =
-        course.with[WITH_TLS] || course.with[WITH_AUTH] || course.with[WITH_POLICIES];
+        course.with[WITH_POLICIES] = course.with[WITH_TOKENS] = false;
+    course.with[WITH_TLS] = course.with[WITH_TLS] || course.with[WITH_AUTH] ||
+                            course.with[WITH_POLICIES] || course.with[WITH_TOKENS];
     /* the reader looks into Maildirs of the first host; a slice has its own fragments;
      * the relay has no way for reports to names */
     if (course.with[WITH_RELAY])
-        course.with[WITH_POLICIES] = course.with[WITH_MAILDIRS] =
-            course.with[WITH_FRAGMENTS] = course.with[WITH_ALIASES] = false;
+        course.with[WITH_POLICIES] = course.with[WITH_TOKENS] =
+            course.with[WITH_MAILDIRS] = course.with[WITH_FRAGMENTS] =
+                course.with[WITH_ALIASES] = false;
     if (course.with[WITH_SLICES])
         course.with[WITH_FRAGMENTS] = false;
     /* fragments have no model of what expires, clocks that are set no ages, and another host
@@ -397,6 +412,8 @@ swarm_draw(const struct wishes *wishes)
         begin_tls();
     if (course.with[WITH_POLICIES])
         begin_policies();
+    if (course.with[WITH_TOKENS])
+        begin_tokens();
     begin_names();
     for (enum feature i = 0; i < FEATURES; i++)
         if (course.with[i])

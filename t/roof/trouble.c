@@ -19,6 +19,7 @@
 #include "t/roof/secrecy.h"
 #include "t/roof/slices.h"
 #include "t/roof/split.h"
+#include "t/roof/token.h"
 #include "t/roof/upgrade.h"
 #include "t/roof/visitor.h"
 #include "t/sim/sim.h"
@@ -311,6 +312,7 @@ static const struct {
     [WITH_VISITORS] = {visitors_act,   100,            30 * SECOND_MS},
     [WITH_HOOK] = {trouble_hook,   SECOND_MS,      10 * MINUTE_MS},
     [WITH_ALIASES] = {names_edit,     SECOND_MS,      10 * MINUTE_MS},
+    [WITH_TOKENS] = {token_act,      SECOND_MS,      10 * MINUTE_MS},
     [WITH_POLICIES] = {policy_act,     SECOND_MS,      10 * MINUTE_MS},
     [WITH_UPGRADES] = {upgrade_act,    SECOND_MS,      10 * MINUTE_MS},
     [WITH_GROUP] = {group_act,      SECOND_MS,      2 * MINUTE_MS },

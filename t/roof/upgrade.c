@@ -47,6 +47,12 @@ upgrade_begin(void)
         install(NEWER);
 }
 
+bool
+upgrade_is_older(const struct host *h)
+{
+    return upgrade.chance != 0 && h->form < NEWER;
+}
+
 void
 upgrade_enter(const struct host *h)
 {
@@ -127,9 +133,12 @@ upgrade_act(void)
 void
 upgrade_line(struct text line)
 {
-    static const char words[] = ": error: quarantined in corrupt/: a newer version ";
-    const char *at = memmem(line.at, line.length, words, sizeof(words) - 1);
-    if (at == NULL || at - line.at < ID_LENGTH)
+    /* "cannot be quarantined": some of its files are there all the same */
+    static const char words[] = "quarantined", why[] = ": a newer version ";
+    const char *at = memmem(line.at, line.length, ": error: ", 9);
+    if (at == NULL || at - line.at < ID_LENGTH ||
+        memmem(line.at, line.length, words, sizeof(words) - 1) == NULL ||
+        memmem(line.at, line.length, why, sizeof(why) - 1) == NULL)
         return;
     size_t size = (upgrade.unread_count + 1) * sizeof(*upgrade.unread);
     upgrade.unread = memory_resize(upgrade.unread, size);

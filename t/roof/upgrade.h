@@ -13,6 +13,8 @@ void upgrade_begin(void);
 void upgrade_act(void);
 /* The newer version is installed, and runs everywhere. */
 void upgrade_become_good(void);
+/* A newer one has been, or will be installed: the host cannot read all of its spool. */
+bool upgrade_is_older(const struct host *h);
 /* A line of the log of any host, without time: what an older daemon cannot read of a newer
  * sendmail(1) is quarantined, until the newer version runs and its user releases it. */
 void upgrade_line(struct text line);

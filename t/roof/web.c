@@ -202,6 +202,12 @@ web_become_good(struct web *w)
         web_set(w, WEB_UP);
 }
 
+bool
+web_is_up(const struct web *w)
+{
+    return w->mood == WEB_UP;
+}
+
 void
 web_leave(struct web *w)
 {

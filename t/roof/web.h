@@ -15,6 +15,8 @@ struct web *web_new(const char *name, const char *ip, unsigned port, web_asked *
 /* Another mood: up, late, broken, with a certificate of nobody, or away. */
 void web_act(struct web *w);
 void web_become_good(struct web *w);
+/* Its answers come whole and soon. */
+bool web_is_up(const struct web *w);
 /* For ever, whatever else happens. */
 void web_leave(struct web *w);
 /* A head and body. */

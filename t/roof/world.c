@@ -22,6 +22,7 @@
 #include "t/roof/policy.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
+#include "t/roof/token.h"
 #include "t/roof/upgrade.h"
 #include "t/roof/visitor.h"
 #include "t/sim/sim_disk.h"
@@ -35,7 +36,7 @@ const char *const feature_names[FEATURES] = {
     "reload", "kill",    "cut",   "stop",   "mood", "weather", "operator", "inject",
     "clock",  "disk",    "path",  "mx",     "tls",  "relay",   "slice",    "pace",
     "http",   "webhook", "dsn",   "double", "auth", "alias",   "maildir",  "fragment",
-    "limit",  "upgrade", "group", "redis",  "sts",  "age",
+    "limit",  "upgrade", "group", "redis",  "sts",  "age",     "oauth",
 };
 
 enum {
@@ -95,7 +96,9 @@ on_compare(void *context)
 {
     (void)context;
     /* a message that cannot be read now is not listed */
-    if (!course.disk_was_bad && !host.is_shared)
+    bool is_unread =
+        course.disk_was_bad || (course.with[WITH_INJECTORS] && upgrade_is_older(&host));
+    if (!is_unread && !host.is_shared)
         law_truth_ask();
     if (course.with[WITH_VISITORS])
         law_metrics_ask();
@@ -165,6 +168,7 @@ become_good(void)
     visitors_become_good();
     upgrade_become_good();
     policy_become_good();
+    token_become_good();
     trouble_set_pace(0);
     hops_reset();
     network_end_silence();
@@ -329,7 +333,7 @@ world_run(const struct wishes *wishes)
                            open_recipients();
     if (course.with[WITH_FRAGMENTS])
         limit_ms += FRAGMENTS_MS;
-    limit_ms += policy_wait_ms();
+    limit_ms += policy_wait_ms() + token_wait_ms();
     /* a host that has just begun does not know yet what it has */
     int64_t end_ms = roof_now_ms() + limit_ms;
     do {

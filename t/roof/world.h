@@ -41,6 +41,7 @@ enum feature {
     WITH_REDIS,    /* their Redis comes and goes; needs WITH_GROUP */
     WITH_POLICIES, /* of MTA-STS; with WITH_TLS alone */
     WITH_AGES,     /* mail expires within hours */
+    WITH_TOKENS,   /* of OAuth2; with WITH_TLS alone */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
