@@ -89,7 +89,8 @@ void
 law_history_compare(void)
 {
     struct history_state state = history_state(host.daemon.history);
-    if (law.is_forgiven || state.paused || state.lost > 0)
+    bool may_be_full = state.bytes > state.size / 2; /* the oldest lines go */
+    if (law.is_forgiven || may_be_full || state.paused || state.lost > 0)
         return;
     for (unsigned i = 0; i < EACH; i++)
         compare(model_at(law.next++ % model_count()));
