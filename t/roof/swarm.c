@@ -27,7 +27,8 @@ enum {
     DOUBLINGS = 8,
     MESSAGES_MOST = 2000,
     FEW_UNDER_TLS = 60,
-    MESSAGES_OF_ANY_SIZE = 100
+    MESSAGES_OF_ANY_SIZE = 100,
+    UNDER_TLS = 600 /* in a thousand: features that need it */
 };
 
 /* The domains that mail is for, and the last one, to which reports go. */
@@ -238,9 +239,9 @@ draw_features(const char *only)
     unsigned permille = 100 + roof_below(600);
     for (enum feature i = 0; i < FEATURES; i++) {
         uint64_t own = roof_fork(feature_names[i]);
-        bool drawn = i < FEATURES_OF_ONE_STREAM
-                         ? roof_chance(permille)
-                         : roof_random_of(&own) % 1000 < permille;
+        unsigned rate = i == WITH_POLICIES || i == WITH_TOKENS ? UNDER_TLS : permille;
+        bool drawn = i < FEATURES_OF_ONE_STREAM ? roof_chance(permille)
+                                                : roof_random_of(&own) % 1000 < rate;
         drawn = only != NULL ? is_listed(text_from(only), feature_names[i]) : drawn;
         course.with[i] = drawn && plan_takes("with", i);
     }
