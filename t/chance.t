@@ -11,7 +11,7 @@ my $drawn = qr/roof_(?:random|below|chance|between)(?:_of)?/;
 # Comments, strings and characters without what is in them.
 sub bare {
     my ($text) = @_;
-    $text =~ s{/\*.*?\*/|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'}{my $lines = $& =~ tr/\n//; ($& =~ m{^/} ? '' : '0') . "\n" x $lines}ges;
+    $text =~ s{/\*.*?\*/|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'}{my $lines = $& =~ tr/\n//; ($& =~ m{^/} ? '' : '0') . "\n" x $lines}gse;
     return $text;
 }
 

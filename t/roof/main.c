@@ -194,7 +194,7 @@ test_sameness(void)
 static const struct {
     uint64_t runs;
     double cpu_max_s; /* of the fixed ones, and of the fresh ones */
-} bounds = {TAP_ADDRESS_SANITIZER ? 40 : 300, 290};
+} bounds = {TAP_ADDRESS_SANITIZER ? 100 : 300, 290};
 
 /* Fixed ones, and others each time. */
 static unsigned
