@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { OLDER = 1, NEWER = 2, COMMAND_SIZE = 100 };
+enum { OLDER = 1, NEWER = 2, IDS_MAX = 20, COMMAND_SIZE = 512 };
 
 static struct {
     uint64_t chance;
@@ -148,16 +148,27 @@ upgrade_line(struct text line)
 }
 
 /* Each daemon of the spool knows whether it is its own. */
+static void
+tell_all(const char *command)
+{
+    for (const struct host *h = NULL; (h = host_next(h)) != NULL;)
+        if (h->running && h->machine == &host)
+            operator_tell(h, command);
+}
+
+/* Many in a command: a daemon takes few connections at a time. */
 void
 upgrade_release(void)
 {
     char command[COMMAND_SIZE];
-    for (size_t i = 0; i < upgrade.unread_count; i++) {
-        snprintf(command, sizeof(command), "{\"command\":\"release\",\"ids\":[\"%s\"]}",
-                 upgrade.unread[i]);
-        for (const struct host *h = NULL; (h = host_next(h)) != NULL;)
-            if (h->running && h->machine == &host)
-                operator_tell(h, command);
+    for (size_t i = 0; i < upgrade.unread_count;) {
+        int used =
+            snprintf(command, sizeof(command), "{\"command\":\"release\",\"ids\":[");
+        for (unsigned count = 0; count < IDS_MAX && i < upgrade.unread_count; count++)
+            used += snprintf(command + used, sizeof(command) - (size_t)used, "%s\"%s\"",
+                             count > 0 ? "," : "", upgrade.unread[i++]);
+        snprintf(command + used, sizeof(command) - (size_t)used, "]}");
+        tell_all(command);
     }
     upgrade.unread_count = 0;
 }
