@@ -32,7 +32,8 @@ enum {
     RCPTS_ASKED = 60,
     SIZE_ASKED = 1 << 21,
     HEADER_LINES = 80, /* of a header of more than 64 KiB */
-    FLOOD = 13,        /* messages whose ends come together */
+    DOT_LINES = 60000,
+    FLOOD = 13, /* messages whose ends come together */
     FLOOD_OCTETS = 180 * 1000,
     SLOW_REPLY_MS = 5000,
     REVIVED = 14,
@@ -263,6 +264,22 @@ judge_crowd(int64_t limit, bool of_one, const char *what)
         teller_end(&audit.tellers[i]);
 }
 
+/* Limits that few clients and little mail reach: those of the run are often too large. */
+static void
+set_limits(bool small)
+{
+    static const char *const rows[][2] = {
+        {"client_session_limit", "3"     },
+        {"server_session_limit", "11"    },
+        {"recipient_limit",      "20"    },
+        {"message_size_limit",   "400000"}
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (!small || roof_chance(700))
+            editor_set(rows[i][0], small ? rows[i][1] : "");
+    world_set_route("");
+}
+
 static void
 audit_crowds(void)
 {
@@ -330,6 +347,17 @@ add_octets(struct model_message *m, size_t size)
     assert(fits);
 }
 
+/* The announced size counts, too. */
+static void
+audit_announced(struct teller *t, int64_t limit)
+{
+    expect(t, teller_say(t, "MAIL FROM:<> SIZE=%" PRId64, limit), 250,
+           "MAIL of message_size_limit");
+    expect(t, teller_say(t, "RSET"), 250, "RSET");
+    expect(t, teller_say(t, "MAIL FROM:<> SIZE=%" PRId64, limit + 1), 552,
+           "MAIL beyond message_size_limit");
+}
+
 /* Content of just the limit passes, and one octet more does not. */
 static void
 audit_size_limit(struct teller *t)
@@ -338,6 +366,7 @@ audit_size_limit(struct teller *t)
     if (limit > SIZE_ASKED)
         return;
     struct model_message *fits = new_message(1, 300), *large = new_message(1, 300);
+    audit_announced(t, limit);
     add_octets(fits, (size_t)limit - fits->content.length);
     add_octets(large, (size_t)limit + 1 - large->content.length);
     give(t, fits, 1, false);
@@ -372,6 +401,20 @@ audit_header(struct teller *t)
     give(t, m, 1, true);
 }
 
+/* Lines that begin with a dot, wherever pieces of the content begin. */
+static void
+audit_dots(struct teller *t)
+{
+    struct model_message *m = new_message(1, 0);
+    bool fits = true;
+    m->rcpts[0].domain = model_domains() > 1; /* whose host takes no chunks */
+    for (unsigned i = 0; i < DOT_LINES; i++)
+        fits = buffer_add(&m->content, i % 7 == 0 ? TEXT("..\r\n") : TEXT(".\r\n")) &&
+               fits;
+    assert(fits);
+    give(t, m, 1, roof_chance(500));
+}
+
 static bool
 is_gone(void)
 {
@@ -399,6 +442,7 @@ audit_transactions(void)
     audit_recipient_limit(t);
     audit_size_limit(t);
     audit_header(t);
+    audit_dots(t);
     teller_end(t);
     audit_departure("mail in good weather");
 }
@@ -1105,8 +1149,10 @@ void
 audit_run(void)
 {
     size_t sockets = world_sockets();
+    set_limits(true);
     audit_crowds();
     audit_transactions();
+    set_limits(false);
     audit_rate();
     if (roof_chance(500))
         audit_flood();

@@ -14,11 +14,12 @@ enum {
     RCPTS = 6,
     SYNC_MS = 3000, /* the longest of a slow disk */
     REPLY_MS = 5000,
-    FULL_MS = 20 * 1000,     /* of a full disk, behind the refusal */
-    AGAIN_MS = 25 * 1000,    /* then: results are written each 10 s */
-    CALLS = 12,              /* of the disk, until a message is stored */
-    CLEARED_MS = 60 * 1000,  /* behind a start */
-    REPORTED_MS = 60 * 1000, /* a report, and the time on its way */
+    ATTEMPT_MS = 3400 * 1000, /* 3000 s, and its tenth */
+    FULL_MS = 20 * 1000,      /* of a full disk, behind the refusal */
+    AGAIN_MS = 25 * 1000,     /* then: results are written each 10 s */
+    CALLS = 12,               /* of the disk, until a message is stored */
+    CLEARED_MS = 60 * 1000,   /* behind a start */
+    REPORTED_MS = 60 * 1000,  /* a report, and the time on its way */
     GOOD_SPACE_INODES = 1 << 30
 };
 #define GOOD_SPACE (INT64_C(1) << 40)
@@ -173,11 +174,45 @@ audit_strict_host(void)
     audit_departure("mail that has failed");
 }
 
+/* The sender hears of a delay at the next attempt, and once: not at those behind it, nor
+ * behind a restart. */
+static void
+audit_notices(void)
+{
+    struct hop_mood good = {0}, refusing = {.rcpt = 1000};
+    editor_set("delay_warning_time", "600s");
+    editor_set("minimal_backoff_time", "3000s");
+    editor_set("maximal_backoff_time", "3000s");
+    world_set_route("");
+    world_set_moods(&refusing);
+    results.message = audit_give(0, 1);
+    const struct model_rcpt *r = &results.message->rcpts[0];
+    (void)world_run_for(ATTEMPT_MS, NULL);
+    if (r->delayed != 1)
+        roof_break("in time", results.message->id,
+                   "m%u waits, and has %u notices of it", results.message->number,
+                   r->delayed);
+    (void)world_run_for(ATTEMPT_MS, NULL);
+    world_restart(false);
+    (void)world_run_for(ATTEMPT_MS, NULL);
+    if (r->delayed != 1)
+        roof_break("once", results.message->id, "m%u waits, and has %u notices of it",
+                   results.message->number, r->delayed);
+    editor_set("delay_warning_time", "");
+    editor_set("minimal_backoff_time", "");
+    editor_set("maximal_backoff_time", "");
+    world_set_route("");
+    world_set_moods(&good);
+    (void)audit_has_gone(2 * ATTEMPT_MS);
+    audit_departure("mail that was delayed");
+}
+
 void
 audit_results(void)
 {
-    static void (*const questions[])(void) = {
-        audit_note, audit_full_disk, audit_dead_files, audit_hold, audit_strict_host};
+    static void (*const questions[])(void) = {audit_note,        audit_full_disk,
+                                              audit_dead_files,  audit_hold,
+                                              audit_strict_host, audit_notices};
     for (unsigned i = 0; i < sizeof(questions) / sizeof(*questions); i++)
         if (roof_chance(500))
             questions[i]();

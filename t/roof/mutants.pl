@@ -1,8 +1,9 @@
 #!/usr/bin/perl
 # Plants each defect of t/roof/mutants/ in a copy of the source, builds it, and runs seeds until the roof finds it:
 # mutants.pl BUILD, with RUNS=600 seeds from SEED=1 on, ONLY=name,name, JOBS=2 processes. A seed that fails without the
-# defect does not count. All get a few seeds first, and survivors more in each round. BUILD-mutants/score keeps what was
-# found: a later call goes on from there, and tries first the seed that found a defect when the source has changed.
+# defect does not count. All get a few seeds first, those that have found most, and survivors more in each round.
+# BUILD-mutants/score keeps what was found: a later call goes on from there, and tries first the seed that found a defect
+# when the source has changed.
 # Exits with 1 when fewer than 95 % are caught, and with 2 when a patch does not apply or does not build.
 use strict;
 use warnings;
@@ -14,7 +15,8 @@ use IO::Handle;
 use POSIX '_exit';
 
 use constant { SHARE => 0.95, CPU_MAX_S => 60 }; # of a seed: one that needs more turns without an end
-use constant ROUNDS => (40, 150);
+use constant ROUNDS => (10, 40, 150);
+use constant RICH => 6; # seeds that have found the most so far: they come first
 
 my ($build) = @ARGV;
 my ($runs, $seed, $jobs) = ($ENV{RUNS} || 600, $ENV{SEED} || 1, $ENV{JOBS} || 1);
@@ -81,9 +83,10 @@ my $source = md5_hex(map { ($_, slurp($_)) } @files);
 
 # A line of the score: name, patch, source, first seed and the one behind the last, the one that found it or 0, CPU
 # seconds, law. Of a mutant the last line counts.
-my (%score, %patch);
+my (%score, %patch, %finds);
 sub enter {
     my ($name, $patch, $in, @rest) = split /\t/, $_[0], -1;
+    $finds{ $rest[2] }{$name} = 1 if $rest[2] >= $seed && $rest[2] < $seed + $runs;
     return if $patch ne ($patch{$name} // '') || $rest[0] != $seed;
     if ($in ne $source) {
         $score{$name}{hint} = $rest[2] if $rest[2] && !defined $score{$name}{end};
@@ -137,9 +140,15 @@ sub begin {
     my $program = "programs/$name.$source.$patch{$name}";
     my ($found, $law, $cpu_s) = (0, '', 0);
     my $hint = $s->{hint} // 0;
-    ($found, $law, $cpu_s) = hunt($program, $hint, $hint + 1) if $hint >= $seed && $hint < $seed + $runs;
-    ($found, $law, my $more_s) = hunt($program, $s->{end} // $seed, $end) if !$found;
-    $cpu_s += ($more_s // 0) + ($s->{cpu_s} // 0);
+    my @rich = sort { keys %{ $finds{$b} } <=> keys %{ $finds{$a} } || $a <=> $b } keys %finds;
+    my @first = ($hint) x ($hint >= $seed && $hint < $seed + $runs);
+    push @first, splice @rich, 0, RICH if !defined $s->{end};
+    for my $range (map({ [$_, $_ + 1] } @first), [$s->{end} // $seed, $end]) {
+        ($found, $law, my $more_s) = hunt($program, @$range);
+        $cpu_s += $more_s;
+        last if $found;
+    }
+    $cpu_s += $s->{cpu_s} // 0;
     print $out join("\t", $name, $patch{$name}, $source, $seed, $end, $found, sprintf('%.1f', $cpu_s), $law), "\n";
     close $out;
     _exit(0);
