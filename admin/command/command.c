@@ -4,6 +4,7 @@
 #include "admin/command/cluster_queue.h"
 #include "admin/control/control_client.h"
 #include "admin/command/queue_command.h"
+#include "admin/command/offline.h"
 #include "admin/command/queue_shape.h"
 #include "admin/command/counter.h"
 #include "admin/control/filter.h"
@@ -510,11 +511,14 @@ static int
 command_look(struct visit *v, const struct options *options)
 {
     char error[512];
+    unsigned owner;
     struct queue_settings settings = options_queue(options);
     counter_start_here(&v->counter, v->verb->run != run_cat);
     v->loop = loop_new();
     v->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
-    int code = queue_open_injector(&v->queue, v->log, &settings, error, sizeof(error));
+    int code = offline_find(options->spool, &owner, error, sizeof(error));
+    if (code == 0)
+        code = queue_open_injector(&v->queue, v->log, &settings, error, sizeof(error));
     if (code == 0) {
         code = walk(v, options);
         control_client_free(&v->daemon);

@@ -5,6 +5,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 
+#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ become(unsigned owner)
 }
 
 int
-offline_become_owner(const char *path, char *error, size_t error_size)
+offline_find(const char *path, unsigned *owner, char *error, size_t error_size)
 {
     struct disk *disk;
     struct disk_info info = {0};
@@ -38,13 +39,26 @@ offline_become_owner(const char *path, char *error, size_t error_size)
         result = disk_inspect(disk, ".", &info);
         disk_close(&disk);
     }
-    if (result < 0) {
+    *owner = info.owner;
+    if (result == -ENOENT)
+        snprintf(error, error_size,
+                 "spool %s does not exist: a daemon makes it when it first starts",
+                 path);
+    else if (result < 0)
         snprintf(error, error_size, "spool %s: %s", path, strerror(-result));
-        return EX_UNAVAILABLE;
-    }
-    if (geteuid() == 0 && info.owner != 0 && !become(info.owner)) {
+    return result < 0 ? EX_UNAVAILABLE : 0;
+}
+
+int
+offline_become_owner(const char *path, char *error, size_t error_size)
+{
+    unsigned owner;
+    int code = offline_find(path, &owner, error, error_size);
+    if (code != 0)
+        return code;
+    if (geteuid() == 0 && owner != 0 && !become(owner)) {
         snprintf(error, error_size, "spool %s: cannot become its owner, uid %u", path,
-                 info.owner);
+                 owner);
         return EX_NOPERM;
     }
     return 0;

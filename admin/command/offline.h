@@ -9,8 +9,11 @@
 struct event_hub;
 struct offline;
 
-/* Root becomes the owner of the spool at path, for good: the daemon must be able to read
- * the files. A spool that is missing is not made: nothing could be in it. 0, or a
+/* The owner of the spool at path. One that is missing is not made: nothing could be in it.
+ * 0, or a sysexits code with one line in error. */
+int offline_find(const char *path, unsigned *owner, char *error, size_t error_size);
+
+/* Root becomes that owner, for good: the daemon must be able to read the files. 0, or a
  * sysexits code with one line in error. */
 int offline_become_owner(const char *path, char *error, size_t error_size);
 

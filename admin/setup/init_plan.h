@@ -37,8 +37,8 @@ struct init_plan {
     enum init_way way;
     const struct provider_facts *facts; /* NULL: not a known provider */
     char hostname[INIT_VALUE_MAX], relay[INIT_VALUE_MAX], user[INIT_VALUE_MAX];
-    /* Of the first host of relay, and whether any has a user; "": none, or an error that
-     * `petrel check` will name. */
+    /* The first host of relay, its user, and whether any has one; "": none, or an error
+     * that `petrel check` will name. */
     char host[TARGET_HOST_MAX], url_user[INIT_VALUE_MAX];
     bool has_user;
     char listen[INIT_VALUE_MAX], relay_from[INIT_VALUE_MAX];

@@ -349,6 +349,15 @@ SKIP: {
 is $relay->stop, 0, 'the daemon stops in good order';
 unlike $relay->log, qr/ error: |deferred|bounced/, 'and had no trouble';
 
+# Who only reads makes no spool, which would be another user's than the daemon's.
+Petrel::spit("$scratch/never.conf", "hostname = h.test\nspool = $scratch/never\n");
+for my $command (['queue', 'ls'], ['queue', 'ls', '--json'], ['queue', 'shape'], ['queue', 'retry', '--all'], ['trace', $letters[0]], ['sendmail', '-bp']) {
+    ($code, $text) = Petrel::command('', $Petrel::binary, '-c', "$scratch/never.conf", @$command);
+    is $code, 69, "@$command: no spool" or diag $text;
+    like $text, qr/\Apetrel \w+: spool \Q$scratch\E\/never does not exist: a daemon makes it when it first starts\n\z/, "@$command: one line";
+    ok !-e "$scratch/never", "@$command: and none is made";
+}
+
 # A spool that cannot be had.
 Petrel::spit("$scratch/file", '');
 ($code, $text) = Petrel::command("x\n", '/usr/bin/env', "PETREL_SPOOL=$scratch/file/spool", "$scratch/bin/sendmail", 'a@x.test');
