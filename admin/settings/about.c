@@ -165,6 +165,10 @@ about_read(const struct options_sources *sources, struct options *options)
     struct text all = text_from(errors), first;
     bool denied = is_denied(all);
     if (all.length == 0) {
+        /* A program beside the daemon's container may know no more than the spool. */
+        if (settings_origin(s, TEXT("spool")) != NULL &&
+            settings_origin(s, TEXT("hostname")) == NULL)
+            (void)take_about(s, options);
         free(errors);
         return s;
     }

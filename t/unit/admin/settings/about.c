@@ -73,6 +73,12 @@ test_good(void)
     is_string(o.hostname, "file.test", "need nothing of the daemon's");
     settings_free(&s);
     finish(&p);
+    begin(&p, "", true);
+    put_about(&p, "hostname = about.test\n");
+    s = read_it(&p, &o);
+    is_string(o.hostname, "about.test", "but for a name that they do not have");
+    settings_free(&s);
+    finish(&p);
 }
 
 static void
