@@ -59,6 +59,8 @@ for (const width of [1280, 320]) {
       ['sites', '#/sites', 'main tbody tr'], ['site', conversation, 'main pre'], ['fragments', '#/fragments', 'main h1'], ['log', '#/log', 'main h1']]) {
       await go(page, hash, wanted);
       const what = `crowd-${name}-${width}-${colorScheme}`;
+      // A route and an address with its port are one word.
+      if (name === 'now') await page.evaluate(() => document.querySelectorAll('.findings .text, .findings .remedy').forEach((e) => { e.append(' smtp:you@example.org@[smtp.provider.example]:587?tls=verify'.repeat(3).replaceAll(' ', '')); }));
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       tell(wide <= width, `${what}: fits`, wide);
       // axe takes long over many rows; page.mjs asks it about each view.
