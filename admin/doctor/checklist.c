@@ -250,9 +250,13 @@ checklist_print(const struct checklist *list, FILE *out)
 {
     for (size_t i = 0; i < list->count; i++)
         checklist_print_one(out, &list->items[i]);
-    fprintf(out, "%zu errors, %zu warnings, %zu hints; %zu checks are ok\n",
-            checklist_count(list, CHECK_ERROR), checklist_count(list, CHECK_WARNING),
-            checklist_count(list, CHECK_HINT), checklist_count(list, CHECK_OK));
+    size_t errors = checklist_count(list, CHECK_ERROR);
+    size_t warnings = checklist_count(list, CHECK_WARNING);
+    size_t hints = checklist_count(list, CHECK_HINT);
+    size_t good = checklist_count(list, CHECK_OK);
+    fprintf(out, "%zu error%s, %zu warning%s, %zu hint%s; %zu check%s ok\n", errors,
+            errors == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s", hints,
+            hints == 1 ? "" : "s", good, good == 1 ? " is" : "s are");
 }
 
 json_t *

@@ -174,7 +174,7 @@ ok $codes{$_}, "$_ is checked" for qw(dns.resolver net.port25 host.address host.
 like((grep { $_->{code} eq 'host.address' } @$checks)[0]{text}, qr/see 192\.0\.2\.10$/, 'the address that the receiver sees');
 ok((grep { $_->{text} =~ /bulk senders: met/ } @$checks), 'the rules for bulk senders are met');
 my ($text_code, $text) = $petrel->run('doctor', 'right.test');
-like $text, qr/^0 errors, 0 warnings, 1 hints; \d+ checks are ok$/m, 'the same as text';
+like $text, qr/^0 errors, 0 warnings, 1 hint; \d+ checks are ok$/m, 'the same as text';
 
 # --- Faults of domains, each in a domain of its own
 

@@ -76,7 +76,7 @@ test_order(void)
     ok(text_starts(text_from(text),
                    TEXT("error   dns.resolver      servers\n  silent\n\n")));
     ok(strstr(text, "ok      mx.record         a.test: good\n") != NULL);
-    ok(strstr(text, "3 errors, 0 warnings, 1 hints; 1 checks are ok\n") != NULL);
+    ok(strstr(text, "3 errors, 0 warnings, 1 hint; 1 check is ok\n") != NULL);
     bool wide = false;
     struct text rest = text_from(text), line;
     while (rest.length > 0 && text_cut(&rest, '\n', &line))
