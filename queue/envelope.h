@@ -14,10 +14,9 @@ enum {
     ENVELOPE_PRIORITY_MAX = 9, /* and -9; RFC 6710 */
     ENVELOPE_MESSAGE_ID_MAX = 255,
     ENVELOPE_TAG_MAX = 128,
-    ENVELOPE_WARNINGS_MAX = 9, /* delay notifications that older builds counted */
-    ENVELOPE_CAME_MAX = 320,   /* HOST/ID */
-    ENVELOPE_MOVES_MAX = 99,   /* that can be read; GIVE_MOVES_MAX is below it */
-    ENVELOPE_HOLD_MAX = 640,   /* the reason of a hold, as in hold/ID */
+    ENVELOPE_CAME_MAX = 320, /* HOST/ID */
+    ENVELOPE_MOVES_MAX = 99, /* that can be read; GIVE_MOVES_MAX is below it */
+    ENVELOPE_HOLD_MAX = 640, /* the reason of a hold, as in hold/ID */
     ENVELOPE_REASON_MAX = OUTCOME_TEXT_MAX + 4
 };
 
@@ -91,7 +90,7 @@ struct delivery_state {
     bool held;     /* hold/ID exists */
     bool released; /* by an operator: passes routes that hold; with due_ms */
     /* The age of the message up to which the sender has been notified of the delay, by
-     * the times of the routes; 0: never; -n: n times, by an older build. With due_ms.
+     * the times of the routes; 0: never. With due_ms.
      * warned_kept_s: the age in info/ID, durably. */
     int64_t warned_s, warned_kept_s;
     int64_t due_ms; /* S5: next attempt */

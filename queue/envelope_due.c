@@ -13,15 +13,14 @@
 enum {
     DUE_DIGITS_MS = 14,
     ATTEMPTS_DIGITS = 7,
-    WARNED_OFFSET = DUE_DIGITS_MS + 1 + ATTEMPTS_DIGITS,
+    AGE_END = DUE_DIGITS_MS + 1 + ATTEMPTS_DIGITS + 1,
     RELEASED = '+',
     /* With an age of warnings, which needs digits of the attempts; released or not. */
     AGED = '-',
     AGED_RELEASED = '*',
     AGED_ATTEMPTS_DIGITS = 3, /* of base 36, as the next */
     AGE_DIGITS = 5,
-    DIGITS_BASE = 36,
-    WARNED_ONCE = '!' /* written by older builds */
+    DIGITS_BASE = 36
 };
 static const int64_t due_max_ms = 99999999999999;
 static const unsigned attempts_max = 9999999;
@@ -57,14 +56,13 @@ at_most(int64_t value, int64_t limit)
     return value < limit ? value : limit;
 }
 
-/* Seven digits and the number of warnings, or in fewer digits the age of the last one.
- * warned: of a message without an age. */
+/* Seven digits and a space, or in fewer digits and the age of the last warning. */
 static void
-write_attempts(const struct envelope *e, char warned, char out[ATTEMPTS_DIGITS + 2])
+write_attempts(const struct envelope *e, char out[ATTEMPTS_DIGITS + 2])
 {
     if (e->delivery.warned_s <= 0) {
-        snprintf(out, ATTEMPTS_DIGITS + 2, "%07u%c",
-                 (unsigned)at_most(e->delivery.attempts, attempts_max), warned);
+        snprintf(out, ATTEMPTS_DIGITS + 2, "%07u ",
+                 (unsigned)at_most(e->delivery.attempts, attempts_max));
         return;
     }
     age_digits_write(at_most(e->delivery.attempts, aged_attempts_max), out,
@@ -75,8 +73,8 @@ write_attempts(const struct envelope *e, char warned, char out[ATTEMPTS_DIGITS +
 
 /* The slot always has the same size, because it is overwritten in place; a checksum of
  * its own tells a torn write. */
-static void
-due_write(const struct envelope *e, char warned, char out[ENVELOPE_DUE_SIZE])
+void
+envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE])
 {
     const struct delivery_state *d = &e->delivery;
     char slot[ENVELOPE_DUE_SIZE + 1], attempts[ATTEMPTS_DIGITS + 2];
@@ -84,7 +82,7 @@ due_write(const struct envelope *e, char warned, char out[ENVELOPE_DUE_SIZE])
     char kind = d->released ? RELEASED : ' ';
     if (d->warned_s > 0)
         kind = d->released ? AGED_RELEASED : AGED;
-    write_attempts(e, warned, attempts);
+    write_attempts(e, attempts);
     int length =
         snprintf(slot, sizeof(slot), "%014" PRId64 "%c%s", due, kind, attempts);
     uint32_t crc = crc_add(envelope_crc_of_name(e->id), slot, (size_t)length);
@@ -94,27 +92,16 @@ due_write(const struct envelope *e, char warned, char out[ENVELOPE_DUE_SIZE])
     memcpy(out, slot, ENVELOPE_DUE_SIZE);
 }
 
-void
-envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE])
-{
-    int64_t warned = e->delivery.warned_s;
-    assert(warned >= -ENVELOPE_WARNINGS_MAX);
-    due_write(e, warned < 0 ? (char)('0' - warned) : ' ', out);
-}
-
-/* At which age the sender was notified, or (negative) how often. */
+/* The age at which the sender was notified; 0: never. */
 static int64_t
 warned_read(struct text slot)
 {
-    char kind = slot.at[DUE_DIGITS_MS], c = slot.at[WARNED_OFFSET];
-    if (kind == AGED || kind == AGED_RELEASED) {
-        int64_t age = age_digits_read(text_before(
-            text_after(slot, DUE_DIGITS_MS + 1 + AGED_ATTEMPTS_DIGITS), AGE_DIGITS));
-        return age > 0 ? age : 0;
-    }
-    if (c == WARNED_ONCE)
-        return -1;
-    return c >= '1' && c <= '0' + ENVELOPE_WARNINGS_MAX ? '0' - c : 0;
+    char kind = slot.at[DUE_DIGITS_MS];
+    if (kind != AGED && kind != AGED_RELEASED)
+        return 0;
+    int64_t age = age_digits_read(text_before(
+        text_after(slot, DUE_DIGITS_MS + 1 + AGED_ATTEMPTS_DIGITS), AGE_DIGITS));
+    return age > 0 ? age : 0;
 }
 
 /* False: they are no number. */
@@ -144,7 +131,7 @@ envelope_read_slot(struct text slot, struct id id, struct envelope *e)
     e->delivery.attempts = 0;
     /* Warnings count even in a torn slot: else the sender would be warned again. */
     e->delivery.warned_s = e->delivery.warned_kept_s =
-        slot.length > WARNED_OFFSET ? warned_read(slot) : 0;
+        slot.length >= AGE_END ? warned_read(slot) : 0;
     if (slot.length < ENVELOPE_DUE_SIZE ||
         !text_number(text_before(slot, DUE_DIGITS_MS), (uint64_t)due_max_ms, &due) ||
         !attempts_read(slot, &trial.delivery.attempts))
@@ -155,9 +142,6 @@ envelope_read_slot(struct text slot, struct id id, struct envelope *e)
     trial.delivery.warned_s = e->delivery.warned_s;
     /* A slot counts only if its values, written again, give the same bytes. */
     envelope_write_due(&trial, again);
-    bool is_old = trial.delivery.warned_s < 0 && slot.at[WARNED_OFFSET] == WARNED_ONCE;
-    if (is_old)
-        due_write(&trial, WARNED_ONCE, again);
     if (!text_equal(slot, text_of(again, sizeof(again))))
         return false; /* torn write: due now */
     e->delivery.due_ms = trial.delivery.due_ms;

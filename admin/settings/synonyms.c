@@ -1,17 +1,13 @@
 /* The table of the other names of settings. */
 #include "admin/settings/synonyms.h"
 
-#define OLD(name, key)                                                                 \
-    {                                                                                  \
-        name, key, true, NULL, NULL                                                    \
-    }
 #define SAME(name, key)                                                                \
     {                                                                                  \
-        name, key, false, NULL, NULL                                                   \
+        name, key, NULL, NULL                                                          \
     }
 #define REFUSED(name, help)                                                            \
     {                                                                                  \
-        name, NULL, false, NULL, "a setting of Postfix; " help                         \
+        name, NULL, NULL, "a setting of Postfix; " help                                \
     }
 
 /* Without brackets Postfix looks up MX records, and `relay` does not. */
@@ -30,15 +26,6 @@ static const char relayhost_help[] =
     "to HOST itself, or relayhost = [HOST]:PORT";
 
 const struct setting_synonym synonyms_rows[] = {
-    OLD("session_limit", "delivery_session_limit"),
-    OLD("max_sessions", "server_session_limit"),
-    OLD("max_tls_sessions", "server_tls_session_limit"),
-    OLD("max_sessions_per_client", "client_session_limit"),
-    OLD("session_rate", "server_session_rate"),
-    OLD("message_rate", "server_message_rate"),
-    OLD("recipient_rate", "server_recipient_rate"),
-    OLD("auth_clear_text", "auth_cleartext"),
-
     SAME("myhostname", "hostname"),
     SAME("mydestination", "local_domains"),
     SAME("mynetworks", "relay_from"),
@@ -51,7 +38,7 @@ const struct setting_synonym synonyms_rows[] = {
     SAME("smtpd_recipient_limit", "recipient_limit"),
     SAME("smtpd_tls_cert_file", "tls_certificate"),
     SAME("smtpd_tls_key_file", "tls_key"),
-    {"relayhost", "relay", false, takes_bracketed, relayhost_help},
+    {"relayhost", "relay", takes_bracketed, relayhost_help},
 
     REFUSED("alias_maps", "write aliases = /etc/aliases, without hash: before it"),
     REFUSED("content_filter",
@@ -118,5 +105,5 @@ const struct setting_synonym synonyms_rows[] = {
     REFUSED("virtual_mailbox_base", "write local = maildir:PATH/%u"),
     REFUSED("virtual_mailbox_domains", "write local_domains = DOMAIN, ... and "
                                        "local = maildir:PATH/%u"),
-    {NULL,        NULL,    false, NULL,            NULL          },
+    {NULL,        NULL,    NULL,            NULL          },
 };

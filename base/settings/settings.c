@@ -274,19 +274,6 @@ find_meaning(const struct settings *s, struct text key)
     return m;
 }
 
-static void
-warn_of_name(struct settings *s, const struct place *place, struct text name,
-             const struct meaning *m)
-{
-    char *origin = origin_string(place->origin, place->line);
-    char *now = spell(s, place->level, m->row, m->is_path);
-    char what[MISTAKE_MAX];
-    snprintf(what, sizeof(what), "old name of %s, still accepted; write %s", now, now);
-    settings_add_line(&s->warnings, origin, name, text_from(what));
-    free(now);
-    free(origin);
-}
-
 /* key may be another name of the row: name is the spelling in the source. */
 static void
 assign(struct settings *s, const struct place *place, struct text name, struct text key,
@@ -314,8 +301,6 @@ assign(struct settings *s, const struct place *place, struct text name, struct t
         complain_twice(s, place, name, entry);
         return;
     }
-    if (m.synonym && m.synonym->is_old)
-        warn_of_name(s, place, name, &m);
     entry_clear(entry);
     *entry = (struct entry){
         .text = text_string(value),

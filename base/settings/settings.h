@@ -31,11 +31,10 @@ struct setting {
     const char *help;   /* for config.example: one or more lines */
 };
 
-/* Another name for the setting key: an old one, or that of other software. */
+/* Another name for the setting key, of other software. */
 struct setting_synonym {
     const char *name; /* in any case; NULL ends the table */
     const char *key;  /* of a row; NULL: the name is refused with help */
-    bool is_old;      /* accepted with a warning that names the key */
     bool (*takes)(struct text value); /* NULL, or false: refused with help */
     const char *help;                 /* one line */
 };

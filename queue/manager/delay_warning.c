@@ -10,15 +10,6 @@
 /* The age of the early notification, before any time of a route. */
 enum { EARLY_S = 1 };
 
-/* The age up to which the times of the target have had their notification. An older
- * build has counted them. */
-static int64_t
-warned_up_to_ms(const struct envelope *e, const struct target *t)
-{
-    int64_t warned = e->delivery.warned_s;
-    return warned < 0 ? target_notice_ms(t, (unsigned)(-warned - 1)) : warned * 1000;
-}
-
 /* The last time of the target that has passed, 0: none; in s, rounded up. Several may
  * have passed while no daemon ran: they have one notification. */
 static int64_t
@@ -37,7 +28,7 @@ delay_warning_is_due(const struct active *a, const struct recipient *r,
 {
     const struct envelope *e = a->envelope;
     return e->sender.length > 0 && dsn_wants_delay(r) &&
-           last_passed_s(a, t) * 1000 > warned_up_to_ms(e, t);
+           last_passed_s(a, t) > e->delivery.warned_s;
 }
 
 int64_t
@@ -45,7 +36,7 @@ delay_warning_next_ms(const struct active *a, const struct recipient *r,
                       const struct target *t)
 {
     const struct envelope *e = a->envelope;
-    int64_t warned_ms = warned_up_to_ms(e, t), next_ms = INT64_MAX;
+    int64_t warned_ms = e->delivery.warned_s * 1000, next_ms = INT64_MAX;
     if (e->sender.length == 0 || !dsn_wants_delay(r))
         return INT64_MAX;
     for (unsigned i = 0; (next_ms = target_notice_ms(t, i)) <= warned_ms; i++)

@@ -26,15 +26,15 @@ is($in_manual{$_}, $in_table{$_}, "petrel.conf(5): $_") for sort keys %in_table;
 is_deeply([sort keys %in_manual], [sort keys %in_table], 'petrel.conf(5) has no others');
 unlike($example, qr/^[^#\n]/m, 'all of config.example is commented out');
 
-# Other names of settings: old ones, and Postfix's.
+# Other names of settings, of Postfix.
 my $synonyms = slurp("$root/admin/settings/synonyms.c");
 my (%accepted, %documented);
-$accepted{$1} = $2 while $synonyms =~ /\b(?:OLD|SAME)\("(\w+)",\s*"(\w+)"\)/g;
+$accepted{$1} = $2 while $synonyms =~ /\bSAME\("(\w+)",\s*"(\w+)"\)/g;
 $accepted{$1} = $2 while $synonyms =~ /\{"(\w+)",\s*"(\w+)",/g;
 my @refused = $synonyms =~ /\bREFUSED\("(\w+)"/g;
 my ($names) = $manual =~ /^\.SH OTHER NAMES\n(.*?)^\.SH /msg;
 $documented{$1} = $2 while $names =~ /^\.BR (\w+) ": " (\w+)$/mg;
-cmp_ok(scalar keys %accepted, '>', 15, 'the table of other names is read');
+cmp_ok(scalar keys %accepted, '>', 12, 'the table of other names is read');
 is_deeply(\%documented, \%accepted, 'petrel.conf(5) has the other names that are accepted');
 is_deeply([sort $names =~ /^\.BR (\w+) [,.]$/mg], [sort @refused], 'and those that are refused');
 

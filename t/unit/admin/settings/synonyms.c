@@ -1,11 +1,9 @@
-/* admin/settings/synonyms.c: old names warn, Postfix's are the same or refused. */
+/* admin/settings/synonyms.c: Postfix's names are the same or refused. */
 #include "admin/settings/synonyms.h"
 
 #include "admin/settings/options.h"
 #include "base/settings/settings_value.h"
 #include "t/support/tap.h"
-
-#include <unistd.h>
 
 static struct options options;
 static struct settings *settings;
@@ -41,36 +39,11 @@ test_table(void)
 }
 
 static void
-test_old(void)
+test_both(void)
 {
-    char path[] = "/tmp/petrel-synonyms-XXXXXX", want[300];
-    int file = mkstemp(path);
-    const char text[] = "\nsession_limit = 7\n";
-    if (file < 0 || write(file, text, strlen(text)) != (ssize_t)strlen(text))
-        abort();
-    close(file);
-    begin(path, NULL, NULL, NULL);
-    is_number(options.delivery_session_limit, 7, "an old name, in the file");
-    snprintf(want, sizeof(want),
-             "%s:2: session_limit: old name of delivery_session_limit, still accepted; "
-             "write delivery_session_limit\n",
-             path);
-    is_text(settings_warnings(settings), text_from(want), "one warning");
-    unlink(path);
-    begin(NULL, "max_sessions=9", NULL, "PETREL_MAX_TLS_SESSIONS=8");
-    is_number(options.server_session_limit, 9, "by -o");
-    is_number(options.server_tls_session_limit, 8, "by the environment");
-    is_text(settings_warnings(settings),
-            TEXT("environment: PETREL_MAX_TLS_SESSIONS: old name of "
-                 "PETREL_SERVER_TLS_SESSION_LIMIT, still accepted; write "
-                 "PETREL_SERVER_TLS_SESSION_LIMIT\n"
-                 "command line: max_sessions: old name of server_session_limit, still "
-                 "accepted; write server_session_limit\n"),
-            "as they are spelt");
-    begin(NULL, "max_sessions=9", "server_session_limit=8", NULL);
+    begin(NULL, "mynetworks=10.0.0.0/8", "relay_from=::1", NULL);
     is_text(settings_errors(settings),
-            TEXT("command line: server_session_limit: max_sessions is set too\n"),
-            "both names");
+            TEXT("command line: relay_from: mynetworks is set too\n"), "both names");
 }
 
 static void
@@ -100,7 +73,7 @@ int
 main(void)
 {
     test_table();
-    test_old();
+    test_both();
     test_postfix();
     settings_free(&settings);
     return done();

@@ -50,28 +50,6 @@ is_warned(const struct world *w)
     return warned;
 }
 
-/* Overwrites the due slot as a build did that counted notifications. The daemon is
- * stopped. */
-static void
-count_warnings(struct world *w, int64_t count)
-{
-    struct disk *disk;
-    struct envelope e = {.id = w->id};
-    char path[100], slot[ENVELOPE_DUE_SIZE], name[ID_LENGTH + 1];
-    e.delivery.warned_s = -count;
-    e.delivery.attempts = 1;
-    envelope_write_due(&e, slot);
-    id_format(w->id, name);
-    snprintf(path, sizeof(path), "info/%s", name);
-    if (disk_open(&disk, w->folder, false) != 0)
-        abort();
-    int file = disk_open_file(disk, path, true);
-    ok(file >= 0 && disk_write_at(disk, file, ENVELOPE_DUE_OFFSET,
-                                  text_of(slot, sizeof(slot))) == 0);
-    disk_close_file(disk, file);
-    disk_close(&disk);
-}
-
 /* A list: a notification at each time, over restarts; what passes while no daemon runs
  * has one. */
 static void
@@ -175,26 +153,6 @@ test_two_lists(int64_t journal_size, bool restarts)
         for (unsigned i = 1; i < 12; i++)
             printf("# %u: %u, want %u\n", i, sent[i], want[i]);
     is_number(count_lines(&w, told), 6, "logged");
-    manager_world_end(&w);
-}
-
-/* An older build has counted the notices: the list goes on behind them. */
-static void
-test_counted(void)
-{
-    struct world w;
-    world_begin_afresh(&w, "later.test smtp://sink.test?notices=20m,5h,10h&lifetime=1d, * smtp://x", 0);
-    world_deliver(&w, "ann@a.test", "later@later.test");
-    sim_loop_advance(w.loop, 2 * MINUTE_MS);
-    world_stop(&w);
-    count_warnings(&w, 2);
-    manager_world_start(&w);
-    sim_loop_advance(w.loop, 9 * HOUR_MS);
-    is_number(notices(&w), 0, "two of the list are told");
-    sim_loop_advance(w.loop, 2 * HOUR_MS);
-    is_number(notices(&w), 1, "the third comes");
-    sim_loop_advance(w.loop, 8 * HOUR_MS);
-    is_number(notices(&w), 0, "and no more");
     manager_world_end(&w);
 }
 
@@ -344,7 +302,6 @@ main(void)
     test_two_lists(0, false);
     test_two_lists(1024 * 1024, false);
     test_two_lists(1024 * 1024, true);
-    test_counted();
     test_operators();
     sim_disk_reset();
     return done();
