@@ -747,25 +747,3 @@ structure_encoding_name(enum structure_encoding encoding)
         [ENCODING_BASE64] = "base64", [ENCODING_OTHER] = "other"};
     return names[encoding];
 }
-
-const char *
-structure_problem_text(enum structure_problem problem)
-{
-    static const char *const texts[] = {
-        [PROBLEM_NONE] = "none",
-        [PROBLEM_ODD_LINE] = "a line that is no field ends the header",
-        [PROBLEM_LONG_HEADER] = "the header is too long to be read whole",
-        [PROBLEM_BROKEN_TYPE] = "Content-Type is malformed",
-        [PROBLEM_TWO_TYPES] = "two fields Content-Type",
-        [PROBLEM_TWO_ENCODINGS] = "two different fields Content-Transfer-Encoding",
-        [PROBLEM_UNKNOWN_ENCODING] = "Content-Transfer-Encoding is unknown",
-        [PROBLEM_ENCODED_COMPOSITE] = "a multipart or message is labelled as encoded",
-        [PROBLEM_NO_BOUNDARY] = "a boundary is missing",
-        [PROBLEM_LONG_BOUNDARY] = "the boundary is too long",
-        [PROBLEM_TOO_DEEP] = "nested too deep",
-        [PROBLEM_TOO_MANY_PARTS] = "too many parts",
-        [PROBLEM_ALMOST] = "a line begins as a delimiter, but goes on",
-        [PROBLEM_NO_PARTS] = "the boundary never comes",
-        [PROBLEM_NOT_CLOSED] = "the closing boundary is missing"};
-    return texts[problem];
-}

@@ -115,7 +115,5 @@ void structure_free(struct structure **s);
 
 /* "base64", "7bit"...; "other" for unknown ones. */
 const char *structure_encoding_name(enum structure_encoding encoding);
-/* A text for people: "a boundary is missing". */
-const char *structure_problem_text(enum structure_problem problem);
 
 #endif

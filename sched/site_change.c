@@ -8,7 +8,6 @@
 struct site_changes {
     struct site_change ring[SITE_CHANGES_MAX];
     size_t first, count;
-    uint64_t missed;
 };
 
 void
@@ -18,10 +17,8 @@ site_changes_add(struct site_changes **changes, const char *site, int64_t dead_m
     struct site_changes *all = *changes;
     if (all == NULL)
         all = *changes = memory_new(sizeof(*all));
-    if (all->count == SITE_CHANGES_MAX) {
-        all->missed++;
+    if (all->count == SITE_CHANGES_MAX)
         return;
-    }
     struct site_change *c = &all->ring[(all->first + all->count++) % SITE_CHANGES_MAX];
     *c = (struct site_change){.is_dead = why != NULL, .dead_ms = dead_ms};
     text_copy(c->site, sizeof(c->site),
@@ -39,12 +36,6 @@ site_changes_take(struct site_changes *all, struct site_change *out)
     all->first = (all->first + 1) % SITE_CHANGES_MAX;
     all->count--;
     return true;
-}
-
-uint64_t
-site_changes_missed(const struct site_changes *all)
-{
-    return all != NULL ? all->missed : 0;
 }
 
 void

@@ -29,8 +29,6 @@ void site_changes_add(struct site_changes **changes, const char *site, int64_t d
                       const struct outcome *why);
 /* The oldest. False: there is none. */
 bool site_changes_take(struct site_changes *changes, struct site_change *out);
-/* How many did not fit, since startup. */
-uint64_t site_changes_missed(const struct site_changes *changes);
 void site_changes_free(struct site_changes **changes);
 
 #endif

@@ -18,12 +18,6 @@ struct trace_answer {
     bool ended;         /* the message */
 };
 
-bool
-trace_answer_is_command(const char *command)
-{
-    return strcmp(command, "trace") == 0 || strcmp(command, "follow") == 0;
-}
-
 /* --- The request ------------------------------------------------------------------ */
 
 static bool

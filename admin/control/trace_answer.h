@@ -22,8 +22,6 @@ struct trace_answer_events {
     void (*ended)(void *context, const char *error);
 };
 
-/* Whether that command is answered here. */
-bool trace_answer_is_command(const char *command);
 /* spool is borrowed; no callback before it returns. NULL with a reason in *why. */
 struct trace_answer *trace_answer_new(struct loop *loop, struct disk *spool,
                                       const json_t *request,

@@ -62,7 +62,7 @@ doctor_target(const struct doctor *d, const char *domain)
     return route_find_from(d->setup->routes, text_from(sender), &anybody, true);
 }
 
-bool
+static bool
 doctor_leaves_directly(const struct doctor *d, const char *domain)
 {
     return doctor_target(d, domain)->kind == TARGET_MX;

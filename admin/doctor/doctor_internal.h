@@ -51,7 +51,6 @@ void doctor_add_task(struct doctor *d, doctor_check *run, const char *subject);
 bool doctor_find_seen(struct doctor *d, struct doctor_seen *out);
 /* Where mail of that domain leaves to, for a foreign recipient. */
 const struct target *doctor_target(const struct doctor *d, const char *domain);
-bool doctor_leaves_directly(const struct doctor *d, const char *domain);
 /* "FILE" or "the settings". */
 const char *doctor_settings(const struct doctor *d);
 

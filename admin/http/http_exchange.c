@@ -9,7 +9,7 @@ http_exchange_wake(struct http_exchange *x)
     x->wake(x->wake_context);
 }
 
-const char *
+static const char *
 http_status_phrase(unsigned status)
 {
     static const struct {

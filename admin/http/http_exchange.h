@@ -77,6 +77,5 @@ enum http_body { HTTP_BODY_WHOLE, HTTP_BODY_CHUNKED, HTTP_BODY_TO_END };
 bool http_answer_head(const struct http_exchange *exchange, enum http_body body,
                       bool closes, struct buffer *out)
     __attribute__((warn_unused_result));
-const char *http_status_phrase(unsigned status);
 
 #endif

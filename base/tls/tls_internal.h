@@ -56,8 +56,6 @@ struct tls_server {
     mbedtls_ssl_config config[TLS_PROTOCOLS];
 };
 void tls_server_release(struct tls_server *server);
-/* When the first of its certificates expires, ms since the epoch. For tests. */
-int64_t tls_server_expires_ms(const struct tls_server *server);
 
 struct tls_memory; /* a remembered session */
 struct tls_client {

@@ -274,14 +274,3 @@ tls_server_each_name(const struct tls_server *server, size_t index,
     if (index < server->own_count)
         tls_certificate_each_name(&server->own[index].certificate, each, context);
 }
-
-/* The end of the servers' own certificates, not of their intermediates. */
-int64_t
-tls_server_expires_ms(const struct tls_server *server)
-{
-    int64_t first = INT64_MAX;
-    struct tls_certificate own;
-    for (size_t i = 0; tls_server_certificate(server, i, &own); i++)
-        first = own.until_ms < first ? own.until_ms : first;
-    return first;
-}

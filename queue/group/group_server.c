@@ -158,12 +158,6 @@ group_server_open(struct group_server *s)
     s->bank = bank_new();
 }
 
-bool
-group_server_is_open(const struct group_server *s)
-{
-    return s->bank != NULL;
-}
-
 void
 group_server_free(struct group_server **server)
 {

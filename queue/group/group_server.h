@@ -26,7 +26,6 @@ struct group_server *group_server_new(struct loop *loop, struct net *net,
 void group_server_free(struct group_server **server);
 /* From now on it answers, from an empty bank. */
 void group_server_open(struct group_server *server);
-bool group_server_is_open(const struct group_server *server);
 /* A question of this process. NULL: the answer is in out; else why there is none. */
 const char *group_server_ask(struct group_server *server, const char *const *words,
                              size_t count, struct buffer *out);

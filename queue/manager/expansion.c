@@ -184,7 +184,7 @@ is_one(const struct expansion *x)
 }
 
 /* Without SUCCESS nothing may be left, which means NEVER. */
-unsigned
+static unsigned
 expansion_notify(const struct expansion *x, unsigned notify)
 {
     if (x->kind == EXPANSION_LIST)

@@ -62,9 +62,6 @@ void expansion_make(struct expansion *x, const struct expansion_rules *rules,
                     const struct expansion_question *question);
 void expansion_free(struct expansion *x);
 
-/* NOTIFY of the members (RFC 3461 §5.2.7): that of the recipient; without SUCCESS where
- * several stand for one; none to a list. */
-unsigned expansion_notify(const struct expansion *x, unsigned notify);
 /* Whether the alias remains as a recipient, to be reported as expanded. */
 bool expansion_reports(const struct expansion *x, unsigned notify, struct text sender);
 /* ORCPT of the members: the given one, else the address. `made` holds it. False: it does

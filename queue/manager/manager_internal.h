@@ -350,8 +350,6 @@ bool delay_warning_start(struct active *a);
 /* A verdict that did not deliver: logs the remedy for an operator, once an hour for a
  * class of refusals and a host. */
 void refusal_warning(struct manager *m, const struct outcome *outcome);
-/* Whether the operator can end such refusals. */
-bool refusal_is_operators(enum refusal_class class);
 /* "host[ip]:port" without the address: the hosts of a receiver often have many. */
 struct text refusal_host(const struct outcome *outcome);
 

@@ -8,7 +8,7 @@
 enum { HOUR_MS = 60 * 60 * 1000 };
 
 /* Those of the mail itself are the sender's to end. */
-bool refusal_is_operators(enum refusal_class class)
+static bool refusal_is_operators(enum refusal_class class)
 {
     switch (class) {
     case REFUSAL_AUTH:

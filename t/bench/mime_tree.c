@@ -9,6 +9,7 @@
 #include "base/log/log.h"
 #include "mime/downgrade.h"
 #include "mime/structure.h"
+#include "t/support/structure_kit.h"
 
 #include <assert.h>
 #include <jansson.h>

@@ -25,4 +25,7 @@ struct trace trace_of(struct text content, size_t first, size_t piece);
 
 void trace_free(struct trace *t);
 
+/* A text for people: "a boundary is missing". */
+const char *structure_problem_text(enum structure_problem problem);
+
 #endif

@@ -14,7 +14,7 @@ ring(void)
     struct site_change c;
     struct outcome why = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1", "Connection refused");
     char name[600], number[20];
-    ok(!site_changes_take(all, &c) && site_changes_missed(all) == 0);
+    ok(!site_changes_take(all, &c));
     site_changes_free(&all);
     memset(name, 'x', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
@@ -29,7 +29,6 @@ ring(void)
         snprintf(number, sizeof(number), "%d", i);
         site_changes_add(&all, number, i, NULL);
     }
-    is_number((long)site_changes_missed(all), 10, "what does not fit is counted");
     for (int i = 0; i < SITE_CHANGES_MAX; i++) {
         snprintf(number, sizeof(number), "%d", i);
         if (!site_changes_take(all, &c) || strcmp(c.site, number) != 0)
