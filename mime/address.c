@@ -342,12 +342,6 @@ address_judge_path(struct text *rest, struct address *out)
     return address_judge(path, out);
 }
 
-bool
-address_parse_path(struct text *rest, struct address *out)
-{
-    return address_judge_path(rest, out) == NULL;
-}
-
 /* Copies local without quotes and backslashes to out; the result is not longer. The
  * quotes are notation: "a"@b and a@b are one mailbox. */
 static struct text

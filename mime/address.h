@@ -15,19 +15,17 @@ struct address {
     bool utf8; /* holds bytes >= 0x80 (well-formed; needs SMTPUTF8) */
 };
 
-/* Takes "<...>" off the front of *rest: "<>" (both parts empty), "<local@domain>",
- * "<postmaster>" (any case), "<@route:local@domain>" whose route is checked and dropped
- * (RFC 5321 appendix C). False leaves *rest undefined. Anything above the limits,
- * control bytes, ill-formed UTF-8, a second @ outside quotes: false. */
-bool address_parse_path(struct text *rest, struct address *out);
-
 /* A mailbox "local@domain" without brackets; the domain is required. Dots may stand
  * anywhere in the local part, and one behind the domain, which out does not have. */
 bool address_parse(struct text mailbox, struct address *out);
 
-/* The same two: the rule that is broken, in words for a reply; or NULL, and *out is set.
- * *rest is shorter if there was a path in brackets, good or not. */
+/* The rule that a mailbox breaks, in words for a reply; or NULL, and *out is set. */
 const char *address_judge(struct text mailbox, struct address *out);
+
+/* Takes "<...>" off the front of *rest, good or not: "<>" (both parts empty),
+ * "<local@domain>", "<postmaster>" (any case), "<@route:local@domain>" whose route is
+ * checked and dropped (RFC 5321 appendix C). NULL, or the rule that is broken: anything
+ * above the limits, control bytes, ill-formed UTF-8, a second @ outside quotes, no path. */
 const char *address_judge_path(struct text *rest, struct address *out);
 
 /* A local part by itself, without control characters: a quoted string, or characters of

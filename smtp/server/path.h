@@ -18,7 +18,7 @@ struct path_rules {
 };
 
 struct path {
-    /* Slices of the argument, of kept, or of the rules; as address_parse_path() has it. */
+    /* Slices of the argument, of kept, or of the rules; as address_judge_path() has it. */
     struct address address;
     char kept[ADDRESS_MAX + 2]; /* the mailbox, if it had to be put together */
 };

@@ -31,7 +31,7 @@ look_up(const struct route_table *table, struct text t)
     struct text rest = t;
     if (address_parse(t, &a))
         check_target(route_find(table, &a), a.domain);
-    if (address_parse_path(&rest, &a) && a.local.length > 0)
+    if (address_judge_path(&rest, &a) == NULL && a.local.length > 0)
         check_target(route_find(table, &a), a.domain);
     if (address_is_domain(t))
         (void)route_is_local_domain(table, t);

@@ -226,7 +226,7 @@ check_good(const struct good *g)
 {
     struct text rest = text_from(g->path);
     struct address a;
-    if (!ok_named(address_parse_path(&rest, &a), g->path))
+    if (!ok_named(address_judge_path(&rest, &a) == NULL, g->path))
         return;
     is_number(rest.length, 0, "... is taken whole");
     is_text(a.local, text_from(g->local), "... its local part");
@@ -247,7 +247,7 @@ check_good(const struct good *g)
     ok(buffer_format(&again, "<%.*s>", TEXT_ARGS(buffer_text(&out))));
     struct text second = buffer_text(&again);
     buffer_clear(&out);
-    ok(address_parse_path(&second, &a) && address_write(&a, &out));
+    ok(address_judge_path(&second, &a) == NULL && address_write(&a, &out));
     is_text(buffer_text(&out), text_from(written), "... which is its own normal form");
     buffer_free(&out);
     buffer_free(&again);
@@ -261,16 +261,16 @@ test_paths(void)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct text rest = text_from(bad[i]);
         struct address a;
-        if (!ok_named(!address_parse_path(&rest, &a), "a bad path is refused"))
+        if (!ok_named(address_judge_path(&rest, &a) != NULL, "a bad path is refused"))
             printf("# %zu: %s\n", i, bad[i]);
     }
     struct address a;
     struct text nul = TEXT("<a\0b@c>");
-    ok_named(!address_parse_path(&nul, &a), "NUL in the local part");
+    ok_named(address_judge_path(&nul, &a) != NULL, "NUL in the local part");
     nul = TEXT("<a@c\0>");
-    ok_named(!address_parse_path(&nul, &a), "NUL in the domain");
+    ok_named(address_judge_path(&nul, &a) != NULL, "NUL in the domain");
     nul = TEXT("<\"\0\"@c>");
-    ok_named(!address_parse_path(&nul, &a), "NUL in quotes");
+    ok_named(address_judge_path(&nul, &a) != NULL, "NUL in quotes");
 }
 
 static void
@@ -278,16 +278,16 @@ test_rest(void)
 {
     struct address a;
     struct text rest = TEXT("<a@b> SIZE=100");
-    ok(address_parse_path(&rest, &a));
+    ok(address_judge_path(&rest, &a) == NULL);
     is_text(rest, TEXT(" SIZE=100"), "what follows the path is left");
     rest = TEXT("<>BODY");
-    ok(address_parse_path(&rest, &a));
+    ok(address_judge_path(&rest, &a) == NULL);
     is_text(rest, TEXT("BODY"), "also glued to it");
     rest = TEXT("<a@b><c@d>");
-    ok(address_parse_path(&rest, &a));
+    ok(address_judge_path(&rest, &a) == NULL);
     is_text(rest, TEXT("<c@d>"), "only the first of two paths");
     rest = TEXT("<\"x> y\"@b> z");
-    ok(address_parse_path(&rest, &a));
+    ok(address_judge_path(&rest, &a) == NULL);
     is_text(rest, TEXT(" z"), "a > in quotes ends nothing");
 }
 
@@ -303,7 +303,7 @@ parses_repeated(const char *head, const char *unit, size_t count, const char *ta
     fits = fits && buffer_add(&b, text_from(tail));
     struct text rest = buffer_text(&b);
     struct address a;
-    bool parsed = fits && address_parse_path(&rest, &a);
+    bool parsed = fits && address_judge_path(&rest, &a) == NULL;
     buffer_free(&b);
     return parsed;
 }
@@ -546,7 +546,7 @@ test_noise(void)
         path[length++] = '>';
         struct text rest = text_of(path, length);
         struct address a;
-        if (!address_parse_path(&rest, &a))
+        if (address_judge_path(&rest, &a) != NULL)
             continue;
         accepted++;
         char space[ADDRESS_MAX];
