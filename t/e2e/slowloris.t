@@ -31,7 +31,7 @@ is((Petrel::command('', 'sh', "$Petrel::root/t/support/tls_certificates.sh", $ke
 my $room = 50; # sessions beyond the crowd
 my $sink = Sink->start;
 my $implicit = Petrel::free_port();
-my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", server_session_limit => $crowd + $room, client_session_limit => $crowd, smtpd_hard_error_limit => 1000, server_tls_session_limit => 0,
+my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", server_session_limit => $crowd + $room, client_session_limit => $crowd, smtpd_hard_error_limit => 1000, server_tls_session_limit => 0, smtpd_starttls_timeout => '1h',
     tls_certificate => "$keys/good.pem", tls_key => "$keys/good.key");
 $petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.1:$implicit?tls")->start;
 
