@@ -358,6 +358,7 @@ world_run(const struct wishes *wishes)
         audit_run();
     }
     world_run_until(roof_now_ms() + 2 * HOUR_MS, NULL);
+    judge_wait_clean(); /* what the audit has killed may have left such files, too */
     judge_spool();
     host.is_idle = course.is_over = true;
     host_terminate(&host);
