@@ -137,9 +137,10 @@ publish(struct sts_domain *p, enum policy_kind kind, int64_t age_s)
 {
     p->serial++;
     p->kind = kind;
-    p->age_s = kind == POLICY_WRONG && age_s > WRONG_MS / SECOND_MS
-                   ? WRONG_MS / SECOND_MS
-                   : age_s;
+    /* the host of MX may be another by the time that the policy's host has gone */
+    bool may_forbid = kind == POLICY_ONE || kind == POLICY_WRONG;
+    p->age_s =
+        may_forbid && age_s > WRONG_MS / SECOND_MS ? WRONG_MS / SECOND_MS : age_s;
     snprintf(p->record[p->serial % 2], TEXT_SIZE, "v=STSv1; id=n%u;", p->serial);
     roof_note("policy of %s: kind %u, %" PRId64 " s", p->name, kind, p->age_s);
     for (struct host *h = NULL; (h = host_next(h)) != NULL;)
