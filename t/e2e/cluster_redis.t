@@ -75,7 +75,7 @@ $three->run(qw(queue hold --all));
 $two->start;
 ok wait_figure($two, 'redirected', 1), 'who is told that it is the other';
 $three->run(qw(queue release --all));
-ok Petrel::wait_for(sub { figure('messages', $two, $three) == 2 && fragments($two)->{waited} == 2 }), 'now each has the other one';
+ok Petrel::wait_for(sub { figure('messages', $two, $three) == 2 && fragments($two)->{waited} >= 2 }), 'now each has the other one';
 is fragments($three)->{redirected}, $sent, 'and there they stay';
 is_deeply [sort +let_go(2, $two, $three)], [sort @{ $set->{parts} }], 'to arrive as they are';
 
