@@ -24,7 +24,8 @@ enum {
     PEER_ADDRESSES_MAX = 8,     /* of a name */
     PEER_RETRY_MS = 250,        /* doubled after each failure, up to: */
     PEER_RETRY_MAX_MS = 5 * 1000,
-    PEER_SECRET_MAX = 1024 /* bytes of a line */
+    PEER_QUIET_MS = 60 * 1000, /* between lines of the log about a host that fails */
+    PEER_SECRET_MAX = 1024     /* bytes of a line */
 };
 
 struct peer_ip {
@@ -80,6 +81,7 @@ struct peer_link {
     int64_t heard_ms, said_ms, used_ms, retry_ms;
     int64_t clock_ms; /* the wall clock against the monotonic one, at XPEER */
     unsigned failures;
+    int64_t quiet_until_ms; /* the next failure before is no line of the log */
     struct loop_timer timer;
     struct loop_task task;
 };

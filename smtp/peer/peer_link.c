@@ -66,7 +66,17 @@ peer_link_back_off(struct peer_link *l)
     l->failures++;
 }
 
-/* It is logged when it begins. */
+/* It is logged when it begins, and once a minute for a host that comes back and fails. */
+static bool
+peer_link_is_news(struct peer_link *l)
+{
+    int64_t now_ms = loop_monotonic_ms(l->host->peer->setup.loop);
+    if (l->failures > 0 || now_ms < l->quiet_until_ms)
+        return false;
+    l->quiet_until_ms = now_ms + PEER_QUIET_MS;
+    return true;
+}
+
 static void
 peer_link_fail(struct peer_link *l, const char *why)
 {
@@ -76,7 +86,7 @@ peer_link_fail(struct peer_link *l, const char *why)
                       (l->machine.is_over && strcmp(l->machine.why, "goodbye") == 0);
     snprintf(reason, sizeof(reason), "%s", l->machine.is_over ? l->machine.why : why);
     peer_link_close(l, is_goodbye);
-    if (!is_goodbye && l->failures == 0)
+    if (!is_goodbye && peer_link_is_news(l))
         log_say(p->setup.log, LOG_LEVEL_WARNING, "peer", NULL, "%s: %s", l->host->name,
                 reason);
     if (!is_goodbye)

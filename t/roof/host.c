@@ -21,7 +21,9 @@
 enum {
     OUTPUT_MAX = 1 << 20,
     /* turns in which nothing is called and no time passes; startup reads in parts */
-    IDLE_TURNS_MAX = 10
+    IDLE_TURNS_MAX = 10,
+    TASK_TURNS_MAX =
+        1000 /* of work in memory that is done in pieces, as that on a table */
 };
 
 struct host host = {.name = "petrel",
@@ -126,6 +128,7 @@ take_output(unsigned process, struct text bytes)
     while ((end = text_find(buffer_text(&h->output), '\n')) != TEXT_NONE) {
         struct text line = text_of(h->output.at, end), time;
         roof_note_log(h->name, line);
+        h->lines++;
         text_cut(&line, ' ', &time);
         law_log_line(host_log(h), line);
         if (h == &host) {
@@ -383,13 +386,14 @@ end_in_order(struct host *h)
 }
 
 static void
-judge_idleness(struct host *h, uint64_t calls)
+judge_idleness(struct host *h, uint64_t calls, bool has_task)
 {
-    bool idle =
-        roof_now_ms() == h->turned_ms && network_calls() + sim_disk_calls() == calls;
+    bool idle = roof_now_ms() == h->turned_ms &&
+                network_calls() + sim_disk_calls() + h->lines == calls;
     h->turned_ms = roof_now_ms();
-    h->idle_turns = idle ? h->idle_turns + 1 : 0;
-    if (h->idle_turns > IDLE_TURNS_MAX)
+    h->idle_turns = idle ? h->idle_turns + !has_task : 0;
+    h->task_turns = idle ? h->task_turns + has_task : 0;
+    if (h->idle_turns > IDLE_TURNS_MAX || h->task_turns > TASK_TURNS_MAX)
         roof_break("in time", NULL, "the loop of %s turns without work", h->name);
 }
 
@@ -416,7 +420,9 @@ void
 host_turn(struct host *h)
 {
     host_enter(h);
-    uint64_t disk_calls = sim_disk_calls(), calls = network_calls() + disk_calls;
+    uint64_t disk_calls = sim_disk_calls();
+    uint64_t calls = network_calls() + disk_calls + h->lines;
+    bool has_task = sim_loop_has_task(h->daemon.loop);
     arm_disk(h);
     sim_loop_turn_at(h->daemon.loop, roof_now_ms());
     disarm_disk(h, sim_disk_calls() - disk_calls);
@@ -433,6 +439,6 @@ host_turn(struct host *h)
         h->stopped(h);
         return;
     }
-    judge_idleness(h, calls);
+    judge_idleness(h, calls, has_task);
     host_leave();
 }

@@ -44,6 +44,7 @@ struct host {
     uint64_t dies_after, fails_after;
     int fails_with;
     uint64_t turns, idle_turns; /* the latter in succession */
+    uint64_t task_turns, lines; /* turns of a posted task, likewise; lines of its log */
     int64_t turned_ms;          /* when its last turn was */
     void (*fill_dns)(struct dns *dns);
     void (*stopped)(struct host *h);

@@ -246,8 +246,9 @@ doubt(const char *id, int64_t ms)
 static int64_t
 patience_ms(const char *words)
 {
+    /* one that waits for a reply is named, and takes it behind that */
     if (strstr(words, "a session takes it next") != NULL)
-        return AGAIN_MS;
+        return strstr(words, "waiting for the reply") == NULL ? AGAIN_MS : 0;
     return strstr(words, "is read from the disk in its turn") != NULL ||
                    strstr(words, "being read from the disk") != NULL ||
                    strstr(words, "sessions that end another delivery") != NULL

@@ -96,8 +96,8 @@ on_compare(void *context)
 {
     (void)context;
     /* a message that cannot be read now is not listed */
-    bool is_unread =
-        course.disk_was_bad || (course.with[WITH_INJECTORS] && upgrade_is_older(&host));
+    bool is_unread = course.disk_was_bad ||
+                     (course.with[WITH_INJECTORS] && course.with[WITH_UPGRADES]);
     if (!is_unread && !host.is_shared)
         law_truth_ask();
     if (course.with[WITH_VISITORS])

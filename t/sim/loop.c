@@ -79,12 +79,12 @@ is_pressing(const struct sim_loop *loop)
     const struct loop_watch *watch;
     const struct sim_signal *each;
 
-    DL_FOREACH(loop->watches, watch)
-    if (is_ready(watch))
-        return true;
-    LL_FOREACH(loop->signals, each)
-    if (each->happened)
-        return true;
+    DL_FOREACH (loop->watches, watch)
+        if (is_ready(watch))
+            return true;
+    LL_FOREACH (loop->signals, each)
+        if (each->happened)
+            return true;
     return turn_is_pressing(&loop->turn);
 }
 
@@ -94,8 +94,7 @@ run_happened(struct sim_loop *loop)
     struct sim_signal *each;
     struct loop_watch *watch = NULL;
 
-    LL_FOREACH(loop->signals, each)
-    {
+    LL_FOREACH (loop->signals, each) {
         bool happened = each->happened;
 
         each->happened = false;
@@ -104,8 +103,7 @@ run_happened(struct sim_loop *loop)
     }
     /* Watches leave the list only at the end of the turn; new ones have no events yet.
      */
-    DL_FOREACH(loop->watches, watch)
-    {
+    DL_FOREACH (loop->watches, watch) {
         int events = ready_events(watch);
 
         watch->happened &= ~events;
@@ -272,9 +270,9 @@ sim_loop_ready(struct loop *loop, int descriptor, int events)
 {
     struct loop_watch *watch;
 
-    DL_FOREACH(sim(loop)->watches, watch)
-    if (watch->descriptor == descriptor && !watch->freed)
-        watch->happened |= events;
+    DL_FOREACH (sim(loop)->watches, watch)
+        if (watch->descriptor == descriptor && !watch->freed)
+            watch->happened |= events;
 }
 
 void
@@ -282,8 +280,7 @@ sim_loop_poll(struct loop *loop)
 {
     struct loop_watch *watch;
 
-    DL_FOREACH(sim(loop)->watches, watch)
-    {
+    DL_FOREACH (sim(loop)->watches, watch) {
         struct pollfd asked = {.fd = watch->descriptor, .events = POLLIN | POLLOUT};
 
         if (!watch->freed && poll(&asked, 1, 0) > 0)
@@ -297,15 +294,29 @@ sim_loop_signal(struct loop *loop, int signal_number)
 {
     struct sim_signal *each;
 
-    LL_FOREACH(sim(loop)->signals, each)
-    if (each->number == signal_number)
-        each->happened = true;
+    LL_FOREACH (sim(loop)->signals, each)
+        if (each->number == signal_number)
+            each->happened = true;
 }
 
 uint64_t
 sim_loop_turns(const struct loop *loop)
 {
     return ((const struct sim_loop *)loop)->turns;
+}
+
+bool
+sim_loop_has_task(const struct loop *loop)
+{
+    const struct loop_task *task;
+    LL_FOREACH (loop->posted, task)
+        if (task->run != NULL)
+            return true;
+    for (size_t i = 0; i < loop->soon.count; i++)
+        if (memory_container(loop->soon.nodes[i], struct loop_timer, node)->fire !=
+            NULL)
+            return true;
+    return false;
 }
 
 size_t

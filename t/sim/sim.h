@@ -47,5 +47,7 @@ void sim_loop_signal(struct loop *loop, int signal_number);
 uint64_t sim_loop_turns(const struct loop *loop);
 /* That are started. */
 size_t sim_loop_timers(const struct loop *loop);
+/* The next turn runs a posted task, or a timer without delay: more than loop_wake(). */
+bool sim_loop_has_task(const struct loop *loop);
 
 #endif
