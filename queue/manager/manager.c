@@ -595,8 +595,6 @@ manager_accept(struct manager *m, struct envelope **e)
 {
     struct id id = (*e)->id;
     unsigned recipients = (*e)->count;
-    /* The clock may have been set since it was named: a sync takes its time. */
-    manager_clock_set_birth(m, *e);
     /* Beyond the active set the envelope waits on disk, not in memory. */
     if (!m->careful && manager_has_room(m, recipients)) {
         manager_active_new(m, *e);

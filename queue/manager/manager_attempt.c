@@ -66,6 +66,7 @@ manager_active_new(struct manager *m, struct envelope *e)
     a->awaits_until_ms = INT64_MAX;
     HASH_ADD(hh, m->actives, id, sizeof(a->id), a);
     m->recipients += e->count;
+    manager_clock_set_birth(m, e);
     return a;
 }
 

@@ -195,8 +195,6 @@ begin_fetch(struct manager *m, struct id id)
 {
     uint64_t before = queue_bytes_read(m->queue);
     struct envelope *e = queue_load(m->queue, id);
-    if (e != NULL)
-        manager_clock_set_birth(m, e);
     int64_t read = (int64_t)(queue_bytes_read(m->queue) - before);
     m->loads_now++;
     /* Damaged mail was read, too; journaled mail will be read later. */

@@ -136,9 +136,33 @@ test_before_stored(void)
     manager_world_end(&w);
 }
 
+/* It is held before its first attempt, and released behind the step. */
+static void
+test_released(void)
+{
+    struct world w = {0};
+    manager_world_begin(&w, "* smtp://127.0.0.1:1");
+    w.settings.sched.active_limit = 1;
+    world_restart(&w);
+    w.stalled = true;
+    world_deliver(&w, "me@x.test", "good@a.test");
+    world_deliver(&w, "me@x.test", "later@b.test");
+    is_number(world_operate(&w, MANAGER_HOLD), MANAGER_DONE, "it is not in memory");
+    w.stalled = false;
+    world_unstall(&w);
+    sim_loop_step_wall(w.loop, 10 * DAY_MS);
+    world_turns(&w);
+    is_number(world_operate(&w, MANAGER_RELEASE), MANAGER_DONE, "released");
+    world_turns(&w);
+    ok_named(world_logged(&w, "status=deferred"), "tried and deferred");
+    ok_named(!world_logged(&w, "status=expired"), "not older than it is");
+    manager_world_end(&w);
+}
+
 int
 main(void)
 {
+    test_released();
     test_before_stored();
     test_in_memory();
     test_once();
