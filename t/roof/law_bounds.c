@@ -15,7 +15,7 @@
 enum {
     TURNS_APART = 32, /* of the checks that count things */
     /* For what is there once: listeners, questions of operators, startup. */
-    SPARE_SOCKETS = 60,
+    SPARE_SOCKETS = 120,
     SPARE_FILES = 150,
     SPARE_TIMERS = 80,
     SPARE_CLIENTS = 2 /* that are refused for their number */

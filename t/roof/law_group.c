@@ -67,7 +67,8 @@ site_on_over(void *context)
                    "limit of %u",
                    open, s->number, most);
     if (s->is_over) /* until the doubt ends */
-        roof_timer_start(&s->over, PASSING_MS, site_on_over, s);
+        roof_timer_start(&s->over, roof_breaks("shared sessions") ? 0 : PASSING_MS,
+                         site_on_over, s);
 }
 
 void
@@ -82,7 +83,8 @@ law_group_session(unsigned site)
     if (!s->is_over)
         roof_timer_stop(&s->over);
     else if (!was_over)
-        roof_timer_start(&s->over, PASSING_MS, site_on_over, s);
+        roof_timer_start(&s->over, roof_breaks("shared sessions") ? 0 : PASSING_MS,
+                         site_on_over, s);
 }
 
 /* One transaction more for each host, and the rest of a period. A host that left, and came

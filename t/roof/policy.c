@@ -154,8 +154,8 @@ publish_any(struct sts_domain *p)
     static const int64_t ages_s[] = {60, 600, 3600, 86400, 31557600};
     unsigned kinds =
         roof_below_of(&policy.chance, 2) == 0 ? POLICY_TESTING : POLICY_KINDS;
-    publish(p, (enum policy_kind)roof_below_of(&policy.chance, kinds),
-            ages_s[roof_below_of(&policy.chance, 5)]);
+    int64_t age_s = ages_s[roof_below_of(&policy.chance, 5)];
+    publish(p, (enum policy_kind)roof_below_of(&policy.chance, kinds), age_s);
 }
 
 /* --- The host's ---------------------------------------------------------------------- */

@@ -294,9 +294,9 @@ begin_fleet(uint64_t seed)
 static void
 draw_limits(void)
 {
-    static const enum feature blurring[] = {WITH_MOODS, WITH_PATHS, WITH_CLOCKS,
-                                            WITH_KILLS, WITH_CUTS,  WITH_DISKS,
-                                            WITH_RELAY, WITH_SLICES};
+    static const enum feature blurring[] = {WITH_MOODS, WITH_PATHS,  WITH_CLOCKS,
+                                            WITH_KILLS, WITH_CUTS,   WITH_DISKS,
+                                            WITH_RELAY, WITH_SLICES, WITH_DOUBLE};
     limits_begin(DOMAINS + 1);
     for (size_t i = 0; i < sizeof(blurring) / sizeof(*blurring); i++)
         if (course.with[blurring[i]])
