@@ -54,7 +54,7 @@ write_note(struct spool *s, struct id id, const char *reason, int64_t now_ms)
  * without content, which the next startup quarantines again. False: not all could be
  * moved. */
 static bool
-move_files(struct spool *s, struct id id)
+move_files(struct spool *s, struct id id, unsigned *moved)
 {
     char from[SPOOL_PATH_MAX], to[SPOOL_PATH_MAX];
     bool good = true;
@@ -66,6 +66,7 @@ move_files(struct spool *s, struct id id)
         good = good && fate != JUNK_STUCK;
         if (result == 0) {
             s->unsynced[spool_leaving[i]] = true;
+            *moved |= SPOOL_BIT(spool_leaving[i]);
         } else if (result != -ENOENT) {
             (void)spool_trouble(s, result, &id, "move a file to corrupt/");
             good = false;
@@ -74,11 +75,15 @@ move_files(struct spool *s, struct id id)
     return good;
 }
 
+/* Both ends: a message that came back where it was would be delivered, and again when an
+ * operator releases the other one. */
 static void
-sync_corrupt(struct spool *s, struct id id)
+sync_corrupt(struct spool *s, struct id id, unsigned moved)
 {
     int result = disk_sync_directory(s->disk, spool_dir_name(SPOOL_CORRUPT));
     s->syncs++;
+    if (result == 0)
+        (void)spool_sync_dirs(s, moved);
     if (result < 0)
         (void)spool_trouble(s, result, &id, "sync corrupt/");
 }
@@ -95,9 +100,10 @@ spool_quarantine(struct spool *s, struct id id, const char *reason, int64_t now_
         write_note(s, id, reason, now_ms);
     marker_drop(s, MARKER_AWAITING, id);
     marker_drop(s, MARKER_RELEASED, id);
-    bool moved = move_files(s, id);
+    unsigned dirs = 0;
+    bool moved = move_files(s, id, &dirs);
     if (noted) {
-        sync_corrupt(s, id);
+        sync_corrupt(s, id, dirs);
         log_say(s->log, LOG_LEVEL_ERROR, "queue", name, "%s: %s",
                 moved ? "quarantined in corrupt/" : "cannot be quarantined", reason);
     }

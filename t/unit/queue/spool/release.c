@@ -110,6 +110,11 @@ test_quarantined(void)
     spool_quarantine(&s, id, "a test", 5000);
     is_number(release_note(&s, SPOOL_CORRUPT, id, note), 0, "its note");
     is_string(note, "5 a test", "says when and why");
+    spool_close(&s);
+    sim_disk_power_cut();
+    spool_kit_open(&s, quiet);
+    ok_named(!spool_has(&s, SPOOL_MESS, id) && !spool_has(&s, SPOOL_INFO, id),
+             "a power cut brings nothing back where it was");
     is_number(release_held(&s, id), -ENOENT, "its mark is quarantined with it");
     is_number(release_quarantined(&s, id), 0, "all comes back");
     ok(is_whole(&s, id) && spool_has(&s, SPOOL_HOLD, id));
