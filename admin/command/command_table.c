@@ -165,7 +165,7 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "status",
-     .arguments = "[--sites | --site NAME] [--quotas] [--cluster] [--json|--watch]",
+     .arguments = "[--sites | --site NAME] [--quotas] [--cluster] [--json | --watch]",
      .about = "state of the daemon, and the sites it delivers to",
      .help = help_status,
      .example = "petrel status --sites",

@@ -75,6 +75,7 @@ test_flags(void)
     offers("check|-", "--changed --json --example ");
     offers("check|--changed|--", "--changed --json --example ");
     offers("status|", "");
+    offers("status|-", "--sites --site --quotas --cluster --json --watch ");
     offers("queue|", "ls show why cat shape hold release retry rm bounce adopt ");
     offers("queue|s", "show shape ");
     offers("queue|ls|--q", "--queue ");
