@@ -191,7 +191,9 @@ sub why { my ($petrel, $id) = @_; return ($petrel->run(qw(queue why), $id))[1] }
 # --- Bad starts
 
 {
-    my $petrel = Petrel->new(relay => 'submission://joe@smtp.test');
+    my $petrel = Petrel->new->start; # makes the spool
+    is $petrel->stop, 0, 'it has run before';
+    $petrel->configure(relay => 'submission://joe@smtp.test');
     my $run = sub { my ($code, $said) = $petrel->configure(@_)->run('check'); return "$code $said" };
     like $run->(), qr/^78 \S+:\d+: relay: 'submission:\/\/joe\@smtp\.test': no password for the user joe at smtp\.test; put a line 'smtp\.test joe PASSWORD' into the file that auth_passwords names, or an account into oauth, or set relay_password or relay_password_file\n\z/, 'a user without a password';
     is +($petrel->run('queue', 'ls'))[0], 0, 'which is nothing to those who only look';
