@@ -87,7 +87,7 @@ ok -e "$Petrel::root/etc/systemd/petrel.service" || glob("$Petrel::root/etc/*/pe
 # As printed; as typed, where it has holes; the exit codes that are right, 0 without. They run in this order.
 my $asks = qr/an answer is missing, and standard input is not a terminal/; # init does so on a terminal
 my @table = (
-    ['petrel check'], ['petrel status'], ['petrel status --sites'], ['petrel status --site SITE', "petrel status --site '$site'"], ['petrel page'],
+    ['petrel check'], ['petrel status --sites'], ['petrel status --site SITE', "petrel status --site '$site'"], ['petrel page'],
     ['petrel help oauth'], ['petrel doctor', undef, 0, 1], ['petrel doctor DOMAIN', 'petrel doctor example.org', 0, 1], ['petrel cluster'],
     ['petrel cluster forget %s', 'petrel cluster forget relay9', 65, 69], ['petrel reload'], ['petrel test', 'petrel test you@fine.example'], ['petrel test %s', 'petrel test you@fine.example'],
     ['petrel trace %s', "petrel trace $deferred"], ['petrel trace -f %s', "timeout 1 petrel trace -f $deferred", 124], ['sudo petrel trace -f %s', "timeout 1 sudo petrel trace -f $deferred", 124],
