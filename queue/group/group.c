@@ -82,11 +82,13 @@ group_bank_failed(struct group *g, const char *why, bool is_away)
         g->has_bank = false;
         group_tell_scheduler(g);
     }
-    if (!is_away || g->is_away)
+    if (g->is_away)
+        return;
+    group_note_why(g, why);
+    if (!is_away)
         return;
     g->is_away = true;
     g->away_since_ms = loop_monotonic_ms(g->setup.loop);
-    group_note_why(g, why);
     log_say(g->setup.log, LOG_LEVEL_WARNING, "group", NULL,
             "bank away (%s), %zu sites at our part (1/%zu)", g->why,
             sched_shared_sites(manager_sched(g->setup.manager)), g->members.count);
@@ -643,10 +645,10 @@ group_state(struct group *g)
         g->engine.kind->place(g->engine.bank, g->server);
         s.server = g->server;
     }
-    if (g->is_away) {
-        s.away_ms = loop_monotonic_ms(g->setup.loop) - g->away_since_ms + 1;
+    if (s.bank == GROUP_BANK_AWAY)
         s.why = g->why;
-    }
+    if (g->is_away)
+        s.away_ms = loop_monotonic_ms(g->setup.loop) - g->away_since_ms + 1;
     if (!g->has_bank)
         s.fallback_sites = sched_shared_sites(manager_sched(g->setup.manager));
     return s;

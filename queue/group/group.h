@@ -59,7 +59,7 @@ struct group_state {
     const char *name, *host, *egress;
     const struct group_members *members;
     enum group_bank bank;
-    int64_t away_ms;       /* since then; 0: it is not away */
+    int64_t away_ms;       /* since it was logged; 0: it was not */
     const char *why;       /* it is away; "" */
     size_t fallback_sites; /* that go on with our own part now */
     uint64_t asks, sites;  /* questions, and sites in them */

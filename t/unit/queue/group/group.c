@@ -259,8 +259,11 @@ test_deaf(void)
         sim_loop_advance(w.loop, 260);
         is_number(sim_redis_failures(redis, &why), i, "a question without an answer");
         sim_redis_down(redis, "no answer in time", true);
+        is_number(group_state(group).bank, GROUP_BANK_AWAY, "the status has it at once");
+        is_string(group_state(group).why, "no answer in time", "and why");
         sim_redis_ready(redis);
         answer_beat();
+        is_string(group_state(group).why, i < 3 ? "" : "no answer in time", "until it answers");
     }
     ok_named(world_logged(&w, "bank away (no answer in time), 1 sites at our part (1/2)"),
              "three in a row: the bank is away");
