@@ -37,6 +37,9 @@ static const char help_page[] =
     "  --port N  listen there (8025), and carry the page to the daemon\n"
     "  Over ssh: ssh -t -L 8025:127.0.0.1:8025 root@vps petrel page\n";
 
+static const char arguments_status[] =
+    "[--sites | --site NAME] [--quotas] [--cluster] [--json | --watch]";
+
 static const char help_status[] =
     "  --sites      all sites, not only the 20 with most mail\n"
     "  --site NAME  one site, and its last conversation that failed\n"
@@ -165,7 +168,7 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "status",
-     .arguments = "[--sites | --site NAME] [--quotas] [--cluster] [--json | --watch]",
+     .arguments = arguments_status,
      .about = "state of the daemon, and the sites it delivers to",
      .help = help_status,
      .example = "petrel status --sites",
