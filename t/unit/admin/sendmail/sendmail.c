@@ -596,7 +596,7 @@ test_no_spool(void)
     is_number(run(SENDMAIL, "a@b.test", "x"), EX_CANTCREAT, "no spool");
     ok(text_starts(text_from(err), TEXT("sendmail: ")) && count_lines(err) == 1);
     fails(QUEUE, "ls", EX_UNAVAILABLE, "petrel queue: spool /proc/nowhere does not exist: a daemon makes it when it first starts\n");
-    /* Who only looks makes none, also where one can be made. */
+    /* Looking makes none, also where one can be made. */
     char spool[100], want[300];
     snprintf(spool, sizeof(spool), "spool=%s/none", folder);
     snprintf(want, sizeof(want), "petrel queue: spool %s/none does not exist: a daemon makes it when it first starts\n", folder);
