@@ -3,6 +3,7 @@
 
 #include "base/id.h"
 #include "base/memory.h"
+#include "t/roof/group.h"
 #include "t/roof/host.h"
 #include "t/roof/law_age.h"
 #include "t/roof/mailbox.h"
@@ -93,7 +94,8 @@ static void
 take_fate(const struct life *l, struct model_rcpt *r, bool deferred, struct text line)
 {
     const struct book *b = l->book;
-    if (r->has_fate && r->fate_excuses == b->excuses)
+    /* in a group it may be in two messages, when a reply was lost */
+    if (r->has_fate && r->fate_excuses == b->excuses && group_count() == 0)
         break_life(l, deferred ? "deferred after its fate" : "a second fate", line);
     if (deferred)
         return;
