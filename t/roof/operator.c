@@ -54,7 +54,9 @@ read_answer(struct question *q, struct text line)
     json_t *answer = json_loadb(line.at, line.length, 0, NULL);
     if (answer == NULL)
         roof_break("truth", NULL, "an answer that is not JSON: %.*s", TEXT_ARGS(line));
-    bool is_last = json_object_get(answer, "ok") != NULL;
+    /* with "id": of one message, and more follow; one that leaves ends the operation */
+    bool is_last =
+        json_object_get(answer, "ok") != NULL && json_object_get(answer, "id") == NULL;
     json_decref(answer);
     return is_last;
 }
