@@ -29,6 +29,8 @@ enum {
     SHRINK_CPU_S = 100
 };
 
+#define FRESH_NEWS "roof-fresh"
+
 static struct outcome_of_run run; /* the last one */
 static struct plan left_out;
 
@@ -204,9 +206,11 @@ test_seeds(struct search s, const struct wishes *wishes)
     s.cpu_max_s = bounds.cpu_max_s;
     failed = search_run(&s, wishes);
     s.first = number_of("FRESH", (uint64_t)time(NULL)) * SEEDS_APART;
+    s.news = FRESH_NEWS;
     printf("# fresh seeds: make roof SEED=%" PRIu64 " RUNS=%" PRIu64 "\n", s.first,
            s.runs);
-    return failed + search_run(&s, wishes);
+    (void)search_run(&s, wishes);
+    return failed;
 }
 
 static bool

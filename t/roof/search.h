@@ -13,7 +13,8 @@ struct search {
     time_t end;       /* in place of runs, unless 0 */
     double cpu_max_s; /* then it ends, too, unless 0 */
     unsigned failures_max;
-    bool shrinks; /* the first failure: once for all searches */
+    bool shrinks;     /* the first failure: once for all searches */
+    const char *news; /* failures go to that file of the build, and are none; or NULL */
 };
 
 /* Adds to what search_print() prints. Returns the number that failed. */
