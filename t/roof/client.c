@@ -281,7 +281,9 @@ say_starttls(struct client *c)
 static void
 begin_tls(struct client *c)
 {
-    if (c->tls == TLS_NONE_BEHIND_IT)
+    if (c->tls == TLS_NONE_BEHIND_IT && c->first % 2 == 0)
+        peer_close(&c->peer);
+    else if (c->tls == TLS_NONE_BEHIND_IT)
         peer_say(&c->peer, TEXT("EHLO in.clear.test\r\n"));
     else
         peer_start_tls(&c->peer, NULL, secrecy_client());

@@ -125,6 +125,17 @@ judge_spool(void)
         roof_break("clean", NULL, "%zu files are left in %s", count, path);
 }
 
+/* All clients have gone, and no session is idle for so long. */
+void
+judge_connections(void)
+{
+    size_t count = network_streams(host.process);
+    if (count > 0 && !course.with[WITH_RELAY] && !course.with[WITH_SLICES] &&
+        !course.with[WITH_GROUP])
+        roof_break("clean", NULL, "%zu connections are open, and nothing is to be done",
+                   count);
+}
+
 /* Files of mail that was never acknowledged are left for 36 h: a host that has none need
  * not be watched for so long. */
 void

@@ -437,6 +437,16 @@ network_open(unsigned process)
     return count;
 }
 
+size_t
+network_streams(unsigned process)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < net.end_count; i++)
+        count += net.ends[i] != NULL && net.ends[i]->process == process &&
+                 net.ends[i]->state != LISTENING;
+    return count;
+}
+
 void
 network_fail_accepts(unsigned count)
 {

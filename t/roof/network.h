@@ -28,6 +28,8 @@ void network_add_address(unsigned process, const char *ip);
 void network_end_process(unsigned process, bool with_word);
 /* Sockets of it that are open. */
 size_t network_open(unsigned process);
+/* Those that do not listen. */
+size_t network_streams(unsigned process);
 /* The next accepts find no descriptor left. */
 void network_fail_accepts(unsigned count);
 /* Ends that wait for a peer that has vanished hear that it is gone. */

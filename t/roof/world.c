@@ -360,6 +360,7 @@ world_run(const struct wishes *wishes)
     world_run_until(roof_now_ms() + 2 * HOUR_MS, NULL);
     judge_wait_clean(); /* what the audit has killed may have left such files, too */
     judge_spool();
+    judge_connections();
     host.is_idle = course.is_over = true;
     host_terminate(&host);
     fleet_terminate();

@@ -68,6 +68,7 @@ bool judge_has_ended(void);
 /* It was to be empty after so long. */
 void judge_drain(int64_t limit_ms);
 void judge_spool(void);
+void judge_connections(void);
 /* Watches it as long as files may be left. */
 void judge_wait_clean(void);
 void judge_heard(void);
