@@ -262,7 +262,7 @@ say(struct visit *v, const char *text)
         v->waits = true;
         roof_timer_start(&v->reply_timer, delay_ms, visit_on_late, v);
     }
-    return true;
+    return v->peer.end != NULL; /* the connection may be over */
 }
 
 /* 4yz, or for good. */
