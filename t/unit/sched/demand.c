@@ -32,12 +32,7 @@ static bool
 found(struct world *w, struct channel *c, uint64_t demand)
 {
     sched_session_demand(w->s, w->now, c->session, demand, VALID_MS);
-    bool good = sched_session_found(w->s, w->now, c->session, TEXT(SITE));
-    if (good)
-        world_run(w);
-    else
-        channel_end(w, c, NULL);
-    return good;
+    return channel_found(w, c, SITE);
 }
 
 /* An SMTP client's treatment of an idle session. */
