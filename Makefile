@@ -90,7 +90,7 @@ $(BUILD)/petrel: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS))) e
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(FIRST_CODE) -o $@ $(filter-out %.ld,$^) $(LDLIBS)
 
 # The next version, for t/e2e/rolling_upgrade.t: the number of its forms is one higher.
-NEXT := queue/envelope_form.c
+NEXT := queue/envelope/envelope_form.c
 $(BUILD)/next/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)echo "  $(CC) $< (next)"

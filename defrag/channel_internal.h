@@ -25,7 +25,7 @@
 
 #include "base/heap.h"
 #include "base/log/log.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "base/loop/loop.h"
 #include "defrag/channel.h"
 #include "defrag/closed_file.h"
@@ -33,7 +33,7 @@
 #include "defrag/registry/claims.h"
 #include "defrag/reassembly/reassembled.h"
 #include "queue/queue_barrier.h"
-#include "queue/set_mark.h"
+#include "queue/envelope/set_mark.h"
 
 #include <uthash.h>
 #include <utlist.h>

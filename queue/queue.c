@@ -3,8 +3,8 @@
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
-#include "queue/envelope_form.h"
-#include "queue/event/event.h"
+#include "queue/envelope/envelope_form.h"
+#include "base/event/event.h"
 #include "queue/queue_internal.h"
 #include "queue/spool/spool_form.h"
 

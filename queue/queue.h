@@ -21,38 +21,19 @@
 
 #include "base/disk/disk.h"
 #include "base/log/log.h"
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
+#include "queue/spool/queue_settings.h"
 
-struct event_hub;
 struct guard;
 struct loop;
 struct queue;
 struct queue_draft;
-
-struct queue_settings {
-    const char *spool;
-    unsigned slices, slice;
-    int64_t message_size_limit;
-    int64_t bytes_reserve, inodes_reserve; /* refuse new mail below; 0 = derived */
-    /* Size of the journal in bytes; 0 = no journal, every message becomes files
-     * immediately. Messages larger than journal_message_max do so, too. */
-    int64_t journal_size, journal_message_max;
-    int64_t journal_segment;  /* 0 = derived from journal_size; for tests */
-    bool sync_blocks;         /* never sync in the background; for tests */
-    struct event_hub *events; /* borrowed; NULL: nothing is reported */
-};
 
 /* Opens the queue for a daemon: makes the directories, takes the lock, cleans up and
  * recovers (doc/queue.md "Recovery"). found is called for each message, oldest first,
  * from a later turn on (never inside queue_open()); also for messages of other
  * injectors (trigger FIFO, and a scan every 25 minutes). Returns 0, or a sysexits code
  * with one line in error. */
-struct queue_entry {
-    struct id id;
-    int64_t due_ms;
-    unsigned attempts;
-};
-typedef void queue_found(void *context, const struct queue_entry *entry);
 int queue_open(struct queue **queue, struct loop *loop, struct log *log,
                const struct queue_settings *settings, queue_found *found, void *context,
                char *error, size_t error_size);

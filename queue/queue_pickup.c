@@ -1,5 +1,5 @@
 /* Treats mail of sendmail(1) when the daemon has read it for the first time. */
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "queue/queue_internal.h"
 #include "queue/spool/injected.h"
 

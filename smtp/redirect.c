@@ -1,7 +1,7 @@
 /* Reads the route and sets the birth of fragments between our hosts. */
 #include "smtp/redirect.h"
 
-#include "queue/set_mark.h"
+#include "queue/envelope/set_mark.h"
 
 #include <assert.h>
 

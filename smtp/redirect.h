@@ -7,7 +7,7 @@
 #define SMTP_REDIRECT_H
 
 #include "base/buffer.h"
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 
 /* Writes the argument of RCPT without its route to out. The route must be one hop, name
  * in any case. False: another route or none, or out is full; out is then undefined. */

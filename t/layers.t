@@ -34,46 +34,57 @@ may base/settings base+disk+log
 may base/redis base+crypto+dns+loop+net+tls
 may base/http base+crypto+disk+dns+log+loop+net+tls
 
+may base/event base+crypto+disk+http+log+loop
+
 may mime base+crypto+dns+log
+may mime/auth base+crypto mime
+may mime/parts base+crypto mime
+may mime/report base+log mime
 
 may sched/limits base+settings
 may sched/route base+crypto+settings mime sched/limits
 may sched base sched/limits sched/route
 
-# Below the manager the queue knows neither schedule nor SMTP. Envelopes and the callbacks of queue.h are what its
-# rooms have in common.
-may queue/spool base+disk+log+loop+sandbox mime queue
+# Below the manager the queue knows neither schedule nor SMTP.
+may queue/envelope base+crypto
+may queue/spool base+disk+log+loop+sandbox mime queue/envelope
 may queue/journal base+loop queue/spool
-may queue/recovery base+log+loop queue+spool+journal
-may queue base+crypto+disk+log+loop queue/spool queue/journal queue/recovery queue/event
-may queue/event base+crypto+disk+http+log+loop
-may queue/manager base+disk+log+loop mime sched+limits+route queue+event+spool
+may queue/recovery base+log+loop queue/envelope queue/spool queue/journal
+may queue base+crypto+disk+event+log+loop queue/envelope queue/spool queue/journal queue/recovery
+may queue/manager base+disk+event+log+loop mime+report sched+limits+route queue+envelope+spool
 
-may queue/group base+crypto+disk+log+loop+net+redis sched+limits queue queue/event queue/manager queue/spool
+may queue/group base+crypto+disk+event+log+loop+net+redis sched+limits queue+envelope+manager+spool
 
-# The two sides of SMTP do not know each other.
-may smtp base+crypto queue
-may smtp/server base+crypto+disk+dns+log+loop+net mime sched+limits+route queue+event+manager+spool smtp
-may smtp/client base+crypto+disk+dns+http+log+loop+net+tls mime sched+limits+route queue+event+manager smtp
+# The two sides of SMTP do not know each other. In: access (rules for clients)
+# below server (a machine without sockets) below session. Out: trust, client (a machine without sockets), connect, delivery.
+may smtp base+crypto queue/envelope
+may smtp/access base+crypto+disk+dns+log+loop mime queue/manager sched+limits+route smtp
+may smtp/server base+crypto+event+log mime+report queue+envelope+manager smtp smtp/access
+may smtp/session base+crypto+disk+event+log+loop+net queue+manager+spool sched+limits+route smtp smtp/access smtp/server
+may smtp/oauth base+crypto+disk+dns+http+log+loop
+may smtp/trust base+crypto+disk+dns+http+log+loop+tls mime+auth queue+envelope+manager sched/route smtp
+may smtp/client base+crypto+log mime+parts queue+envelope+manager sched+limits+route smtp smtp/trust
+may smtp/connect base+crypto+dns+loop+net+tls queue/manager sched+route smtp/trust smtp/client
+may smtp/delivery base+disk+dns+event+log+loop+net+tls queue+manager sched+limits+route smtp smtp/oauth smtp/trust smtp/client smtp/connect
 # Messages and questions of the hosts of a group. It carries them, and knows no queue.
-may smtp/peer base+crypto+dns+log+loop+net+tls queue queue/group smtp
+may smtp/peer base+crypto+dns+log+loop+net+tls queue/group smtp
 
 may defrag/set base+crypto
 may defrag/registry base+crypto+disk+log+loop+redis
-may defrag/reassembly base+crypto+loop mime queue+manager defrag/set
-may defrag base+log+loop mime sched/route queue+event+manager defrag/set defrag/registry defrag/reassembly
+may defrag/reassembly base+crypto+loop mime+parts+report queue+envelope+manager defrag/set
+may defrag base+event+log+loop mime+report sched/route queue+envelope+manager defrag/set defrag/registry defrag/reassembly
 
-may admin/settings base+crypto+disk+dns+http+log+net+sandbox+settings mime sched/route queue/event queue/manager
-may admin/control base+disk+http+log+loop+net+sandbox+settings mime sched+limits queue+event+group+manager admin/settings admin/history
-may admin/history base+disk+log+loop sched+limits queue+event
-may admin/findings base+log+loop queue+event
+may admin/settings base+crypto+disk+dns+event+http+log+net+sandbox+settings mime sched/route queue/manager smtp/oauth
+may admin/control base+disk+event+http+log+loop+net+sandbox+settings mime+report sched+limits queue+envelope+group+manager smtp/oauth admin/settings admin/history
+may admin/history base+disk+event+log+loop sched+limits queue
+may admin/findings base+event+log+loop queue
 may admin/page base+crypto
-may admin/http base+crypto+disk+dns+http+log+loop+net+settings+tls sched+limits queue+event+manager admin/settings admin/control admin/history admin/page
-may admin/doctor base+crypto+disk+dns+http+loop+net+tls mime sched/route admin/settings admin/control
-may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+settings+tls mime queue+event+manager admin/settings admin/control admin/history
+may admin/http base+crypto+disk+dns+event+http+log+loop+net+settings+tls sched+limits queue+manager admin/settings admin/control admin/history admin/page
+may admin/doctor base+crypto+disk+dns+http+loop+net+tls mime+auth sched/route smtp/oauth admin/settings admin/control
+may admin/command base+crypto+disk+dns+event+http+log+loop+net+sandbox+settings+tls mime+auth queue+envelope+manager smtp/oauth admin/settings admin/control admin/history
 # All settings come together here: the one room that knows both sides of SMTP.
-may admin/startup base+disk+dns+http+log+loop+net+redis+sandbox+settings+tls sched+route queue/group queue/manager smtp/server smtp/client smtp/peer defrag+registry admin/settings admin/control admin/history admin/doctor admin/findings admin/http queue+event+spool
-may admin/sendmail base+loop+sandbox mime queue+spool admin/settings admin/command
+may admin/startup base+disk+dns+event+http+log+loop+net+redis+sandbox+settings+tls sched+route queue+group+manager+spool smtp/access smtp/session smtp/oauth smtp/trust smtp/connect smtp/delivery smtp/peer defrag+registry admin/settings admin/control admin/history admin/doctor admin/findings admin/http
+may admin/sendmail base+loop+sandbox mime+report queue+envelope+spool admin/settings admin/command
 may admin/setup base+disk+log+loop+sandbox+settings mime sched/route queue+spool admin/settings admin/control admin/history admin/command admin/sendmail
 # One command line, all commands.
 may admin/dispatch base+redis+settings admin/settings admin/command admin/sendmail admin/setup admin/startup
@@ -83,6 +94,10 @@ result 'every folder is a room' "$(for d in */ */*/; do
     ls "$d"*.[ch] >/dev/null 2>&1 || continue
     case "$rooms " in *" ${d%/} "*) ;; *) echo "$d" ;; esac
 done)"
+
+# Rooms in an order in which each includes those before it alone.
+result 'no circle between rooms' "$(grep -Ho '^#include "[a-z/]*/' $(for d in $rooms; do ls "$d"/*.[ch]; done) |
+    sed 's,/[^/]*:#include ", ,; s,/$,,' | sort -u | tsort 2>&1 >/dev/null)"
 
 sources=$(ls mta.c $(for d in $rooms; do ls "$d"/*.[ch]; done))
 

@@ -8,7 +8,7 @@
 #include "base/loop/loop.h"
 #include "base/net_address.h"
 #include "base/tls/tls_self_signed.h"
-#include "mime/dkim.h"
+#include "mime/auth/dkim.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "base/dns/idna.h"
 #include "base/loop/loop.h"
 #include "base/sandbox/identity.h"
-#include "mime/dkim.h"
+#include "mime/auth/dkim.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "admin/control/listing.h"
 #include "admin/settings/complaint.h"
 #include "base/disk/disk.h"
-#include "base/http/oauth_file.h"
+#include "smtp/oauth/oauth_file.h"
 #include "base/loop/loop.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "base/disk/disk.h"
 #include "base/dns/dns.h"
 #include "base/http/http_call.h"
-#include "base/http/oauth_file.h"
+#include "smtp/oauth/oauth_file.h"
 #include "base/loop/loop.h"
 #include "base/net/net.h"
 

@@ -3,7 +3,7 @@
 #ifndef ADMIN_COMMAND_OAUTH_LOGIN_H
 #define ADMIN_COMMAND_OAUTH_LOGIN_H
 
-#include "base/http/oauth.h"
+#include "smtp/oauth/oauth.h"
 
 struct disk;
 struct tls_client;

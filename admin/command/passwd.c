@@ -16,7 +16,7 @@ enum { NAME_MAX_BYTES = 128, LINE_MAX_BYTES = 512, INTERRUPT = 3, INTERRUPTED = 
 
 static const char program[] = "petrel passwd";
 
-/* As smtp/server/users.c reads them. */
+/* As smtp/access/users.c reads them. */
 static const char *
 name_error(struct text name)
 {

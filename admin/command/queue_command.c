@@ -7,7 +7,7 @@
 #include "admin/command/offline.h"
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #define ADMIN_COMMAND_QUEUE_SHAPE_H
 
 #include "admin/command/shape.h"
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 
 enum queue_shape_by { SHAPE_BY_RECIPIENT, SHAPE_BY_SENDER, SHAPE_BY_SITE };
 

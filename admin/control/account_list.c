@@ -4,7 +4,7 @@
 #include "admin/control/format_time.h"
 #include "admin/control/json_field.h"
 #include "admin/control/listing.h"
-#include "base/http/tokens.h"
+#include "smtp/oauth/tokens.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef ADMIN_CONTROL_FILTER_H
 #define ADMIN_CONTROL_FILTER_H
 
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 
 enum { FILTER_IDS_MAX = 1000 };
 

@@ -8,7 +8,7 @@
 #include "admin/control/site_list.h"
 #include "admin/control/status.h"
 #include "admin/control/why.h"
-#include "base/http/tokens.h"
+#include "smtp/oauth/tokens.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/queue_operator.h"

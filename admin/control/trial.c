@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "mime/address.h"
 #include "mime/date.h"
-#include "queue/event/event_log.h"
+#include "base/event/event_log.h"
 
 #include <assert.h>
 #include <stdio.h>

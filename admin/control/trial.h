@@ -13,7 +13,7 @@
 #define ADMIN_CONTROL_TRIAL_H
 
 #include "base/loop/loop.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "queue/manager/manager.h"
 
 #include <jansson.h>

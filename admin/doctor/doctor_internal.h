@@ -3,7 +3,7 @@
 #define ADMIN_DOCTOR_DOCTOR_INTERNAL_H
 
 #include "admin/doctor/doctor.h"
-#include "mime/dmarc.h"
+#include "mime/auth/dmarc.h"
 #include "sched/route/provider_facts.h"
 
 enum { DOCTOR_SEEN_MAX = 8, DOCTOR_NAME_MAX = 256 };

@@ -2,7 +2,7 @@
 #include "admin/doctor/doctor_internal.h"
 
 #include "admin/control/format_time.h"
-#include "base/http/oauth_file.h"
+#include "smtp/oauth/oauth_file.h"
 #include "base/disk/disk.h"
 #include "base/memory.h"
 

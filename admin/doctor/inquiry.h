@@ -11,7 +11,7 @@
 
 #include "base/dns/dns.h"
 #include "base/loop/loop.h"
-#include "mime/spf.h"
+#include "mime/auth/spf.h"
 #include "sched/route/bind_address.h"
 
 struct net;

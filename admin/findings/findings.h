@@ -11,7 +11,7 @@
 #define ADMIN_FINDINGS_FINDINGS_H
 
 #include "base/loop/loop.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "queue/queue_operator.h"
 
 #include <jansson.h>

@@ -5,7 +5,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "base/pace.h"
-#include "queue/event/event_log.h"
+#include "base/event/event_log.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* The history of each message, in files that `petrel trace` searches.
  *
- * A reader of events (queue/event/event.h), with its own lines, at any level of the log.
+ * A reader of events (base/event/event.h), with its own lines, at any level of the log.
  * Two rings of files (ring.h), so that refused clients cannot push mail out: `mail` has
  * 7/8 of the size, `refused` 1/8. A turn's lines are written at its end, once, before its
  * replies are sent; under load, beyond 16 KiB in 50 ms, they wait up to 50 ms in a tail
@@ -11,7 +11,7 @@
 
 #include "base/disk/disk.h"
 #include "base/log/log.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 
 #define HISTORY_DIRECTORY "history"
 #define HISTORY_MAIL      "mail"

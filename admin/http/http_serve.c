@@ -1,7 +1,7 @@
 /* Judges a request: host, origin, path, key; then its route answers. */
 #include "admin/http/http_internal.h"
 
-#include "queue/event/event.h"
+#include "base/event/event.h"
 
 #include <string.h>
 

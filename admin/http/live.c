@@ -6,7 +6,7 @@
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
-#include "queue/event/event_log.h"
+#include "base/event/event_log.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -23,7 +23,7 @@
 #define ADMIN_HTTP_LIVE_H
 
 #include "base/buffer.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 
 #include <jansson.h>
 

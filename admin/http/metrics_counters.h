@@ -3,7 +3,7 @@
 #define ADMIN_HTTP_METRICS_COUNTERS_H
 
 #include "admin/http/metrics_writer.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 
 /* Where accepted mail came from. */
 enum {

@@ -6,7 +6,7 @@
 #define ADMIN_HTTP_SERIES_H
 
 #include "base/buffer.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 
 struct loop;
 struct series;

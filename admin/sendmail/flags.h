@@ -2,7 +2,7 @@
 #ifndef ADMIN_SENDMAIL_FLAGS_H
 #define ADMIN_SENDMAIL_FLAGS_H
 
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 
 /* The requests of the flags. */
 struct flags {

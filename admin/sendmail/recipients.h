@@ -2,7 +2,7 @@
 #ifndef ADMIN_SENDMAIL_RECIPIENTS_H
 #define ADMIN_SENDMAIL_RECIPIENTS_H
 
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 
 enum {
     RECIPIENTS_ADDRESS_MAX = 320,

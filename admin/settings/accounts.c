@@ -2,8 +2,8 @@
 #include "admin/settings/accounts.h"
 
 #include "base/crypto/digest.h"
-#include "base/http/oauth_file.h"
-#include "base/http/tokens.h"
+#include "smtp/oauth/oauth_file.h"
+#include "smtp/oauth/tokens.h"
 #include "base/memory.h"
 #include "sched/route/secrets.h"
 

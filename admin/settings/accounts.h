@@ -3,7 +3,7 @@
 #define ADMIN_SETTINGS_ACCOUNTS_H
 
 #include "admin/settings/options.h"
-#include "base/http/oauth.h"
+#include "smtp/oauth/oauth.h"
 
 /* They have secrets: accounts_free() overwrites them. */
 struct accounts {

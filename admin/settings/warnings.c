@@ -5,7 +5,7 @@
 #include "admin/settings/file_modes.h"
 #include "base/net/net.h"
 #include "base/sandbox/identity.h"
-#include "queue/event/event_post.h"
+#include "base/event/event_post.h"
 #include "sched/route/peers.h"
 
 #include <inttypes.h>

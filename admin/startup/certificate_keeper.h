@@ -11,8 +11,8 @@
 #include "base/disk/disk.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
-#include "queue/event/event.h"
-#include "smtp/server/listener_tls.h"
+#include "base/event/event.h"
+#include "smtp/session/listener_tls.h"
 
 enum {
     CERTIFICATE_LOOK_MS = 60 * 1000,

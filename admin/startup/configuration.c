@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/sandbox/identity.h"
-#include "queue/event/event_post.h"
+#include "base/event/event_post.h"
 
 #include <stdio.h>
 #include <stdlib.h>

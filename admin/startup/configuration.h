@@ -10,11 +10,11 @@
 #include "admin/http/http_server.h"
 #include "defrag/registry/registry.h"
 #include "queue/group/group_settings.h"
-#include "smtp/client/delivery.h"
+#include "smtp/delivery/delivery.h"
 #include "defrag/channel.h"
-#include "smtp/client/trust_anchors.h"
+#include "smtp/trust/trust_anchors.h"
 #include "smtp/peer/peer.h"
-#include "smtp/server/listener.h"
+#include "smtp/session/listener.h"
 
 enum { CONFIGURATION_ERRORS_MAX = 64 * 1024 }; /* bytes */
 

@@ -4,9 +4,9 @@
 #include "admin/settings/complaint.h"
 #include "base/loop/loop.h"
 #include "base/net/net.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "queue/queue.h"
-#include "smtp/server/listener.h"
+#include "smtp/session/listener.h"
 
 #include <stdio.h>
 #include <sysexits.h>

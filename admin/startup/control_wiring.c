@@ -5,9 +5,9 @@
 #include "admin/control/listing.h"
 #include "admin/control/site_show.h"
 #include "base/memory.h"
-#include "smtp/client/conversations.h"
-#include "smtp/client/tls_reports.h"
-#include "smtp/server/lockout.h"
+#include "smtp/delivery/conversations.h"
+#include "smtp/trust/tls_reports.h"
+#include "smtp/access/lockout.h"
 
 #include <stdlib.h>
 #include <string.h>

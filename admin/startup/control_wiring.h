@@ -24,8 +24,8 @@
 #include "admin/control/control_server.h"
 #include "admin/control/health.h"
 #include "base/loop/loop.h"
-#include "smtp/client/delivery.h"
-#include "smtp/server/listener.h"
+#include "smtp/delivery/delivery.h"
+#include "smtp/session/listener.h"
 
 struct control_wiring {
     /* Set by the owner before the start. */

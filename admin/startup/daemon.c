@@ -11,7 +11,7 @@
 #include "admin/startup/name_servers.h"
 #include "base/redis/redis.h"
 #include "queue/queue_operator.h"
-#include "smtp/client/trust_anchors.h"
+#include "smtp/trust/trust_anchors.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -6,12 +6,12 @@
 #include "admin/startup/configuration.h"
 #include "base/disk/disk.h"
 #include "base/http/http_call.h"
-#include "base/http/tokens.h"
+#include "smtp/oauth/tokens.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "base/net/net.h"
-#include "smtp/client/canary.h"
-#include "smtp/client/sts_cache.h"
+#include "smtp/delivery/canary.h"
+#include "smtp/trust/sts_cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>

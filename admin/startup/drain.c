@@ -3,7 +3,7 @@
 
 #include "admin/control/json_field.h"
 #include "admin/control/status.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -27,8 +27,8 @@
 #include "admin/startup/configuration.h"
 #include "base/loop/loop.h"
 #include "queue/group/give.h"
-#include "smtp/client/delivery.h"
-#include "smtp/server/listener.h"
+#include "smtp/delivery/delivery.h"
+#include "smtp/session/listener.h"
 
 enum drain_state {
     DRAIN_RUNNING,

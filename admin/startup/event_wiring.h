@@ -5,7 +5,7 @@
 #include "admin/control/questions.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/token_keeper.h"
-#include "queue/event/event_post.h"
+#include "base/event/event_post.h"
 
 /* Zeroed until `events` is set. */
 struct event_wiring {

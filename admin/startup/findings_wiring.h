@@ -13,7 +13,7 @@
 #include "admin/startup/group_wiring.h"
 #include "admin/startup/sts_wiring.h"
 #include "defrag/registry/registry.h"
-#include "smtp/server/listener.h"
+#include "smtp/session/listener.h"
 
 enum { FINDINGS_FILES_MAX = 16, FINDINGS_PATH_MAX = 1024 };
 

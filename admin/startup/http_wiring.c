@@ -1,7 +1,7 @@
 /* Connects the HTTP server to the parts that it reports. */
 #include "admin/startup/http_wiring.h"
 
-#include "smtp/client/tls_reports.h"
+#include "smtp/trust/tls_reports.h"
 
 #include <assert.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "admin/http/http_server.h"
 #include "admin/startup/certificate_keeper.h"
 #include "admin/startup/peer_wiring.h"
-#include "smtp/server/listener.h"
+#include "smtp/session/listener.h"
 
 enum { LISTENING_NAMES_MAX = 20 };
 

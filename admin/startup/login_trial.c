@@ -2,11 +2,11 @@
 #include "admin/startup/login_trial.h"
 
 #include "base/http/http_call.h"
-#include "base/http/tokens.h"
+#include "smtp/oauth/tokens.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/net/net.h"
-#include "smtp/client/canary.h"
+#include "smtp/delivery/canary.h"
 
 #include <stdio.h>
 #include <string.h>

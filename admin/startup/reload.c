@@ -3,7 +3,7 @@
 
 #include "admin/control/listing.h"
 #include "admin/startup/reload_emptied.h"
-#include "smtp/client/trust_anchors.h"
+#include "smtp/trust/trust_anchors.h"
 
 #include <errno.h>
 #include <stdarg.h>

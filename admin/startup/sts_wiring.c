@@ -5,7 +5,7 @@
 #include "base/log/log.h"
 #include "base/tls/tls.h"
 #include "queue/spool/slices.h"
-#include "smtp/client/sts_cache.h"
+#include "smtp/trust/sts_cache.h"
 
 #include <stdio.h>
 

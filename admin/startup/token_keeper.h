@@ -4,8 +4,8 @@
 #define ADMIN_STARTUP_TOKEN_KEEPER_H
 
 #include "admin/settings/accounts.h"
-#include "base/http/tokens.h"
-#include "smtp/client/delivery.h"
+#include "smtp/oauth/tokens.h"
+#include "smtp/delivery/delivery.h"
 
 /* Zeroed without an account: then it costs nothing. The first five are the owner's. */
 struct token_keeper {

@@ -5,7 +5,7 @@
 #include "admin/control/health.h"
 #include "admin/control/questions.h"
 #include "admin/startup/configuration.h"
-#include "smtp/client/upstreams.h"
+#include "smtp/delivery/upstreams.h"
 
 struct upstream_wiring {
     /* Set by the owner before the start. */

@@ -4,7 +4,7 @@
  *
  *     petrel   TIME program: ID: key=value, key=value (text)
  *     postfix  the same fields behind TIME HOST postfix/PROGRAM[pid]: and ids without
- *              their hyphen; queue/event/ has the lines about mail and clients
+ *              their hyphen; base/event/ has the lines about mail and clients
  *     json     one object
  *
  * Printable ASCII and well-formed UTF-8 without C1, U+2028/9 and bidi controls pass;

@@ -6,7 +6,7 @@
 #include "defrag/reassembly/fragment.h"
 
 #include "mime/header.h"
-#include "mime/parameter.h"
+#include "mime/parts/parameter.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "defrag/reassembly/parts_list.h"
 
 #include "base/memory.h"
-#include "queue/set_mark.h"
+#include "queue/envelope/set_mark.h"
 
 #include <assert.h>
 #include <stdlib.h>

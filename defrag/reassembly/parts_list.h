@@ -7,7 +7,7 @@
 #ifndef DEFRAG_REASSEMBLY_PARTS_LIST_H
 #define DEFRAG_REASSEMBLY_PARTS_LIST_H
 
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 
 enum { PARTS_LIST_DEPTH_MAX = 3 };
 

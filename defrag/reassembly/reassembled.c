@@ -19,7 +19,7 @@
 #include "defrag/reassembly/reassemble.h"
 #include "defrag/reassembly/parts_list.h"
 #include "mime/date.h"
-#include "queue/set_mark.h"
+#include "queue/envelope/set_mark.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * its own. */
 #include "defrag/reassembly/utf8_scan.h"
 
-#include "mime/structure.h"
+#include "mime/parts/structure.h"
 
 static void
 utf8_scan_on_event(void *context, const struct structure_event *event)

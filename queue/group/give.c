@@ -8,7 +8,7 @@
 
 #include "base/crc.h"
 #include "base/memory.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "queue/group/give_internal.h"
 #include "queue/manager/manager.h"
 #include "queue/queue_walk.h"

@@ -7,7 +7,7 @@
 
 #include "base/id.h"
 #include "base/outcome.h"
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 #include "queue/group/group_settings.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include "base/crc.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "queue/group/give.h"
 #include "queue/manager/manager.h"
 #include "queue/spool/injected.h"

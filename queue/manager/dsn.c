@@ -7,8 +7,8 @@
 #include "base/printable.h"
 #include "mime/address.h"
 #include "mime/header.h"
-#include "mime/report.h"
-#include "queue/event/event.h"
+#include "mime/report/report.h"
+#include "base/event/event.h"
 #include "sched/limits/refusal.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
 #define QUEUE_MANAGER_EXPANSION_H
 
 #include "mime/srs.h"
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 #include "sched/route/aliases.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include "base/loop/loop.h"
 #include "queue/manager/manager.h"
 #include "queue/manager/dsn.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "queue/manager/deferral_reasons.h"
 #include "sched/limits/refusal.h"
 

@@ -11,7 +11,7 @@
 #include "queue/spool/due_times.h"
 #include "queue/spool/id_list.h"
 #include "queue/spool/id_set.h"
-#include "queue/queue.h"
+#include "queue/spool/queue_settings.h"
 #include "queue/spool/slices.h"
 #include "queue/spool/spool.h"
 #include "queue/journal/journaled.h"

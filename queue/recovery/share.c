@@ -2,7 +2,7 @@
 #include "queue/recovery/share.h"
 
 #include "base/memory.h"
-#include "queue/envelope_form.h"
+#include "queue/envelope/envelope_form.h"
 #include "queue/spool/spool_form.h"
 
 #include <assert.h>
@@ -192,7 +192,7 @@ share_adopt(struct share *s)
 static void
 share_report(struct share *s, const char *error)
 {
-    queue_adopted *adopted = s->adopted;
+    share_adopted *adopted = s->adopted;
     s->taking = false;
     s->adopted = NULL;
     if (adopted != NULL)
@@ -284,7 +284,7 @@ want(struct share *s, unsigned slice)
 }
 
 const char *
-share_take_over(struct share *s, unsigned slice, queue_adopted *adopted, void *context)
+share_take_over(struct share *s, unsigned slice, share_adopted *adopted, void *context)
 {
     if (s->taking)
         return "another slice is just being taken over";

@@ -9,8 +9,10 @@
 #define QUEUE_RECOVERY_SHARE_H
 
 #include "queue/recovery/adopt.h"
-#include "queue/queue_operator.h"
 #include "queue/recovery/recover.h"
+
+/* error: NULL, or why the slice was not taken over. */
+typedef void share_adopted(void *context, const char *error, unsigned messages);
 
 struct share {
     struct spool *spool;
@@ -35,7 +37,7 @@ struct share {
     bool taking; /* the slice `candidate` */
     unsigned candidate;
     int candidate_lock;
-    queue_adopted *adopted; /* then called; or NULL */
+    share_adopted *adopted; /* then called; or NULL */
     void *adopted_context;
     char reason[200];
 };
@@ -49,7 +51,7 @@ int share_lock(struct share *s, char *error, size_t error_size);
  * another petrel is moving are found when it has finished. */
 void share_adopt(struct share *s);
 /* Behind queue_adopt() and queue_adopt_ignore(). */
-const char *share_take_over(struct share *s, unsigned slice, queue_adopted *adopted,
+const char *share_take_over(struct share *s, unsigned slice, share_adopted *adopted,
                             void *context) __attribute__((warn_unused_result));
 void share_ignore(struct share *s, void *context);
 /* Whether id is of our own slice, the one of our journal. */

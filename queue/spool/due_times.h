@@ -5,7 +5,7 @@
 #ifndef QUEUE_SPOOL_DUE_TIMES_H
 #define QUEUE_SPOOL_DUE_TIMES_H
 
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 #include "queue/spool/spool.h"
 
 enum { DUE_TIMES_MAX = 50 }; /* files open at a time */

@@ -9,7 +9,7 @@
 #define QUEUE_SPOOL_INJECTED_H
 
 #include "base/log/log.h"
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 
 enum {
     INJECTED_ADDRESS_MAX = 1000, /* as in a command; longer texts are not addresses */

@@ -21,7 +21,7 @@
 #include "base/disk/disk.h"
 #include "base/gate.h"
 #include "base/log/log.h"
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 #include "queue/spool/guard.h"
 #include "queue/spool/junk.h"
 

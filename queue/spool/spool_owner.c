@@ -11,7 +11,7 @@ enum { DEPTH_MAX = 2, READABLE_BY_ALL = 0004, WRITABLE_BY_ALL = 0002 };
 
 /* Files beside the directories. */
 static const char journal[] = "journal", control[] = "control";
-static const char oauth[] = "oauth"; /* base/http/oauth_file.c makes it */
+static const char oauth[] = "oauth"; /* smtp/oauth/oauth_file.c makes it */
 static const char history[] = "history";
 
 /* The walk through one directory of the spool. Each is entered by its own descriptor:

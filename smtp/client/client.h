@@ -15,14 +15,14 @@
 #ifndef SMTP_CLIENT_CLIENT_H
 #define SMTP_CLIENT_CLIENT_H
 
-#include "mime/downgrade.h"
+#include "mime/parts/downgrade.h"
 #include "queue/manager/activity.h"
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 #include "sched/route/route.h"
 #include "smtp/client/outgoing.h"
 #include "smtp/client/reply_outcome.h"
 #include "smtp/client/sasl_client.h"
-#include "smtp/client/signing.h"
+#include "smtp/trust/signing.h"
 #include "smtp/client/transcript.h"
 
 struct client;

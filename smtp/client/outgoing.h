@@ -6,7 +6,7 @@
  * Delivered-To with its name, and perhaps a sender of its own; where a smarthost refuses the
  * null sender, notifications leave with another. The steps, in their order: the
  * header (mime/rewrite.h); conversion of 8-bit and binary content, when the host needs it
- * (mime/downgrade.h). */
+ * (mime/parts/downgrade.h). */
 #ifndef SMTP_CLIENT_OUTGOING_H
 #define SMTP_CLIENT_OUTGOING_H
 

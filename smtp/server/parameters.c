@@ -1,7 +1,7 @@
 /* Reads path and ESMTP parameters of MAIL and RCPT; checks each after decoding. */
 #include "smtp/server/parameters.h"
 
-#include "queue/set_mark.h"
+#include "queue/envelope/set_mark.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef SMTP_SERVER_PARAMETERS_H
 #define SMTP_SERVER_PARAMETERS_H
 
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 #include "smtp/reply.h"
 #include "smtp/server/path.h"
 

@@ -15,7 +15,7 @@
 #define SMTP_SERVER_SASL_SERVER_H
 
 #include "smtp/sasl.h"
-#include "smtp/server/users.h"
+#include "smtp/access/users.h"
 
 enum sasl_result {
     SASL_CHALLENGE,

@@ -278,7 +278,7 @@ server_admitted(struct server *s, const struct outcome *refusal)
     assert(s->question == SERVER_ASKS_ADMISSION);
     s->question = SERVER_ASKS_NOTHING;
     if (refusal != NULL) {
-        /* 553: the address is a user's (smtp/server/senders.h). Delays stop enumeration. */
+        /* 553: the address is a user's (smtp/access/senders.h). Delays stop enumeration. */
         s->probing = s->probing || refusal->code == 553;
         server_refuse_with(s, code_of(refusal), refusal->enhanced, refusal->text);
         server_end_transaction(s);

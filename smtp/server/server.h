@@ -20,7 +20,7 @@
 #ifndef SMTP_SERVER_SERVER_H
 #define SMTP_SERVER_SERVER_H
 
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 #include "smtp/server/sasl_server.h"
 
 struct address;
@@ -296,7 +296,7 @@ bool server_forgives(const struct server *s);
  * recipients: all are permitted. */
 bool server_is_redirect(const struct server *s);
 
-/* --- Events (queue/event/event.h) -------------------------------------------------- */
+/* --- Events (base/event/event.h) -------------------------------------------------- */
 
 /* After the first offer: a client that may relay is reported with its first command that
  * no probe of a monitor sends. */

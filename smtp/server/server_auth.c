@@ -3,7 +3,7 @@
 
 #include "base/crypto/digest.h"
 #include "base/memory.h"
-#include "smtp/server/users.h"
+#include "smtp/access/users.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "smtp/server/server_internal.h"
 
 #include "base/memory.h"
-#include "smtp/server/refusals.h"
+#include "smtp/access/refusals.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef SMTP_SERVER_SERVER_INTERNAL_H
 #define SMTP_SERVER_SERVER_INTERNAL_H
 
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "smtp/server/server.h"
 #include "smtp/server/transaction.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/log/log.h"
 #include "mime/address.h"
-#include "queue/event/event.h"
-#include "smtp/server/senders.h"
+#include "base/event/event.h"
+#include "smtp/access/senders.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/log/log.h"
 #include "base/memory.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "queue/manager/expansion.h"
 #include "smtp/redirect.h"
 #include "smtp/server/server_internal.h"

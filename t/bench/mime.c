@@ -1,6 +1,6 @@
 /* mime: how fast the structure of messages is read, by mime/structure and, in turn with
  * it and asked for the same, by GMime where that is there. */
-#include "mime/structure.h"
+#include "mime/parts/structure.h"
 
 #include "base/buffer.h"
 #include "base/memory.h"

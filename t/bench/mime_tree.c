@@ -7,8 +7,8 @@
  * FILE may be "-". Exit code 65: it may not be converted. */
 #include "base/buffer.h"
 #include "base/log/log.h"
-#include "mime/downgrade.h"
-#include "mime/structure.h"
+#include "mime/parts/downgrade.h"
+#include "mime/parts/structure.h"
 #include "t/support/structure_kit.h"
 
 #include <assert.h>

@@ -4,7 +4,7 @@
 #define T_CRASH_SHADOW_H
 
 #include "base/id.h"
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 
 enum { MESSAGES_MAX = 96, RECIPIENTS_MAX = 6 };
 

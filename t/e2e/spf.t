@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# SPF: mime/spf.c says what the RFC 7208 test suite wants, and what pyspf says of generated zones.
+# SPF: mime/auth/spf.c says what the RFC 7208 test suite wants, and what pyspf says of generated zones.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -11,7 +11,7 @@ use Test::More;
 
 plan skip_all => 'needs pyspf and PyYAML (python3-spf python3-yaml)' if system('/usr/bin/python3 -c "import spf, yaml" 2>/dev/null') != 0;
 plan skip_all => 'no test suite in python3-spf' unless -e '/usr/share/doc/python3-spf/rfc7208-tests.yml.gz';
-my $program = "$Petrel::build/t/unit/mime/spf.t";
+my $program = "$Petrel::build/t/unit/mime/auth/spf.t";
 plan skip_all => "no $program" unless -x $program;
 
 my $seed = $ENV{SEED} || time;
@@ -21,7 +21,7 @@ my $dir = tempdir('spf-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my ($code, $said) = Petrel::command('', '/usr/bin/python3', 't/e2e/spf_reference.py', $dir, $seed, $count);
 is $code, 0, 'pyspf has judged them' or diag $said;
 ($code, $said) = Petrel::command('', $program, "$dir/cases");
-is $code, 0, 'mime/spf.c, too' or diag $said;
+is $code, 0, 'mime/auth/spf.c, too' or diag $said;
 my @got = split /\n/, $said;
 my @wanted = split /\n/, Petrel::slurp("$dir/wanted");
 is scalar @got, scalar @wanted, 'as many answers as questions';

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# Evaluates records with pyspf: spf_reference.py OUT SEED COUNT. Writes OUT/cases for `spf.t FILE` (t/unit/mime/spf.c) and
+# Evaluates records with pyspf: spf_reference.py OUT SEED COUNT. Writes OUT/cases for `spf.t FILE` (t/unit/mime/auth/spf.c) and
 # OUT/wanted with a line for each question: results that are right, a tab, its name. The cases are the RFC 7208 test suite,
 # as python3-spf brings it, and COUNT generated zones with two questions each.
 import gzip
@@ -11,7 +11,7 @@ import spf
 import yaml
 
 SUITE = '/usr/share/doc/python3-spf/rfc7208-tests.yml.gz'
-# Not decided by a record alone: ptr and %{p} are not evaluated (see mime/spf.h).
+# Not decided by a record alone: ptr and %{p} are not evaluated (see mime/auth/spf.h).
 SKIPPED_TERMS = ('ptr', '%{p', '%{P')
 SKIPPED_TESTS = ('bytes-bug',)
 

@@ -5,7 +5,7 @@
 #include "base/log/log.h"
 #include "base/log/log_internal.h"
 #include "base/loop/loop.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "t/support/folder.h"
 #include "t/support/must.h"
 

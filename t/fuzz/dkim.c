@@ -1,8 +1,8 @@
 /* Fuzz target: DKIM. The body hash is that of a slow twin, however the bytes were cut;
  * a header is signed or refused with a reason, and the field is well formed; a key
  * record is judged. */
-#include "mime/dkim.h"
-#include "mime/dkim_record.h"
+#include "mime/auth/dkim.h"
+#include "mime/auth/dkim_record.h"
 
 #include "t/support/dkim_twin.h"
 #include "t/support/must.h"

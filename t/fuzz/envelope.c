@@ -1,6 +1,6 @@
 /* Fuzz target: the files of an envelope. Bytes are read as they are, and once more with
  * length and checksum put right, as an injector could forge them. */
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 
 #include "base/crc.h"
 #include "mime/address.h"

@@ -2,7 +2,7 @@
 /* link: t/sim/dns.c */
 /* Fuzz target: what a hostile zone says, through the choice of mail exchangers. The
  * first byte chooses the question, each three after it a record. */
-#include "smtp/client/mx_lookup.h"
+#include "smtp/connect/mx_lookup.h"
 
 #include "base/net/net.h"
 #include "t/sim/sim.h"

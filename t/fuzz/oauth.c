@@ -1,9 +1,9 @@
 /* Fuzz target: rows of OAuth2 accounts, answers of providers, addresses pasted by users,
  * states in files. An accepted value is fit for a command and a terminal, and every
  * refusal has one printable sentence. */
-#include "base/http/oauth.h"
+#include "smtp/oauth/oauth.h"
 
-#include "base/http/oauth_state.h"
+#include "smtp/oauth/oauth_state.h"
 #include "t/support/must.h"
 
 #include <stdint.h>

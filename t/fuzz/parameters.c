@@ -2,7 +2,7 @@
  * lies within the argument, and holds no control, also once decoded. */
 #include "smtp/server/parameters.h"
 
-#include "queue/set_mark.h"
+#include "queue/envelope/set_mark.h"
 
 #include "t/support/must.h"
 

@@ -1,6 +1,6 @@
 /* Fuzz target: PROXY headers. An accepted header ends within its limit, is whole only
  * as a whole, and names a client only by TCP. */
-#include "smtp/server/proxy.h"
+#include "smtp/session/proxy.h"
 
 #include "t/support/must.h"
 

@@ -3,9 +3,9 @@
  * logs in without the password; the client believes no impostor. */
 #include "base/crypto/base64.h"
 #include "smtp/client/sasl_client.h"
-#include "smtp/server/tables_internal.h"
+#include "smtp/access/tables_internal.h"
 #include "smtp/server/sasl_server.h"
-#include "smtp/server/users.h"
+#include "smtp/access/users.h"
 
 #include "t/support/must.h"
 

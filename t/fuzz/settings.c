@@ -1,9 +1,9 @@
 /* Fuzz target: settings, as a file and as arguments, through all that reads them. */
 #include "admin/settings/options.h"
 #include "base/settings/settings_file.h"
-#include "smtp/client/delivery.h"
-#include "smtp/server/listener.h"
-#include "smtp/server/policy.h"
+#include "smtp/delivery/delivery.h"
+#include "smtp/session/listener.h"
+#include "smtp/access/policy.h"
 #include "sched/route/bind_address.h"
 
 #include "t/support/must.h"

@@ -1,6 +1,6 @@
 /* Fuzz target: SPF. The input is the records of a zone, a line each: the n-th name that is
  * asked for gets the n-th line. It ends within its limits, for any records. */
-#include "mime/spf.h"
+#include "mime/auth/spf.h"
 
 #include "t/support/must.h"
 

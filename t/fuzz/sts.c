@@ -1,6 +1,6 @@
 /* Fuzz target: MTA-STS records, policies, and lines of lock/sts. A policy that is taken reads the same when it is
  * written again. */
-#include "smtp/client/sts.h"
+#include "smtp/trust/sts.h"
 
 #include "t/support/must.h"
 

@@ -2,8 +2,8 @@
  * of them. */
 #include "sched/route/secrets.h"
 #include "smtp/sasl.h"
-#include "smtp/server/tables_internal.h"
-#include "smtp/server/users.h"
+#include "smtp/access/tables_internal.h"
+#include "smtp/access/users.h"
 
 #include "t/support/must.h"
 

@@ -1,7 +1,7 @@
 /* Policies, and what the host has of them by its log. */
 #include "t/roof/policy.h"
 
-#include "smtp/client/sts.h"
+#include "smtp/trust/sts.h"
 #include "t/roof/editor.h"
 #include "t/roof/host.h"
 #include "t/roof/web.h"

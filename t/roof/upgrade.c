@@ -1,7 +1,7 @@
-/* Versions: the stand-in for queue/envelope_form.c. */
+/* Versions: the stand-in for queue/envelope/envelope_form.c. */
 #include "t/roof/upgrade.h"
 
-#include "queue/envelope_form.h"
+#include "queue/envelope/envelope_form.h"
 #include "base/id.h"
 #include "base/memory.h"
 #include "t/roof/host.h"

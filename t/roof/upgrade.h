@@ -1,5 +1,5 @@
 /* Two versions of the program: the newer one writes files of a form that has a number one
- * higher (queue/envelope_form.h). One of them is installed, and is what starts. */
+ * higher (queue/envelope/envelope_form.h). One of them is installed, and is what starts. */
 #ifndef T_ROOF_UPGRADE_H
 #define T_ROOF_UPGRADE_H
 

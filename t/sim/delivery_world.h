@@ -2,13 +2,13 @@
 #ifndef T_SIM_DELIVERY_WORLD_H
 #define T_SIM_DELIVERY_WORLD_H
 
-#include "smtp/client/delivery.h"
+#include "smtp/delivery/delivery.h"
 
 #include "base/crc.h"
-#include "smtp/client/mx_lookup.h"
-#include "smtp/client/client_connection.h"
+#include "smtp/connect/mx_lookup.h"
+#include "smtp/delivery/client_connection.h"
 #include "sched/route/bind_address.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "t/sim/clock.h"
 #include "t/support/delivery_host.h"
 #include "t/sim/sim_dns.h"

@@ -160,7 +160,7 @@ line_end(struct simulation *s, struct line *l, const struct outcome *why)
     free(l);
 }
 
-/* As smtp/client/delivery.c: nothing is wrong. */
+/* As smtp/delivery/delivery.c: nothing is wrong. */
 static void
 line_done(struct simulation *s, struct line *l)
 {
@@ -384,7 +384,7 @@ take_mail(struct simulation *s, struct line *l)
     transaction_begin(s, l);
 }
 
-/* As smtp/client/delivery.c: the next envelope goes out with the content. */
+/* As smtp/delivery/delivery.c: the next envelope goes out with the content. */
 static void
 on_content(struct simulation *s, struct line *l)
 {

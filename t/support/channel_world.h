@@ -4,7 +4,7 @@
 #define T_SUPPORT_CHANNEL_WORLD_H
 
 #include "defrag/channel.h"
-#include "queue/set_mark.h"
+#include "queue/envelope/set_mark.h"
 #include "t/support/manager_world.h"
 
 enum {

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "queue/event/event.h"
+#include "base/event/event.h"
 
 struct world {
     struct loop *loop;

@@ -2,7 +2,7 @@
 #ifndef T_SUPPORT_DKIM_KIT_H
 #define T_SUPPORT_DKIM_KIT_H
 
-#include "smtp/client/dkim_keys.h"
+#include "smtp/trust/dkim_keys.h"
 
 /* RSA keys of 1024 bits, of one domain and selector. */
 struct dkim_keys *dkim_kit_keys(const char *domain, const char *selector, size_t count);

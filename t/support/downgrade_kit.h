@@ -2,8 +2,8 @@
 #ifndef T_SUPPORT_DOWNGRADE_KIT_H
 #define T_SUPPORT_DOWNGRADE_KIT_H
 
-#include "mime/downgrade.h"
-#include "mime/structure.h"
+#include "mime/parts/downgrade.h"
+#include "mime/parts/structure.h"
 
 #include "base/crypto/base64.h"
 #include "base/buffer.h"

@@ -4,7 +4,7 @@
 #define T_SUPPORT_DSN_KIT_H
 
 #include "queue/manager/dsn.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "t/support/queue_kit.h"
 
 extern const struct dsn_settings dsn_kit_settings;

@@ -3,7 +3,7 @@
 #define T_SUPPORT_ENVELOPE_DAMAGE_H
 
 #include "base/buffer.h"
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 
 /* With any byte changed it is not read. */
 void envelope_damage_check(struct buffer *form, struct id id);

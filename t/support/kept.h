@@ -1,8 +1,8 @@
-/* Kept events on a simulated disk, for tests of queue/event/event_spool.h. Link t/sim/disk*.c and t/sim/loop.c. */
+/* Kept events on a simulated disk, for tests of base/event/event_spool.h. Link t/sim/disk*.c and t/sim/loop.c. */
 #ifndef T_SUPPORT_KEPT_H
 #define T_SUPPORT_KEPT_H
 
-#include "queue/event/event_spool.h"
+#include "base/event/event_spool.h"
 
 #include "base/log/log_internal.h"
 #include "t/sim/sim.h"

@@ -3,7 +3,7 @@
 #ifndef T_SUPPORT_LISTENER_WORLD_H
 #define T_SUPPORT_LISTENER_WORLD_H
 
-#include "smtp/server/listener.h"
+#include "smtp/session/listener.h"
 
 #include "base/log/log.h"
 #include "base/loop/loop.h"
@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "queue/event/event.h"
+#include "base/event/event.h"
 
 enum { PATIENCE_MS = 60000, TURN_MS = 5 };
 

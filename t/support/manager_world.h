@@ -14,7 +14,7 @@
 #include <dirent.h>
 #include <unistd.h>
 #include <utlist.h>
-#include "queue/event/event.h"
+#include "base/event/event.h"
 
 struct fake {
     struct fake *prev, *next;

@@ -5,7 +5,7 @@
 
 #include "base/loop/loop.h"
 #include "queue/queue.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "t/support/tap.h"
 
 enum { KIT_FOUND_MAX = 2000 };

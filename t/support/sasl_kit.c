@@ -1,6 +1,6 @@
 /* For tests of AUTH: users, base64, RFC 7677's dialogue. */
 #include "t/support/sasl_kit.h"
-#include "smtp/server/tables_internal.h"
+#include "smtp/access/tables_internal.h"
 
 const unsigned char kit_secret[DIGEST_SIZE] = "thirty-two bytes of a secret...";
 

@@ -3,7 +3,7 @@
 #define T_SUPPORT_SASL_KIT_H
 
 #include "base/crypto/base64.h"
-#include "smtp/server/users.h"
+#include "smtp/access/users.h"
 #include "t/support/tap.h"
 
 #define KIT_CLIENT_NONCE "rOprNGfwEbeRWgbNEkqO"

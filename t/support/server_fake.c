@@ -40,7 +40,7 @@ fake_admit(struct fake *f)
     server_admitted(&f->server, fits ? NULL : &full);
 }
 
-/* The routes of t/unit/smtp/server/listener.c: *@refused.example and *@later.example. */
+/* The routes of t/unit/smtp/session/listener.c: *@refused.example and *@later.example. */
 static void
 fake_check(struct fake *f)
 {
@@ -100,7 +100,7 @@ fake_store(struct fake *f)
     server_stored(&f->server, refusal);
 }
 
-/* As smtp/server/auth_gate.c does, without its patience. */
+/* As smtp/session/auth_gate.c does, without its patience. */
 static void
 fake_login(struct fake *f)
 {
@@ -114,7 +114,7 @@ fake_login(struct fake *f)
     server_login_answer(&f->server);
 }
 
-/* As smtp/server/session.c does. False: nothing more to do for now. */
+/* As smtp/session/session.c does. False: nothing more to do for now. */
 static bool
 fake_obey(struct fake *f, struct text *input)
 {

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "mime/address.h"
 #include "smtp/server/server.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "t/support/dialog.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* The hosts of t/sim/sky.h. */
 #include "base/log/log_internal.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "t/support/sky_hosts.h"
 
 /* --- Arrivals --------------------------------------------------------------------- */

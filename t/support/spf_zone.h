@@ -1,11 +1,11 @@
-/* A zone of text lines for mime/spf.h: "NAME TYPE VALUE" each, TYPE one of TXT, A, AAAA,
+/* A zone of text lines for mime/auth/spf.h: "NAME TYPE VALUE" each, TYPE one of TXT, A, AAAA,
  * MX (value: the host), CNAME, and DEAD for a name whose servers do not answer for the
  * types that no other line has. Names and TXT values may have \xx for octets. */
 #ifndef T_SUPPORT_SPF_ZONE_H
 #define T_SUPPORT_SPF_ZONE_H
 
 #include "base/arena.h"
-#include "mime/spf.h"
+#include "mime/auth/spf.h"
 
 enum { SPF_ZONE_LINES = 4000, SPF_ZONE_ANSWER = 64 };
 

@@ -2,7 +2,7 @@
 #ifndef T_SUPPORT_SPOOL_KIT_H
 #define T_SUPPORT_SPOOL_KIT_H
 
-#include "queue/envelope.h"
+#include "queue/envelope/envelope.h"
 #include "queue/spool/spool.h"
 
 extern const struct text spool_kit_content;

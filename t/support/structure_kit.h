@@ -2,7 +2,7 @@
 #ifndef T_SUPPORT_STRUCTURE_KIT_H
 #define T_SUPPORT_STRUCTURE_KIT_H
 
-#include "mime/structure.h"
+#include "mime/parts/structure.h"
 
 #include "base/buffer.h"
 

@@ -2,7 +2,7 @@
  * in the journal, wait for the gate; new mail does not, for long. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "queue/queue_barrier.h"
 #include "queue/queue_operator.h"
 

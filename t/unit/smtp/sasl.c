@@ -13,7 +13,7 @@ static const char users_content[] = "user:" KIT_KEYS "\ntim:{PLAIN}tanstaaftanst
 
 static struct sasl_server server;
 
-/* As the gate of smtp/server/auth_gate.h does. */
+/* As the gate of smtp/session/auth_gate.h does. */
 static enum sasl_result
 checked(enum sasl_result result)
 {

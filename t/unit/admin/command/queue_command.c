@@ -6,7 +6,7 @@
 #include "admin/control/operation.h"
 #include "base/loop/loop.h"
 #include "queue/queue_operator.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "t/support/child.h"
 #include "t/support/command_world.h"
 #include "t/support/tap.h"

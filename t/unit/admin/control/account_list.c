@@ -4,7 +4,7 @@
 
 #include "base/disk/disk.h"
 #include "base/http/http_call.h"
-#include "base/http/tokens.h"
+#include "smtp/oauth/tokens.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/net/net.h"

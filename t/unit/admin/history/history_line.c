@@ -2,7 +2,7 @@
 #include "admin/history/history_line.h"
 #include "base/buffer.h"
 #include "base/log/log.h"
-#include "queue/event/event_log.h"
+#include "base/event/event_log.h"
 #include "t/sim/sim.h"
 #include "t/support/tap.h"
 /* link: t/sim/loop.c */

@@ -4,7 +4,7 @@
 
 #include "base/log/log_internal.h"
 #include "base/loop/loop.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 /* link: t/sim/clock.c */
 #include "t/sim/clock.h"
 #include "t/support/tap.h"

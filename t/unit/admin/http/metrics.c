@@ -8,7 +8,7 @@
 #include "base/log/log.h"
 #include "base/memory.h"
 #include "base/tls/tls.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 /* link: t/sim/clock.c */
 #include "t/sim/clock.h"
 #include "t/support/control_world.h"

@@ -3,7 +3,7 @@
 #include "admin/http/metrics_internal.h"
 
 #include "base/memory.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 /* link: t/sim/clock.c */
 #include "t/sim/clock.h"
 #include "t/support/control_world.h"

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "mime/srs.h"
 #include "queue/manager/maildir.h"
-#include "smtp/server/listener.h"
+#include "smtp/session/listener.h"
 #include "t/sim/sim.h"
 #include "t/support/folder.h"
 #include "t/support/tap.h"

@@ -3,7 +3,7 @@
 #include "admin/startup/control_wiring.h"
 
 #include "admin/control/control_client.h"
-#include "smtp/server/lockout.h"
+#include "smtp/access/lockout.h"
 #include "t/support/listener_world.h"
 #include "t/support/tap.h"
 

@@ -6,7 +6,7 @@
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/net/net.h"
-#include "smtp/client/delivery_internal.h"
+#include "smtp/delivery/delivery_internal.h"
 #include "t/support/folder.h"
 #include "t/support/tap.h"
 

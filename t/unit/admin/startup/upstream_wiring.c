@@ -1,7 +1,7 @@
 /* Smarthosts in status and readiness. */
 #include "admin/startup/upstream_wiring.h"
 
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "t/support/must.h"
 #include "t/support/tap.h"
 

@@ -2,7 +2,7 @@
 #include "queue/manager/dsn.h"
 
 #include "base/memory.h"
-#include "mime/report.h"
+#include "mime/report/report.h"
 #include "t/support/dsn_kit.h"
 #include "t/support/tap.h"
 

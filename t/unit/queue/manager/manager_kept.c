@@ -5,7 +5,7 @@
 
 enum { KEPT_MAX = 4, TAKEN_MAX = 8 };
 
-/* It asks as smtp/client/delivery.c does: in a hook after the manager's. */
+/* It asks as smtp/delivery/delivery.c does: in a hook after the manager's. */
 struct keeper {
     struct world *w;
     struct sched_session *kept[KEPT_MAX];

@@ -100,7 +100,7 @@ mail_mistakes(void)
 
 #define MARK "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff;0;17"
 
-/* Its accepted values are in t/unit/queue/set_mark.c. */
+/* Its accepted values are in t/unit/queue/envelope/set_mark.c. */
 static void
 set_marks(void)
 {

@@ -8,7 +8,7 @@
 #include "t/support/dialog.h"
 #include "smtp/server/trust.h"
 #include "smtp/server/transaction.h"
-#include "queue/event/event.h"
+#include "base/event/event.h"
 #include "t/support/sasl_kit.h"
 #include "t/support/server_fake.h"
 

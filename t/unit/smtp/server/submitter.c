@@ -2,7 +2,7 @@
 #include "smtp/server/submitter.h"
 
 #include "base/log/log_internal.h"
-#include "smtp/server/senders.h"
+#include "smtp/access/senders.h"
 #include "t/support/server_fake.h"
 #include "t/support/tap.h"
 

@@ -1,0 +1,513 @@
+/* The petrel and json lines of events. */
+#include "base/event/event_log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LOGGED_COMMAND_MAX = 200 };
+
+static void
+field_if(struct log_line *line, const char *key, const char *value)
+{
+    if (value != NULL && value[0] != '\0')
+        log_field(line, key, text_from(value));
+}
+
+static void
+address_if(struct log_line *line, const char *key, struct text address)
+{
+    if (address.at != NULL)
+        log_field_address(line, key, address);
+}
+
+/* Most kinds say little; kinds that every message has many of are for `debug`. */
+static enum log_level
+event_level(const struct event *v)
+{
+    switch ((unsigned)v->kind) {
+    case EVENT_CONNECTED:
+    case EVENT_DISCONNECTED:
+    case EVENT_SECURED:
+    case EVENT_LOST:
+    case EVENT_TIMED_OUT:
+    case EVENT_CUT_OFF:
+    case EVENT_LOADED:
+    case EVENT_LIFETIME:
+    case EVENT_MADE:
+    case EVENT_ENDED:
+    case EVENT_SITE_DEAD:
+    case EVENT_SITE_ALIVE:
+        return LOG_LEVEL_DEBUG;
+    case EVENT_LOCKED:
+    case EVENT_DISCARDED:
+    case EVENT_TROUBLE:
+    case EVENT_UPSTREAM_FAILED:
+    case EVENT_QUOTA:
+        return LOG_LEVEL_WARNING;
+    default:
+        return LOG_LEVEL_INFO;
+    }
+}
+
+static const char *
+event_program(const struct event *v)
+{
+    if (v->program != NULL)
+        return v->program;
+    if (v->kind <= EVENT_ACCEPTED)
+        return "smtpd";
+    return v->kind == EVENT_SUBMITTED ? "sendmail" : "queue";
+}
+
+static void
+event_line_start(struct log_line *line, struct event_log *l, const struct event *v,
+                 char id[ID_LENGTH + 1])
+{
+    id[0] = '\0';
+    if (v->id.time_ms != 0)
+        id_format(v->id, id);
+    log_start(line, l->log, l->is_history ? LOG_LEVEL_INFO : event_level(v),
+              event_program(v), id[0] != '\0' ? id : NULL);
+    l->line = (struct event_log_line){.event = v, .fields = log_mark(line)};
+    if (log_style(l->log) == LOG_STYLE_JSON || l->is_history)
+        log_field(line, "event", text_from(event_word(v->kind)));
+}
+
+/* --- Clients ---------------------------------------------------------------------- */
+
+static void
+line_add_user(struct log_line *line, const struct event_client *c)
+{
+    field_if(line, "sasl_method", c->mechanism);
+    field_if(line, "sasl_username", c->user);
+    if (c->uid != EVENT_NO_UID)
+        log_field_number(line, "uid", c->uid);
+}
+
+/* In the history the cipher is not worth its bytes. */
+static void
+line_tls(struct log_line *line, struct event_log *l, struct text tls)
+{
+    size_t end = text_find(tls, ' '), before = log_mark(line);
+    if (tls.length == 0)
+        return;
+    log_field(line, "tls",
+              end == TEXT_NONE || !l->is_history ? tls : text_before(tls, end));
+    if (l->is_history || end == TEXT_NONE)
+        return;
+    l->line.cipher_end = log_mark(line);
+    l->line.cipher = l->line.cipher_end - (tls.length - end);
+    if (l->line.cipher_end - before != strlen(", tls=") + tls.length ||
+        tls.at[0] == '<')
+        l->line.event = NULL; /* its parts have other escapes */
+}
+
+static void
+line_message_id(struct log_line *line, struct event_log *l, struct text id)
+{
+    l->line.message_id = log_mark(line);
+    if (!l->is_history || id.length == 0)
+        return;
+    if (id.at[0] != '<')
+        log_field_address(line, "message_id", id);
+    else if (id.length >= 2 && id.at[id.length - 1] == '>')
+        log_field_address(line, "message_id",
+                          text_before(text_after(id, 1), id.length - 2));
+    else
+        log_field(line, "message_id", id);
+}
+
+static void
+line_accepted(struct log_line *line, struct event_log *l, const struct event *v)
+{
+    const struct event_client *c = v->client;
+    log_field_client(line, "client", text_from(c->name));
+    log_field(line, "helo", text_from(c->helo));
+    log_field_address(line, "from", v->sender);
+    log_field_number(line, "size", v->size);
+    log_field_number(line, "nrcpt", v->recipients);
+    log_field(line, "proto", text_from(c->protocol));
+    line_tls(line, l, text_from(c->tls));
+    line_add_user(line, c);
+    line_message_id(line, l, v->message_id);
+    log_remark(line, v->text);
+}
+
+static void
+line_refused(struct log_line *line, const struct event *v)
+{
+    const struct event_client *c = v->client;
+    log_field_format(line, "refused", "%d %s", v->outcome->code, v->outcome->enhanced);
+    log_field_client(line, "client", text_from(c->name));
+    field_if(line, "helo", c->helo);
+    line_add_user(line, c);
+    address_if(line, "from", v->sender);
+    address_if(line, "to", v->recipient);
+    if (v->command.length > 0)
+        log_field(line, "command", text_before(v->command, LOGGED_COMMAND_MAX));
+    log_remark(line, text_from(v->outcome->text));
+}
+
+static void
+line_locked(struct log_line *line, const struct event *v)
+{
+    log_field(line, "auth", TEXT("locked"));
+    log_field_client(line, "client", text_from(v->client->name));
+    log_field_number(line, "failures", v->attempt);
+    log_field_number(line, "seconds", v->next_ms / 1000);
+    log_remark(line, v->text);
+}
+
+/* "disconnect from ...", "lost connection after RCPT from ..." */
+static void
+line_client(struct log_line *line, const struct event *v)
+{
+    if (v->command.length > 0)
+        log_sentence(line, "%.*s after %.*s from %s", TEXT_ARGS(v->text),
+                     TEXT_ARGS(v->command), v->client->name);
+    else
+        log_sentence(line, "%.*s from %s", TEXT_ARGS(v->text), v->client->name);
+}
+
+/* In Postfix's words. */
+static void
+line_secured(struct log_line *line, const struct event *v)
+{
+    log_sentence(line, "%.*s TLS connection %s %.*s: %.*s", TEXT_ARGS(v->text),
+                 v->client != NULL ? "established from" : "established to",
+                 TEXT_ARGS(v->client != NULL ? text_from(v->client->name) : v->relay),
+                 TEXT_ARGS(v->tls));
+}
+
+/* --- Mail ------------------------------------------------------------------------- */
+
+static void
+line_submitted(struct log_line *line, struct event_log *l, const struct event *v)
+{
+    log_field_number(line, "uid", v->injector);
+    log_field_address(line, "from", v->sender);
+    log_field_number(line, "size", v->size);
+    log_field_number(line, "nrcpt", v->recipients);
+    line_message_id(line, l, v->message_id);
+    log_remark(line, TEXT("queued"));
+}
+
+static void
+line_loaded(struct log_line *line, const struct event *v)
+{
+    log_field_address(line, "from", v->sender);
+    log_field_number(line, "size", v->size);
+    log_field_number(line, "nrcpt", v->recipients);
+    log_remark(line, TEXT("queue active"));
+}
+
+/* Host and reason are those of that message's line. The history's line has its own. */
+static void
+line_deferred_like(struct log_line *line, struct event_log *l, const struct event *v,
+                   struct id other)
+{
+    char remark[ID_LENGTH + 20], id[ID_LENGTH + 1];
+    id_format(other, id);
+    snprintf(remark, sizeof(remark), "for the reason of %s", id);
+    log_field(line, "dsn", text_from(v->outcome->enhanced));
+    log_field(line, "status", text_from(outcome_word(v->outcome->verdict)));
+    log_remark(line, text_from(remark));
+    l->line.event = NULL;
+}
+
+static void
+line_verdict(struct log_line *line, struct event_log *l, const struct event *v)
+{
+    bool as_postfix = log_style(l->log) == LOG_STYLE_POSTFIX;
+    const struct outcome *o = v->outcome;
+    struct id like = event_log_waiting_like(&l->waiting, v);
+    log_field_address(line, "to", v->recipient);
+    if (v->original.length > 0)
+        log_field_address(line, "orig_to", v->original);
+    if (like.time_ms != 0) {
+        line_deferred_like(line, l, v, like);
+        return;
+    }
+    log_field(line, "relay", text_from(o->remote[0] ? o->remote : "none"));
+    log_field_seconds(line, "delay", &v->total_ms, 1);
+    log_field_seconds(line, "delays", v->delay_ms, 4);
+    if (!as_postfix) { /* its line has no such fields */
+        line_tls(line, l, v->tls);
+        if (v->dkim.length > 0)
+            log_field_list(line, "dkim", v->dkim);
+        if (v->left_as.length > 0) {
+            log_field_address(line, "from", v->left_as);
+            log_field_address(line, "orig_from", v->sender);
+        }
+        field_if(line, "class", v->reason);
+    }
+    log_field(line, "dsn", text_from(o->enhanced));
+    log_field(line, "status",
+              text_from(v->kind == EVENT_EXPIRED && !as_postfix
+                            ? "expired"
+                            : outcome_word(o->verdict)));
+    log_remark(line, text_from(o->text));
+}
+
+static void
+line_fields(struct log_line *line, const struct event *v)
+{
+    for (size_t i = 0; i < v->field_count; i++) {
+        const struct event_field *f = &v->fields[i];
+        if (f->kind == EVENT_NUMBER)
+            log_field_number(line, f->key, f->number);
+        else if (f->kind == EVENT_ADDRESS)
+            log_field_address(line, f->key, f->value);
+        else
+            log_field(line, f->key, f->value);
+    }
+    if (v->text.length > 0)
+        log_remark(line, v->text);
+    if (v->hint.length > 0)
+        log_remark(line, v->hint);
+}
+
+/* A finding begins, with its remedy, or ends. */
+static void
+line_finding(struct log_line *line, const struct event_log *l, const struct event *v)
+{
+    bool is_json = log_style(l->log) == LOG_STYLE_JSON;
+    log_field(line, is_json ? "code" : event_word(v->kind), v->command);
+    if (v->relay.length > 0)
+        log_field(line, "subject", v->relay);
+    /* As an address: a sentence keeps its commas. */
+    if (is_json && v->kind == EVENT_TROUBLE)
+        log_field_address(line, "remedy", v->hint);
+    log_remark(line, v->text);
+    if (!is_json && v->kind == EVENT_TROUBLE)
+        log_remark(line, v->hint);
+}
+
+void
+event_log_petrel(struct event_log *l, const struct event *v)
+{
+    struct log_line line;
+    char id[ID_LENGTH + 1], other[ID_LENGTH + 1];
+    if (!l->is_history && event_level(v) > log_level(l->log))
+        return;
+    event_line_start(&line, l, v, id);
+    switch ((unsigned)v->kind) {
+    case EVENT_CONNECTED:
+    case EVENT_DISCONNECTED:
+    case EVENT_LOST:
+    case EVENT_TIMED_OUT:
+    case EVENT_CUT_OFF:
+        line_client(&line, v);
+        break;
+    case EVENT_REFUSED:
+    case EVENT_DENIED:
+        line_refused(&line, v);
+        break;
+    case EVENT_LOCKED:
+        line_locked(&line, v);
+        break;
+    case EVENT_ACCEPTED:
+        line_accepted(&line, l, v);
+        break;
+    case EVENT_SUBMITTED:
+        line_submitted(&line, l, v);
+        break;
+    case EVENT_LOADED:
+        line_loaded(&line, v);
+        break;
+    case EVENT_SECURED:
+        line_secured(&line, v);
+        break;
+    case EVENT_DELIVERED:
+    case EVENT_DEFERRED:
+    case EVENT_BOUNCED:
+    case EVENT_EXPIRED:
+        line_verdict(&line, l, v);
+        break;
+    case EVENT_NOTIFIED:
+        id_format(v->other, other);
+        log_sentence(&line, "%.*s: %s", TEXT_ARGS(v->text), other);
+        break;
+    case EVENT_GIVEN:
+    case EVENT_TAKEN:
+    case EVENT_FRAGMENT:
+        line_fields(&line, v);
+        break;
+    case EVENT_QUOTA:
+        log_field(&line, "subject", v->relay);
+        log_remark(&line, v->text);
+        break;
+    case EVENT_TROUBLE:
+    case EVENT_RECOVERED:
+        line_finding(&line, l, v);
+        break;
+    case EVENT_ENDED:
+        log_sentence(&line, "removed");
+        break;
+    case EVENT_LIFETIME:
+        log_sentence(&line, "from=<%.*s>, status=expired, returned to sender",
+                     TEXT_ARGS(v->sender));
+        break;
+    default:
+        log_sentence(&line, "%.*s", TEXT_ARGS(v->text));
+        break;
+    }
+    log_end(&line);
+    l->line.number = log_last(l->log).number;
+}
+
+/* --- The history ------------------------------------------------------------------ */
+
+static void
+line_other(struct log_line *line, struct id other)
+{
+    char id[ID_LENGTH + 1];
+    if (other.time_ms == 0)
+        return;
+    id_format(other, id);
+    log_field(line, "other", text_from(id));
+}
+
+/* A notification or a reassembled message; a notification that was made. */
+static void
+line_made(struct log_line *line, struct event_log *l, const struct event *v)
+{
+    line_other(line, v->other);
+    field_if(line, "of", v->reason);
+    if (v->kind == EVENT_MADE) {
+        log_field_address(line, "from", v->sender);
+        log_field_number(line, "size", v->size);
+        log_field_number(line, "nrcpt", v->recipients);
+    }
+    address_if(line, "to", v->recipient);
+    line_message_id(line, l, v->message_id);
+    log_remark(line, v->text);
+}
+
+/* A finding, an upstream. */
+static void
+line_trouble(struct log_line *line, const struct event *v)
+{
+    if (v->command.length > 0)
+        log_field(line, "code", v->command);
+    if (v->relay.length > 0)
+        log_field(line, "relay", v->relay);
+    if (v->text.length > 0)
+        log_remark(line, v->text);
+}
+
+/* A session begins, is secured, or ends. */
+static void
+line_session(struct log_line *line, struct event_log *l, const struct event *v)
+{
+    if (v->client != NULL)
+        log_field_client(line, "client", text_from(v->client->name));
+    if (v->relay.length > 0)
+        log_field(line, "relay", v->relay);
+    line_tls(line, l, v->tls);
+    if (v->command.length > 0)
+        log_field(line, "command", v->command);
+    log_remark(line, v->text);
+}
+
+/* Kinds whose lines are those of the log but for the part of event_log_line(), and
+ * begin with a field. */
+#define COPIED                                                                         \
+    (EVENT_BIT(EVENT_ACCEPTED) | EVENT_BIT(EVENT_SUBMITTED) |                          \
+     EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_DENIED) | EVENT_BIT(EVENT_DELIVERED) | \
+     EVENT_BIT(EVENT_DEFERRED) | EVENT_BIT(EVENT_BOUNCED) | EVENT_BIT(EVENT_EXPIRED))
+
+enum { COPIED_MAX = LOG_LINE_MAX / 2 /* with a message id it is within a line */ };
+
+/* The line that the log has just written. False: it is another one, or differs. */
+static bool
+history_copy(const struct event_log *before, struct event_log *own,
+             const struct event *v)
+{
+    if (before == NULL || before->log == NULL || before->line.event != v ||
+        (EVENT_BIT(v->kind) & COPIED) == 0)
+        return false;
+    const struct event_log_line *at = &before->line;
+    struct log_last last = log_last(before->log);
+    if (last.number != at->number || last.line.length == 0 ||
+        last.line.length > COPIED_MAX)
+        return false;
+    struct log_line line;
+    size_t from = at->fields;
+    log_start_copy(&line, own->log, text_before(last.line, from));
+    log_field(&line, "event", text_from(event_word(v->kind)));
+    log_copy(&line, TEXT(", "));
+    if (at->cipher != 0) {
+        log_copy(&line, text_before(text_after(last.line, from), at->cipher - from));
+        from = at->cipher_end;
+    }
+    if (at->message_id != 0) {
+        log_copy(&line,
+                 text_before(text_after(last.line, from), at->message_id - from));
+        line_message_id(&line, own, v->message_id);
+        from = at->message_id;
+    }
+    log_copy(&line, text_after(last.line, from));
+    log_end(&line);
+    return true;
+}
+
+void
+event_log_history(const struct event_log *before, struct log *log,
+                  const struct event *v)
+{
+    struct event_log own = {.log = log, .is_history = true};
+    struct log_line line;
+    char id[ID_LENGTH + 1];
+    if (history_copy(before, &own, v))
+        return;
+    switch ((unsigned)v->kind) {
+    case EVENT_MADE:
+    case EVENT_NOTIFIED:
+        event_line_start(&line, &own, v, id);
+        line_made(&line, &own, v);
+        log_end(&line);
+        break;
+    case EVENT_REFUSED:
+    case EVENT_DENIED:
+    case EVENT_LOCKED:
+    case EVENT_ACCEPTED:
+    case EVENT_SUBMITTED:
+    case EVENT_DELIVERED:
+    case EVENT_DEFERRED:
+    case EVENT_BOUNCED:
+    case EVENT_EXPIRED:
+    case EVENT_GIVEN:
+    case EVENT_TAKEN:
+    case EVENT_FRAGMENT:
+    case EVENT_QUOTA:
+        event_log_petrel(&own, v);
+        break;
+    case EVENT_CONNECTED:
+    case EVENT_DISCONNECTED:
+    case EVENT_SECURED:
+    case EVENT_LOST:
+    case EVENT_TIMED_OUT:
+    case EVENT_CUT_OFF:
+        event_line_start(&line, &own, v, id);
+        line_session(&line, &own, v);
+        log_end(&line);
+        break;
+    default:
+        event_line_start(&line, &own, v, id);
+        line_trouble(&line, v);
+        log_end(&line);
+        break;
+    }
+}
+
+void
+event_log(struct event_log *l, const struct event *event)
+{
+    l->line.event = NULL;
+    if ((event->is_quiet && event->kind != EVENT_DISCONNECTED) ||
+        event_log_waiting_counts(&l->waiting, event))
+        return;
+    if (log_style(l->log) != LOG_STYLE_POSTFIX || !event_log_postfix(l, event))
+        event_log_petrel(l, event);
+}

@@ -1,0 +1,367 @@
+/* Writes events as JSON. */
+#include "base/event/event_record.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* `full` stays set once it is set. */
+struct record_writer {
+    struct buffer *out;
+    bool full;
+};
+
+static const struct {
+    const char *word;
+    uint64_t kinds;
+} record_types[] = {
+    {"accepted",  EVENT_BIT(EVENT_ACCEPTED) | EVENT_BIT(EVENT_SUBMITTED)},
+    {"delivered", EVENT_BIT(EVENT_DELIVERED)                            },
+    {"deferred",  EVENT_BIT(EVENT_DEFERRED)                             },
+    {"bounced",   EVENT_BIT(EVENT_BOUNCED)                              },
+    {"expired",   EVENT_BIT(EVENT_EXPIRED)                              },
+    {"quota",     EVENT_BIT(EVENT_QUOTA)                                },
+    {"trouble",   EVENT_BIT(EVENT_TROUBLE)                              },
+    {"recovered", EVENT_BIT(EVENT_RECOVERED)                            },
+};
+
+static uint64_t
+kinds_of(struct text word)
+{
+    for (size_t i = 0; i < sizeof(record_types) / sizeof(record_types[0]); i++)
+        if (text_equal(word, text_from(record_types[i].word)))
+            return record_types[i].kinds;
+    return 0;
+}
+
+bool
+event_record_kinds(struct text list, uint64_t *kinds, struct text *word)
+{
+    *kinds = 0;
+    while (text_word(&list, ", \t\r\n", word)) {
+        uint64_t some = kinds_of(*word);
+        if (some == 0)
+            return false;
+        *kinds |= some;
+    }
+    return true;
+}
+
+#define MEMBER(name) TEXT(",\"" name "\":")
+
+/* --- JSON ------------------------------------------------------------------------- */
+
+static void
+record_put(struct record_writer *w, struct text t)
+{
+    w->full = w->full || !buffer_add(w->out, t);
+}
+
+/* The first character of rest; returns its length. */
+static size_t
+record_put_character(struct record_writer *w, struct text rest)
+{
+    unsigned char c = (unsigned char)rest.at[0];
+    uint32_t code;
+    if (c != '\0' && (c < ' ' || c == 0x7f)) {
+        w->full = w->full || !buffer_format(w->out, "\\u%04x", c);
+        return 1;
+    }
+    if (c == '"' || c == '\\')
+        record_put(w, TEXT("\\"));
+    size_t length = c < 0x80 ? 1 : text_character(rest, &code);
+    if (length == 0 || c == '\0') { /* many readers of JSON cannot have a NUL */
+        record_put(w, TEXT("\xef\xbf\xbd")); /* U+FFFD */
+        return 1;
+    }
+    record_put(w, text_before(rest, length));
+    return length;
+}
+
+/* Nearly all values are plain: printable ASCII that JSON does not escape. */
+static size_t
+plain_length(struct text t)
+{
+    size_t plain = 0;
+    while (plain < t.length && t.at[plain] >= ' ' && t.at[plain] <= '~' &&
+           t.at[plain] != '"' && t.at[plain] != '\\')
+        plain++;
+    return plain;
+}
+
+static void
+record_put_escaped(struct record_writer *w, struct text t)
+{
+    record_put(w, TEXT("\""));
+    while (t.length > 0 && !w->full) {
+        size_t plain = plain_length(t);
+        record_put(w, text_before(t, plain));
+        t = text_after(t, plain);
+        if (t.length > 0)
+            t = text_after(t, record_put_character(w, t));
+    }
+    record_put(w, TEXT("\""));
+}
+
+/* before: a piece of JSON, such as MEMBER("code"). An event has some twenty members, and
+ * each busy message an event: one reservation and two copies each, no printf(). */
+static void
+record_string(struct record_writer *w, struct text before, struct text value)
+{
+    size_t size = before.length + value.length + 2;
+    if (plain_length(value) < value.length) {
+        record_put(w, before);
+        record_put_escaped(w, value);
+        return;
+    }
+    char *at = w->full ? NULL : buffer_reserve(w->out, size);
+    w->full = at == NULL;
+    if (w->full)
+        return;
+    memcpy(at, before.at, before.length);
+    at += before.length;
+    *at++ = '"';
+    if (value.length > 0)
+        memcpy(at, value.at, value.length);
+    at[value.length] = '"';
+    w->out->length += size;
+}
+
+static void
+record_text(struct record_writer *w, struct text before, struct text value)
+{
+    if (value.length > 0)
+        record_string(w, before, value);
+}
+
+static void
+record_number(struct record_writer *w, struct text before, int64_t value)
+{
+    record_put(w, before);
+    w->full = w->full || !buffer_add_number(w->out, value);
+}
+
+/* "a,b" */
+static void
+record_list(struct record_writer *w, struct text before, struct text list)
+{
+    struct text item;
+    struct text between = TEXT("[");
+    if (list.length == 0)
+        return;
+    record_put(w, before);
+    while (text_cut(&list, ',', &item)) {
+        record_string(w, between, item);
+        between = TEXT(",");
+    }
+    record_put(w, TEXT("]"));
+}
+
+/* --- Members ---------------------------------------------------------------------- */
+
+/* xtext (RFC 3461 §4), decoded; a malformed one stays. */
+static void
+record_xtext(struct record_writer *w, struct text before, struct text value)
+{
+    if (text_find(value, '+') == TEXT_NONE) {
+        record_text(w, before, value);
+        return;
+    }
+    struct buffer plain;
+    buffer_init(&plain, value.length);
+    bool good = true;
+    while (good && value.length > 0) {
+        int high =
+            value.length > 2 && value.at[0] == '+' ? text_hex_digit(value.at[1]) : -1;
+        int low = high >= 0 ? text_hex_digit(value.at[2]) : -1;
+        good =
+            buffer_add_byte(&plain, low >= 0 ? (char)(high * 16 + low) : value.at[0]);
+        value = text_after(value, low >= 0 ? 3 : 1);
+    }
+    record_text(w, before, buffer_text(&plain));
+    buffer_free(&plain);
+}
+
+/* ORCPT has a type before the address: "rfc822;". */
+static void
+record_original(struct record_writer *w, struct text orcpt)
+{
+    size_t type = text_find(orcpt, ';');
+    record_xtext(w, MEMBER("original_recipient"),
+                 type != TEXT_NONE ? text_after(orcpt, type + 1) : orcpt);
+}
+
+static void
+record_user(struct record_writer *w, struct text submitter)
+{
+    bool is_name = text_starts(submitter, TEXT("user:"));
+    record_text(w, MEMBER("user"), is_name ? text_after(submitter, 5) : submitter);
+}
+
+static void
+record_origin(struct record_writer *w, const struct event_origin *o)
+{
+    if (o->original.length > 0)
+        record_original(w, o->original);
+    record_xtext(w, MEMBER("envid"), o->envelope_id);
+    record_text(w, MEMBER("message_id"), o->message_id);
+    record_text(w, MEMBER("tag"), o->tag);
+    record_user(w, o->submitter);
+}
+
+static void
+record_outcome(struct record_writer *w, const struct event *v)
+{
+    const struct outcome *o = v->outcome;
+    record_text(w, MEMBER("relay"), text_from(o->remote));
+    record_text(w, MEMBER("tls"), v->tls);
+    record_list(w, MEMBER("dkim"), v->dkim);
+    if (o->code > 0)
+        record_number(w, MEMBER("code"), o->code);
+    record_text(w, MEMBER("enhanced"), text_from(o->enhanced));
+    record_text(w, MEMBER("text"), text_from(o->text));
+    record_text(w, MEMBER("class"), text_from(v->reason));
+    record_text(w, MEMBER("hint"), v->hint);
+}
+
+static void
+record_verdict(struct record_writer *w, const struct event *v)
+{
+    record_string(w, MEMBER("sender"), v->sender); /* empty: the null sender */
+    record_text(w, MEMBER("recipient"), v->recipient);
+    if (v->origin != NULL)
+        record_origin(w, v->origin);
+    record_number(w, MEMBER("size"), v->size);
+    record_number(w, MEMBER("attempt"), (int64_t)v->attempt + 1);
+    record_number(w, MEMBER("delay_ms"), v->total_ms);
+    record_outcome(w, v);
+    if (v->next_ms > 0)
+        record_number(w, MEMBER("next_ms"), v->next_ms);
+}
+
+static void
+record_accepted(struct record_writer *w, const struct event *v)
+{
+    record_string(w, MEMBER("sender"), v->sender);
+    record_text(w, MEMBER("message_id"), v->message_id);
+    if (v->origin != NULL)
+        record_text(w, MEMBER("tag"), v->origin->tag);
+    if (v->client != NULL)
+        record_text(w, MEMBER("user"), text_from(v->client->user));
+    else
+        w->full = w->full ||
+                  !buffer_format(w->out, ",\"user\":\"uid:%" PRIu32 "\"", v->injector);
+    record_number(w, MEMBER("size"), v->size);
+    record_number(w, MEMBER("recipients"), v->recipients);
+}
+
+static void
+record_finding(struct record_writer *w, const struct event *v)
+{
+    record_text(w, MEMBER("kind"), v->command);
+    record_text(w, MEMBER("subject"), v->relay);
+    record_text(w, MEMBER("text"), v->text);
+    record_text(w, MEMBER("hint"), v->hint);
+    if (v->since_ms > 0)
+        record_number(w, MEMBER("since_ms"), v->since_ms);
+}
+
+static void
+record_rest(struct record_writer *w, const struct event *v)
+{
+    switch ((unsigned)v->kind) {
+    case EVENT_ACCEPTED:
+    case EVENT_SUBMITTED:
+        record_accepted(w, v);
+        break;
+    case EVENT_QUOTA:
+        record_text(w, MEMBER("subject"), v->relay);
+        record_text(w, MEMBER("text"), v->text);
+        break;
+    case EVENT_TROUBLE:
+    case EVENT_RECOVERED:
+        record_finding(w, v);
+        break;
+    default:
+        record_verdict(w, v);
+    }
+}
+
+/* MESSAGE-recipient-attempt; the message as a whole is recipient 0. A deferral, which
+ * another verdict of the same attempt may follow, ends in "d": a reader that drops events
+ * with a known id must not lose that verdict. */
+static void
+record_id(struct record_writer *w, const struct event *v, struct text message,
+          const struct event_record_source *source)
+{
+    bool whole = v->kind == EVENT_ACCEPTED || v->kind == EVENT_SUBMITTED;
+    if (message.length == 0) {
+        w->full = w->full || !buffer_format(w->out, "%016" PRIx64 "-%" PRIu64,
+                                            source->run, source->serial);
+        return;
+    }
+    record_put(w, message);
+    record_number(w, TEXT("-"), v->origin != NULL ? v->origin->recipient : 0);
+    record_number(w, TEXT("-"), whole ? 0 : (int64_t)v->attempt + 1);
+    record_put(w, v->kind == EVENT_DEFERRED ? TEXT("d") : TEXT(""));
+}
+
+bool
+event_record_write(const struct event *v, const struct event_record_source *source,
+                   struct buffer *out)
+{
+    struct record_writer w = {out, false};
+    char id[ID_LENGTH + 1] = "";
+    size_t before = out->length;
+    const char *type =
+        event_word(v->kind == EVENT_SUBMITTED ? EVENT_ACCEPTED : v->kind);
+    if (v->id.time_ms != 0)
+        id_format(v->id, id);
+    struct text message = text_from(id);
+    record_put(&w, TEXT("{\"id\":\""));
+    record_id(&w, v, message, source);
+    record_string(&w, TEXT("\",\"type\":"), text_from(type));
+    record_number(&w, MEMBER("time_ms"), source->now_ms);
+    record_text(&w, MEMBER("host"), text_from(source->host));
+    record_text(&w, MEMBER("message"), message);
+    record_rest(&w, v);
+    record_put(&w, TEXT("}\n"));
+    if (w.full)
+        out->length = before;
+    return !w.full;
+}
+
+/* A write over zeros that a power cut has torn may lack any of its sectors: the beginning
+ * of one line, zeros, and the end of another. */
+static bool
+is_whole_record(struct text line)
+{
+    for (size_t i = 0; i < line.length; i++)
+        if ((unsigned char)line.at[i] < ' ')
+            return false;
+    return true;
+}
+
+bool
+event_record_read(struct text line, char id[EVENT_ID_MAX], int64_t *time_ms)
+{
+    static const struct text start = TEXT("{\"id\":\""), time = TEXT("\"time_ms\":");
+    uint64_t number;
+    if (!text_starts(line, start) || line.at[line.length - 1] != '}' ||
+        !is_whole_record(line))
+        return false;
+    struct text rest = text_after(line, start.length), field;
+    if (!text_cut(&rest, '"', &field) || field.length == 0 ||
+        field.length >= EVENT_ID_MAX || !text_copy(id, EVENT_ID_MAX, field))
+        return false;
+    const char *at = memmem(rest.at, rest.length, time.at, time.length);
+    if (at == NULL)
+        return false;
+    rest = text_after(rest, (size_t)(at - rest.at) + time.length);
+    size_t digits = 0;
+    while (digits < rest.length && text_is_digit(rest.at[digits]))
+        digits++;
+    if (!text_number(text_before(rest, digits), INT64_MAX, &number))
+        return false;
+    *time_ms = (int64_t)number;
+    return true;
+}

@@ -1,8 +1,0 @@
-/* The form alone: t/roof/upgrade.c stands in, and is several programs. */
-#include "queue/envelope_form.h"
-
-unsigned
-envelope_form(void)
-{
-    return ENVELOPE_FORM;
-}

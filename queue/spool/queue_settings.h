@@ -1,0 +1,33 @@
+/* Settings of spool and journal, as the owner of the queue gives them (queue/queue.h), and
+ * messages as they are found on disk. */
+#ifndef QUEUE_SPOOL_QUEUE_SETTINGS_H
+#define QUEUE_SPOOL_QUEUE_SETTINGS_H
+
+#include "base/id.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct event_hub;
+
+struct queue_settings {
+    const char *spool;
+    unsigned slices, slice;
+    int64_t message_size_limit;
+    int64_t bytes_reserve, inodes_reserve; /* refuse new mail below; 0 = derived */
+    /* Size of the journal in bytes; 0 = no journal, every message becomes files
+     * immediately. Messages larger than journal_message_max do so, too. */
+    int64_t journal_size, journal_message_max;
+    int64_t journal_segment;  /* 0 = derived from journal_size; for tests */
+    bool sync_blocks;         /* never sync in the background; for tests */
+    struct event_hub *events; /* borrowed; NULL: nothing is reported */
+};
+
+/* A message that startup, or a later scan, found. */
+struct queue_entry {
+    struct id id;
+    int64_t due_ms;
+    unsigned attempts;
+};
+typedef void queue_found(void *context, const struct queue_entry *entry);
+
+#endif

@@ -1,0 +1,101 @@
+/* Decides which clients may send mail to which recipients. Plain values, no session, no
+ * socket.
+ *
+ * The rule against open relaying: a client outside relay_from may send mail only to
+ * local_domains (and postmaster), and not to a local part that a next hop could interpret
+ * as a source route. */
+#ifndef SMTP_ACCESS_POLICY_H
+#define SMTP_ACCESS_POLICY_H
+
+#include "base/net_address.h"
+#include "base/outcome.h"
+#include "sched/route/route.h"
+#include "smtp/access/networks.h"
+
+struct policy {
+    struct networks networks; /* relay_from */
+    char **flushed;           /* etrn: domains, and .domains */
+    size_t flushed_count;
+    bool flushes_relayed; /* etrn: relay */
+    bool priority;        /* mt_priority is not off */
+    bool priority_of_all; /* mt_priority: all */
+};
+
+/* Reads relay_from (a list). Adds one line per error to errors; false then.
+ * Networks that networks_open() names are an error unless allow_open_relay. */
+bool policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
+                 struct buffer *errors) __attribute__((warn_unused_result));
+void policy_free(struct policy *policy);
+/* The same for etrn, after policy_read(): the words relay and off (alone), domain,
+ * .domain (sub-domains). */
+bool policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *errors)
+    __attribute__((warn_unused_result));
+
+/* The same for mt_priority: off, trusted (clients that may relay) or all. */
+bool policy_read_priority(struct policy *policy, struct text mt_priority,
+                          struct buffer *errors) __attribute__((warn_unused_result));
+
+/* True for a network of relay_from, and for a Unix socket: file permissions protect
+ * it. */
+bool policy_may_relay(const struct policy *policy, const struct net_address *client);
+
+/* True: ETRN is permitted for some domain. */
+bool policy_flushes(const struct policy *policy);
+/* True: ETRN is permitted for the domain. The word relay permits the domains of
+ * local_domains whose mail a route sends to another host. */
+bool policy_may_flush(const struct policy *policy, const struct route_table *routes,
+                      struct text domain);
+
+/* True: mail from sender (as in route_find_from()) to recipient is accepted. False with
+ * the refusal: 554 5.7.1 relay denied, 550 5.1.1 no such mailbox, or the text of
+ * `error:`. The only I/O is the look-up of a Maildir. */
+bool policy_recipient(const struct route_table *routes, bool may_relay,
+                      struct text sender, const struct address *recipient,
+                      struct outcome *refusal) __attribute__((warn_unused_result));
+
+/* The first half of it: whether the client may send to the domain at all. False: 554
+ * 5.7.1. */
+bool policy_reaches(const struct route_table *routes, bool may_relay,
+                    const struct address *recipient, struct outcome *refusal)
+    __attribute__((warn_unused_result));
+
+/* True: fragments from sender to recipient are reassembled. */
+bool policy_joins(const struct route_table *routes, struct text sender,
+                  const struct address *recipient);
+
+/* --- The setting `listen` ----------------------------------------------------- */
+
+enum endpoint_auth {
+    ENDPOINT_AUTH_DEFAULT,
+    ENDPOINT_AUTH_NO,
+    ENDPOINT_AUTH_OFFERED,
+    ENDPOINT_AUTH_REQUIRED
+};
+enum { ENDPOINTS_MAX = 64, ENDPOINT_UIDS_MAX = 16 };
+struct endpoint {
+    struct net_address address;
+    bool lmtp;
+    bool tls;         /* from the first byte */
+    bool no_starttls; /* not offered */
+    bool proxy;       /* each connection begins with a header of a proxy */
+    bool peer;        /* the peer door of a group of hosts: no mail of clients */
+    bool legacy; /* profile=legacy: bare LF (normalize_newlines.h), cleartext AUTH */
+    bool shared; /* by the processes of other slices */
+    enum endpoint_auth auth;
+    unsigned mode;                    /* of a Unix socket; 0: 0666 */
+    unsigned uids[ENDPOINT_UIDS_MAX]; /* the users that may use a Unix socket */
+    size_t uid_count;                 /* 0: all users */
+};
+
+/* The list of ADDRESS:PORT[?OPTION&...] and unix:PATH[?...]; *endpoints is malloc'ed.
+ * False with one line per error. */
+bool policy_endpoints_read(struct text listen, struct endpoint **endpoints,
+                           size_t *count, struct buffer *errors)
+    __attribute__((warn_unused_result));
+/* Keeps those that are peer doors, or those that are not. */
+void policy_endpoints_keep(struct endpoint *endpoints, size_t *count, bool peer);
+/* True: reachable from the internet, that is not a loopback, private (RFC 1918, 6598,
+ * 4193) or link-local address and not a Unix socket. */
+bool policy_endpoint_is_public(const struct endpoint *endpoint);
+
+#endif

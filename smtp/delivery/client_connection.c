@@ -1,0 +1,527 @@
+/* Moves bytes between a socket and the client machine.
+ *
+ * pump_client() is the only function that calls client_next(): it passes input, handles
+ * the events, sends the output, and starts the time-out of the reply that is now
+ * awaited. The owner may send the next message within an event (pumping); the pump that
+ * is under way then sends its commands.
+ *
+ * Work on a message is between client_connection_enter() and _leave(), so that a crash
+ * is attributed to it. */
+#include "smtp/delivery/client_connection.h"
+
+#include "base/memory.h"
+#include "base/event/event.h"
+#include "smtp/delivery/client_connection_internal.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SECURED_TEXT_MAX = 128 };
+
+/* --- The line ------------------------------------------------------------------ */
+
+void
+client_connection_flush(struct client_connection *s)
+{
+    struct buffer *output = client_output(s->client);
+    if (s->connection != NULL && !s->lost && output->length > 0) {
+        net_send(s->connection, buffer_text(output));
+        s->said += (int64_t)output->length;
+    }
+    buffer_clear(output);
+}
+
+/* A message whose end was not sent must not be completed by bytes that wait in the
+ * socket: it is aborted. */
+static void
+hang_up(struct client_connection *s)
+{
+    client_connection_flush(s);
+    if (s->connection != NULL && (s->in_content || s->securing))
+        net_abort(&s->connection);
+    else if (s->connection != NULL)
+        net_close(&s->connection);
+    client_connection_forget_content(s);
+    signing_pass_free(&s->signing);
+    loop_timer_stop(s->settings.loop, &s->deadline);
+    loop_unpost(s->settings.loop, &s->task);
+    s->closed = true;
+}
+
+/* --- The conversation ---------------------------------------------------------- */
+
+static void
+client_connection_begin_transcript(struct client_connection *s)
+{
+    struct loop *loop = s->settings.loop;
+    if (s->settings.conversations == NULL)
+        return;
+    s->site = memory_string(s->settings.site);
+    s->transcript = memory_new(sizeof(*s->transcript));
+    s->transcript->begun_ms = s->transcript->now_ms = loop_monotonic_ms(loop);
+    s->begun_ms = loop_now_ms(loop);
+}
+
+static void
+client_connection_clock(struct client_connection *s)
+{
+    if (s->transcript != NULL)
+        s->transcript->now_ms = loop_monotonic_ms(s->settings.loop);
+}
+
+/* After each message, since others may follow for a long time. */
+static void
+client_connection_keep_failure(struct client_connection *s)
+{
+    if (s->transcript == NULL || !s->transcript->failed)
+        return;
+    s->transcript->failed = false;
+    conversations_keep(s->settings.conversations, s->site, s->settings.peer.remote,
+                       s->begun_ms, s->transcript);
+}
+
+/* --- Crashes ------------------------------------------------------------------- */
+
+struct id
+client_connection_enter(struct client_connection *s)
+{
+    if (s->settings.queue == NULL)
+        return (struct id){0};
+    return queue_enter(s->settings.queue,
+                       s->mail_count > 0 ? s->mails[0] : s->settings.first);
+}
+
+void
+client_connection_leave(struct client_connection *s, struct id before)
+{
+    if (s->settings.queue != NULL)
+        queue_leave(s->settings.queue, before);
+}
+
+/* --- The machine --------------------------------------------------------------- */
+
+/* The owner gets all events but those about content and TLS, which end here. */
+static void
+handle(struct client_connection *s, const struct client_event *event)
+{
+    switch (event->kind) {
+    case CLIENT_CONTENT:
+        client_connection_start_content(s);
+        client_connection_pump_content(s);
+        return;
+    case CLIENT_PREPARE:
+        client_connection_prepare(s);
+        return;
+    case CLIENT_OVER:
+        client_connection_keep_failure(s);
+        hang_up(s);
+        break;
+    case CLIENT_DONE:
+        client_connection_keep_failure(s);
+        assert(s->mail_count > 0 && !s->in_content);
+        downgrade_free(&s->downgrade); /* no recipient was accepted */
+        signing_pass_free(&s->signing);
+        outgoing_free(&s->forms[0]);
+        s->mails[0] = s->mails[1];
+        s->forms[0] = s->forms[1];
+        s->forms[1] = NULL;
+        s->mail_count--;
+        break;
+    case CLIENT_SECURE:
+        s->securing = true; /* TLS starts when the 220 is off the input */
+        return;
+    case CLIENT_READY:
+    case CLIENT_VERDICT:
+    case CLIENT_LATER:
+    case CLIENT_EARLY:
+    case CLIENT_PROBED:
+        break;
+    }
+    s->on_event(s->context, event);
+}
+
+/* Starts the time-out of the awaited reply, or of the next byte of content. Bytes that
+ * do not complete a reply do not change the turn, so that a peer that sends a reply
+ * byte by byte gets no more time. */
+static void
+rearm(struct client_connection *s)
+{
+    int64_t timeout_ms = client_timeout_ms(s->client);
+    if (s->closed || s->turn == client_turn(s->client))
+        return;
+    s->turn = client_turn(s->client);
+    s->turned_ms = loop_monotonic_ms(s->settings.loop);
+    loop_timer_stop(s->settings.loop, &s->deadline);
+    net_set_timeout(s->connection, s->in_content ? timeout_ms : 0);
+    if (!s->in_content && timeout_ms > 0)
+        loop_timer_start(s->settings.loop, &s->deadline, timeout_ms, s->deadline.fire,
+                         s);
+}
+
+/* The trust anchors are read here and not at the start of the connection: after a
+ * reload between the two the new ones count. */
+static void
+start_tls(struct client_connection *s)
+{
+    struct net_tls tls = {.client = *s->settings.tls,
+                          .options = security_tls_options(&s->settings.security)};
+    net_start_tls(s->connection, &tls);
+}
+
+static void
+pump_client(struct client_connection *s)
+{
+    struct client_event event;
+    bool was_securing = s->securing;
+    if (s->closed)
+        return;
+    client_connection_clock(s);
+    struct text input = net_input(s->connection);
+    size_t before = input.length;
+    assert(!s->pumping);
+    s->pumping = true;
+    while (!s->closed && client_next(s->client, &input, &event)) {
+        handle(s, &event);
+        (void)client_connection_enter(s); /* the next event may be another mail's */
+    }
+    s->pumping = false;
+    if (s->closed)
+        return;
+    net_consume(s->connection, before - input.length);
+    client_connection_flush(s);
+    if (s->securing && !was_securing)
+        start_tls(s);
+    rearm(s);
+}
+
+/* Logging in takes computing: a part in each turn, so that others are served. */
+static void
+client_connection_work(void *context)
+{
+    struct client_connection *s = context;
+    client_work(s->client);
+    pump_client(s);
+    if (!s->closed && client_is_working(s->client))
+        loop_post(s->settings.loop, &s->task, s->task.run, s);
+}
+
+/* The task may be posted for news that this pump has just handled; only computing is
+ * left to do then. */
+static void
+client_connection_pump(void *context)
+{
+    struct client_connection *s = context;
+    struct id before = client_connection_enter(s);
+    pump_client(s);
+    client_connection_leave(s, before);
+    loop_unpost(s->settings.loop, &s->task);
+    if (!s->closed && client_is_working(s->client))
+        loop_post(s->settings.loop, &s->task, client_connection_work, s);
+}
+
+static void
+client_connection_on_deadline(void *context)
+{
+    struct client_connection *s = context;
+    client_timed_out(s->client);
+    client_connection_pump(s);
+}
+
+static void
+client_connection_on_content_timer(void *context)
+{
+    struct client_connection *s = context;
+    int64_t now_ms = loop_monotonic_ms(s->settings.loop);
+    assert(s->in_content);
+    deadline_noted(&s->content_deadline, true, client_connection_newly_taken(s), false,
+                   now_ms);
+    if (deadline_lasts(&s->content_deadline, &s->content_rules, now_ms))
+        client_connection_watch_content(s);
+    else
+        client_connection_on_deadline(s);
+}
+
+static void
+tell_secured(const struct client_connection *s)
+{
+    const struct net_connection *c = s->connection;
+    char tls[SECURED_TEXT_MAX];
+    snprintf(tls, sizeof(tls), "%s with cipher %s%s", net_tls_version(c),
+             net_tls_cipher(c), net_tls_resumed(c) ? ", resumed" : "");
+    event_tell(s->settings.events,
+               &(struct event){.kind = EVENT_SECURED,
+                               .program = s->settings.lmtp ? "lmtp" : "smtp",
+                               .relay = text_from(s->settings.peer.remote),
+                               .tls = text_from(tls),
+                               .text = net_tls_verified(c) || net_tls_dane(c)
+                                           ? TEXT("Verified")
+                                           : TEXT("Untrusted")});
+}
+
+/* How the peer has proven itself. */
+static const char *
+proof_word(const struct client_connection *s)
+{
+    if (net_tls_dane(s->connection))
+        return "dane";
+    if (s->settings.security.proof == SECURITY_PROOF_STS)
+        return "sts";
+    return net_tls_verified(s->connection) ? "verified" : "unverified";
+}
+
+static void
+on_secured(struct client_connection *s)
+{
+    const struct net_connection *c = s->connection;
+    assert(s->securing);
+    assert(net_tls_verified(c) || s->settings.security.level != TARGET_TLS_VERIFY);
+    assert(net_tls_dane(c) || s->settings.security.proof != SECURITY_PROOF_DANE);
+    s->securing = false;
+    snprintf(s->tls, sizeof(s->tls), "%s/%s/%s", net_tls_version(c), net_tls_cipher(c),
+             proof_word(s));
+    tell_secured(s);
+    client_connection_clock(s);
+    transcript_add(s->transcript, TRANSCRIPT_NOTE, text_from(s->tls));
+    client_secured(s->client);
+    client_connection_pump(s);
+}
+
+static const char *
+why_ended(const struct client_connection *s)
+{
+    const char *why = net_error(s->connection);
+    return why != NULL && why[0] != '\0' ? why : "closed";
+}
+
+/* First the peer's last words: they may say why it closed. */
+static void
+on_lost(struct client_connection *s)
+{
+    if (s->securing) {
+        client_insecure(s->client, why_ended(s));
+        client_connection_pump(s);
+        return;
+    }
+    client_connection_pump(s);
+    if (s->closed)
+        return;
+    s->lost = true;
+    client_lost(s->client);
+    client_connection_pump(s);
+}
+
+static void
+client_connection_on_net(void *context, enum net_event event)
+{
+    struct client_connection *s = context;
+    struct id before;
+    switch (event) {
+    case NET_CONNECTED:
+        break; /* it was connected when we got it */
+    case NET_SECURED:
+        on_secured(s);
+        break;
+    case NET_INPUT:
+        client_connection_pump(s);
+        break;
+    case NET_DRAINED:
+        before = client_connection_enter(s);
+        client_connection_pump_content(s);
+        client_connection_leave(s, before);
+        client_connection_pump(s);
+        break;
+    case NET_ENDED:
+    case NET_FAILED:
+        on_lost(s);
+        break;
+    case NET_TIMED_OUT:
+        client_connection_on_deadline(s);
+        break;
+    }
+}
+
+static const struct outgoing_rules to_mailbox = {.to_mailbox = true};
+
+/* --- The owner ----------------------------------------------------------------- */
+
+struct client_connection *
+client_connection_new(const struct client_connection_settings *settings,
+                      client_connection_happened *on_event, void *context)
+{
+    struct client_connection *s = memory_new(sizeof(*s));
+    s->settings = *settings;
+    s->settings.log = event_hub_log(settings->events);
+    /* A reload may replace the settings while the connection lasts. */
+    s->hostname = memory_string(settings->hostname);
+    /* Our own other hosts get each message as it is stored. */
+    if (settings->redirect_to != NULL)
+        s->settings.outgoing = NULL;
+    else if (settings->lmtp)
+        s->settings.outgoing = &to_mailbox;
+    if (settings->redirect_to != NULL)
+        s->redirect_to = memory_string(settings->redirect_to);
+    s->on_event = on_event;
+    s->context = context;
+    s->pump = client_connection_pump;
+    client_connection_begin_transcript(s);
+    struct client_settings machine = {
+        .hostname = s->hostname,
+        .redirect_to = s->redirect_to,
+        .peer = &s->settings.peer,
+        .lmtp = settings->lmtp,
+        .timeout_scale = settings->timeout_scale,
+        .login = credentials_login(settings->login),
+        .tls = settings->security.level,
+        .demander = security_demander(&settings->security),
+        .tls_implicit = settings->security.implicit,
+        .other_scheme = security_other_scheme(
+            &settings->security, settings->peer.port,
+            settings->security.implicit ? ACTIVITY_HANDSHAKE : ACTIVITY_GREETING, 0),
+        .tls_failed = settings->security.fallen_back,
+        .transcript = s->transcript};
+    s->client = client_new(&machine);
+    s->connection = settings->connection;
+    net_attach(s->connection, client_connection_on_net, s);
+    if (settings->security.implicit) {
+        s->securing = true;
+        start_tls(s);
+    }
+    s->deadline.fire = client_connection_on_deadline;
+    s->content_timer.fire = client_connection_on_content_timer;
+    s->turn = client_turn(s->client) - 1; /* so that rearm() waits for the greeting */
+    rearm(s);
+    return s;
+}
+
+/* Within an event the pump sends the commands. Otherwise they leave now, and events
+ * that need no input, such as a verdict for an unfit recipient, come in a later turn.
+ */
+void
+client_connection_send(struct client_connection *s, const struct client_mail *mail)
+{
+    assert(!s->closed && !s->in_content && s->mail_count < 2);
+    struct id before = queue_enter(s->settings.queue, mail->envelope->id);
+    s->envelope = mail->envelope;
+    s->mails[s->mail_count] = mail->envelope->id;
+    const struct recipient *first = &mail->envelope->recipients[mail->indexes[0]];
+    s->forms[s->mail_count] = outgoing_new(s->settings.queue, mail->envelope,
+                                           s->redirect_to == NULL ? first->way : NULL,
+                                           s->settings.outgoing, s->settings.log);
+    struct client_mail formed = *mail;
+    formed.outgoing = s->forms[s->mail_count++];
+    formed.sign = client_connection_signs(s, mail->envelope);
+    client_send(s->client, &formed);
+    client_connection_leave(s, before);
+    if (s->pumping)
+        return;
+    client_connection_flush(s);
+    rearm(s);
+    if (client_has_news(s->client))
+        loop_post(s->settings.loop, &s->task, client_connection_pump, s);
+}
+
+void
+client_connection_probe(struct client_connection *s, struct text sender,
+                        struct text recipient)
+{
+    assert(s->pumping);
+    client_probe(s->client, sender, recipient);
+}
+
+const char *
+client_connection_tls(const struct client_connection *s)
+{
+    return s->tls;
+}
+
+const struct credentials *
+client_connection_credentials(const struct client_connection *s)
+{
+    return s->settings.login;
+}
+
+struct text
+client_connection_dkim(const struct client_connection *s)
+{
+    return s->signing != NULL ? signing_pass_result(s->signing)->names : TEXT("");
+}
+
+struct text
+client_connection_sender(const struct client_connection *s)
+{
+    return s->mail_count > 0 && s->forms[0] != NULL ? text_from(s->forms[0]->sender)
+                                                    : TEXT("");
+}
+
+bool
+client_connection_tls_failed(const struct client_connection *s)
+{
+    return client_tls_failed(s->client);
+}
+
+struct client_limits
+client_connection_limits(const struct client_connection *s)
+{
+    return client_limits(s->client);
+}
+
+void
+client_connection_activity(const struct client_connection *s, struct id message,
+                           struct activity *out)
+{
+    struct loop *loop = s->settings.loop;
+    const char *command;
+    out->kind = s->closed ? ACTIVITY_NONE : client_activity(s->client, &command);
+    out->since_ms = loop_now_ms(loop) - (loop_monotonic_ms(loop) - s->turned_ms);
+    text_copy(out->remote, sizeof(out->remote), text_from(s->settings.peer.remote));
+    for (unsigned i = 0; i < s->mail_count; i++)
+        out->has_message |= id_compare(s->mails[i], message) == 0;
+    if (out->kind == ACTIVITY_REPLY)
+        text_copy(out->what, sizeof(out->what), text_from(command));
+}
+
+bool
+client_connection_has_space(const struct client_connection *s)
+{
+    return !s->closed && client_has_space(s->client);
+}
+
+void
+client_connection_abandon(struct client_connection *s, const struct outcome *outcome)
+{
+    assert(!s->closed && !s->pumping);
+    client_abandon(s->client, outcome);
+    client_connection_pump(s);
+}
+
+/* At the end of the turn: the owner may end a connection within one of its events. */
+static void
+client_connection_release(void *object)
+{
+    struct client_connection *s = object;
+    client_free(&s->client);
+    credentials_free(&s->settings.login);
+    outgoing_free(&s->forms[0]);
+    outgoing_free(&s->forms[1]);
+    free(s->hostname);
+    free(s->redirect_to);
+    free(s->site);
+    free(s->transcript);
+    free(s);
+}
+
+void
+client_connection_free(struct client_connection **connection)
+{
+    struct client_connection *s = *connection;
+    if (s == NULL)
+        return;
+    client_connection_keep_failure(s);
+    if (!s->closed) {
+        client_quit(s->client);
+        hang_up(s);
+    }
+    loop_release(s->settings.loop, client_connection_release, s);
+    *connection = NULL;
+}

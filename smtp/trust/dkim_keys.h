@@ -1,0 +1,48 @@
+/* The keys that sign outgoing mail: the setting `dkim_keys`, a table or a directory,
+ * and whose they are. */
+#ifndef SMTP_TRUST_DKIM_KEYS_H
+#define SMTP_TRUST_DKIM_KEYS_H
+
+#include "base/crypto/sign.h"
+#include "base/log/log.h"
+#include "mime/auth/dkim.h"
+#include "mime/auth/dkim_record.h"
+
+enum { DKIM_KEYS_MAX = 10000, DKIM_KEYS_PER_DOMAIN = 4, DKIM_KEYS_PER_TURN = 40 };
+
+struct dkim_key {
+    char *domain, *selector; /* in A-labels and lower case */
+    char *path;
+    struct sign_key *key;
+    int64_t check_due_ms;    /* of smtp/trust/dkim_check.h; monotonic */
+    enum dkim_record record; /* the last answer; FITS as long as there is none */
+    bool broken;             /* it could not sign */
+    bool exposed;            /* all users can read the file */
+};
+struct dkim_keys {
+    struct sign_random *random;
+    struct dkim_key *list; /* by domain; of a domain RSA first */
+    size_t count;
+};
+
+/* Reads lines DOMAIN SELECTOR PATH, or all files SELECTOR._domainkey.DOMAIN.pem of the
+ * directory that the setting names. NULL: it is empty, or has errors, with one line for
+ * each ("dkim_keys: ..."). */
+struct dkim_keys *dkim_keys_read(struct text setting, struct buffer *errors);
+/* The same in parts, since a key takes 50 us: begins, reads DKIM_KEYS_PER_TURN files, true
+ * if these were the last ones, and ends at any time. errors is borrowed until then. */
+struct dkim_keys_reading;
+struct dkim_keys_reading *dkim_keys_begin(struct text setting, struct buffer *errors);
+bool dkim_keys_go_on(struct dkim_keys_reading *r);
+struct dkim_keys *dkim_keys_end(struct dkim_keys_reading **r);
+void dkim_keys_free(struct dkim_keys **keys);
+
+/* The keys for mail of a domain in A-labels: those of the domain itself or of the
+ * nearest one above it. *count: 0 for none. */
+struct dkim_key *dkim_keys_find(const struct dkim_keys *keys, struct text domain,
+                                size_t *count);
+
+/* Warns of keys that receivers do not like, and of files that all users can read. */
+void dkim_keys_warn(const struct dkim_keys *keys, struct log *log);
+
+#endif
