@@ -69,8 +69,17 @@ override CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all
 override LDFLAGS += -fsanitize=$(SAN)
 endif
 
+# Folders that take at most 1 % of a relay's time are optimized for size.
+COLD := admin defrag $(addprefix base/,disk dns event http redis sandbox settings) $(addprefix queue/,group recovery spool) sched/route smtp/oauth mime/report
+COLD_FLAGS := $(if $(SAN),,$(if $(findstring -O2,$(CFLAGS)),-Os))
+$(foreach d,$(COLD),$(eval $(BUILD)/$(d)/%.o: override CFLAGS += $$(COLD_FLAGS)))
+
 # The code that runs first comes first (doc/hacking.md), where the linker is GNU's.
-FIRST_CODE := $(if $(findstring GNU ld,$(shell $(CC) $(LDFLAGS) -Wl$(comma)--version 2>/dev/null)),-Wl$(comma)-T$(comma)etc/first-code.ld)
+GNU_LD := $(findstring GNU ld,$(shell $(CC) $(LDFLAGS) -Wl$(comma)--version 2>/dev/null))
+FIRST_CODE := $(if $(GNU_LD),-Wl$(comma)-T$(comma)etc/first-code.ld)
+# Relative relocations take 75 kB less where that linker packs them and the loader (glibc 2.36) reads them.
+PACKED := $(if $(GNU_LD),$(if $(findstring pack-relative-relocs,$(shell $(CC) -Wl$(comma)--help 2>/dev/null)),$(if \
+    $(shell getconf GNU_LIBC_VERSION 2>/dev/null | awk '$$2 >= 2.36'),-Wl$(comma)-z$(comma)pack-relative-relocs)))
 
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 archive = $(foreach d,$(1),$(BUILD)/$(d).a)
@@ -87,7 +96,7 @@ petrel: $(BUILD)/petrel ## Builds ./petrel.
 
 $(BUILD)/petrel: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS))) etc/first-code.ld
 	$(Q)echo "  link $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(FIRST_CODE) -o $@ $(filter-out %.ld,$^) $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(PACKED) $(FIRST_CODE) -o $@ $(filter-out %.ld,$^) $(LDLIBS)
 
 # The next version, for t/e2e/rolling_upgrade.t: the number of its forms is one higher.
 NEXT := queue/envelope/envelope_form.c
@@ -342,15 +351,11 @@ STATIC_IDN2 = $(if $(findstring /,$(shell $(CC) -print-file-name=libunistring.a)
 LD_HELP := $(if $(filter petrel-static,$(MAKECMDGOALS)),$(shell $(CC) -Wl$(comma)--help 2>/dev/null))
 STATIC_LD := $(if $(findstring pack-relative-relocs,$(LD_HELP)),-Wl$(comma)-z$(comma)pack-relative-relocs) \
     -Wl,--wrap=arch_syscall_resolve_name $(patsubst %,-Wl$(comma)--defsym=%,$(UNCALLED:%=%=abort) $(INSTEAD))
-# Small, as it is for images and routers. Folders that take at most 1 % of a relay's time are optimized for size. The unwind
-# tables of the libraries are left out, as nothing unwinds (on Debian 13 only with the note that stands behind them).
-COLD := admin defrag $(addprefix base/,disk dns http redis sandbox settings) $(addprefix queue/,event group recovery spool) sched/route
-COLD_FLAGS :=
-$(foreach d,$(COLD),$(eval $(BUILD)/$(d)/%.o: override CFLAGS += $$(COLD_FLAGS)))
+# The unwind tables of the libraries are left out, as nothing unwinds (on Debian 13 only with the note that stands behind them).
 STATIC_BUILD := build-static$(CROSS:%=-%)
 # Ed25519 is left out unless asked: make static STATIC_LIBSODIUM=-lsodium
 static: ## Builds ./petrel-static, one file for any Linux of this architecture, or of CROSS=aarch64-linux-gnu.
-	$(MAKE) BUILD=$(STATIC_BUILD) petrel-static COLD_FLAGS=-Os LIBIDN2="$(STATIC_IDN2)" LIBSODIUM="$(STATIC_LIBSODIUM)"
+	$(MAKE) BUILD=$(STATIC_BUILD) petrel-static LIBIDN2="$(STATIC_IDN2)" LIBSODIUM="$(STATIC_LIBSODIUM)"
 	@echo 'petrel-static is made. It finds the users in /etc/passwd, not those of LDAP and other services.'
 	$(if $(STATIC_IDN2),,@echo 'Domains beyond ASCII are left out (IDNA): apt-get install libidn2-dev libunistring-dev, make clean static')
 
