@@ -543,7 +543,7 @@ marks_flush(struct marks *m)
 /* --- Input ----------------------------------------------------------------------- */
 
 void
-marks_settle(struct marks *m, struct envelope *e, unsigned index, enum channel channel,
+marks_settle(struct marks *m, struct envelope *e, unsigned index,
              const struct failure *failure)
 {
     assert(index < e->count && (failure == NULL || failure->recipient == index));
@@ -551,7 +551,6 @@ marks_settle(struct marks *m, struct envelope *e, unsigned index, enum channel c
     struct pending *p = pending_for(m, e);
     size_t before = p->texts.length;
     assert(!r->done);
-    r->is_local = channel == CHANNEL_LOCAL;
     r->done = true;
     e->delivery.done++;
     if (failure != NULL) {
@@ -762,8 +761,6 @@ marks_overlay(struct marks *m, struct envelope *e)
         if (p->marks[i].recipient >= e->count)
             continue; /* the file was changed meanwhile */
         struct recipient *r = &e->recipients[p->marks[i].recipient];
-        if (p->envelope != NULL && p->marks[i].recipient < p->envelope->count)
-            r->is_local = p->envelope->recipients[p->marks[i].recipient].is_local;
         if (!r->done) {
             r->done = true;
             e->delivery.done++;

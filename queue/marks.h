@@ -51,7 +51,7 @@ void marks_stop(struct marks *m);
 
 /* Behind the functions of queue.h with these names. */
 void marks_settle(struct marks *m, struct envelope *e, unsigned index,
-                  enum channel channel, const struct failure *failure);
+                  const struct failure *failure);
 bool marks_may_notify(struct marks *m, struct id id);
 void marks_notified(struct marks *m, struct envelope *e);
 void marks_defer(struct marks *m, struct envelope **e);

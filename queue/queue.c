@@ -360,6 +360,8 @@ queue_open(struct queue **queue, struct loop *loop, struct log *log,
     }
     q->spool.loop = loop;
     q->spool.gate = event_hub_gate(settings->events);
+    q->spool.is_local = settings->is_local;
+    q->spool.is_local_context = context;
     guard_open(&q->spool.guard, q->spool.disk, log, q->settings.slices,
                q->settings.slice);
     share_adopt(&q->share);
@@ -669,10 +671,10 @@ queue_content_close(struct queue *q, int content)
 }
 
 void
-queue_settle(struct queue *q, struct envelope *e, unsigned index, enum channel channel,
+queue_settle(struct queue *q, struct envelope *e, unsigned index,
              const struct failure *failure)
 {
-    marks_settle(&q->marks, e, index, channel, failure);
+    marks_settle(&q->marks, e, index, failure);
 }
 
 bool

@@ -134,10 +134,9 @@ void queue_content_close(struct queue *queue, int content);
 
 /* Marks recipient index as done. failure: its text goes to bounce/ID, durable no later
  * than the D mark. Written within 100 ms; a message retired before that costs no write.
- * channel: where S5 files the recipient. From here on e must live until it is deferred
- * or retired, or the queue is closed. */
+ * From here on e must live until it is deferred or retired, or the queue is closed. */
 void queue_settle(struct queue *queue, struct envelope *e, unsigned index,
-                  enum channel channel, const struct failure *failure);
+                  const struct failure *failure);
 /* Writes the marks of e now. False: the disk refuses them; a failure that is not on
  * disk would be reported again after a crash, and is better reported later. */
 bool queue_may_notify(struct queue *queue, const struct envelope *e);

@@ -137,7 +137,6 @@ take_recipient(struct envelope *e, const struct recipient *from)
         r->way = envelope_way(e, from->way->origin, from->way->sender);
     r->expanded = from->expanded;
     r->refused = from->refused;
-    r->is_local = from->is_local;
     r->done = from->done;
     e->delivery.done += from->done;
     return from->way == NULL || r->way != NULL;
@@ -398,17 +397,6 @@ channel_kind(enum channel channel)
     return channel == CHANNEL_LOCAL ? "petrel-local  " : "petrel-remote ";
 }
 
-/* info/ID says how many recipients local/ID and remote/ID must have, so that a missing
- * file is noticed. */
-static unsigned
-count_local(const struct envelope *e)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < e->count; i++)
-        count += e->recipients[i].is_local;
-    return count;
-}
-
 static void
 envelope_begin_todo(const struct envelope *e, struct buffer *out)
 {
@@ -434,34 +422,40 @@ envelope_write_given(const struct envelope *e, struct buffer *out)
     return fits;
 }
 
+/* It says how many recipients local/ID and remote/ID must have, so that a missing file is
+ * noticed. */
 void
-envelope_write_info(const struct envelope *e, struct buffer *out)
+envelope_write_info(const struct envelope *e, unsigned local, struct buffer *out)
 {
     envelope_begin_file(out, e, info_kind);
-    unsigned local = count_local(e);
     add_particulars(out, e, e->birth_ms - e->birth_moved_ms, local, e->count - local,
                     e->delivery.failure_count);
     envelope_end_file(out, e->id, info_kind);
 }
 
 /* The checksum is that of open marks. Marks are set behind it, because they are
- * overwritten in place later. */
+ * overwritten in place later. Without recipients there is no file. */
 static void
 write_channel(const struct envelope *e, enum channel channel, struct mark_place *places,
               struct buffer *out)
 {
     const char *kind = channel_kind(channel);
-    bool is_local = channel == CHANNEL_LOCAL;
-    envelope_begin_file(out, e, kind);
-    for (unsigned i = 0; i < e->count; i++)
-        if (e->recipients[i].is_local == is_local) {
-            size_t offset = envelope_add_recipient(out, i, &e->recipients[i]);
-            assert(offset <= INT32_MAX);
-            places[i] = (struct mark_place){channel, (int32_t)offset};
-        }
+    bool is_empty = true;
+    for (unsigned i = 0; i < e->count; i++) {
+        if (places[i].channel != channel)
+            continue;
+        if (is_empty)
+            envelope_begin_file(out, e, kind);
+        is_empty = false;
+        size_t offset = envelope_add_recipient(out, i, &e->recipients[i]);
+        assert(offset <= INT32_MAX);
+        places[i].offset = (int32_t)offset;
+    }
+    if (is_empty)
+        return;
     envelope_end_file(out, e->id, kind);
     for (unsigned i = 0; i < e->count; i++)
-        if (e->recipients[i].is_local == is_local && e->recipients[i].done)
+        if (places[i].channel == channel && e->recipients[i].done)
             out->at[places[i].offset] = MARK_DONE;
 }
 
@@ -469,11 +463,8 @@ void
 envelope_write_channels(const struct envelope *e, struct mark_place *places,
                         struct buffer *local, struct buffer *remote)
 {
-    unsigned count = count_local(e);
-    if (count > 0)
-        write_channel(e, CHANNEL_LOCAL, places, local);
-    if (count < e->count)
-        write_channel(e, CHANNEL_REMOTE, places, remote);
+    write_channel(e, CHANNEL_LOCAL, places, local);
+    write_channel(e, CHANNEL_REMOTE, places, remote);
 }
 
 void

@@ -32,8 +32,8 @@ enum envelope_return { RETURN_DEFAULT, RETURN_HEADERS, RETURN_FULL };
 
 enum channel { CHANNEL_LOCAL, CHANNEL_REMOTE }; /* which of qmail's two files */
 
-/* The place of a recipient's T/D byte in S5: file and offset. Both are one fact,
- * made by the function that writes the files, or by the one that reads them. */
+/* The place of a recipient's T/D byte in S5: file and offset. Both are one fact, made when
+ * the files are written, and never changed. What is in no file has no place. */
 struct mark_place {
     enum channel channel;
     int32_t offset; /* -1: the message is not S5 */
@@ -69,8 +69,6 @@ struct recipient {
      * of success: a notification says "expanded", or "delivered" (`way`) to a list. */
     bool expanded;
     enum recipient_refusal refused : 8;
-    /* By its route: files of S5 that are still to be written will have it in local/. */
-    bool is_local;
     struct mark_place mark; /* on disk */
 };
 
@@ -232,12 +230,13 @@ bool envelope_is_newer(struct text bytes);
 /* The forms of info/ID and of local/ID or remote/ID (qmail's records, T or D first
  * byte). A D written over a T keeps the file valid. The due time in info may be
  * overwritten in place. */
-void envelope_write_info(const struct envelope *e, struct buffer *out);
+/* local: recipients in local/ID. */
+void envelope_write_info(const struct envelope *e, unsigned local, struct buffer *out);
 enum progress envelope_read_info(struct text bytes, struct id id, struct envelope *e)
     __attribute__((warn_unused_result));
 /* Both files, each recipient in one of them; a file without recipients stays empty.
- * places: one for each recipient, gets where its mark is. The envelope does not change:
- * it gets the places when the files count. */
+ * places: of each recipient the channel, gets where its mark is. The envelope does not
+ * change: it gets the places when the files count. */
 void envelope_write_channels(const struct envelope *e, struct mark_place *places,
                              struct buffer *local, struct buffer *remote);
 /* The files count from now on: S5. places: of all recipients. */

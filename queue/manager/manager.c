@@ -405,6 +405,15 @@ read_hints(struct manager *m)
     manager_quotas_read(m);
 }
 
+/* Its route may be another one later: that changes the delivery, not the file. */
+static bool
+manager_is_local(void *context, const struct envelope *e, const struct recipient *r)
+{
+    struct address address;
+    const struct target *t = attempt_route(context, e, r, &address);
+    return t != NULL && (t->kind == TARGET_LMTP || t->kind == TARGET_MAILDIR);
+}
+
 static int64_t
 manager_steady_ms(void *context)
 {
@@ -423,6 +432,7 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     m->log = event_hub_log(events);
     m->settings = *settings;
     m->settings.queue.events = events;
+    m->settings.queue.is_local = manager_is_local;
     m->routes = routes;
     int code = queue_open(&m->queue, loop, m->log, &m->settings.queue, manager_found, m,
                           error, error_size);

@@ -40,12 +40,6 @@ program_of(enum target_kind kind)
     return "queue";
 }
 
-static enum channel
-manager_attempt_channel_of(enum target_kind kind)
-{
-    return kind == TARGET_LMTP || kind == TARGET_MAILDIR ? CHANNEL_LOCAL
-                                                         : CHANNEL_REMOTE;
-}
 /* --- Messages in memory ----------------------------------------------------------- */
 
 struct active *
@@ -306,7 +300,6 @@ attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
 {
     struct manager *m = a->manager;
     struct envelope *e = a->envelope;
-    enum channel channel = manager_attempt_channel_of(a->kinds[index]);
     /* Reassembly has settled it meanwhile: the first outcome counts. */
     if (e->recipients[index].done)
         return;
@@ -328,14 +321,14 @@ attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
         struct failure success = {.recipient = index,
                                   .relayed = relayhosts(a->kinds[index]),
                                   .outcome = *outcome};
-        queue_settle(m->queue, e, index, channel,
+        queue_settle(m->queue, e, index,
                      manager_attempt_notifies(e, index, outcome) ? &success : NULL);
         break;
     }
     case VERDICT_FAILED: {
         struct failure failure = {
             .recipient = index, .expired = expired, .outcome = *outcome};
-        queue_settle(m->queue, e, index, channel, &failure);
+        queue_settle(m->queue, e, index, &failure);
         break;
     }
     }

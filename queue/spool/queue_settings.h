@@ -7,7 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct envelope;
 struct event_hub;
+struct recipient;
 
 struct queue_settings {
     const char *spool;
@@ -20,6 +22,11 @@ struct queue_settings {
     int64_t journal_segment;  /* 0 = derived from journal_size; for tests */
     bool sync_blocks;         /* never sync in the background; for tests */
     struct event_hub *events; /* borrowed; NULL: nothing is reported */
+    /* Whether the recipient is qmail's "local": delivered on this machine, by its route.
+     * Asked when its message becomes files, and never again; context: that of `found`.
+     * NULL: no recipient is. */
+    bool (*is_local)(void *context, const struct envelope *e,
+                     const struct recipient *r);
 };
 
 /* A message that startup, or a later scan, found. */

@@ -430,6 +430,22 @@ spool_put(struct writing *w, enum spool_dir dir, struct text bytes)
         w->files[w->count++] = w->result;
 }
 
+/* The only place that decides in which of the two files a recipient is. Returns how many are
+ * in local/. */
+static unsigned
+choose_channels(const struct spool *s, const struct envelope *e,
+                struct mark_place *places)
+{
+    unsigned local = 0;
+    for (unsigned i = 0; i < e->count; i++) {
+        bool is_local = s->is_local != NULL &&
+                        s->is_local(s->is_local_context, e, &e->recipients[i]);
+        places[i].channel = is_local ? CHANNEL_LOCAL : CHANNEL_REMOTE;
+        local += is_local;
+    }
+    return local;
+}
+
 static void
 put_channels(struct writing *w, struct mark_place *places)
 {
@@ -508,9 +524,10 @@ spool_write_preprocessed(struct spool *s, const struct envelope *e,
     if (content != NULL)
         spool_put(&w, SPOOL_MESS, *content);
     put_failures(&w);
+    unsigned local = choose_channels(s, e, places);
     put_channels(&w, places);
     buffer_clear(&w.form);
-    envelope_write_info(e, &w.form);
+    envelope_write_info(e, local, &w.form);
     spool_put(&w, SPOOL_INFO, buffer_text(&w.form));
     buffer_free(&w.form);
     buffer_free(&w.other);

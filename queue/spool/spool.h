@@ -78,6 +78,10 @@ struct spool {
     unsigned syncing[SPOOL_DIRS];
     bool
         has_scrap; /* files of an S5 were removed that did not count, and may come back */
+    /* Whether S5 has the recipient in local/: queue_is_local. NULL: none. */
+    bool (*is_local)(void *context, const struct envelope *e,
+                     const struct recipient *r);
+    void *is_local_context;
     uint64_t syncs, quarantined;
     uint64_t bytes_read; /* of contents that were checked */
     bool marker_failed;  /* see marker.h */
@@ -147,8 +151,8 @@ int spool_write_path(struct disk *disk, const char *path, struct text text);
 
 int spool_enter_todo(struct spool *s, struct id id);
 /* Writes the files of S5 that are not empty, unsynced; the caller syncs and closes
- * their handles. content: of mess/ID, NULL when that exists. places: for
- * each recipient, see envelope_write_channels(). On failure none is left, and count is
+ * their handles. content: of mess/ID, NULL when that exists. places: one for
+ * each recipient, gets its place. On failure none is left, and count is
  * 0. */
 enum { SPOOL_PREPROCESSED_FILES = 5 };
 int spool_write_preprocessed(struct spool *s, const struct envelope *e,

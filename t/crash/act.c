@@ -398,8 +398,7 @@ act_settle(struct work *w, int message, unsigned recipient, bool failed)
     struct failure failure = shadow_failure((unsigned)message, recipient);
     m->marks[recipient] = MAYBE;
     m->failed[recipient] = failed;
-    queue_settle(queue_of(w, m), w->envelopes[message], recipient,
-                 shadow_channel(recipient), failed ? &failure : NULL);
+    queue_settle(queue_of(w, m), w->envelopes[message], recipient, failed ? &failure : NULL);
 }
 
 void

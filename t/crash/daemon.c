@@ -1,6 +1,8 @@
 /* A process with a queue, upon the simulated loop and disk. */
 #include "t/crash/daemon.h"
 
+#include "t/crash/shadow.h"
+
 #include "base/log/log.h"
 #include "base/log/log_internal.h"
 #include "base/memory.h"
@@ -33,6 +35,7 @@ static struct queue_settings
 settings_of(const struct setup *setup)
 {
     return (struct queue_settings){.spool = crash_spool,
+                                   .is_local = shadow_is_local,
                                    .slices = 1,
                                    .message_size_limit = 10 * 1000 * 1000,
                                    .journal_size = setup->journal_size,

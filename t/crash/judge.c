@@ -215,7 +215,7 @@ take_message(struct trial *t, struct queue *q, struct id id, bool held)
     bool settle = (t->comeback->seed + (unsigned)m) % 2 == 0;
     for (unsigned r = 0; r < e->count && settle; r++)
         if (!e->recipients[r].done)
-            queue_settle(q, e, r, shadow_channel(r), NULL);
+            queue_settle(q, e, r, NULL);
     queue_retire(q, &e);
 }
 

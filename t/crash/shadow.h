@@ -48,7 +48,7 @@ int shadow_add(struct shadow *s, unsigned recipients, size_t size, int told_of);
 struct text shadow_content(const struct shadow *s, unsigned message);
 const char *shadow_address(unsigned recipient);
 /* By its delivery: over LMTP and into Maildirs, or over SMTP; several of each. */
-enum channel shadow_channel(unsigned recipient);
+bool shadow_is_local(void *context, const struct envelope *e, const struct recipient *r);
 /* The recipient of a message with is_alias, and what the manager does when it loads it. */
 const char *shadow_alias(void);
 void shadow_expand(const struct message *m, struct envelope *e);

@@ -126,7 +126,7 @@ work_on(struct life *l)
         struct failure failure = {
             .recipient = i,
             .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no")};
-        queue_settle(l->queue, e, i, CHANNEL_REMOTE, i % 2 ? &failure : NULL);
+        queue_settle(l->queue, e, i, i % 2 ? &failure : NULL);
     }
     if (e->delivery.done < e->count)
         queue_defer(l->queue, &e, 1700000002000, e->delivery.attempts + 1);

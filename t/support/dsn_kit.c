@@ -32,7 +32,7 @@ dsn_kit_fail(struct kit *k, struct envelope *e, unsigned index, bool expired)
                             outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
                                          "550 5.1.1 <%u> no such user", index)};
     snprintf(f.outcome.remote, sizeof(f.outcome.remote), "mx.b.test[192.0.2.1]:25");
-    queue_settle(k->queue, e, index, CHANNEL_REMOTE, &f);
+    queue_settle(k->queue, e, index, &f);
 }
 
 struct dsn_settings

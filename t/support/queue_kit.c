@@ -3,6 +3,7 @@
 
 #include "base/log/log_internal.h"
 #include "queue/queue_internal.h"
+#include "t/support/spool_kit.h"
 
 void
 kit_found(void *context, const struct queue_entry *entry)
@@ -33,7 +34,9 @@ kit_open_with(struct kit *k, const struct queue_settings *settings)
     k->events = event_hub_new(k->log);
     buffer_init(&k->lines, 16 * 1024 * 1024);
     log_capture(k->log, &k->lines);
-    return queue_open(&k->queue, k->loop, k->log, settings, kit_found, k, k->error,
+    struct queue_settings used = *settings;
+    used.is_local = spool_kit_is_local;
+    return queue_open(&k->queue, k->loop, k->log, &used, kit_found, k, k->error,
                       sizeof(k->error));
 }
 

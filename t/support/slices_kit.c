@@ -37,8 +37,8 @@ dead_work(struct dead *d, struct kit *k)
             .expired = false,
             .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no")};
         if (i == 2) {
-            queue_settle(k->queue, e, 0, CHANNEL_REMOTE, NULL);
-            queue_settle(k->queue, e, 1, CHANNEL_REMOTE, &failure);
+            queue_settle(k->queue, e, 0, NULL);
+            queue_settle(k->queue, e, 1, &failure);
         }
         if (i == 3)
             (void)queue_hold(k->queue, e, "for a test", true);

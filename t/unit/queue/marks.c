@@ -27,7 +27,7 @@ start(void)
 static void
 settle(struct envelope *e, unsigned index)
 {
-    queue_settle(kit.queue, e, index, CHANNEL_LOCAL, NULL);
+    queue_settle(kit.queue, e, index, NULL);
 }
 
 static void
@@ -37,7 +37,7 @@ fail(struct envelope *e, unsigned index)
                               .expired = false,
                               .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
                                                       550, "5.1.1", "no %u", index)};
-    queue_settle(kit.queue, e, index, CHANNEL_REMOTE, &failure);
+    queue_settle(kit.queue, e, index, &failure);
 }
 
 static void
@@ -251,15 +251,14 @@ start_moving(int64_t sync_ms)
 {
     struct envelope *e = start();
     sim_disk_set_syncing(DISK_SYNC_AIO, sync_ms);
-    queue_settle(kit.queue, e, 1, CHANNEL_REMOTE, NULL);
+    queue_settle(kit.queue, e, 1, NULL);
     sim_loop_advance(kit.loop, 101);
     ok(sim_disk_count("/spool/info") == 1 && sim_disk_count("/spool/todo") == 1 &&
        !e->storage.preprocessed);
     return e;
 }
 
-/* Results of the route that files in local/, while remote/ is already written: at each step
- * of the move. */
+/* Results while the files are already written, at each step of the move. */
 static void
 test_result_while_moving(void)
 {
@@ -273,7 +272,8 @@ test_result_while_moving(void)
         ok(e->storage.preprocessed && sim_disk_count("/spool/todo") == 0);
         settle(e, 2);
         sim_loop_advance(kit.loop, 300);
-        is_number(sim_disk_count("/spool/local"), 0, "no such file");
+        is_number(sim_disk_count("/spool/local") + sim_disk_count("/spool/remote"), 2,
+                  "the files are those of the move");
         queue_defer(kit.queue, &e, 1000, 1);
         e = again(id);
         snprintf(label, sizeof(label), "%u ms later: all marks are right", ms);
@@ -473,7 +473,7 @@ test_at_once(void)
     struct envelope *e =
         queue_kit_accept(&injector, kit_envelope("s@x", four), TEXT("x"));
     struct id id = e->id;
-    queue_settle(injector.queue, e, 2, CHANNEL_LOCAL, NULL);
+    queue_settle(injector.queue, e, 2, NULL);
     is_number(sim_disk_count("/spool/info"), 1, "written at once");
     queue_defer(injector.queue, &e, 9000, 4);
     e = queue_load(injector.queue, id);

@@ -289,7 +289,7 @@ test_settle(const char *home)
         queue_kit_accept(&k, kit_envelope("s@x", four), TEXT("body\r\n"));
     struct failure failure = a_failure(2);
     struct id id = e->id;
-    queue_settle(k.queue, e, 0, CHANNEL_LOCAL, NULL);
+    queue_settle(k.queue, e, 0, NULL);
     ok(e->recipients[0].done && e->delivery.done == 1);
     kit_turns(&k, 1);
     is_string(queue_home_where(home, id), "mit", "a mark is not written at once");
@@ -297,7 +297,7 @@ test_settle(const char *home)
     is_string(queue_home_where(home, id), "mIlr", "but after 100 ms: S5, without todo");
     ok_named(e->storage.preprocessed && e->recipients[0].mark.offset > 0,
              "the envelope knows");
-    queue_settle(k.queue, e, 2, CHANNEL_REMOTE, &failure);
+    queue_settle(k.queue, e, 2, &failure);
     ok_named(e->delivery.failure_count == 1, "a failure is in the envelope");
     wait_ms(&k, 150);
     is_string(queue_home_where(home, id), "mIlrb", "its text is in bounce/");
@@ -324,14 +324,14 @@ test_settle(const char *home)
     ok(e->delivery.due_ms == due && e->delivery.attempts == 5);
     is_number(e->delivery.failure_count, 1, "with its failure");
     is_string(e->delivery.failures[0].outcome.text, "no such user 2", "word for word");
-    queue_settle(k.queue, e, 1, CHANNEL_REMOTE, NULL);
+    queue_settle(k.queue, e, 1, NULL);
     queue_defer(k.queue, &e, due + 1, 6);
     e = queue_load(k.queue, id);
     ok_named(e != NULL && e->delivery.done == 3 && e->delivery.due_ms == due + 1 &&
                  e->delivery.attempts == 6,
              "a load writes first what is pending");
     failure = a_failure(3);
-    queue_settle(k.queue, e, 3, CHANNEL_REMOTE, &failure);
+    queue_settle(k.queue, e, 3, &failure);
     queue_retire(k.queue, &e);
     is_number(count_all(home), 0, "retired from S5: nothing is left");
     wait_ms(&k, 150);
@@ -352,8 +352,8 @@ static void
 settle_young(void *context)
 {
     struct journaled *y = context;
-    queue_settle(y->k.queue, y->brief, 0, CHANNEL_REMOTE, NULL);
-    queue_settle(y->k.queue, y->lasting, 0, CHANNEL_REMOTE, NULL);
+    queue_settle(y->k.queue, y->brief, 0, NULL);
+    queue_settle(y->k.queue, y->lasting, 0, NULL);
 }
 
 static void
@@ -376,18 +376,18 @@ test_young_marks(const char *home)
     y.brief = queue_kit_accept(&y.k, kit_envelope("s@x", one), TEXT("body\r\n"));
     y.lasting = queue_kit_accept(&y.k, kit_envelope("s@x", four), TEXT("body\r\n"));
     loop_at_end(y.k.loop, LOOP_ANSWER_MANAGER, retire_young, &y);
-    queue_settle(y.k.queue, old, 0, CHANNEL_REMOTE, NULL);
+    queue_settle(y.k.queue, old, 0, NULL);
     clock_pass(110);
     loop_post(y.k.loop, &y.task, settle_young, &y);
     kit_turns(&y.k, 1);
-    is_string(queue_home_where(home, old->id), "mIr",
+    is_string(queue_home_where(home, old->id), "mIlr",
               "marks that are old enough are written");
     ok_named(y.seen != NULL && strcmp(y.seen, "mit") == 0,
              "what is settled and retired in that turn costs no write");
     is_string(queue_home_where(home, y.lasting->id), "mit",
               "nor is its neighbour written yet");
     wait_ms(&y.k, 150);
-    is_string(queue_home_where(home, y.lasting->id), "mIr", "but 100 ms later it is");
+    is_string(queue_home_where(home, y.lasting->id), "mIlr", "but 100 ms later it is");
     queue_retire(y.k.queue, &old);
     queue_retire(y.k.queue, &y.lasting);
     is_number(count_all(home), 0, "nothing is left");
@@ -411,7 +411,7 @@ test_many_marks(const char *home)
     struct id id = e->id;
     for (unsigned i = 0; i < 64; i++) {
         is_string(i % 16 == 0 ? queue_home_where(home, id) : "mit", "mit", "not yet");
-        queue_settle(k.queue, e, i, i % 2 ? CHANNEL_LOCAL : CHANNEL_REMOTE, NULL);
+        queue_settle(k.queue, e, i, NULL);
     }
     kit_turns(&k, 1);
     is_string(queue_home_where(home, id), "mIlr", "64 marks are written without delay");

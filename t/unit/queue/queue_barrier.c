@@ -56,7 +56,7 @@ make(enum state state)
     if (state == HELD && queue_hold(kit.queue, e, "for a test", true) != 0)
         abort();
     if (state == DEFERRED || state == MOVING) {
-        queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
+        queue_settle(kit.queue, e, 0, NULL);
         queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
         sim_loop_advance(kit.loop, state == MOVING ? moving_ms : 5000);
     } else {
@@ -242,7 +242,7 @@ test_marks(void)
         struct envelope *e =
             queue_kit_accept(&kit, kit_envelope("s@x", two), TEXT("bytes\r\n"));
         ids[i] = e->id;
-        queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
+        queue_settle(kit.queue, e, 0, NULL);
         queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
     }
     queue_barrier(kit.queue, &barrier, set_over, &over);

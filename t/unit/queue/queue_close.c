@@ -53,7 +53,7 @@ close_at(uint64_t call, int64_t after_ms, struct losses *lost)
         ids[i] = e[i]->id;
     }
     for (unsigned i = 0; i < 2; i++) {
-        queue_settle(kit.queue, e[i], 0, CHANNEL_REMOTE, NULL);
+        queue_settle(kit.queue, e[i], 0, NULL);
         queue_defer(kit.queue, &e[i], loop_now_ms(kit.loop) + 3600 * 1000, 1);
     }
     queue_retire(kit.queue, &e[2]);

@@ -80,7 +80,7 @@ test_unhealthy(void)
                  k->refusal.code == 451,
              "no new mail is taken");
     is_number(sim_disk_count("/spool/mess"), 1, "the refused one is gone");
-    queue_settle(k->queue, e, 0, CHANNEL_LOCAL, NULL);
+    queue_settle(k->queue, e, 0, NULL);
     sim_loop_advance(k->loop, FLUSH_MS);
     is_number(sim_disk_count("/spool/info"), 1, "delivery goes on");
     queue_retire(k->queue, &e);
@@ -99,8 +99,8 @@ test_full_disk(void)
     queue_kit_open(k, spool);
     struct envelope *e = queue_kit_accept(k, kit_envelope("", addresses), content_of(0));
     struct id id = e->id;
-    queue_settle(k->queue, e, 0, CHANNEL_LOCAL, NULL);
-    queue_settle(k->queue, e, 1, CHANNEL_REMOTE, &failure);
+    queue_settle(k->queue, e, 0, NULL);
+    queue_settle(k->queue, e, 1, &failure);
     sim_disk_count_anew();
     sim_disk_fail_at(1, ENOSPC);
     queue_defer(k->queue, &e, 1000, 2);
@@ -121,7 +121,7 @@ test_full_disk(void)
     is_number(count_messages_files(), 0, "and retired");
 
     e = queue_kit_accept(k, kit_envelope("", addresses), content_of(1));
-    queue_settle(k->queue, e, 0, CHANNEL_LOCAL, NULL);
+    queue_settle(k->queue, e, 0, NULL);
     sim_disk_count_anew();
     sim_disk_fail_at(1, ENOSPC);
     sim_loop_advance(k->loop, FLUSH_MS);

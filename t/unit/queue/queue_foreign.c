@@ -135,10 +135,10 @@ test_foreign_injector(void)
     e = queue_load(k.queue, id);
     ok_named(e != NULL, "though the envelope is not");
     ok_named(kit_content_is(&k, e, TEXT("x\r\n")), "it is the same content");
-    queue_settle(k.queue, e, 0, CHANNEL_REMOTE, NULL);
+    queue_settle(k.queue, e, 0, NULL);
     queue_defer(k.queue, &e, 5, 1);
     kit_turns(&k, 1);
-    is_string(queue_home_where(home, id), "mIr", "and S5 is made of it");
+    is_string(queue_home_where(home, id), "mIl", "and S5 is made of it");
     e = queue_load(k.queue, id);
     queue_retire(k.queue, &e);
     is_number(count_all(home), 0, "and removes it");

@@ -72,7 +72,7 @@ static void
 settle(struct envelope *e, unsigned index)
 {
     tell();
-    queue_settle(kit.queue, e, index, CHANNEL_LOCAL, NULL);
+    queue_settle(kit.queue, e, index, NULL);
 }
 
 static void

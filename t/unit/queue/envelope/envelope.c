@@ -39,8 +39,6 @@ sample(void)
     add(e, "b@example.net", NOTIFY_SUCCESS | NOTIFY_DELAY, "rfc822;b+2B@example.net");
     add(e, "c@example.com", NOTIFY_NEVER, "");
     add(e, "d@example.edu", NOTIFY_FAILURE, "");
-    e->recipients[1].is_local = true;
-    e->recipients[3].is_local = true;
     return e;
 }
 
@@ -88,8 +86,10 @@ write_forms(struct envelope *e, struct forms *f)
     buffer_init(&f->local, FORM_MAX);
     buffer_init(&f->remote, FORM_MAX);
     envelope_write_todo(e, &f->todo);
-    envelope_write_info(e, &f->info);
+    envelope_write_info(e, e->count / 2, &f->info);
     struct mark_place *places = memory_array(e->count + 1, sizeof(*places));
+    for (unsigned i = 0; i < e->count; i++)
+        places[i].channel = i % 2 == 0 ? CHANNEL_REMOTE : CHANNEL_LOCAL;
     envelope_write_channels(e, places, &f->local, &f->remote);
     envelope_take_places(e, places);
     e->storage.preprocessed = false; /* recipients may be added */
@@ -451,7 +451,6 @@ test_many(void)
     for (unsigned i = e->count; i < 10000; i++) {
         snprintf(address, sizeof(address), "user%u@host%u.example.org", i, i % 97);
         add(e, address, i % 16, i % 3 == 0 ? "rfc822;x" : "");
-        e->recipients[i].is_local = i % 2 == 0;
         e->recipients[i].done = i % 5 == 0;
         e->delivery.done += i % 5 == 0;
     }

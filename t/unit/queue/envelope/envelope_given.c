@@ -144,7 +144,7 @@ test_info(void)
     struct envelope *e = delivered(), *again = envelope_new();
     struct buffer form;
     buffer_init(&form, FORM_MAX);
-    envelope_write_info(e, &form);
+    envelope_write_info(e, 0, &form);
     ok(envelope_read_info(buffer_text(&form), e->id, again) == PROGRESS_DONE);
     check_moved(again, "");
     buffer_free(&form);

@@ -23,7 +23,7 @@ check_names(struct text message_id, struct text tag, bool good)
     buffer_init(&todo, 100000);
     buffer_init(&info, 100000);
     envelope_write_todo(e, &todo);
-    envelope_write_info(e, &info);
+    envelope_write_info(e, 0, &info);
     ok((envelope_read_todo(buffer_text(&todo), id, read) == PROGRESS_DONE) == good);
     ok((envelope_read_info(buffer_text(&info), id, again) == PROGRESS_DONE) == good);
     if (good) {

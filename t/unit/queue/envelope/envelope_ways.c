@@ -33,7 +33,6 @@ sample(void)
     add(e, "d@far.test", "root@d.test", "SRS0=ABCDEF=AA=out.test=me@d.test");
     add(e, "list@d.test", "list@d.test", "owner-list@d.test");
     e->recipients[5].expanded = true;
-    e->recipients[2].is_local = true;
     return e;
 }
 
@@ -91,6 +90,8 @@ read_channels(const struct envelope *from, struct envelope *to)
 {
     struct buffer local, remote;
     struct mark_place places[6];
+    for (int i = 0; i < 6; i++)
+        places[i].channel = i == 2 ? CHANNEL_LOCAL : CHANNEL_REMOTE;
     buffer_init(&local, FORM_MAX);
     buffer_init(&remote, FORM_MAX);
     assert(from->count == 6);
@@ -100,7 +101,7 @@ read_channels(const struct envelope *from, struct envelope *to)
        envelope_read_channel(buffer_text(&remote), from->id, CHANNEL_REMOTE, to) ==
            PROGRESS_DONE);
     for (unsigned i = 0; i < from->count; i++) {
-        const struct buffer *form = from->recipients[i].is_local ? &local : &remote;
+        const struct buffer *form = i == 2 ? &local : &remote;
         ok(form->at[places[i].offset] == (from->recipients[i].done ? 'D' : 'T'));
         ok(memcmp(&to->recipients[i].mark, &places[i], sizeof(places[i])) == 0);
     }
@@ -115,7 +116,7 @@ test_preprocessed(void)
     struct buffer form;
     buffer_init(&form, FORM_MAX);
     e->recipients[3].done = true;
-    envelope_write_info(e, &form);
+    envelope_write_info(e, 1, &form);
     ok(envelope_read_info(buffer_text(&form), e->id, again) == PROGRESS_DONE);
     read_channels(e, again);
     ok(are_same(e, again));

@@ -201,7 +201,7 @@ only_received_is_kept(void)
     envelope_free(&read);
     read = envelope_new();
     buffer_init(&info, FORM_MAX);
-    envelope_write_info(e, &info);
+    envelope_write_info(e, 0, &info);
     ok(envelope_read_info(buffer_text(&info), e->id, read) == PROGRESS_DONE);
     ok(read->fragment.by_peer);
     is_text(read->fragment.set_mark, TEXT(good), "info has it, too");

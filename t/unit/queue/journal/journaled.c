@@ -125,8 +125,8 @@ fail_to_move(uint64_t call, unsigned *stayed)
     start();
     struct envelope *e = take(3000);
     struct id id = e->id;
-    queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
-    queue_settle(kit.queue, e, 1, CHANNEL_REMOTE, &failure);
+    queue_settle(kit.queue, e, 0, NULL);
+    queue_settle(kit.queue, e, 1, &failure);
     queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
     sim_disk_count_anew();
     sim_disk_fail_at(call, ENOSPC);
@@ -176,8 +176,8 @@ test_no_space_for_a_text(void)
     sim_loop_advance(kit.loop, 200);
     e = queue_load(kit.queue, id);
     ok(e != NULL && e->storage.preprocessed && e->delivery.done == 0);
-    queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
-    queue_settle(kit.queue, e, 1, CHANNEL_REMOTE, &failure);
+    queue_settle(kit.queue, e, 0, NULL);
+    queue_settle(kit.queue, e, 1, &failure);
     sim_disk_count_anew();
     sim_disk_fail_at(2, ENOSPC); /* the first looks for an older text */
     sim_loop_advance(kit.loop, 200);
@@ -308,8 +308,8 @@ test_told(void)
                               .expired = false,
                               .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
                                                       550, "5.1.1", "unknown")};
-    queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
-    queue_settle(kit.queue, e, 2, CHANNEL_REMOTE, &failure);
+    queue_settle(kit.queue, e, 0, NULL);
+    queue_settle(kit.queue, e, 2, &failure);
     sim_loop_advance(kit.loop, 99);
     is_number(queue_health(kit.queue).batches, 1, "marks wait for company");
     sim_loop_advance(kit.loop, 10);
@@ -379,7 +379,7 @@ fails(struct envelope *e, unsigned index, const char *text)
     struct failure failure = {.recipient = index,
                               .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
                                                       550, "5.1.1", "%s", text)};
-    queue_settle(kit.queue, e, index, CHANNEL_REMOTE, &failure);
+    queue_settle(kit.queue, e, index, &failure);
 }
 
 static void

@@ -107,7 +107,7 @@ test_waits_in_the_journal(void)
     is_number((int64_t)kit.found_count, 1, "found after a power cut");
     e = queue_load(kit.queue, id);
     ok_named(is_whole(e, 3000), "whole");
-    queue_settle(kit.queue, e, 1, CHANNEL_REMOTE, NULL);
+    queue_settle(kit.queue, e, 1, NULL);
     sim_loop_advance(kit.loop, 200);
     envelope_free(&e);
     again();
@@ -148,7 +148,7 @@ test_what_moves(void)
     sim_disk_reset();
     start();
     struct envelope *marked = take(3000), *held = take(3000);
-    queue_settle(kit.queue, marked, 0, CHANNEL_REMOTE, NULL);
+    queue_settle(kit.queue, marked, 0, NULL);
     ok(queue_hold(kit.queue, held, "for a test", 10) == 0);
     sim_loop_advance(kit.loop, 200);
     is_number((int64_t)sim_disk_count("/spool/mess"), 0, "in the journal");

@@ -161,7 +161,7 @@ test_double(void)
         .recipient = 0,
         .expired = false,
         .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no")};
-    queue_settle(k.queue, second, 0, CHANNEL_REMOTE, &f);
+    queue_settle(k.queue, second, 0, &f);
     struct told last = dsn_kit_tell(&k, second, &dsn_kit_settings);
     is_number(last.result, DSN_NOTHING, "never a bounce of that");
     dsn_kit_forget(&k, &last, &second);
@@ -241,7 +241,7 @@ succeed(struct kit *k, struct envelope *e, unsigned index, bool relayed)
         .outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "250 Ok")};
     e->recipients[index].notify = NOTIFY_SUCCESS;
     snprintf(f.outcome.remote, sizeof(f.outcome.remote), "mx.b.test[192.0.2.1]:25");
-    queue_settle(k->queue, e, index, CHANNEL_REMOTE, &f);
+    queue_settle(k->queue, e, index, &f);
 }
 
 /* Successes that were asked for, alone and beside a failure (RFC 3461 §4.3, §6.2). */
@@ -431,7 +431,7 @@ test_hostile(void)
         .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
                                 "no\r\n\r\n--=_x\r\nBcc: evil\x1b[2J %s", "y")};
     memset(f.outcome.text + 60, 'z', 400);
-    queue_settle(k.queue, e, 0, CHANNEL_REMOTE, &f);
+    queue_settle(k.queue, e, 0, &f);
     struct told t = dsn_kit_tell(&k, e, &dsn_kit_settings);
     ok(!told_has(&t, "\nBcc:") && !told_has(&t, "\x1b") && !told_has(&t, "\r\n--=_x"));
     ok(told_is_mail(&t));

@@ -103,6 +103,50 @@ test_delivery(void)
 }
 
 static void
+filed(const struct world *w, unsigned local, unsigned remote, const char *name)
+{
+    is_number(world_files(w, "local"), local, name);
+    is_number(world_files(w, "remote"), remote, name);
+}
+
+/* The file of a recipient is that of its route when the file is made. */
+static void
+test_files(void)
+{
+    struct world w;
+    char name[256];
+    begin(&w, "%u");
+    make_home(&w, "bob");
+    manager_set_channel(w.manager, TARGET_LMTP, fake_open, &w);
+    struct route_table *old = w.routes;
+    char routes[200];
+    snprintf(routes, sizeof(routes),
+             "a.test smtp://sink.test\nl.test lmtp://sink.test\n* maildir:%s/m/%%u", w.folder);
+    w.routes_text.routes = text_from(routes);
+    w.routes = world_routes(&w);
+    manager_reload(w.manager, &w.settings, w.routes);
+    route_free(&old);
+    world_deliver(&w, "ann@a.test", "later@l.test");
+    filed(&w, 1, 0, "open, of LMTP: local");
+    world_deliver(&w, "ann@a.test", "later@a.test bob@h.test");
+    filed(&w, 2, 1, "open, of SMTP: remote; done, of a Maildir: local");
+    ok(strstr(delivered(&w, "bob", name), "Delivered-To: bob@h.test") != NULL);
+
+    /* The other way round from now on: the files stay, and take the marks. */
+    old = w.routes;
+    w.routes_text.routes = TEXT("a.test lmtp://sink.test\n* smtp://sink.test");
+    w.routes = world_routes(&w);
+    manager_reload(w.manager, &w.settings, w.routes);
+    route_free(&old);
+    filed(&w, 2, 1, "the files stay");
+    w.all_good = true;
+    sim_loop_advance(w.loop, 2 * 3600 * 1000);
+    ok(world_is_empty(&w));
+    ok_named(w.attempts == 4, "each recipient was tried again, once");
+    end(&w);
+}
+
+static void
 test_unknown_user(void)
 {
     struct world w;
@@ -435,6 +479,7 @@ main(void)
     test_watch_large();
     test_forbidden();
     test_delivery();
+    test_files();
     test_unknown_user();
     test_many();
     test_stop();

@@ -8,6 +8,7 @@
 #include "queue/spool/load.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
+#include "t/support/spool_kit.h"
 #include "t/support/tap.h"
 
 #include <errno.h>
@@ -39,6 +40,7 @@ begin(struct world *w, bool aio)
     log_capture(w->log, &w->lines);
     if (spool_open(&w->spool, "/spool", false, w->log, error, sizeof(error)) != 0)
         ok_named(false, error);
+    w->spool.is_local = spool_kit_is_local;
     if (aio)
         (void)disk_sync_on(w->spool.disk, w->loop);
     w->preprocessor =
@@ -68,7 +70,6 @@ add(struct world *w, unsigned number, bool young)
     if (!envelope_add(e, TEXT("a@x"), 0, TEXT("")) ||
         !envelope_add(e, TEXT("b@x"), 0, TEXT("")))
         abort();
-    e->recipients[0].is_local = true;
     struct outcome no = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.0.0", "no");
     envelope_fail(e,
                   &(struct failure){.recipient = 1, .expired = false, .outcome = no});

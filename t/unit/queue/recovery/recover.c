@@ -110,7 +110,7 @@ make_message(bool preprocessed, struct buffer *todo)
     if (todo != NULL && !buffer_add(todo, sim_disk_content(path)))
         abort();
     if (preprocessed) {
-        queue_settle(kit.queue, e, 0, CHANNEL_LOCAL, NULL);
+        queue_settle(kit.queue, e, 0, NULL);
         queue_defer(kit.queue, &e, SIM_WALL_START_MS + 5000, 2);
         kit_turns(&kit, 1);
     } else {
@@ -586,7 +586,7 @@ test_trigger(void)
     is_number(kit.found_count, 3, "a scan comes every 25 minutes");
 
     e = queue_load(kit.queue, first);
-    queue_settle(kit.queue, e, 0, CHANNEL_LOCAL, NULL);
+    queue_settle(kit.queue, e, 0, NULL);
     queue_defer(kit.queue, &e, 1, 1);
     sim_loop_advance(kit.loop, 26 * 60 * 1000);
     is_number(kit.found_count, 3, "what became S5 is not reported again");

@@ -69,7 +69,7 @@ test_return(bool power)
         queue_retire(kit.queue, &e);
     }
     struct envelope *e = queue_load(kit.queue, dead.ids[5]);
-    queue_settle(kit.queue, e, 1, CHANNEL_REMOTE, NULL);
+    queue_settle(kit.queue, e, 1, NULL);
     queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 5000, 1);
     sim_loop_advance(kit.loop, 500);
     if (power)

@@ -35,7 +35,6 @@ deferred(struct spool *s, unsigned char n)
     struct outcome failure =
         outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no");
     struct id id = e->id;
-    e->recipients[0].is_local = true;
     e->recipients[1].done = true;
     e->delivery.done = 1;
     envelope_fail(

@@ -150,7 +150,6 @@ test_steps(void)
     envelope_free(&read);
     is_number(load_preprocessed(&s, e->id, &read, reason), LOAD_GONE, "not S5");
 
-    e->recipients[0].is_local = true;
     is_number(materialise(&s, e), 0, "materialised");
     is_number(materialise(&s, e), 0, "twice is no harm");
     is_number(load_preprocessed(&s, e->id, &read, reason), LOAD_DONE, "S5 is whole");
@@ -204,7 +203,6 @@ test_scrap(void)
     sim_disk_reset();
     spool_kit_open(&s, quiet);
     struct envelope *e = queued(&s, 1);
-    e->recipients[0].is_local = true;
     is_number(materialise(&s, e), 0, "the first attempt");
     is_number(spool_sync_preprocessed(&s, e->id), 0, "durable");
     is_number(spool_sync_dirs(&s, ~0u), 0, "names, too");
