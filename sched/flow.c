@@ -76,7 +76,7 @@ flow_queue_init(struct flow_queue *q)
 void
 flow_queue_free(struct flow_queue *q)
 {
-    assert(q->works == 0 && q->recipients == 0);
+    assert(q->recipients == 0);
     for (int age = 0; age < FLOW_AGES; age++) {
         assert(q->turns[age].entries == 0 && !heap_first(&q->turns[age].flows));
         heap_free(&q->turns[age].flows);
@@ -177,7 +177,6 @@ flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *e)
     DL_APPEND(f->waiting, e);
     if (f->jobs)
         jobs_add(f->jobs, &e->job, works);
-    q->works += works;
     q->recipients += e->count - e->given;
 }
 
@@ -263,7 +262,7 @@ flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
                const struct transport_params *t, uint32_t job_s, unsigned *first,
                unsigned *count)
 {
-    assert(q->works > 0);
+    assert(q->recipients > 0);
     struct flow *f = flow_first(q);
     struct flow_turns *turns = &q->turns[flow_age(f->waiting->message)];
     /* The virtual time is the heap's key: it must not change inside the heap. */
@@ -277,12 +276,10 @@ flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
     e->given += *count;
     /* A host that takes fewer recipients than the transport (RFC 9422) makes the job
      * longer than was counted. */
-    bool more = works == entry_works(e);
     if (f->jobs)
         jobs_serve(f->jobs, &e->job);
-    if (f->jobs && more)
+    if (f->jobs && works == entry_works(e))
         jobs_grow(&e->job);
-    q->works -= more ? 0 : 1;
     q->recipients -= *count;
     flow_count_run(q, flow_age(e->message));
     turns->virtual_time = f->virtual_time;
@@ -296,7 +293,7 @@ flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
     return e;
 }
 
-/* The jobs start again: their accounts belong to a queue, or to parameters, of before. */
+/* The jobs start again: their accounts belong to a queue of before. */
 static void
 flow_keep(struct flow_queue *q, struct flow_turns *turns, struct flow *f,
           struct entry *kept)
@@ -306,31 +303,13 @@ flow_keep(struct flow_queue *q, struct flow_turns *turns, struct flow *f,
         jobs_clear(f->jobs);
     f->waiting = kept;
     DL_FOREACH (kept, e) {
-        unsigned works = entry_works(e);
-        if (works > 1)
+        if (entry_works(e) > 1)
             flow_make_jobs(f);
         turns->entries++;
-        q->works += works;
         q->recipients += e->count - e->given;
     }
     if (f->jobs)
         flow_add_jobs(f);
-}
-
-/* To take all entries out and append them again would forget the virtual times: a sender
- * that has had its turn would be served as a new one. */
-void
-flow_queue_recount(struct flow_queue *q)
-{
-    q->works = q->recipients = 0;
-    for (int age = 0; age < FLOW_AGES; age++) {
-        struct flow_turns *turns = &q->turns[age];
-        turns->entries = 0;
-        for (size_t i = 0; i < turns->flows.count; i++) {
-            struct flow *f = memory_container(turns->flows.nodes[i], struct flow, node);
-            flow_keep(q, turns, f, f->waiting);
-        }
-    }
 }
 
 void
@@ -341,7 +320,6 @@ flow_queue_drop(struct flows *flows, struct flow_queue *q, struct entry *e)
     assert(f && f->waiting && e->given < e->count);
     DL_DELETE(f->waiting, e);
     turns->entries--;
-    q->works -= entry_works(e);
     q->recipients -= e->count - e->given;
     if (f->jobs)
         jobs_drop(f->jobs, &e->job);
@@ -387,7 +365,7 @@ void
 flow_queue_take(struct flows *flows, struct flow_queue *q,
                 const struct destination *only, struct entry **list)
 {
-    q->works = q->recipients = 0;
+    q->recipients = 0;
     for (int age = 0; age < FLOW_AGES; age++)
         flow_turns_take(flows, q, &q->turns[age], only, list);
 }

@@ -70,7 +70,6 @@ struct flow_queue {
     struct flow_turns turns[FLOW_AGES];
     unsigned run_new;  /* transactions of new mail since the last of deferred mail */
     unsigned run_old;  /* and the other way round */
-    size_t works;      /* transactions that the waiting entries make */
     size_t recipients; /* waiting */
 };
 
@@ -96,9 +95,6 @@ struct entry *flow_queue_first(const struct flow_queue *q);
 struct entry *flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
                              const struct transport_params *t, uint32_t job_s,
                              unsigned *first, unsigned *count);
-/* Counts anew all that depends on the parameters of the transport, which have changed. All
- * mail keeps its turn. */
-void flow_queue_recount(struct flow_queue *q);
 /* Removes one that waits. */
 void flow_queue_drop(struct flows *flows, struct flow_queue *q, struct entry *e);
 /* Removes all entries, or those of one destination, in the order of their flows and in

@@ -1,12 +1,12 @@
 /* Counts the mail that waits in each lane of a site, and finds lanes that lack sessions.
  *
- * Each change of a lane goes through lane_update(), which sets anew the counts derived
- * from its queue and its sessions, and adds the differences to the sums of the site. */
+ * Each change of a lane ends with lane_update(), which counts it anew and adds the differences
+ * to the sums of the site. */
 #include "sched/lane.h"
 
 #include "base/memory.h"
 #include "sched/limits/retry.h"
-#include "sched/site.h"
+#include "sched/destination.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -20,20 +20,40 @@ lane_less(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* One session tries a lane whose demand could not be proven. */
+/* Some entries may need one more than that. Sessions are opened for them when others have
+ * taken theirs. */
 static size_t
-lane_lacks(const struct lane *lane, size_t works, size_t without)
+lane_worth(const struct site *site, const struct lane_counts *counts)
 {
-    size_t lacks = works - lane_less(works, without);
+    int limit = site_transport(site)->recipient_limit;
+    size_t entries = counts->entries[FLOW_NEW] + counts->entries[FLOW_OLD];
+    size_t full =
+        limit > 0 ? (counts->recipients + (size_t)limit - 1) / (size_t)limit : 0;
+    return full > entries ? full : entries;
+}
+
+/* One session tries a lane whose demand could not be proven. */
+static struct lane_counts
+lane_count(const struct lane *lane)
+{
+    struct lane_counts c = {.recipients = lane->queue.recipients};
+    for (int age = 0; age < FLOW_AGES; age++)
+        c.entries[age] = lane->queue.turns[age].entries;
+    size_t without = (size_t)(lane->sessions - lane->carrying);
+    size_t worth = lane_worth(lane->site, &c);
+    c.matched = lane_less(worth, without);
+    c.lacks = worth - c.matched;
+    c.spares = without - c.matched;
     if (lane->delay_ms != 0)
-        lacks = lane_less(lacks, lane->sessions == 0);
-    return lacks;
+        c.lacks = lane_less(c.lacks, lane->sessions == 0);
+    c.unproven = c.lacks > 0 && lane->sessions == 0 && lane->demand != 0;
+    return c;
 }
 
 static void
 lane_list(struct lanes *lanes, struct lane *lane)
 {
-    bool lacks = lane->lacks > 0 && lane->demand != 0;
+    bool lacks = lane->counts.lacks > 0 && lane->demand != 0;
     if (lacks == lane->is_listed)
         return;
     lane->is_listed = lacks;
@@ -43,32 +63,21 @@ lane_list(struct lanes *lanes, struct lane *lane)
         DL_DELETE(lanes->lacking, lane);
 }
 
-static size_t
-lane_is_unproven(const struct lane *lane)
-{
-    return lane->lacks > 0 && lane->sessions == 0;
-}
-
+/* The differences are modulo: a sum is never less than one of its parts. */
 static void
-lane_update(struct lane *lane, size_t unproven)
+lane_update(struct lane *lane)
 {
-    struct lanes *lanes = &lane->site->lanes;
-    size_t works = lane->queue.works;
-    size_t without = (size_t)(lane->sessions - lane->carrying);
-    size_t lacks = lane_lacks(lane, works, without);
-    size_t spares = without - lane_less(works, without);
-    size_t matched = lane_less(works, without);
-    if (lane->demand != 0) {
-        lanes->lacks += lacks - lane->lacks;
-        lanes->spares += spares - lane->spares;
-        lanes->matched += matched - lane->matched;
-    }
-    lane->lacks = lacks;
-    lane->spares = spares;
-    lane->matched = matched;
-    if (lane->demand != 0)
-        lanes->unproven += lane_is_unproven(lane) - unproven;
-    lane_list(lanes, lane);
+    struct lane_counts *sum = &lane->site->lanes.counts, *was = &lane->counts;
+    struct lane_counts is = lane_count(lane);
+    for (int age = 0; age < FLOW_AGES; age++)
+        sum->entries[age] += is.entries[age] - was->entries[age];
+    sum->recipients += is.recipients - was->recipients;
+    sum->lacks += is.lacks - was->lacks;
+    sum->spares += is.spares - was->spares;
+    sum->matched += is.matched - was->matched;
+    sum->unproven += is.unproven - was->unproven;
+    *was = is;
+    lane_list(&lane->site->lanes, lane);
 }
 
 /* Nothing must wait there: its mail belongs to destinations that are in it. */
@@ -78,7 +87,7 @@ lane_end(struct lane *lane)
     struct lanes *lanes = &lane->site->lanes;
     if (lane->demand == 0 || lane->destinations > 0 || lane->sessions > 0)
         return;
-    assert(lane->queue.works == 0 && !lane->is_listed);
+    assert(lane->counts.recipients == 0 && !lane->is_listed);
     HASH_DELETE(hh, lanes->by_demand, lane);
     flow_queue_free(&lane->queue);
     reason_close(&lane->reasons, &lane->reason);
@@ -102,7 +111,7 @@ lanes_init(struct site *site)
 void
 lanes_free(struct lanes *lanes)
 {
-    assert(!lanes->by_demand && !lanes->lacking && lanes->works == 0);
+    assert(!lanes->by_demand && !lanes->lacking && lanes->counts.recipients == 0);
     flow_queue_free(&lanes->plain.queue);
 }
 
@@ -148,10 +157,9 @@ lane_go_last(struct lanes *lanes, struct lane *lane)
 void
 lane_add_session(struct lane *lane, int change)
 {
-    size_t unproven = lane_is_unproven(lane);
     lane->sessions += change;
     assert(lane->sessions >= lane->carrying);
-    lane_update(lane, unproven);
+    lane_update(lane);
     lane_go_last(&lane->site->lanes, lane);
     lane_end(lane);
 }
@@ -159,44 +167,25 @@ lane_add_session(struct lane *lane, int change)
 void
 lane_add_carrying(struct lane *lane, int change)
 {
-    size_t unproven = lane_is_unproven(lane);
     lane->carrying += change;
     assert(lane->carrying >= 0 && lane->carrying <= lane->sessions);
-    lane_update(lane, unproven);
+    lane_update(lane);
 }
 
 /* --- Queues ----------------------------------------------------------------------- */
 
-/* Takes the mail of the lane out of the sums of its site, or puts it into them. */
-static void
-lane_sum(struct lane *lane, bool is_in)
-{
-    struct lanes *lanes = &lane->site->lanes;
-    size_t sign = is_in ? 1 : SIZE_MAX; /* times -1, modulo */
-    lanes->works += sign * lane->queue.works;
-    lanes->recipients += sign * lane->queue.recipients;
-    for (int age = 0; age < FLOW_AGES; age++)
-        lanes->entries[age] += sign * lane->queue.turns[age].entries;
-}
-
 void
 lane_append(struct flows *flows, struct lane *lane, struct entry *e)
 {
-    size_t unproven = lane_is_unproven(lane);
-    lane_sum(lane, false);
     flow_queue_append(flows, &lane->queue, e);
-    lane_sum(lane, true);
-    lane_update(lane, unproven);
+    lane_update(lane);
 }
 
 void
 lane_drop(struct flows *flows, struct lane *lane, struct entry *e)
 {
-    size_t unproven = lane_is_unproven(lane);
-    lane_sum(lane, false);
     flow_queue_drop(flows, &lane->queue, e);
-    lane_sum(lane, true);
-    lane_update(lane, unproven);
+    lane_update(lane);
 }
 
 struct entry *
@@ -204,11 +193,8 @@ lane_cut(struct flows *flows, struct lane *lane, unsigned most,
          const struct transport_params *t, uint32_t job_s, unsigned *first,
          unsigned *count)
 {
-    size_t unproven = lane_is_unproven(lane);
-    lane_sum(lane, false);
     struct entry *e = flow_queue_cut(flows, &lane->queue, most, t, job_s, first, count);
-    lane_sum(lane, true);
-    lane_update(lane, unproven);
+    lane_update(lane);
     return e;
 }
 
@@ -216,30 +202,8 @@ void
 lane_take(struct flows *flows, struct lane *lane, const struct destination *only,
           struct entry **list)
 {
-    size_t unproven = lane_is_unproven(lane);
-    lane_sum(lane, false);
     flow_queue_take(flows, &lane->queue, only, list);
-    lane_sum(lane, true);
-    lane_update(lane, unproven);
-}
-
-static void
-lane_recount(struct lane *lane)
-{
-    size_t unproven = lane_is_unproven(lane);
-    lane_sum(lane, false);
-    flow_queue_recount(&lane->queue);
-    lane_sum(lane, true);
-    lane_update(lane, unproven);
-}
-
-void
-lanes_recount(struct lanes *lanes)
-{
-    struct lane *lane, *next;
-    lane_recount(&lanes->plain);
-    HASH_ITER (hh, lanes->by_demand, lane, next)
-        lane_recount(lane);
+    lane_update(lane);
 }
 
 void
@@ -251,31 +215,56 @@ lanes_take(struct flows *flows, struct lanes *lanes, struct entry **list)
         lane_take(flows, lane, NULL, list);
 }
 
+/* A sender that has had its turn may get one more than the others. */
+void
+lanes_enter_again(struct flows *flows, struct lanes *lanes)
+{
+    struct entry *e, *next, *list = NULL;
+    lanes_take(flows, lanes, &list);
+    DL_FOREACH_SAFE (list, e, next) {
+        DL_DELETE(list, e);
+        lane_append(flows, e->destination->lane, e);
+    }
+}
+
 /* --- Sessions --------------------------------------------------------------------- */
 
+size_t
+lanes_worth(const struct lanes *lanes)
+{
+    return lane_worth(lanes->plain.site, &lanes->counts);
+}
+
+/* Any session takes plain mail. */
 static size_t
 lanes_plain_lacks(const struct lanes *lanes)
 {
-    return lanes->plain.lacks - lane_less(lanes->plain.lacks, lanes->spares);
+    size_t spares = lanes->counts.spares - lanes->plain.counts.spares;
+    return lanes->plain.counts.lacks - lane_less(lanes->plain.counts.lacks, spares);
 }
 
 size_t
 lanes_lack(const struct lanes *lanes)
 {
-    return lanes->lacks + lanes_plain_lacks(lanes);
+    return lanes->counts.lacks - lanes->plain.counts.lacks + lanes_plain_lacks(lanes);
 }
 
 size_t
 lanes_matched(const struct lanes *lanes)
 {
-    return lanes->matched + lanes->plain.matched +
-           lane_less(lanes->plain.lacks, lanes->spares);
+    return lanes->counts.matched + lanes->plain.counts.lacks - lanes_plain_lacks(lanes);
+}
+
+bool
+lanes_lack_proof(const struct lanes *lanes)
+{
+    return lanes->counts.unproven > 0 && lanes_plain_lacks(lanes) == 0;
 }
 
 bool
 lanes_have_spare(const struct lanes *lanes)
 {
-    return lanes->plain.spares + lanes->spares > lanes->plain.lacks;
+    return lanes->counts.spares > lanes->plain.counts.lacks;
 }
 
 struct lane *
@@ -312,7 +301,6 @@ void
 lane_suspend(struct lane *lane, int64_t now_ms, const struct outcome *outcome,
              uint64_t *random)
 {
-    size_t unproven = lane_is_unproven(lane);
     struct outcome later =
         outcome_make(VERDICT_DEFERRED, outcome->blame, outcome->code, outcome->enhanced,
                      "delivery temporarily suspended: %s", outcome->text);
@@ -324,16 +312,15 @@ lane_suspend(struct lane *lane, int64_t now_ms, const struct outcome *outcome,
     if (lane->delay_ms > LANE_SUSPEND_MAX_MS)
         lane->delay_ms = LANE_SUSPEND_MAX_MS;
     lane->until_ms = now_ms + retry_jitter_ms(lane->delay_ms * 9 / 10, random);
-    lane_update(lane, unproven);
+    lane_update(lane);
 }
 
 void
 lane_resume(struct lane *lane)
 {
-    size_t unproven = lane_is_unproven(lane);
     lane->until_ms = lane->delay_ms = 0;
     reason_close(&lane->reasons, &lane->reason);
-    lane_update(lane, unproven);
+    lane_update(lane);
 }
 
 bool

@@ -21,6 +21,14 @@ enum {
     LANE_SUSPEND_MAX_MS = 900000 /* ...up to this */
 };
 
+/* Facts, and what follows from them now: only lane_update() sets these. */
+struct lane_counts {
+    size_t entries[FLOW_AGES], recipients; /* waiting */
+    size_t lacks, spares, matched; /* sessions it lacks; has without use; waiting
+                                            * transactions for which there is one */
+    size_t unproven;               /* it lacks some, and has no session at all */
+};
+
 struct site;
 struct lane {
     UT_hash_handle hh; /* in its site's; the plain one is a member of it */
@@ -29,9 +37,8 @@ struct lane {
     uint64_t demand;
     struct flow_queue queue;
     size_t destinations;
-    int sessions, carrying;        /* of those that have this proof, or are to get it */
-    size_t lacks, spares, matched; /* sessions it lacks; has without use; waiting
-                                      transactions for which there is one */
+    int sessions, carrying; /* of those that have this proof, or are to get it */
+    struct lane_counts counts;
     bool is_listed;
     int64_t until_ms,
         delay_ms; /* suspended; delay_ms != 0: until a session proves it */
@@ -42,11 +49,8 @@ struct lane {
 struct lanes {
     struct lane plain;
     struct lane *by_demand, *lacking; /* those that have lacked longest first */
-    size_t works, recipients, entries[FLOW_AGES]; /* waiting */
-    size_t lacks, spares, matched,
-        unproven;    /* but for plain; unproven: lanes that lack,
-                                                and have no session at all */
-    bool plain_turn; /* the plain one gets the next session */
+    struct lane_counts counts;        /* the sums */
+    bool plain_turn;                  /* the plain one gets the next session */
 };
 
 void lanes_init(struct site *site);
@@ -69,13 +73,19 @@ struct entry *lane_cut(struct flows *flows, struct lane *lane, unsigned most,
                        unsigned *first, unsigned *count);
 void lane_take(struct flows *flows, struct lane *lane, const struct destination *only,
                struct entry **list);
-/* flow_queue_recount() of all lanes. */
-void lanes_recount(struct lanes *lanes);
 void lanes_take(struct flows *flows, struct lanes *lanes, struct entry **list);
 
+/* The transport of the site has other parameters: all mail that waits is appended anew. */
+void lanes_enter_again(struct flows *flows, struct lanes *lanes);
+
+/* How many sessions could have mail at a time, at the least: one for each entry, or more if
+ * the transport bounds the recipients of a transaction. */
+size_t lanes_worth(const struct lanes *lanes);
 /* For the whole site: transactions that lack a session, and those that have one. */
 size_t lanes_lack(const struct lanes *lanes);
 size_t lanes_matched(const struct lanes *lanes);
+/* A lane without a session of its own waits, and no other mail does. */
+bool lanes_lack_proof(const struct lanes *lanes);
 /* Sessions without mail that no waiting mail can use. */
 bool lanes_have_spare(const struct lanes *lanes);
 /* The lane that gets the next session; NULL: none lacks one. */

@@ -383,7 +383,7 @@ begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
         struct site *site = message_entries(m)[i].destination->site;
         /* A time that the site remembers may have passed. */
         site_update(&s->destinations.sites, site, s->now_ms);
-        if (site->dead && site->lanes.works > 0)
+        if (site->dead && site->lanes.counts.recipients > 0)
             sched_settle_dead(s, site);
         if (!site->window.probing)
             sched_site_recall(s, site);

@@ -27,7 +27,7 @@ site_share(const struct sched *s)
 static size_t
 waiting_recipients(const struct sched *s, const struct site *site)
 {
-    return site->lanes.recipients + s->recalling_recipients;
+    return site->lanes.counts.recipients + s->recalling_recipients;
 }
 
 /* The share by recipients: large mail for a slow site must not take all the room. */
@@ -52,7 +52,7 @@ static bool
 is_full(const struct sched *s, const struct site *site, enum flow_age age, int active,
         size_t others, size_t coming)
 {
-    const size_t *entries = site->lanes.entries;
+    const size_t *entries = site->lanes.counts.entries;
     enum flow_age other = age == FLOW_NEW ? FLOW_OLD : FLOW_NEW;
     size_t share = site_share(s);
     if (has_its_recipients(s, site))
@@ -349,7 +349,7 @@ sched_site_prune(struct sched *s, struct site *site)
 static bool
 site_may_recall(const struct sched *s, const struct site *site, enum flow_age age)
 {
-    if (site->window.probing && (site->lanes.works > 0 || s->recalling > 0))
+    if (site->window.probing && (site->lanes.counts.recipients > 0 || s->recalling > 0))
         return false;
     return !is_full(s, site, age, s->active + 1, site->loaded, s->recalling);
 }

@@ -144,7 +144,7 @@ sched_crowd(const struct sched *s, struct id id)
     const struct site *last = NULL;
     for (unsigned i = 0; i < k->message->entry_count && i < CROWD_ENTRIES; i++) {
         struct site *site = message_entries(k->message)[i].destination->site;
-        size_t waiting = site->lanes.works + site_backlog_count(site);
+        size_t waiting = lanes_worth(&site->lanes) + site_backlog_count(site);
         if (site != last && waiting > crowd && !waits_for_time(s, site))
             crowd = waiting;
         last = site;
@@ -222,7 +222,7 @@ enum sched_bound
 sched_bound_now(const struct sched *s, struct site *site, int64_t *until_ms)
 {
     enum sched_bound bound = site_bound(site, s->now_ms, until_ms);
-    if (bound == SCHED_BOUND_NONE && site->lanes.works > 0 &&
+    if (bound == SCHED_BOUND_NONE && site->lanes.counts.recipients > 0 &&
         !sched_has_budget(s, site))
         return SCHED_BOUND_BUDGET;
     return bound;
@@ -279,7 +279,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         .ceiling = site->ceiling.sessions,
         .ceiling_probe_ms = ceiling_wake_ms(&site->ceiling),
         .destinations = (int)site->destinations,
-        .waiting = site->lanes.recipients,
+        .waiting = site->lanes.counts.recipients,
         .waits_s = first_waits_s(s, site),
         .backlogged = site_backlog_count(site),
         .crowded_since_ms = site->is_crowded ? site->crowded_since_ms : 0,
@@ -395,7 +395,7 @@ sched_questions_glance(void *context, struct site *site)
     struct sched_glance glance = {
         .site = site,
         .key = site->key,
-        .waiting = site->lanes.recipients,
+        .waiting = site->lanes.counts.recipients,
         .backlogged = site_backlog_count(site),
         .sessions = site->sessions,
         .busy = site->carrying,

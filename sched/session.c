@@ -116,9 +116,9 @@ sched_session_lane(const struct sched_session *session)
     struct lane *plain = &session->site->lanes.plain, *own = session->lane;
     struct lane *first = session->plain_turn ? plain : own;
     struct lane *second = session->plain_turn ? own : plain;
-    if (first->queue.works > 0)
+    if (first->queue.recipients > 0)
         return first;
-    return second->queue.works > 0 ? second : NULL;
+    return second->queue.recipients > 0 ? second : NULL;
 }
 
 /* Two limits: the transport's for the session, and the host's (RFC 9422 MAILMAX) for

@@ -86,7 +86,7 @@ sched_next_ready(const struct sched *s, const struct site *except)
 static bool
 site_may_carry(const struct sched *s, struct site *site)
 {
-    return site->lanes.works > 0 && !site->dead &&
+    return site->lanes.counts.recipients > 0 && !site->dead &&
            !transport_pauses(site->transport, s->now_ms) &&
            site_ready_ms(site, s->now_ms) <= s->now_ms;
 }
@@ -115,7 +115,7 @@ static bool
 is_served_by(const struct sched *s, const struct site *site, int spare)
 {
     int wants = site_allows(site, s->now_ms) - (site->sessions - site->idle);
-    return spare > 0 && (wants <= spare || site->lanes.works <= (size_t)spare);
+    return spare > 0 && (wants <= spare || lanes_worth(&site->lanes) <= (size_t)spare);
 }
 
 /* Whether the other site's transport, or the site within the same transport, has
@@ -381,7 +381,7 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
     bool is_suspended = lane_is_suspended(d->lane, s->now_ms);
     if (is_suspended)
         settle_suspended(s, d->lane);
-    if (to->dead && to->lanes.works > 0)
+    if (to->dead && to->lanes.counts.recipients > 0)
         sched_settle_dead(s, to);
     if (to != from && !to->window.probing)
         sched_site_recall(s, to);

@@ -323,14 +323,6 @@ site_allows_new(const struct site *site, int64_t now_ms)
     return site->lease ? site_lease_limit(site, now_ms, true, allowed) : allowed;
 }
 
-/* A lane without a session of its own waits, and no other mail does. */
-static bool
-site_lacks_proof(const struct site *site)
-{
-    const struct lane *plain = &site->lanes.plain;
-    return site->lanes.unproven > 0 && plain->lacks <= site->lanes.spares;
-}
-
 /* A session waits in a queue for its greeting. */
 static bool
 is_congested(const struct site *site, int64_t now_ms)
@@ -407,7 +399,7 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
     *until_ms = INT64_MAX;
     if (site->lease && site->sessions >= site_lease_limit(site, now_ms, true, INT_MAX))
         return SCHED_BOUND_LEASE;
-    if (site->sessions >= site_allows(site, now_ms) && site_lacks_proof(site))
+    if (site->sessions >= site_allows(site, now_ms) && lanes_lack_proof(&site->lanes))
         return SCHED_BOUND_PROOF;
     if (site->sessions >= site->window.size)
         return site->window.probing ? SCHED_BOUND_PROBE : SCHED_BOUND_WINDOW;
@@ -456,8 +448,9 @@ wants_session(const struct sites *set, struct site *site, int64_t now_ms)
 {
     size_t without = (size_t)(site->sessions - site->carrying);
     size_t served = lanes_matched(&site->lanes), lacks = lanes_lack(&site->lanes);
-    if (site->lanes.works == 0 && site->window.probing && !site->has_greeted &&
-        site_has_backlog(site) && (site_is_adaptive(site) || site->is_due))
+    if (site->lanes.counts.recipients == 0 && site->window.probing &&
+        !site->has_greeted && site_has_backlog(site) &&
+        (site_is_adaptive(site) || site->is_due))
         lacks = without == 0;
     /* A session needs a destination, whose servers it looks up. */
     if (lacks == 0 || site->destinations == 0)
@@ -494,7 +487,7 @@ site_make_space(struct site *site, int64_t now_ms)
     if (!site_needs_space(site, now_ms))
         return;
     DL_FOREACH2 (site->idlers, session, idlers_next) {
-        if (session->lane->spares > 0) {
+        if (session->lane->counts.spares > 0) {
             sched_session_release(session);
             return;
         }
@@ -656,7 +649,7 @@ wake_time(struct site *site, int64_t now_ms)
     if (site->dead)
         return site->dead_until_ms;
     int64_t wake = site->lease ? site_lease_wake_ms(site, now_ms) : INT64_MAX;
-    if (site->lanes.works == 0 && !site->window.probing)
+    if (site->lanes.counts.recipients == 0 && !site->window.probing)
         return wake;
     const int64_t times[] = {
         site_ready_ms(site, now_ms),     site->open_after_ms,

@@ -210,7 +210,8 @@ static struct lease_load
 site_lease_load(const struct site *site)
 {
     const struct lane *lane, *next;
-    size_t works = site->lanes.works, senders = lane_senders(&site->lanes.plain);
+    size_t works = lanes_worth(&site->lanes),
+           senders = lane_senders(&site->lanes.plain);
     HASH_ITER (hh, site->lanes.by_demand, lane, next)
         senders += lane_senders(lane);
     if (works == 0 && site->window.probing && site_has_backlog(site))

@@ -138,7 +138,7 @@ sites_parameters_changed(struct sites *set, struct transport *transport, int64_t
     struct site *site, *next;
     HASH_ITER (hh, transport->sites, site, next) {
         window_change(&site->window, &transport->target.transport);
-        lanes_recount(&site->lanes);
+        lanes_enter_again(&set->flows, &site->lanes);
         bound_probe(site, now_ms);
         site_lease_change(set, site);
     }
