@@ -144,13 +144,13 @@ move_backlog(struct sites *set, struct site *from, struct site *to, int64_t now_
         return;
     if (from->is_crowded || from->is_due)
         site_set_crowded(set, to, true, now_ms);
-    if (site_has_backlog(from) && from->checked < to->checked)
+    if (backlog_waits(from) && from->checked < to->checked)
         to->checked = to->checking = from->checked;
     for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++) {
         to->backlog[age].excess += from->backlog[age].excess;
         from->backlog[age].excess = 0;
-        while (site_backlog_take(from, age, &id))
-            site_backlog_add(to, age, id);
+        while (backlog_take(from, age, &id))
+            backlog_add(to, age, id);
     }
 }
 
@@ -304,7 +304,7 @@ destinations_reload(struct destinations *set)
 static bool
 is_needed(const struct destination *d)
 {
-    return site_has_backlog(d->site) && d->site->destinations == 1;
+    return backlog_waits(d->site) && d->site->destinations == 1;
 }
 
 /* One that is still needed is kept for another hour, at the end of the list: the list
@@ -339,7 +339,7 @@ destination_update(struct destinations *set, struct destination *d, int64_t now_
 {
     struct site *site = d->site;
     /* A domain that does not exist has nothing to remember. */
-    if (is_unused(d) && d->forget && !site->dead && !site_has_backlog(site)) {
+    if (is_unused(d) && d->forget && !site->dead && !backlog_waits(site)) {
         destination_free(set, d, now_ms);
         return;
     }

@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "sched/limits/retry.h"
-#include "sched/site_walk.h"
+#include "sched/site.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -419,8 +419,18 @@ bool sched_backlog_sweep(struct sched *s);
 /* Nothing was removed since a sweep began that has ended. */
 bool sched_backlog_is_swept(const struct sched *s);
 /* A site that has died or works again since the last call, the oldest first; false:
- * there is none. */
-struct site_change;
+ * there is none. It is dead from its first death until a transaction shows that it works,
+ * however often it is probed meanwhile. */
+enum {
+    SITE_CHANGES_MAX = 64, /* that wait; further ones are only counted */
+    SITE_CHANGE_NAME_MAX = 256
+};
+struct site_change {
+    char site[SITE_CHANGE_NAME_MAX]; /* its key, cut if it is longer */
+    bool is_dead;
+    int64_t dead_ms;    /* works again: how long it was dead; else 0 */
+    struct outcome why; /* of its death */
+};
 bool sched_site_change(struct sched *s, struct site_change *out);
 /* The size of the window of a site with that key, the one that sched_sites() has last;
  * 0: it is dead, or unknown. Nothing is counted: for a question after each attempt. */
@@ -518,7 +528,7 @@ void sched_members(struct sched *s, int64_t now_ms,
 /* The sites whose limits the group shares. */
 size_t sched_shared_sites(const struct sched *s);
 
-/* A site that asks the bank. site: as in site_state.h; the same on all hosts. */
+/* A site that asks the bank. site: as in site_memory.h; the same on all hosts. */
 struct sched_wish {
     const char *site;
     bool is_account; /* where we log in */

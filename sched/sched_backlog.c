@@ -1,9 +1,79 @@
 /* The scheduler's machine: mail that waits on disk for a site. */
 #include "sched/sched_internal.h"
 
-#include "sched/site_walk.h"
-
 #include <utlist.h>
+
+enum { REPEATED_MIN = 64 };
+
+/* --- The ids of a site, oldest first --------------------------------------------- */
+
+void
+backlog_add(struct site *site, enum flow_age age, struct id id)
+{
+    id_queue_add(&site->backlog[age].ids, id);
+    site->backlog[age].added++;
+}
+
+void
+backlog_repeat(struct site *site, enum flow_age age, struct id id)
+{
+    struct site_backlog *p = &site->backlog[age];
+    if (id_queue_has(&p->ids, id)) {
+        p->added++;
+        return;
+    }
+    backlog_add(site, age, id);
+    p->repeated++;
+    if (p->repeated >= REPEATED_MIN && p->repeated > p->ids.count / 2) {
+        id_queue_unite(&p->ids);
+        p->repeated = 0;
+    }
+}
+
+bool
+backlog_first(const struct site *site, enum flow_age age, struct id *id)
+{
+    return id_queue_first(&site->backlog[age].ids, id);
+}
+
+bool
+backlog_take(struct site *site, enum flow_age age, struct id *id)
+{
+    struct site_backlog *p = &site->backlog[age];
+    bool taken = id_queue_take(&p->ids, id);
+    if (p->repeated > p->ids.count)
+        p->repeated = p->ids.count;
+    return taken;
+}
+
+void
+backlog_drop(struct site *site, enum flow_age age)
+{
+    struct site_backlog *p = &site->backlog[age];
+    struct id id;
+    if (backlog_take(site, age, &id))
+        p->repeated -= p->repeated > 0;
+}
+
+size_t
+backlog_count(const struct site *site)
+{
+    size_t count = 0;
+    for (int age = 0; age < FLOW_AGES; age++)
+        count += site->backlog[age].ids.count - site->backlog[age].repeated;
+    return count;
+}
+
+bool
+backlog_waits(const struct site *site)
+{
+    for (int age = 0; age < FLOW_AGES; age++)
+        if (site->backlog[age].ids.count > 0)
+            return true;
+    return false;
+}
+
+/* --- Which mail waits there ------------------------------------------------------ */
 
 enum {
     OVERFLOW_PART = 4, /* this fraction of its share a site may have beyond it, for mail
@@ -84,14 +154,14 @@ passes_backlog(const struct sched *s, const struct message_index *k,
 
 /* The oldest message in the site's backlog that is still there. */
 static struct message_index *
-backlog_first(struct sched *s, struct site *site, enum flow_age age)
+backlog_oldest(struct sched *s, struct site *site, enum flow_age age)
 {
     struct id id;
-    while (site_backlog_first(site, age, &id)) {
+    while (backlog_first(site, age, &id)) {
         struct message_index *k = message_index_find(&s->known, id);
         if (k && k->backlogged && k->place == MESSAGE_INDEX_WAITING)
             return k;
-        site_backlog_drop(site, age); /* gone, or loaded by time */
+        backlog_drop(site, age); /* gone, or loaded by time */
         if (k)
             k->backlogged = k->listed = 0;
     }
@@ -102,7 +172,7 @@ void
 sched_backlog_clean(struct sched *s, struct site *site)
 {
     for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
-        (void)backlog_first(s, site, age);
+        (void)backlog_oldest(s, site, age);
 }
 
 void
@@ -193,7 +263,7 @@ waits_for_probe(struct sched *s, const struct message_index *k, struct site *sit
 {
     if (!site->window.probing || site->is_crowded || age != FLOW_OLD || k->forced)
         return false;
-    const struct message_index *first = backlog_first(s, site, age);
+    const struct message_index *first = backlog_oldest(s, site, age);
     return first && id_compare(message_index_id(first), message_index_id(k)) < 0;
 }
 
@@ -207,7 +277,7 @@ is_excluded(struct sched *s, const struct message_index *k, struct lane *lane,
     struct site *site = lane->site;
     enum flow_age age = flow_age(m);
     struct id first;
-    bool is_behind = site->is_crowded && site_backlog_first(site, age, &first);
+    bool is_behind = site->is_crowded && backlog_first(site, age, &first);
     if (site->dead || lane_is_suspended(lane, s->now_ms))
         return false;
     if (waits_for_probe(s, k, site, age))
@@ -249,9 +319,9 @@ sched_backlog_excess(struct sched *s, struct message_index *k, struct sched_mess
     struct site *site = message_entries(m)[0].destination->site;
     /* Even if another site has it, which may never recall it. */
     if (k->listed)
-        site_backlog_repeat(site, flow_age(m), m->id);
+        backlog_repeat(site, flow_age(m), m->id);
     else
-        site_backlog_add(site, flow_age(m), m->id);
+        backlog_add(site, flow_age(m), m->id);
     site->backlog[flow_age(m)].excess++;
     k->backlogged = k->listed = k->was_listed = 1;
     if (site->window.probing && !site->is_crowded)
@@ -276,9 +346,9 @@ sched_backlog_dead(struct message_index *k, struct sched_message *m)
             if (m->slots[j].state != SLOT_DEFERRED)
                 continue;
             if (k->listed)
-                site_backlog_repeat(site, FLOW_OLD, m->id);
+                backlog_repeat(site, FLOW_OLD, m->id);
             else
-                site_backlog_add(site, FLOW_OLD, m->id);
+                backlog_add(site, FLOW_OLD, m->id);
             k->backlogged = k->listed = k->was_listed = 1;
         }
     }
@@ -291,7 +361,7 @@ sched_site_wake(struct sched *s, struct site *site)
 {
     struct id id;
     for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
-        while (site_backlog_take(site, age, &id)) {
+        while (backlog_take(site, age, &id)) {
             struct message_index *k = message_index_find(&s->known, id);
             if (!k)
                 continue;
@@ -305,7 +375,7 @@ sched_site_wake(struct sched *s, struct site *site)
 void
 sched_site_recall(struct sched *s, struct site *site)
 {
-    if (!site->dead && site_has_backlog(site))
+    if (!site->dead && backlog_waits(site))
         site_set_crowded(&s->destinations.sites, site, true, s->now_ms);
 }
 
@@ -331,7 +401,7 @@ prune(struct sched *s, struct site *site, enum flow_age age)
             k->backlogged = k->listed = 0;
             message_index_wait(&s->known, k, s->now_ms, k->attempts);
         } else {
-            site_backlog_add(site, age, id);
+            backlog_add(site, age, id);
         }
     }
     site->backlog[age].added = 0;
@@ -365,11 +435,11 @@ sched_recall_next(struct sched *s)
         if (site->dead)
             sched_site_prune(s, site);
         for (enum flow_age age = FLOW_NEW; age < FLOW_AGES && !site->dead; age++) {
-            struct message_index *k = backlog_first(s, site, age);
+            struct message_index *k = backlog_oldest(s, site, age);
             struct id id;
             if (!k || !site_may_recall(s, site, age) || sched_room_blocks(s, k))
                 continue;
-            (void)site_backlog_take(site, age, &id);
+            (void)backlog_take(site, age, &id);
             k->backlogged = k->listed = 0;
             k->recalled = 1;
             site->recalled++;
@@ -377,7 +447,7 @@ sched_recall_next(struct sched *s)
             DL_APPEND2(sites->crowded, site, crowded_prev, crowded_next);
             return k;
         }
-        if (!site_has_backlog(site))
+        if (!backlog_waits(site))
             site_set_crowded(sites, site, false, s->now_ms);
     }
     return NULL;

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "sched/site_lease.h"
-#include "sched/site_walk.h"
+#include "sched/site.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -144,7 +144,7 @@ sched_crowd(const struct sched *s, struct id id)
     const struct site *last = NULL;
     for (unsigned i = 0; i < k->message->entry_count && i < CROWD_ENTRIES; i++) {
         struct site *site = message_entries(k->message)[i].destination->site;
-        size_t waiting = lanes_worth(&site->lanes) + site_backlog_count(site);
+        size_t waiting = lanes_worth(&site->lanes) + backlog_count(site);
         if (site != last && waiting > crowd && !waits_for_time(s, site))
             crowd = waiting;
         last = site;
@@ -281,7 +281,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         .destinations = (int)site->destinations,
         .waiting = site->lanes.counts.recipients,
         .waits_s = first_waits_s(s, site),
-        .backlogged = site_backlog_count(site),
+        .backlogged = backlog_count(site),
         .crowded_since_ms = site->is_crowded ? site->crowded_since_ms : 0,
         .latency_ms = latency_short_ms(&site->latency),
         .rate = bucket_learnt_rate(&site->learnt, s->now_ms),
@@ -300,7 +300,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         reason_read(site->reason, outcome);
         view.reason = outcome;
     } else if (view.bound == SCHED_BOUND_TOKEN) {
-        *outcome = site_token_reason(&s->destinations.sites, site);
+        *outcome = token_reason(&s->destinations.sites, site);
         view.reason = outcome;
     }
     return view;
@@ -396,7 +396,7 @@ sched_questions_glance(void *context, struct site *site)
         .site = site,
         .key = site->key,
         .waiting = site->lanes.counts.recipients,
-        .backlogged = site_backlog_count(site),
+        .backlogged = backlog_count(site),
         .sessions = site->sessions,
         .busy = site->carrying,
         .fails = site->dead_since_ms != 0,

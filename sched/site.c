@@ -10,7 +10,6 @@
 #include "sched/limits/retry.h"
 #include "sched/session.h"
 #include "sched/site_lease.h"
-#include "sched/site_walk.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -31,6 +30,128 @@ enum {
     SLOW_MAX_MS = 600000, /* slower than at its best for that time: its speed */
     IDLERS_TRIED = 32     /* idle sessions looked at to end one */
 };
+
+/* --- Deaths and lives until the owner asks ---------------------------------------- */
+
+struct site_changes {
+    struct site_change ring[SITE_CHANGES_MAX];
+    size_t first, count;
+};
+
+void
+site_changes_add(struct site_changes **changes, const char *site, int64_t dead_ms,
+                 const struct outcome *why)
+{
+    struct site_changes *all = *changes;
+    if (all == NULL)
+        all = *changes = memory_new(sizeof(*all));
+    if (all->count == SITE_CHANGES_MAX)
+        return;
+    struct site_change *c = &all->ring[(all->first + all->count++) % SITE_CHANGES_MAX];
+    *c = (struct site_change){.is_dead = why != NULL, .dead_ms = dead_ms};
+    text_copy(c->site, sizeof(c->site),
+              text_before(text_from(site), sizeof(c->site) - 1));
+    if (why != NULL)
+        c->why = *why;
+}
+
+bool
+site_changes_take(struct site_changes *all, struct site_change *out)
+{
+    if (all == NULL || all->count == 0)
+        return false;
+    *out = all->ring[all->first];
+    all->first = (all->first + 1) % SITE_CHANGES_MAX;
+    all->count--;
+    return true;
+}
+
+void
+site_changes_free(struct site_changes **changes)
+{
+    free(*changes);
+    *changes = NULL;
+}
+
+/* --- Walks ----------------------------------------------------------------------- */
+
+/* A walk stands at a site; if that is freed, at the next. */
+static struct site *
+site_first_from(struct transport *transport)
+{
+    while (transport != NULL && transport->sites == NULL)
+        transport = transport->hh.next;
+    return transport != NULL ? transport->sites : NULL;
+}
+
+static struct site *
+site_behind(const struct site *site)
+{
+    struct site *next = site->hh.next;
+    return next != NULL ? next : site_first_from(site->transport->hh.next);
+}
+
+struct site_walk *
+site_walk_begin(struct sites *set)
+{
+    struct site_walk *walk = memory_new(sizeof(*walk));
+    walk->set = set;
+    walk->site = site_first_from(set->transports.by_target);
+    DL_APPEND(set->walks, walk);
+    return walk;
+}
+
+bool
+site_walk_step(struct site_walk *walk, size_t most,
+               void (*each)(void *context, struct site *site), void *context)
+{
+    for (size_t i = 0; i < most && walk->site != NULL; i++) {
+        struct site *site = walk->site;
+        walk->site = site_behind(site);
+        each(context, site);
+    }
+    return walk->site != NULL;
+}
+
+void
+site_walk_pass(struct site_walk *walk)
+{
+    walk->site = site_behind(walk->site);
+}
+
+void
+site_walk_end(struct site_walk **walk)
+{
+    struct site_walk *w = *walk;
+    *walk = NULL;
+    if (w == NULL)
+        return;
+    if (w->set != NULL)
+        DL_DELETE(w->set->walks, w);
+    free(w);
+}
+
+static void
+site_walks_leave(struct sites *set, const struct site *site)
+{
+    struct site_walk *walk;
+    DL_FOREACH (set->walks, walk)
+        if (walk->site == site)
+            walk->site = site_behind(site);
+}
+
+static void
+site_walks_forget(struct sites *set)
+{
+    struct site_walk *walk, *next;
+    DL_FOREACH_SAFE (set->walks, walk, next) {
+        DL_DELETE(set->walks, walk);
+        walk->set = NULL;
+        walk->site = NULL;
+    }
+}
+
+/* --- All sites ------------------------------------------------------------------- */
 
 static bool
 wakes_before(const struct heap_node *a, const struct heap_node *b)
@@ -174,7 +295,7 @@ site_get(struct sites *set, struct transport *transport, struct text key)
         site_lease_join(set, site);
     site_recall(set, site);
     if (transport->token == SCHED_TOKEN_FAILED)
-        site_lose_token(set, site);
+        token_lose(set, site);
     return site;
 }
 
@@ -449,7 +570,7 @@ wants_session(const struct sites *set, struct site *site, int64_t now_ms)
     size_t without = (size_t)(site->sessions - site->carrying);
     size_t served = lanes_matched(&site->lanes), lacks = lanes_lack(&site->lanes);
     if (site->lanes.counts.recipients == 0 && site->window.probing &&
-        !site->has_greeted && site_has_backlog(site) &&
+        !site->has_greeted && backlog_waits(site) &&
         (site_is_adaptive(site) || site->is_due))
         lacks = without == 0;
     /* A session needs a destination, whose servers it looks up. */
@@ -701,6 +822,28 @@ sites_update(struct sites *set, struct transport *transport, int64_t now_ms)
     HASH_ITER (hh, transport->sites, site, next)
         site_update(set, site, now_ms);
     transport_close(&set->transports, transport);
+}
+
+/* Several transports may lead to one account. */
+static void
+update_namesakes(struct sites *set, const struct transport *c, int64_t now_ms)
+{
+    struct transport *other, *next;
+    HASH_ITER (hh, set->transports.by_target, other, next)
+        if (other != c && other->hop == c->hop &&
+            hop_quota_update(&set->transports.hops, other))
+            sites_update(set, other, now_ms);
+}
+
+void
+sites_transport_changed(struct sites *set, struct transport *transport, int64_t now_ms)
+{
+    bool is_shared = transport->hop != NULL && transport->hop->holders > 1;
+    bool changed = hop_quota_update(&set->transports.hops, transport);
+    if (is_shared)
+        update_namesakes(set, transport, now_ms);
+    if (changed || transport->target.transport.transport_rate_delay_ms > 0)
+        sites_update(set, transport, now_ms);
 }
 
 void

@@ -13,14 +13,13 @@
 #define SCHED_SITE_H
 
 #include "base/id.h"
-#include "sched/site_change.h"
 #include "sched/limits/bucket.h"
 #include "sched/transport.h"
 #include "sched/limits/ceiling.h"
 #include "sched/lane.h"
 #include "sched/id_queue.h"
 #include "sched/limits/latency.h"
-#include "sched/limits/site_state.h"
+#include "sched/site_memory.h"
 #include "sched/sched.h"
 #include "sched/limits/window.h"
 
@@ -50,6 +49,7 @@ struct site_backlog {
     size_t excess;   /* without a due time: only the site recalls them */
 };
 
+struct site_changes;
 struct site_lease;
 struct site_group;
 struct site {
@@ -108,7 +108,7 @@ struct sites {
     struct flows flows;
     struct heap timers;
     struct site *crowded, *stalled;
-    struct site_walk *walks; /* site_walk.h */
+    struct site_walk *walks;
     struct site_state_set states;
     struct site_changes *changes; /* NULL: there was none */
     struct site_group *group;     /* NULL: there is none; site_lease.h */
@@ -180,25 +180,25 @@ void site_die(struct sites *set, struct site *site, int64_t now_ms,
 /* Revives it on probation: one session first. Does nothing to a live site. */
 void site_revive(struct sites *set, struct site *site);
 
-/* All its logins have failed to get a token: it is dead until site_gain_token(). */
-void site_lose_token(struct sites *set, struct site *site);
-void site_gain_token(struct sites *set, struct site *site);
+/* All its logins have failed to get a token: it is dead until token_gain(). */
+void token_lose(struct sites *set, struct site *site);
+void token_gain(struct sites *set, struct site *site);
 /* The lack of its transport, as a deferral. */
-struct outcome site_token_reason(const struct sites *set, const struct site *site);
+struct outcome token_reason(const struct sites *set, const struct site *site);
 
 /* Adds an id that waits on disk until the site lives or has space. */
-void site_backlog_add(struct site *site, enum flow_age age, struct id id);
+void backlog_add(struct site *site, enum flow_age age, struct id id);
 /* Adds an id that is there already, unless the message has changed its site: an operator
  * has retried it in vain. Memory is bounded, however often that happens. */
-void site_backlog_repeat(struct site *site, enum flow_age age, struct id id);
+void backlog_repeat(struct site *site, enum flow_age age, struct id id);
 /* The oldest; false: none. */
-bool site_backlog_first(const struct site *site, enum flow_age age, struct id *id);
+bool backlog_first(const struct site *site, enum flow_age age, struct id *id);
 /* Takes the oldest; false: none. */
-bool site_backlog_take(struct site *site, enum flow_age age, struct id *id);
+bool backlog_take(struct site *site, enum flow_age age, struct id *id);
 /* Drops the oldest, which is not recalled: another one of that id was, or it is gone. */
-void site_backlog_drop(struct site *site, enum flow_age age);
-bool site_has_backlog(const struct site *site);
-size_t site_backlog_count(const struct site *site);
+void backlog_drop(struct site *site, enum flow_age age);
+bool backlog_waits(const struct site *site);
+size_t backlog_count(const struct site *site);
 /* Whether its backlog is recalled while the site has space for it. */
 void site_set_crowded(struct sites *set, struct site *site, bool is_crowded,
                       int64_t now_ms);
@@ -209,7 +209,7 @@ void site_update(struct sites *set, struct site *site, int64_t now_ms);
 /* site_update() for all sites of the transport. */
 void sites_update(struct sites *set, struct transport *transport, int64_t now_ms);
 /* A delivery or session of the transport has begun or ended: a transport rate delay, or
- * a quota, limits all its sites. In site_quota.c. */
+ * a quota, limits all its sites. */
 void sites_transport_changed(struct sites *set, struct transport *transport,
                              int64_t now_ms);
 /* Moves it behind the other ready sites of its transport, and the transport behind the
@@ -223,5 +223,30 @@ int64_t sites_wake_ms(const struct sites *set); /* INT64_MAX = never */
 void sites_shift(struct sites *set, int64_t delta_ms);
 void sites_each(const struct sites *set, void (*each)(void *context, struct site *site),
                 void *context);
+
+/* Deaths and lives, until the owner of the scheduler asks (sched_site_change()). *changes is
+ * made when the first comes. why: NULL when it works again. */
+void site_changes_add(struct site_changes **changes, const char *site, int64_t dead_ms,
+                      const struct outcome *why);
+/* The oldest. False: there is none. */
+bool site_changes_take(struct site_changes *changes, struct site_change *out);
+void site_changes_free(struct site_changes **changes);
+
+/* Walks over all sites, some at a time, while sites come and go between the steps: those
+ * that are there from begin to end are met once, others perhaps. */
+
+struct site_walk {
+    struct site_walk *prev, *next;
+    struct sites *set; /* NULL: the sites are gone */
+    struct site *site; /* the next one; NULL: none is left */
+};
+
+struct site_walk *site_walk_begin(struct sites *set);
+/* Meets at most `most`; each frees none. False: none is left. */
+bool site_walk_step(struct site_walk *walk, size_t most,
+                    void (*each)(void *context, struct site *site), void *context);
+/* Leaves the site where it stands, which is not NULL, for the next one. */
+void site_walk_pass(struct site_walk *walk);
+void site_walk_end(struct site_walk **walk); /* NULL inside: nothing */
 
 #endif

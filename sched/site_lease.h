@@ -20,7 +20,7 @@ struct site_lease {
     struct lease lease;
     bool is_due;
     bool is_apart; /* another site has the name: own parts, no bank */
-    char name[];   /* the key of site_state.h */
+    char name[];   /* the key of site_memory.h */
 };
 
 struct site_group {

@@ -1,11 +1,78 @@
 /* Keeps the learnt state of sites: over a restart, from one site to its successor, and
- * when parameters change. */
+ * when parameters change; until an operator ends it. */
+#include "sched/site_memory.h"
+
+#include "base/memory.h"
 #include "sched/limits/reply_class.h"
-#include "sched/site.h"
+#include "sched/sched_internal.h"
 #include "sched/site_lease.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+/* --- States of sites that do not exist yet --------------------------------------- */
+
+bool
+site_state_add(struct site_state_set *set, const struct site_state *r)
+{
+    struct site_state *old = site_state_take(set, r->key), *copy;
+    site_state_free(&old);
+    if (HASH_COUNT(set->by_key) >= SITE_STATE_MAX)
+        return false;
+    size_t length = strlen(r->key);
+    copy = memory_new(sizeof(*copy) + length + 1);
+    *copy = *r;
+    char *key = (char *)(copy + 1);
+    memcpy(key, r->key, length + 1);
+    copy->key = key;
+    HASH_ADD_KEYPTR(hh, set->by_key, copy->key, length, copy);
+    return true;
+}
+
+struct site_state *
+site_state_take(struct site_state_set *set, const char *key)
+{
+    struct site_state *r;
+    HASH_FIND_STR(set->by_key, key, r);
+    if (r)
+        HASH_DELETE(hh, set->by_key, r);
+    return r;
+}
+
+void
+site_state_free(struct site_state **r)
+{
+    free(*r);
+    *r = NULL;
+}
+
+void
+site_state_shift(struct site_state_set *set, int64_t delta_ms)
+{
+    for (struct site_state *r = set->by_key; r; r = r->hh.next) {
+        r->at_ms += r->at_ms > 0 ? delta_ms : 0;
+        r->pause_until_ms += delta_ms;
+        r->dead_since_ms += r->dead_since_ms > 0 ? delta_ms : 0;
+        r->dead_until_ms += delta_ms;
+        ceiling_shift(&r->ceiling, delta_ms);
+        bucket_shift(&r->bucket, delta_ms);
+        bucket_learnt_shift(&r->learnt, delta_ms);
+    }
+}
+
+void
+site_state_clear(struct site_state_set *set)
+{
+    struct site_state *r, *next;
+    HASH_ITER (hh, set->by_key, r, next) {
+        HASH_DELETE(hh, set->by_key, r);
+        free(r);
+    }
+}
+
+/* --- Sites ----------------------------------------------------------------------- */
 
 /* The transport is in the key, since sites of different transports can have one key. */
 void
@@ -143,4 +210,74 @@ sites_parameters_changed(struct sites *set, struct transport *transport, int64_t
         site_lease_change(set, site);
     }
     sites_update(set, transport, now_ms);
+}
+
+/* --- An operator ends the learnt limits of a site -------------------------------- */
+
+struct limits_search {
+    struct sched *s;
+    const char *key;
+    unsigned count;
+};
+
+/* As a new site, but for its mail, its sessions and the limits of the settings. */
+static void
+site_begin_anew(struct sched *s, struct site *site)
+{
+    struct sites *sites = &s->destinations.sites;
+    struct lane *lane, *next;
+    bucket_learnt_init(&site->learnt);
+    site->ceiling = (struct ceiling){0};
+    site->latency = (struct latency){0};
+    site->slow = 0;
+    site->slow_since_ms = 0;
+    site->recipients = 0;
+    site->open_after_ms = 0;
+    if (!site->dead && !site->window.probing)
+        window_init(&site->window, site_transport(site));
+    HASH_ITER (hh, site->lanes.by_demand, lane, next)
+        if (lane->delay_ms != 0)
+            lane_resume(lane);
+    site_revive(sites, site);
+    sched_quota_end(s, site->transport);
+    if (!site->window.probing)
+        sched_site_recall(s, site);
+    site_update(sites, site, s->now_ms);
+}
+
+static void
+limits_forget(void *context, struct site *site)
+{
+    struct limits_search *search = context;
+    if (strcasecmp(site->key, search->key) != 0)
+        return;
+    search->count++;
+    site_begin_anew(search->s, site);
+}
+
+/* States from before a restart: behind the transport is the key of the site, which may
+ * have spaces. */
+static void
+forget_states(struct limits_search *search)
+{
+    struct site_state_set *states = &search->s->destinations.sites.states;
+    struct site_state *r, *next;
+    HASH_ITER (hh, states->by_key, r, next) {
+        const char *key = strchr(r->key, ' ');
+        if (!key || strcasecmp(key + 1, search->key) != 0)
+            continue;
+        search->count++;
+        HASH_DELETE(hh, states->by_key, r);
+        site_state_free(&r);
+    }
+}
+
+bool
+sched_forget_limits(struct sched *s, int64_t now_ms, const char *key)
+{
+    struct limits_search search = {.s = s, .key = key};
+    sched_tick(s, now_ms);
+    sites_each(&s->destinations.sites, limits_forget, &search);
+    forget_states(&search);
+    return search.count > 0;
 }

@@ -8,7 +8,7 @@
 #define SCHED_TRANSPORT_H
 
 #include "sched/hop_quota.h"
-#include "sched/token_table.h"
+#include "sched/token.h"
 
 #include <uthash.h>
 

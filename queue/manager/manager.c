@@ -2,7 +2,6 @@
 #include "queue/manager/manager.h"
 
 #include "queue/manager/manager_internal.h"
-#include "sched/site_change.h"
 
 #include "base/memory.h"
 #include "queue/spool/guard.h"

@@ -5,7 +5,7 @@
 #include "queue/manager/site_cache.h"
 
 #include "queue/spool/spool.h"
-#include "sched/limits/site_state.h"
+#include "sched/site_memory.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* An operator ends what a site has taught: rate, death, the state from before a restart. */
-#include "sched/limits/site_state.h"
+#include "sched/site_memory.h"
 #include "t/support/sched_world.h"
 
 static void

@@ -493,12 +493,12 @@ test_removed_swept(void)
     begin_huge(&w);
     const struct site *site = destination_of(&w, "smtp:a.example")->site;
     ok(!sched_backlog_is_swept(w.s));
-    size_t before = site_backlog_count(site), steps = 0;
+    size_t before = backlog_count(site), steps = 0;
     bool goes_on = true;
     while (goes_on && steps < HUGE_BACKLOG) {
         goes_on = sched_backlog_sweep(w.s);
-        ok_named(before - site_backlog_count(site) <= SCHED_BACKLOG_CHECKED, "a step");
-        before = site_backlog_count(site);
+        ok_named(before - backlog_count(site) <= SCHED_BACKLOG_CHECKED, "a step");
+        before = backlog_count(site);
         steps++;
     }
     is_number((long)before, HUGE_BACKLOG / 100, "all are swept");
@@ -506,7 +506,7 @@ test_removed_swept(void)
     ok_named(sched_forget(w.s, w.mails[200].id) && !sched_backlog_is_swept(w.s), "one more");
     w.mails[200].gone = true;
     ok(!sched_backlog_sweep(w.s) && sched_backlog_is_swept(w.s));
-    is_number((long)site_backlog_count(site), HUGE_BACKLOG / 100 - 1, "in one step");
+    is_number((long)backlog_count(site), HUGE_BACKLOG / 100 - 1, "in one step");
     ok(sched_forget(w.s, w.mails[300].id) && sched_forget(w.s, w.mails[400].id));
     w.mails[300].gone = w.mails[400].gone = true;
     sched_world_end(&w);
@@ -552,7 +552,7 @@ test_removed_at_two_sites(void)
     struct world w;
     begin_two_sites(&w, 1, 1);
     struct site *a = destination_of(&w, "smtp:a.example")->site;
-    site_backlog_repeat(a, FLOW_OLD, w.mails[1].id);
+    backlog_repeat(a, FLOW_OLD, w.mails[1].id);
     sched_site_wake(w.s, a);
     ok(sched_forget(w.s, w.mails[1].id));
     w.mails[1].gone = true;

@@ -427,39 +427,39 @@ test_backlog(void)
     struct place p;
     struct id id;
     start(&p);
-    ok(!site_has_backlog(p.site) && !site_backlog_take(p.site, FLOW_NEW, &id));
+    ok(!backlog_waits(p.site) && !backlog_take(p.site, FLOW_NEW, &id));
     uint64_t in = 0, out = 0;
     bool in_order = true;
     for (int i = 0; i < 100000; i++) {
-        site_backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
-        site_backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
-        in_order &= site_backlog_take(p.site, FLOW_NEW, &id) && id.time_ms == ++out;
+        backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
+        backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
+        in_order &= backlog_take(p.site, FLOW_NEW, &id) && id.time_ms == ++out;
         if (in - out > 500)
-            while (site_backlog_take(p.site, FLOW_NEW, &id))
+            while (backlog_take(p.site, FLOW_NEW, &id))
                 in_order &= id.time_ms == ++out;
     }
     ok_named(in_order, "in the order they came");
     for (uint64_t i = 0; i < 500; i++)
-        site_backlog_add(p.site, FLOW_OLD, (struct id){1 + i * 7919 % 500, i});
+        backlog_add(p.site, FLOW_OLD, (struct id){1 + i * 7919 % 500, i});
     for (uint64_t i = 1; i <= 500; i++)
-        in_order &= site_backlog_take(p.site, FLOW_OLD, &id) && id.time_ms == i;
-    ok_named(in_order && !site_backlog_take(p.site, FLOW_OLD, &id),
+        in_order &= backlog_take(p.site, FLOW_OLD, &id) && id.time_ms == i;
+    ok_named(in_order && !backlog_take(p.site, FLOW_OLD, &id),
              "or oldest first, if they came back in another");
     for (uint64_t i = 0; i < 500; i++)
-        site_backlog_add(p.site, FLOW_NEW, (struct id){7, 500 - i});
+        backlog_add(p.site, FLOW_NEW, (struct id){7, 500 - i});
     for (uint64_t i = 0; i < 500; i++)
-        in_order &= site_backlog_take(p.site, FLOW_NEW, &id) && id.hash == 500 - i;
+        in_order &= backlog_take(p.site, FLOW_NEW, &id) && id.hash == 500 - i;
     ok_named(in_order, "those of one millisecond as they came");
     ok_named(id_queue_memory(&p.site->backlog[FLOW_NEW].ids) <= 24 * 2048,
              "and room for no more than are backlogged");
-    while (site_backlog_take(p.site, FLOW_NEW, &id))
+    while (backlog_take(p.site, FLOW_NEW, &id))
         out++;
-    ok(in == out && !site_has_backlog(p.site));
+    ok(in == out && !backlog_waits(p.site));
     for (int i = 0; i < 1000; i++)
-        site_backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
+        backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
     for (int i = 0; i < 100000; i++) {
-        site_backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
-        in_order &= site_backlog_take(p.site, FLOW_NEW, &id) && id.time_ms == ++out;
+        backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
+        in_order &= backlog_take(p.site, FLOW_NEW, &id) && id.time_ms == ++out;
     }
     ok_named(in_order && id_queue_memory(&p.site->backlog[FLOW_NEW].ids) <= 24 * 4096,
              "with many there all the time");
@@ -480,15 +480,15 @@ test_backlog_repeated(void)
             /* Three to a millisecond, their hashes in no order. */
             struct id one = {i / 3, i * 7919 % IDS};
             if (round == 0)
-                site_backlog_add(p.site, FLOW_OLD, one);
+                backlog_add(p.site, FLOW_OLD, one);
             else
-                site_backlog_repeat(p.site, FLOW_OLD, one);
+                backlog_repeat(p.site, FLOW_OLD, one);
         }
-    is_number((long long)site_backlog_count(p.site), IDS, "each counts once");
+    is_number((long long)backlog_count(p.site), IDS, "each counts once");
     ok_named(id_queue_memory(&p.site->backlog[FLOW_OLD].ids) <= 24 * 4 * IDS,
              "in bounded space");
     static bool seen[IDS];
-    for (uint64_t i = 1; site_backlog_take(p.site, FLOW_OLD, &id);) {
+    for (uint64_t i = 1; backlog_take(p.site, FLOW_OLD, &id);) {
         if (seen[id.hash])
             continue;
         seen[id.hash] = true;
@@ -496,8 +496,8 @@ test_backlog_repeated(void)
         i++;
     }
     is_number((long long)wrong, 0, "in the order of their first addition");
-    site_backlog_drop(p.site, FLOW_OLD); /* nothing */
-    ok(site_backlog_count(p.site) == 0 && !site_has_backlog(p.site));
+    backlog_drop(p.site, FLOW_OLD); /* nothing */
+    ok(backlog_count(p.site) == 0 && !backlog_waits(p.site));
     finish(&p);
 }
 
@@ -605,7 +605,7 @@ test_free_probing(void)
     p.site = b->site;
     die(&p, NOW);
     site_revive(&p.set.sites, p.site);
-    site_backlog_add(p.site, FLOW_NEW, (struct id){1, 1});
+    backlog_add(p.site, FLOW_NEW, (struct id){1, 1});
     site_update(&p.set.sites, p.site, NOW);
     ok_named(p.site->is_ready, "backlogged mail wants a probe");
     p.site->transport->target.transport.adaptive = 0;

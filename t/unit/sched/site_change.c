@@ -1,5 +1,5 @@
 /* Changes of sites: in order, bounded, cut names; and those that the scheduler makes. */
-#include "sched/site_change.h"
+#include "sched/site.h"
 
 #include "sched/sched.h"
 #include "t/support/sched_world.h"

@@ -1,5 +1,5 @@
 /* Walks over the sites: each is met once, in steps, while some go and others come. */
-#include "sched/site_walk.h"
+#include "sched/site.h"
 
 #include "sched/destination.h"
 #include "t/support/tap.h"

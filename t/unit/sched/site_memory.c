@@ -1,5 +1,5 @@
 /* Lessons of sites that are not there yet: added, replaced, taken once, bounded. */
-#include "sched/limits/site_state.h"
+#include "sched/site_memory.h"
 
 #include "t/support/tap.h"
 

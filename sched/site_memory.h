@@ -3,8 +3,8 @@
  *
  * The owner writes it down now and then (sched_remember) and gives it back at startup
  * (sched_recall); a new site begins with it. */
-#ifndef SCHED_LIMITS_SITE_STATE_H
-#define SCHED_LIMITS_SITE_STATE_H
+#ifndef SCHED_SITE_MEMORY_H
+#define SCHED_SITE_MEMORY_H
 
 #include "base/outcome.h"
 #include "sched/limits/bucket.h"

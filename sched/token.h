@@ -1,7 +1,7 @@
 /* Logins with access tokens of OAuth2: whether each has one, as was reported to the
  * scheduler. Internal to sched/. */
-#ifndef SCHED_TOKEN_TABLE_H
-#define SCHED_TOKEN_TABLE_H
+#ifndef SCHED_TOKEN_H
+#define SCHED_TOKEN_H
 
 #include "sched/sched.h"
 

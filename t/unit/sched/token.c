@@ -1,5 +1,5 @@
 /* Whether the logins of a target have tokens. */
-#include "sched/token_table.h"
+#include "sched/token.h"
 
 #include "sched/route/target.h"
 #include "t/support/tap.h"
