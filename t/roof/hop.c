@@ -25,7 +25,8 @@ enum {
     REPLY_MAX = 512,
     IDLE_MS = 5 * 60 * 1000,
     HANDSHAKE = 2000,
-    EARLY_LINES = 40
+    EARLY_LINES = 40,
+    ON_ITS_WAY_MS = 50 /* a connection, on a path that is not narrow */
 };
 
 struct hop {
@@ -88,6 +89,7 @@ struct visit {
 
 static struct visit *visits;
 static unsigned open_count, most_count, most_rcpts, visit_count;
+static int64_t windows_since_ms; /* sessions of before do not count */
 
 unsigned
 hops_open(void)
@@ -812,7 +814,8 @@ judge_window(const struct hop *h)
     const struct visit *v;
     int64_t count = 0, most = editor_window(h->window_of);
     DL_FOREACH (visits, v)
-        count += v->hop == h && v->peer.end != NULL && !network_is_left(v->peer.end);
+        count += v->hop == h && v->began_ms >= windows_since_ms &&
+                 v->peer.end != NULL && !network_is_left(v->peer.end);
     if (count > (roof_breaks("window") ? 0 : most))
         roof_break("bounds", NULL,
                    "%" PRId64 " sessions at %s, with a limit of %" PRId64, count,
@@ -905,6 +908,12 @@ hop_judge_window(struct hop *h, unsigned domain)
 {
     h->judges_window = true;
     h->window_of = domain;
+}
+
+void
+hops_forget_windows(void)
+{
+    windows_since_ms = roof_now_ms() + ON_ITS_WAY_MS;
 }
 
 void

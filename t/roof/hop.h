@@ -44,6 +44,8 @@ void hop_set_shared(struct hop *h, unsigned site);
 unsigned hops_shared_sessions(unsigned site);
 /* This domain of one daemon alone leads to it, always by one site. */
 void hop_judge_window(struct hop *h, unsigned domain);
+/* Its routes have become others now, whose windows are new. */
+void hops_forget_windows(void);
 /* It takes NOTIFY and ORCPT (RFC 3461), and reports success itself. */
 void hop_set_dsn(struct hop *h);
 /* It takes mail from user h0 (or the like) alone, whose password must not come in cleartext

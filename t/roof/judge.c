@@ -88,9 +88,10 @@ files_left_of(struct host *h, char path[PATH_SIZE])
     for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
         snprintf(path, PATH_SIZE, HOST_SPOOL "/%s", places[i]);
         count = sim_disk_count(path);
-        /* remains of mail that was done when the power went (doc/queue.md) */
-        bool may_remain =
-            strcmp(places[i], "corrupt") == 0 && (h->cuts > 0 || audit_has_damaged());
+        /* remains of mail that was done when the power went (doc/queue.md), and a file that
+         * a bad disk has kept when an operator removed its message */
+        bool may_remain = strcmp(places[i], "corrupt") == 0 &&
+                          (h->cuts > 0 || course.disk_was_bad || audit_has_damaged());
         /* what an injector left under a clock that was ahead is that much younger
          * (petrel-spool(5)) */
         bool is_unfinished =

@@ -1,8 +1,11 @@
 /* Bounds of a daemon, after its turns. */
 #include "t/roof/law_bounds.h"
 
+#include "queue/group/give.h"
+#include "queue/group/siblings.h"
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
+#include "t/roof/group.h"
 #include "t/roof/hop.h"
 #include "t/roof/model.h"
 #include "t/roof/network.h"
@@ -14,8 +17,9 @@
 
 enum {
     TURNS_APART = 32, /* of the checks that count things */
-    /* For what is there once: listeners, questions of operators, startup. */
-    SPARE_SOCKETS = 120,
+    /* For what is there once: listeners, questions of operators, startup. Connections that
+     * have been closed are there for half a minute if their peers say nothing. */
+    SPARE_SOCKETS = 120 + NET_LINGERING_MAX,
     SPARE_FILES = 150,
     SPARE_TIMERS = 80,
     SPARE_CLIENTS = 2 /* that are refused for their number */
@@ -57,15 +61,18 @@ judge_resources(struct host *h, const struct sched_counts *c)
     bool leaks = roof_breaks("leak");
     int64_t clients = (int64_t)listener_sessions(d->listener),
             sessions = (int64_t)c->sessions,
+            given = (int64_t)group_count() * (SIBLING_UNANSWERED + GIVE_HURRY),
             mail = (int64_t)(c->incoming + c->active + c->deferred + c->sites);
     host_enter(h);
     size_t sockets = network_open(h->process), files = sim_disk_open_files();
+    int64_t syncs = (int64_t)sim_disk_syncs();
     host_leave();
     judge_most(h, "sockets", sockets,
                leaks ? 0 : clients + 2 * sessions + SPARE_SOCKETS);
-    judge_most(h, "files open", files, mail + sessions + clients + SPARE_FILES);
+    judge_most(h, "files open", files,
+               mail + sessions + clients + given + syncs + SPARE_FILES);
     judge_most(h, "timers", sim_loop_timers(d->loop),
-               2 * (int64_t)sockets + mail + SPARE_TIMERS);
+               2 * (int64_t)sockets + mail + syncs + SPARE_TIMERS);
     if (h == &host)
         judge_most(h, "sessions of clients", (size_t)clients,
                    editor_bounds()->clients + SPARE_CLIENTS);

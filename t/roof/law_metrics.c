@@ -67,6 +67,7 @@ enum { STATED = sizeof(stated) / sizeof(*stated) };
 
 struct heard {
     unsigned starts;
+    uint64_t lines; /* of the log */
     double logged[COUNTED];
     double said[STATED];
 };
@@ -185,7 +186,8 @@ judge_logged(const struct heard *after)
     }
 }
 
-/* A number that has not changed is so in between, too. */
+/* A number that is the same behind a time without a line is so in between, too: a session
+ * that came and went would have had some. */
 static void
 judge_stated(const struct heard *after)
 {
@@ -225,6 +227,7 @@ take_status(struct text answer, bool whole, struct heard *out)
     json_decref(status);
     memcpy(out->logged, metrics.logged, sizeof(out->logged));
     out->starts = host.starts;
+    out->lines = host.lines;
     return good;
 }
 
@@ -236,7 +239,7 @@ hear_after(void *context, struct text answer, bool whole)
     if (take_status(answer, whole, &after) && after.starts == metrics.before.starts) {
         metrics.judged++;
         judge_logged(&after);
-        if (memcmp(after.logged, metrics.before.logged, sizeof(after.logged)) == 0)
+        if (after.lines == metrics.before.lines)
             judge_stated(&after);
     }
     law_metrics_finish();

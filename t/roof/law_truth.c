@@ -246,9 +246,8 @@ doubt(const char *id, int64_t ms)
 static int64_t
 patience_ms(const char *words)
 {
-    /* one that waits for a reply is named, and takes it behind that */
     if (strstr(words, "a session takes it next") != NULL)
-        return strstr(words, "waiting for the reply") == NULL ? AGAIN_MS : 0;
+        return AGAIN_MS;
     return strstr(words, "is read from the disk in its turn") != NULL ||
                    strstr(words, "being read from the disk") != NULL ||
                    strstr(words, "sessions that end another delivery") != NULL
@@ -274,7 +273,9 @@ hear_why(void *context, struct text answer, bool whole)
                         strstr(words, "next hop:") != NULL;
         if (!says_why || roof_breaks("why"))
             roof_break("truth", id, "`why` gives no reason:\n%s", words);
-        if (again_ms > 0 && d != NULL)
+        /* a session that waits for a reply is named, and takes it behind that */
+        bool is_held = strstr(words, "waiting for the reply") != NULL;
+        if (again_ms > 0 && d != NULL && !is_held)
             roof_break("truth", id, "`why` says twice that nothing holds it:\n%s",
                        words);
         if (again_ms > 0)

@@ -271,8 +271,9 @@ split_judge(const struct model_rcpt *r)
     bool is_apart = seen_parts(s) != 0 || roof_breaks("joined");
     if (!is_odd && is_apart && must_be_whole(s))
         break_split("once", r, "all its fragments were there, and it was not joined");
-    /* two hosts that get one each need nobody for a set of one */
-    unsigned again = s->parts == 1 && host.is_shared ? s->given_count - 1 : 0;
+    /* A set of one is whole each time, unless it is still remembered: not by another host,
+     * and not behind a wait or a step of the clock. */
+    unsigned again = s->parts == 1 ? s->given_count - 1 : 0;
     /* a set that was given twice may have two owners, without Redis or while it is away */
     again += s->is_doubled && group_count() > 0;
     if (r->stored > 1 + again + r->chances)

@@ -229,6 +229,7 @@ change_joining(void)
     roof_note("editor: routes join %s fragments", course.joins_not ? "no" : "all");
     editor_add_option(course.joins_not ? "" : SPLIT_OPTIONS);
     split_forgive();
+    hops_forget_windows();
 }
 
 static void

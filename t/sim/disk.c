@@ -17,10 +17,14 @@ struct flight {
     struct disk_sync *sync;
     struct capture *capture;
     uint64_t boot; /* the process that wanted it */
+    unsigned process;
     struct loop_task task;
     struct loop_timer timer;
-    struct flight *prev, *next;
+    struct flight *prev, *next, *all_prev, *all_next;
 };
+
+/* Of all disks; those of a process that died stay. */
+static struct flight *all_flights;
 
 struct disk {
     char *path;
@@ -150,6 +154,7 @@ drop_flight(struct flight *f)
     loop_unpost(f->disk->loop, &f->task);
     loop_timer_stop(f->disk->loop, &f->timer);
     DL_DELETE(f->disk->flights, f);
+    DL_DELETE2(all_flights, f, all_prev, all_next);
     world_capture_free(&f->capture);
     free(f);
 }
@@ -563,7 +568,9 @@ disk_sync_begin(struct disk *disk, int file, bool data_only, struct disk_sync *s
     struct flight *f = memory_new(sizeof(*f));
     *f = (struct flight){.disk = disk, .sync = sync, .capture = capture};
     f->boot = world()->boot;
+    f->process = world()->process;
     DL_APPEND(disk->flights, f);
+    DL_APPEND2(all_flights, f, all_prev, all_next);
     int64_t sync_ms = draw_sync_ms(world());
     if (sync_ms > 0)
         loop_timer_start(disk->loop, &f->timer, sync_ms, land, f);
@@ -578,6 +585,16 @@ disk_sync_begin_many(struct disk *disk, const int *files, bool data_only,
 {
     for (size_t i = 0; i < count; i++)
         results[i] = disk_sync_begin(disk, files[i], data_only, syncs[i]);
+}
+
+size_t
+sim_disk_syncs(void)
+{
+    const struct flight *f;
+    size_t count = 0;
+    DL_FOREACH2 (all_flights, f, all_next)
+        count += f->process == world()->process && f->boot == world()->boot;
+    return count;
 }
 
 void

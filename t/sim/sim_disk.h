@@ -63,7 +63,9 @@ void sim_disk_set_sync_spread(int64_t spread_ms, uint64_t seed);
 void sim_disk_set_cold(bool cold);
 /* Handles of this process that are not closed. */
 size_t sim_disk_open_files(void);
-/* The path of one of them, if it has any; borrowed. */
+/* Syncs of this process that are under way. */
+size_t sim_disk_syncs(void);
+/* The path of one of sim_disk_open_files(), if it has any; borrowed. */
 const char *sim_disk_open_file(void);
 
 /* Files (not directories, not FIFOs) under an absolute or root-less path, "" = all. */
