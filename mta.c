@@ -46,47 +46,53 @@ prepare_spool(const struct daemon *d, const struct identity *who)
                 given, who->name);
 }
 
+/* The parts start, each with the rights that it needs. */
 static int
-mta_start(struct daemon *d, char *error)
+mta_start(struct daemon *d)
 {
-    const struct options *o = &d->configuration->options;
+    const char *user = d->configuration->options.user;
     struct identity who;
-    if (!identity_find(&who, o->user)) {
-        snprintf(error, DAEMON_ERROR_MAX, "user: no such user: '%s'", o->user);
+    int code = daemon_start(d, DAEMON_OPEN);
+    if (code != 0)
+        return code;
+    if (!identity_find(&who, user)) {
+        snprintf(d->error, DAEMON_ERROR_MAX, "user: no such user: '%s'", user);
         return EX_CONFIG;
     }
     prepare_spool(d, &who);
     /* Files that the queue makes belong to the user. */
     if (!identity_try_on(&who)) {
-        snprintf(error, DAEMON_ERROR_MAX, "user: cannot become '%s': %s", o->user,
+        snprintf(d->error, DAEMON_ERROR_MAX, "user: cannot become '%s': %s", user,
                  strerror(errno));
         return EX_NOPERM;
     }
-    int code = daemon_start_queue(d, error);
+    code = daemon_start(d, DAEMON_QUEUE);
     if (code != 0)
         return code;
     if (!identity_take_off(&who)) {
-        snprintf(error, DAEMON_ERROR_MAX, "user: cannot become root again: %s",
+        snprintf(d->error, DAEMON_ERROR_MAX, "user: cannot become root again: %s",
                  strerror(errno));
         return EX_OSERR;
     }
     /* As root again: for ports below 1024, and for keys that only root can read. */
-    code = daemon_start_doors(d, error);
-    if (code == 0 && !identity_keep(&who)) {
-        snprintf(error, DAEMON_ERROR_MAX, "user: cannot become '%s' for good: %s",
-                 o->user, strerror(errno));
-        code = EX_NOPERM;
+    code = daemon_start(d, DAEMON_DOORS);
+    if (code != 0)
+        return code;
+    if (!identity_keep(&who)) {
+        snprintf(d->error, DAEMON_ERROR_MAX, "user: cannot become '%s' for good: %s",
+                 user, strerror(errno));
+        return EX_NOPERM;
     }
-    return code;
+    return daemon_start(d, DAEMON_LAST);
 }
 
 /* The last step before the loop: all steps that need more rights are done. */
 static int
-enter_sandbox(const struct daemon *d, char *error)
+mta_enter_sandbox(struct daemon *d)
 {
     if (sandbox_rules_enter(d->sandbox, &d->configuration->options, d->log))
         return 0;
-    snprintf(error, DAEMON_ERROR_MAX, "sandbox: required, but this system lacks: %s",
+    snprintf(d->error, DAEMON_ERROR_MAX, "sandbox: required, but this system lacks: %s",
              sandbox_get_state(d->sandbox)->missing);
     return EX_OSERR;
 }
@@ -102,32 +108,33 @@ mta_take_signals(struct daemon *d)
 }
 
 static int
+mta_serve(struct daemon *d)
+{
+    mta_take_signals(d);
+    int code = daemon_start(d, DAEMON_RUNS);
+    if (geteuid() == 0 && d->configuration->options.user == NULL)
+        log_say(d->log, LOG_LEVEL_WARNING, "main", NULL,
+                "running as root: set `user` to leave it after binding");
+    memory_trim();
+    loop_run(d->loop);
+    return code;
+}
+
+static int
 mta_run(const struct options_sources *sources)
 {
     struct daemon d = {.sources = *sources};
-    char error[DAEMON_ERROR_MAX] = "";
     if (!daemon_read(&d))
         return EX_CONFIG;
     d.loop = loop_new();
-    int code = daemon_open(&d, error);
+    int code = mta_start(&d);
     if (code == 0)
-        code = mta_start(&d, error);
-    if (code == 0) {
-        daemon_prepare(&d);
-        code = enter_sandbox(&d, error);
-    }
-    if (code == 0) {
-        mta_take_signals(&d);
-        daemon_begin(&d);
-        if (geteuid() == 0 && d.configuration->options.user == NULL)
-            log_say(d.log, LOG_LEVEL_WARNING, "main", NULL,
-                    "running as root: set `user` to leave it after binding");
-        memory_trim();
-        loop_run(d.loop);
-    } else {
-        fprintf(stderr, "petrel: %s\n", error);
-    }
-    daemon_stop(&d, code == 0);
+        code = mta_enter_sandbox(&d);
+    if (code == 0)
+        code = mta_serve(&d);
+    else
+        fprintf(stderr, "petrel: %s\n", d.error);
+    daemon_stop(&d);
     return code;
 }
 

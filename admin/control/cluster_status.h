@@ -1,7 +1,7 @@
 /* `petrel status --cluster`: all hosts of the group on one page.
  *
  * The JSON is one object: hosts, each with host and either trouble or what `summary` has
- * (admin/startup/cluster_wiring.h); differing, settings that are not the same on all hosts,
+ * (admin/startup/parts.h); differing, settings that are not the same on all hosts,
  * by name: a digest and the hosts that have it; sites, those whose limits are shared, most
  * mail first: site, limit, shared_tokens (transactions in 5 s, of all), tokens and granted
  * (of them and of the sessions, what the hosts have), sessions, busy, waiting, backlogged,

@@ -128,18 +128,3 @@ sibling_ask_drop(struct asking **asking)
     loop_release(a->service->loop, free, a->request);
     loop_release(a->service->loop, free, a);
 }
-
-static struct asking *
-sibling_ask_of(void *context, struct text line, const struct sibling_asker *asker)
-{
-    return sibling_ask(context, line, asker);
-}
-
-void
-sibling_ask_serve(struct control_service *service, struct sibling_service *out)
-{
-    out->context = service;
-    out->ask = sibling_ask_of;
-    out->ask_resume = sibling_ask_resume;
-    out->ask_drop = sibling_ask_drop;
-}

@@ -20,7 +20,4 @@ void sibling_ask_resume(struct asking *asking);
 /* After end(), within it, or because the caller has gone. *asking becomes NULL. */
 void sibling_ask_drop(struct asking **asking);
 
-/* Fills in ask, ask_resume and ask_drop, and the context, which is the control_service. */
-void sibling_ask_serve(struct control_service *service, struct sibling_service *out);
-
 #endif

@@ -25,7 +25,7 @@
  *             (messages on disk until their site is alive or has space for them)
  *   findings  what is wrong: code, severity (error, warning, hint), since_ms, subject,
  *             text, remedy (questions.c adds them)
- *   listeners, certificates  see admin/startup/listening.h (questions_on_part())
+ *   listeners, certificates  see admin/startup/parts.h (questions_on_part())
  *   quotas    as in quota_list.h: those used most (questions.c adds them)
  *   sites     as in site_view.h: the 20 with most mail, of those that have anything to
  *             tell; the command asks for all */

@@ -3,18 +3,22 @@
 
 #include "admin/settings/complaint.h"
 #include "admin/settings/srs_secret.h"
-
+#include "base/loop/loop.h"
 #include "base/memory.h"
+#include "base/net/net.h"
 #include "base/sandbox/identity.h"
+#include "base/event/event.h"
 #include "base/event/event_post.h"
+#include "queue/queue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
 enum { DEFRAGMENT_RECIPIENTS = 1000000 }; /* of all waiting fragments: 100 MB */
 
-enum { REGISTRY_ERROR_MAX = 512 };
+enum { REGISTRY_ERROR_MAX = 512, STANDARD_ERROR_MAX = 512 };
 
 struct listener_settings
 configuration_listener(const struct options *o)
@@ -117,6 +121,7 @@ configuration_free(struct configuration **c)
     if ((*c)->reading != NULL)
         (*c)->dkim_keys = dkim_keys_end(&(*c)->reading);
     dkim_keys_free(&(*c)->dkim_keys);
+    tls_client_free(&(*c)->anchors);
     buffer_free(&(*c)->errors);
     buffer_free(&(*c)->unused);
     free(*c);
@@ -376,14 +381,6 @@ configuration_anchors(const struct configuration *c,
     return trust_anchors_read(text_from(c->options.tls_ca), needed, place, error, size);
 }
 
-struct dkim_keys *
-configuration_take_dkim_keys(struct configuration *c)
-{
-    struct dkim_keys *keys = c->dkim_keys;
-    c->dkim_keys = NULL;
-    return keys;
-}
-
 static void
 warn_of_http(const struct http_places *places, struct log *log)
 {
@@ -465,4 +462,57 @@ configuration_channel(const struct configuration *c, struct registry *registry,
         .keeps_subject = o->defrag_subject_fallback,
         .on_timeout = timeouts[options_timeout(o)],
     };
+}
+
+/* --- sendmail -bs --------------------------------------------------------------------- */
+
+static void
+configuration_served(void *context)
+{
+    loop_stop(context);
+}
+
+int
+configuration_serve_standard(const struct options *o)
+{
+    char error[STANDARD_ERROR_MAX];
+    struct buffer errors;
+    struct queue *queue;
+    struct loop *loop = loop_new();
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    struct event_hub *events = event_hub_new(log);
+    struct manager_settings settings = options_manager(o, 0);
+    buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
+    struct route_table *routes = options_routes(o, &errors);
+    struct listener_settings listener = configuration_public_listener(o);
+    struct alias_files *files = NULL;
+    struct buffer unused; /* errors are the daemon's, which expands stored recipients */
+    buffer_init(&unused, CONFIGURATION_ERRORS_MAX);
+    if (routes != NULL)
+        (void)!alias_files_read(o, routes, &listener.aliases, &files, &unused);
+    buffer_free(&unused);
+    int code = routes != NULL && listener_check(&listener, &errors) ? 0 : EX_CONFIG;
+    complaint_write(&errors);
+    if (code == 0)
+        code = queue_open_injector(&queue, log, &settings.queue, error, sizeof(error));
+    else
+        snprintf(error, sizeof(error), "the settings have errors");
+    if (code == 0) {
+        struct net *net = net_new(loop);
+        listener_serve_standard(loop, net, events, queue, routes, &listener,
+                                configuration_served, loop);
+        loop_run(loop);
+        net_free(&net);
+        queue_close(&queue);
+    } else {
+        fprintf(stderr, "sendmail: %s\n", error);
+    }
+    aliases_free(&listener.aliases);
+    alias_files_free(&files);
+    route_free(&routes);
+    buffer_free(&errors);
+    event_hub_free(&events);
+    log_free(&log);
+    loop_free(&loop);
+    return code;
 }

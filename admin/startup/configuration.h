@@ -31,7 +31,9 @@ struct configuration {
     size_t peer_door_count;
     struct accounts accounts;
     struct http_places http;
-    struct dkim_keys *dkim_keys; /* until configuration_take_dkim_keys() */
+    /* Until delivery takes them; the second is NULL before the daemon has read it. */
+    struct dkim_keys *dkim_keys;
+    struct tls_client *anchors;
     struct buffer errors;
     /* Until configuration_end(). */
     struct dkim_keys_reading *reading;
@@ -64,8 +66,6 @@ struct tls_client *configuration_anchors(const struct configuration *c,
                                          char place[TRUST_ANCHORS_PLACE_MAX],
                                          char *error, size_t size);
 
-/* For the delivery; to be called once. */
-struct dkim_keys *configuration_take_dkim_keys(struct configuration *c);
 /* Warnings about settings that warnings.h does not know; before the keys are taken. log
  * may be NULL: on standard error. */
 void configuration_warn(const struct configuration *c, struct log *log);

@@ -1,109 +1,233 @@
-/* The daemon: all parts and their order at startup, reload and stop.
+/* The daemon: its parts, and their order at startup, reload and stop.
  *
  * A process may start and stop daemons several times, also several of them side by side:
  * nothing here is of the process. Its identity, signals and sandbox are mta.c's.
  *
- * Startup has a fixed order. Settings are checked as a whole before anything is
- * touched. The log is made before net and queue, whose hooks at the end of a turn must
- * run after its own (log.h). The queue is opened before the first client can connect.
- * daemon_stop() takes everything down in the reverse order, also after a failed start.
- *
- * The functions that return an int return 0, or a sysexits code with one line in error,
- * which has DAEMON_ERROR_MAX bytes. */
+ * daemon_parts is the order: startup and reload go through it forwards, the stop goes
+ * backwards. A part uses those above its row, whose members it finds in struct daemon.
+ * Settings are checked as a whole before anything is touched. The queue is opened before
+ * the first client can connect.
+ */
 #ifndef ADMIN_STARTUP_DAEMON_H
 #define ADMIN_STARTUP_DAEMON_H
 
 #include "admin/control/control_server.h"
+#include "admin/control/fan_out.h"
 #include "admin/control/flush.h"
-#include "admin/startup/alias_keeper.h"
-#include "admin/startup/certificate_keeper.h"
-#include "admin/startup/channel_wiring.h"
-#include "admin/startup/cluster_wiring.h"
+#include "admin/control/health.h"
+#include "admin/http/http_routes.h"
 #include "admin/startup/configuration.h"
-#include "admin/startup/control_wiring.h"
 #include "admin/startup/drain.h"
-#include "admin/startup/event_wiring.h"
 #include "admin/startup/findings_wiring.h"
-#include "admin/startup/give_wiring.h"
-#include "admin/startup/group_wiring.h"
-#include "admin/startup/history_wiring.h"
-#include "admin/startup/http_wiring.h"
-#include "admin/startup/listening.h"
 #include "admin/startup/notify.h"
-#include "admin/startup/peer_wiring.h"
-#include "admin/startup/readiness.h"
 #include "admin/startup/reload.h"
-#include "admin/startup/sts_wiring.h"
-#include "admin/startup/token_keeper.h"
-#include "admin/startup/upstream_wiring.h"
+#include "base/disk/disk.h"
+#include "base/event/event_post.h"
+#include "queue/group/group.h"
+#include "queue/group/take.h"
 #include "queue/manager/local.h"
+#include "smtp/delivery/upstreams.h"
+#include "smtp/session/listener_tls.h"
 
 enum { DAEMON_ERROR_MAX = 512 };
+
+/* The parts start in phases, between which the owner changes the rights of the process. */
+enum daemon_phase {
+    DAEMON_OPEN, /* no files of their own yet: log, sockets */
+    DAEMON_QUEUE, /* as the user to whom the spool belongs: recovery, the way of mail out */
+    DAEMON_DOORS, /* with the rights that ports and keys need: listeners */
+    DAEMON_LAST,  /* as the final user: the rest, and the plan of the sandbox */
+    DAEMON_RUNS   /* in the sandbox */
+};
+
+struct daemon;
+
+/* Each function may be NULL. A part that has to end at another place than it starts has
+ * two rows. */
+struct daemon_part {
+    const char *name;
+    enum daemon_phase phase;
+    int (*start)(struct daemon *d); /* see daemon_start() */
+    /* d->configuration is the old one until all parts have the fresh one. */
+    void (*reload)(struct daemon *d, struct configuration *fresh);
+    void (*stop)(struct daemon *d); /* also if start has failed, or is another row's */
+};
+extern const struct daemon_part daemon_parts[]; /* the last one has no name */
+
+/* --- Private data of parts --------------------------------------------------------- */
+
+/* part_group.c, zeroed without a group. */
+struct part_group {
+    struct group *group;
+    struct redis *redis;
+    struct tls_client *anchors;
+    bool has_lead;              /* of the slices of this machine */
+    struct cluster_hosts hosts; /* whom the control socket asks */
+};
+
+/* part_peer.c, zeroed without a group or a secret. */
+struct part_peer {
+    struct peer *peer;
+    struct take *take;            /* mail that siblings give */
+    struct give_setup give;       /* mail for siblings; calls NULL: nobody takes it */
+    struct sibling_service door;  /* the view of the peer */
+    struct sibling_service gifts; /* the view of take */
+    char spool[SIBLING_SPOOL_MAX + 1];
+    char address[GROUP_ADDRESS_MAX + 1]; /* where others reach us; "": they cannot */
+    char found[GROUP_ADDRESS_MAX + 1];
+    int64_t run_ms;
+    int64_t refused_ms; /* a minute's begin, and lines on refused hosts in it */
+    unsigned refused;
+};
+
+/* part_queue.c: the channel that reassembles fragments. */
+struct part_fragments {
+    struct defragmenter *channel;
+    struct registry *registry;  /* NULL: local */
+    struct tls_client *anchors; /* separate, since a reload does not change it */
+};
+
+/* part_records.c, zeroed until `events` is set. */
+struct part_events {
+    struct disk *disk; /* the spool, with syncs of its own: events outlive the queue */
+    struct event_spool *spool;
+    struct http_caller *http;
+    struct event_post *post;
+    bool answers; /* the part of the status */
+};
+
+/* part_tokens.c, zeroed without an account of `oauth`; and part_delivery.c, zeroed until
+ * mta_sts is on. */
+struct part_tokens {
+    struct http_caller *http;
+    struct tokens *tokens;
+};
+struct part_sts {
+    struct http_caller *http;
+    struct sts_cache *cache;
+};
+
+enum { PART_TLS_FILES_MAX = 2 * TLS_PAIRS_MAX, PART_TLS_WHY_MAX = 600 };
+
+/* A file as it was at some time. */
+struct part_tls_file {
+    int result; /* 0 or -errno */
+    struct disk_info info;
+};
+
+/* part_tls.c: the files as they were when those in use were read, when files were
+ * last read, and when they were last looked at. */
+struct part_tls {
+    struct listener_pairs pairs;
+    struct part_tls_file used[PART_TLS_FILES_MAX], judged[PART_TLS_FILES_MAX],
+        seen[PART_TLS_FILES_MAX];
+    struct loop_timer timer;
+    char why[PART_TLS_WHY_MAX];
+};
+
+/* part_aliases.c */
+struct part_aliases {
+    struct aliases *table;
+    struct alias_files *files;
+    struct srs *srs;
+    int srs_error; /* why it is blind, as it was logged; 0: it is not */
+    struct loop_timer timer;
+    struct alias_files_reading *reading; /* files that have changed */
+    struct buffer errors;                /* of these */
+    struct loop_task task;
+};
+
+/* part_control.c: the level of the log, and the question that waits for a reload. */
+struct part_control {
+    enum log_level level; /* of the settings */
+    int64_t level_until_ms;
+    struct loop_timer level_timer;
+    struct loop_task reload_task;
+    bool reloading;
+};
+
+/* part_http.c: zeroed until `http` is set, or a client of the control socket asks. */
+struct part_http {
+    struct http_server *server;
+    struct metrics *metrics; /* NULL: no place has them */
+    struct live *live;
+    struct series *series;
+    struct http_routes routes;
+};
+
+/* --- The daemon -------------------------------------------------------------------- */
 
 /* All but the first part is zeroed before daemon_read(). */
 struct daemon {
     /* Set by the owner. */
     struct options_sources sources; /* what they point to must stay */
     struct loop *loop;              /* the daemon frees it */
-    /* To be read by the owner. */
+    /* Its parts, in their order. */
     struct configuration *configuration;
     struct configuration *started; /* some of it is in force until a restart */
     struct log *log;
+    struct notify notify;
     struct event_hub *events;
     struct net *net;
+    struct sandbox *sandbox; /* the owner may enter it, once it is planned */
     struct dns *dns;
     struct manager *manager;
-    struct local *local;
-    struct channel_wiring channel;
-    struct group_wiring group;
-    struct peer_wiring peer;
-    struct give_wiring give;
-    struct cluster_wiring cluster;
+    struct part_group group;
+    struct part_peer peer;
+    struct part_fragments fragments;
     struct delivery *delivery;
-    struct token_keeper keeper;
-    struct sts_wiring sts;
-    struct event_wiring kept;
-    struct alias_keeper aliases;
-    struct certificate_keeper certificates;
-    struct listener *listener;
-    struct listening listening;
-    struct control_server *control;
-    struct trials *trials;
-    struct health health;
-    struct readiness readiness;
-    struct control_wiring wiring;
-    struct http_wiring http;
-    struct history *history;
-    struct findings_wiring findings;
+    struct part_tokens tokens;
+    struct part_sts sts;
+    struct local *local;
     struct flush *flush;
-    struct sandbox *sandbox;
-    struct reload reload;
-    struct notify notify;
+    struct trials *trials;
+    struct control_server *control;
+    struct history *history;
+    struct part_events kept;
+    struct listener *listener;
+    struct part_tls tls; /* its certificates */
+    struct health health;
+    struct part_control answers;
+    struct upstreams *upstreams;
     struct drain drain;
-    bool hands_over; /* SIGTERM has come, and siblings take the queue */
-    struct upstream_wiring upstreams;
-    unsigned draining;
+    struct part_http http;
+    struct findings_wiring findings;
+    struct part_aliases aliases;
+    struct reload reload;
+
+    char error[DAEMON_ERROR_MAX];    /* why it does not start: one line */
+    const struct daemon_part *parts; /* daemon_parts, unless a test has others */
+    size_t part_count;               /* those that have started */
+    unsigned draining;               /* parts that still end open work */
+    bool hands_over;                 /* SIGTERM has come, and siblings take the queue */
+    bool ran;
 };
 
 /* False: the settings have errors, which are on standard error, and nothing was made. */
 bool daemon_read(struct daemon *d);
-/* The parts without files of their own: log, net. */
-int daemon_open(struct daemon *d, char *error);
-/* As the user to whom the spool belongs: recovery, and the way of mail out. */
-int daemon_start_queue(struct daemon *d, char *error);
-/* With the rights that ports and keys need: listeners. */
-int daemon_start_doors(struct daemon *d, char *error);
-/* As the final user: the rest, and the plan of d->sandbox, which the owner may enter. */
-void daemon_prepare(struct daemon *d);
-/* The daemon runs: all that is left is to run its loop until it ends. */
-void daemon_begin(struct daemon *d);
-/* Also after one of these has failed. ran: it had begun. */
-void daemon_stop(struct daemon *d, bool ran);
+/* Starts the parts up to the end of that phase that have not started. Returns 0, or a
+ * sysexits code: d->error says why. */
+int daemon_start(struct daemon *d, enum daemon_phase last);
+/* Stops those that have, also after a start that failed, and frees everything. */
+void daemon_stop(struct daemon *d);
 
 /* The wishes of signals, once it runs: to read the settings anew; to end, open work
  * first; to end soon, and the second time immediately. The loop then stops. */
 void daemon_reload(void *daemon);
 void daemon_terminate(void *daemon);
 void daemon_interrupt(void *daemon);
+
+/* --- For its parts ------------------------------------------------------------------ */
+
+/* Tells an event of the program itself: started, reloaded, stopped. */
+void daemon_tell(const struct daemon *d, enum event_kind kind, const char *text);
+/* Callbacks whose context is the daemon. */
+
+/* The reason for which no mail should come, on purpose; NULL: it may. */
+const char *daemon_leaves(void *daemon);
+/* For callers that show it, not for those that must be quick. */
+bool daemon_is_leaving(void *daemon);
+/* The state as the other hosts of the group know it: running, leaving, ... */
+const char *daemon_state(void *daemon);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "admin/control/json_field.h"
 #include "admin/control/status.h"
+#include "admin/startup/parts.h"
 #include "base/event/event.h"
 
 #include <inttypes.h>
@@ -41,7 +42,7 @@ drain_waiting(const json_t *left)
 }
 
 static int64_t
-drain_left(const struct drain *d, int64_t *waiting)
+drain_left(const struct daemon *d, int64_t *waiting)
 {
     json_t *left = status_queue(d->manager);
     *waiting = drain_waiting(left);
@@ -52,8 +53,14 @@ drain_left(const struct drain *d, int64_t *waiting)
     return count;
 }
 
+bool
+drain_has_siblings(const struct daemon *d)
+{
+    return d->peer.give.calls != NULL;
+}
+
 static size_t
-drain_sessions_in(const struct drain *d)
+drain_sessions_in(const struct daemon *d)
 {
     return listener_sessions(d->listener);
 }
@@ -61,81 +68,81 @@ drain_sessions_in(const struct drain *d)
 /* --- States ----------------------------------------------------------------------- */
 
 static void
-drain_enter(struct drain *d, enum drain_state state, const char *what)
+drain_enter(struct daemon *d, enum drain_state state, const char *what)
 {
     char text[DRAIN_TEXT_MAX + 32];
     snprintf(text, sizeof(text), "drain: %s%s", state_names[state], what);
-    d->state = state;
+    d->drain.state = state;
     event_tell(d->events, &(struct event){.kind = EVENT_DRAINING,
                                           .program = "main",
                                           .text = text_from(text)});
 }
 
 static void
-drain_wait(struct drain *d, int64_t ms)
+drain_wait(struct daemon *d, int64_t ms)
 {
-    loop_timer_start(d->loop, &d->timer, ms, drain_tick, d);
+    loop_timer_start(d->loop, &d->drain.timer, ms, drain_tick, d);
 }
 
 static void
 drain_on_manager(void *context)
 {
-    struct drain *d = context;
-    d->manager_drained = true;
+    struct daemon *d = context;
+    d->drain.manager_drained = true;
 }
 
 static void
-drain_close(struct drain *d)
+drain_close(struct daemon *d)
 {
-    int64_t grace_ms = (*d->configuration)->options.drain_timeout_ms;
-    d->manager_drained = false;
-    d->closed_ms = loop_monotonic_ms(d->loop) + grace_ms;
+    int64_t grace_ms = d->configuration->options.drain_timeout_ms;
+    d->drain.manager_drained = false;
+    d->drain.closed_ms = loop_monotonic_ms(d->loop) + grace_ms;
     drain_enter(d, DRAIN_CLOSING, ": no delivery begins");
     manager_drain(d->manager, grace_ms, drain_on_manager, d);
     drain_wait(d, TICK_MS);
 }
 
 static void
-drain_leave(struct drain *d)
+drain_leave(struct daemon *d)
 {
     listener_close(d->listener);
-    if (!d->empties) {
+    if (!d->drain.empties) {
         drain_close(d);
         return;
     }
     drain_enter(d, DRAIN_EMPTYING, ": no mail is accepted");
-    d->retry_ms = 0;
+    d->drain.retry_ms = 0;
     drain_wait(d, 0);
 }
 
 static void
-drain_empty(struct drain *d)
+drain_empty(struct daemon *d)
 {
     int64_t now_ms = loop_monotonic_ms(d->loop), waiting;
     (void)drain_left(d, &waiting);
-    if ((waiting == 0 && drain_sessions_in(d) == 0) || now_ms >= d->until_ms) {
+    if ((waiting == 0 && drain_sessions_in(d) == 0) || now_ms >= d->drain.until_ms) {
         drain_close(d);
         return;
     }
-    if (now_ms >= d->retry_ms) {
+    if (now_ms >= d->drain.retry_ms) {
         manager_retry_all(d->manager);
-        d->retry_ms = now_ms + RETRY_MS;
+        d->drain.retry_ms = now_ms + RETRY_MS;
     }
     drain_wait(d, TICK_MS);
 }
 
 static struct give_progress
-drain_given(const struct drain *d)
+drain_given(const struct daemon *d)
 {
-    if (!d->has_given || d->has_stopped)
-        return d->last;
-    struct give_progress p = give_progress(d->give);
-    p.given -= d->given_before;
+    if (!d->drain.has_given || d->drain.has_stopped)
+        return d->drain.last;
+    struct give_progress p = give_progress(d->drain.give);
+    p.given -= d->drain.given_before;
     return p;
 }
 
 static void
-drain_end(struct drain *d)
+drain_end(struct daemon *d)
 {
     char what[DRAIN_TEXT_MAX], given[DRAIN_GIVEN_TEXT_MAX] = "";
     int64_t waiting, left = drain_left(d, &waiting);
@@ -146,17 +153,17 @@ drain_end(struct drain *d)
              "%s: messages left: %" PRId64 ", of which %" PRId64 " wait for delivery",
              given, left, waiting);
     drain_enter(d, DRAIN_GONE, what);
-    if (d->gone != NULL)
-        d->gone(d->context);
+    if (d->drain.gone != NULL)
+        d->drain.gone(d);
 }
 
 /* A message that a sibling may have is settled also when the drain is over, or cancelled. */
 static void
-drain_give_end(struct drain *d)
+drain_give_end(struct daemon *d)
 {
-    if (d->is_giving)
-        give_rest(d->give);
-    d->is_giving = false;
+    if (d->drain.is_giving)
+        give_rest(d->drain.give);
+    d->drain.is_giving = false;
 }
 
 /* From within the giving, which cannot end here. */
@@ -167,27 +174,27 @@ drain_on_given(void *context)
 }
 
 static void
-drain_give(struct drain *d)
+drain_give(struct daemon *d)
 {
-    struct text to = text_from(d->to);
-    d->has_sessions = drain_sessions_in(d) > 0;
-    if (d->give == NULL)
-        d->give = give_new(d->siblings, to, drain_on_given, d);
+    struct text to = text_from(d->drain.to);
+    d->drain.has_sessions = drain_sessions_in(d) > 0;
+    if (d->drain.give == NULL)
+        d->drain.give = give_new(&d->peer.give, to, drain_on_given, d);
     else
-        give_again(d->give, to);
-    if (!d->has_given)
-        d->given_before = give_progress(d->give).given;
-    d->has_given = d->is_giving = true;
-    drain_wait(d, d->until_ms - loop_monotonic_ms(d->loop));
+        give_again(d->drain.give, to);
+    if (!d->drain.has_given)
+        d->drain.given_before = give_progress(d->drain.give).given;
+    d->drain.has_given = d->drain.is_giving = true;
+    drain_wait(d, d->drain.until_ms - loop_monotonic_ms(d->loop));
 }
 
 /* Nothing is left, or the time is over. Mail that a slow client has sent meanwhile was
  * accepted, and this host may never come back: it is given, too. */
 static void
-drain_on_giving(struct drain *d)
+drain_on_giving(struct daemon *d)
 {
     drain_give_end(d);
-    if (loop_monotonic_ms(d->loop) >= d->until_ms || !d->has_sessions)
+    if (loop_monotonic_ms(d->loop) >= d->drain.until_ms || !d->drain.has_sessions)
         drain_end(d);
     else if (drain_sessions_in(d) > 0)
         drain_wait(d, TICK_MS);
@@ -196,9 +203,9 @@ drain_on_giving(struct drain *d)
 }
 
 static void
-drain_begin_giving(struct drain *d)
+drain_begin_giving(struct daemon *d)
 {
-    if (!d->gives || loop_monotonic_ms(d->loop) >= d->until_ms) {
+    if (!d->drain.gives || loop_monotonic_ms(d->loop) >= d->drain.until_ms) {
         drain_end(d);
         return;
     }
@@ -210,14 +217,14 @@ drain_begin_giving(struct drain *d)
  * that a receiver keeps waiting would stay here while the rest is given; where all of it
  * stays, it may go on. */
 static void
-drain_on_closing(struct drain *d)
+drain_on_closing(struct daemon *d)
 {
-    bool over = loop_monotonic_ms(d->loop) >= d->closed_ms;
-    if (!over && !(d->manager_drained && drain_sessions_in(d) == 0)) {
+    bool over = loop_monotonic_ms(d->loop) >= d->drain.closed_ms;
+    if (!over && !(d->drain.manager_drained && drain_sessions_in(d) == 0)) {
         drain_wait(d, TICK_MS);
         return;
     }
-    if (over && d->gives && d->delivery != NULL)
+    if (over && d->drain.gives && d->delivery != NULL)
         delivery_cut(d->delivery);
     drain_begin_giving(d);
 }
@@ -225,8 +232,8 @@ drain_on_closing(struct drain *d)
 static void
 drain_tick(void *context)
 {
-    struct drain *d = context;
-    switch (d->state) {
+    struct daemon *d = context;
+    switch (d->drain.state) {
     case DRAIN_LEAVING:
         drain_leave(d);
         break;
@@ -246,23 +253,23 @@ drain_tick(void *context)
 }
 
 static void
-drain_begin(struct drain *d, const struct drain_order *order)
+drain_begin(struct daemon *d, const struct drain_order *order)
 {
-    int64_t delay_ms = (*d->configuration)->options.drain_delay_ms;
-    d->empties = order->empties;
-    d->gives = order->gives && d->siblings != NULL;
-    d->until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
-    d->has_given = false;
-    (void)!text_copy(d->to, sizeof(d->to), order->to);
+    int64_t delay_ms = d->configuration->options.drain_delay_ms;
+    d->drain.empties = order->empties;
+    d->drain.gives = order->gives && drain_has_siblings(d);
+    d->drain.until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
+    d->drain.has_given = false;
+    (void)!text_copy(d->drain.to, sizeof(d->drain.to), order->to);
     drain_enter(d, DRAIN_LEAVING, "; not ready");
     drain_wait(d, delay_ms);
 }
 
 static void
-drain_cancel(struct drain *d)
+drain_cancel(struct daemon *d)
 {
-    enum drain_state was = d->state;
-    loop_timer_stop(d->loop, &d->timer);
+    enum drain_state was = d->drain.state;
+    loop_timer_stop(d->loop, &d->drain.timer);
     drain_give_end(d);
     if (was >= DRAIN_EMPTYING)
         listener_open(d->listener);
@@ -274,58 +281,57 @@ drain_cancel(struct drain *d)
 
 /* Mail that others could not take before, or that came since, as from sendmail(1). */
 static void
-drain_give_again(struct drain *d, const struct drain_order *order)
+drain_give_again(struct daemon *d, const struct drain_order *order)
 {
-    d->until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
-    (void)!text_copy(d->to, sizeof(d->to), order->to);
+    d->drain.until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
+    (void)!text_copy(d->drain.to, sizeof(d->drain.to), order->to);
     drain_begin_giving(d);
 }
 
 /* Changes a drain under way: emptying can be added before it closes, giving before that
  * is over and once all is, and both get the new time. False: it is too late for that. */
 static bool
-drain_request(struct drain *d, const struct drain_order *order)
+drain_request(struct daemon *d, const struct drain_order *order)
 {
-    if (d->state == DRAIN_RUNNING) {
+    if (d->drain.state == DRAIN_RUNNING) {
         drain_begin(d, order);
         return true;
     }
-    if (order->empties && !d->empties && d->state != DRAIN_LEAVING)
+    if (order->empties && !d->drain.empties && d->drain.state != DRAIN_LEAVING)
         return false;
-    if (order->empties && d->state <= DRAIN_EMPTYING)
-        d->empties = true;
-    if (d->state == DRAIN_GONE && d->gone == NULL && order->gives &&
-        d->siblings != NULL) {
-        d->gives = true;
+    if (order->empties && d->drain.state <= DRAIN_EMPTYING)
+        d->drain.empties = true;
+    if (d->drain.state == DRAIN_GONE && d->drain.gone == NULL && order->gives &&
+        drain_has_siblings(d)) {
+        d->drain.gives = true;
         drain_give_again(d, order);
     }
-    if (d->state <= DRAIN_EMPTYING || (d->state == DRAIN_CLOSING && order->gives)) {
-        d->gives = order->gives && d->siblings != NULL;
-        d->until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
-        (void)!text_copy(d->to, sizeof(d->to), order->to);
+    if (d->drain.state <= DRAIN_EMPTYING ||
+        (d->drain.state == DRAIN_CLOSING && order->gives)) {
+        d->drain.gives = order->gives && drain_has_siblings(d);
+        d->drain.until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
+        (void)!text_copy(d->drain.to, sizeof(d->drain.to), order->to);
     }
     return true;
 }
 
 /* The sender of SIGTERM does not wait as long as the user of `petrel drain` might. */
 static void
-drain_shorten(struct drain *d, int64_t wait_ms)
+drain_shorten(struct daemon *d, int64_t wait_ms)
 {
     int64_t until_ms = loop_monotonic_ms(d->loop) + wait_ms;
-    if (d->state != DRAIN_GIVING || until_ms >= d->until_ms)
+    if (d->drain.state != DRAIN_GIVING || until_ms >= d->drain.until_ms)
         return;
-    d->until_ms = until_ms;
-    drain_wait(d, d->is_giving ? wait_ms : TICK_MS);
+    d->drain.until_ms = until_ms;
+    drain_wait(d, d->drain.is_giving ? wait_ms : TICK_MS);
 }
 
 void
-drain_hand_over(struct drain *d, int64_t wait_ms, void (*gone)(void *context),
-                void *context)
+drain_hand_over(struct daemon *d, int64_t wait_ms, void (*gone)(void *daemon))
 {
     struct drain_order order = {.wait_ms = wait_ms, .gives = true};
-    d->gone = gone;
-    d->context = context;
-    if (d->state == DRAIN_GONE) { /* after --keep nothing goes */
+    d->drain.gone = gone;
+    if (d->drain.state == DRAIN_GONE) { /* after --keep nothing goes */
         drain_give_again(d, &order);
         return;
     }
@@ -337,7 +343,7 @@ drain_hand_over(struct drain *d, int64_t wait_ms, void (*gone)(void *context),
 
 /* False: it contradicts itself or this host, and says why. */
 static bool
-drain_order_read(const struct drain *d, const json_t *request,
+drain_order_read(const struct daemon *d, const json_t *request,
                  struct drain_order *order, const char **why)
 {
     const json_t *wait = json_object_get(request, "wait_ms");
@@ -354,7 +360,7 @@ drain_order_read(const struct drain *d, const json_t *request,
         *why = "too many hosts are named";
     else if (order->to.length > 0 && keeps)
         *why = "the queue is kept, or given to a host: not both";
-    else if (order->to.length > 0 && d->siblings == NULL)
+    else if (order->to.length > 0 && !drain_has_siblings(d))
         *why = "this host cannot give its queue: `cluster` and `cluster_secret` are "
                "not set";
     /* Mail that is delivered before is not given, unless it is asked for. */
@@ -363,10 +369,10 @@ drain_order_read(const struct drain *d, const json_t *request,
 }
 
 static void
-drain_put_given(const struct drain *d, json_t *answer)
+drain_put_given(const struct daemon *d, json_t *answer)
 {
     struct give_progress p = drain_given(d);
-    if (!d->gives)
+    if (!d->drain.gives)
         return;
     json_object_set_new(answer, "given", json_integer((json_int_t)p.given));
     json_object_set_new(answer, "refused", json_integer((json_int_t)p.refused));
@@ -378,16 +384,16 @@ drain_put_given(const struct drain *d, json_t *answer)
 static json_t *
 drain_answer(void *context, const json_t *request)
 {
-    struct drain *d = context;
+    struct daemon *d = context;
     struct drain_order order;
     const char *why;
     if (!drain_order_read(d, request, &order, &why))
         return questions_refuse(why);
     bool cancels = json_field_is_true(request, "cancel"),
          orders = !cancels && !json_field_is_true(request, "progress");
-    if (cancels && (d->gone != NULL || d->has_stopped))
+    if (cancels && (d->drain.gone != NULL || d->drain.has_stopped))
         return questions_refuse("the daemon stops: that cannot be cancelled");
-    if (orders && d->has_stopped)
+    if (orders && d->drain.has_stopped)
         return questions_refuse("the daemon stops");
     if (cancels)
         drain_cancel(d);
@@ -418,7 +424,7 @@ drain_why(void *context)
 }
 
 const char *
-drain_reason(const struct drain *d)
+drain_reason(const struct daemon *d)
 {
     static const char *const reasons[] = {
         [DRAIN_RUNNING] = NULL,
@@ -427,31 +433,33 @@ drain_reason(const struct drain *d)
         [DRAIN_CLOSING] = "draining: deliveries end",
         [DRAIN_GIVING] = "draining: siblings take the queue",
         [DRAIN_GONE] = "drained: closed until it is cancelled, or the daemon ends"};
-    return reasons[d->state];
+    return reasons[d->drain.state];
 }
 
 const char *
-drain_word(const struct drain *d)
+drain_word(const struct daemon *d)
 {
-    return state_names[d->state];
+    return state_names[d->drain.state];
+}
+
+int
+drain_start(struct daemon *d)
+{
+    struct questions *questions = control_server_questions(d->control);
+    questions_on(questions, "drain", drain_answer, d);
+    questions_on_part(questions, "accepting", drain_accepting, d);
+    questions_on_part(questions, "reason", drain_why, d);
+    return 0;
 }
 
 void
-drain_start(struct drain *d)
+drain_stop(struct daemon *d)
 {
-    questions_on(d->questions, "drain", drain_answer, d);
-    questions_on_part(d->questions, "accepting", drain_accepting, d);
-    questions_on_part(d->questions, "reason", drain_why, d);
-}
-
-void
-drain_stop(struct drain *d)
-{
-    if (d->loop == NULL || d->has_stopped)
+    if (d->drain.has_stopped)
         return;
-    d->last = drain_given(d);
-    d->last.sent = 0; /* nobody waits for their answers any more */
-    d->has_stopped = true;
-    loop_timer_stop(d->loop, &d->timer);
-    give_free(&d->give);
+    d->drain.last = drain_given(d);
+    d->drain.last.sent = 0; /* nobody waits for their answers any more */
+    d->drain.has_stopped = true;
+    loop_timer_stop(d->loop, &d->drain.timer);
+    give_free(&d->drain.give);
 }

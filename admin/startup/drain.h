@@ -23,12 +23,8 @@
 #ifndef ADMIN_STARTUP_DRAIN_H
 #define ADMIN_STARTUP_DRAIN_H
 
-#include "admin/control/questions.h"
-#include "admin/startup/configuration.h"
 #include "base/loop/loop.h"
 #include "queue/group/give.h"
-#include "smtp/delivery/delivery.h"
-#include "smtp/session/listener.h"
 
 enum drain_state {
     DRAIN_RUNNING,
@@ -40,17 +36,9 @@ enum drain_state {
 };
 enum { DRAIN_TO_MAX = 1024 /* bytes of names */ };
 
+struct daemon;
+
 struct drain {
-    /* Set by the owner before the start. */
-    struct loop *loop;
-    struct event_hub *events;
-    struct manager *manager;
-    struct listener *listener;
-    struct questions *questions;
-    struct configuration *const *configuration; /* the one in force */
-    const struct give_setup *siblings; /* NULL: there are none to give mail to */
-    struct delivery *delivery;         /* NULL: none */
-    /* Private. */
     enum drain_state state;
     bool empties, gives, manager_drained;
     bool has_given, is_giving; /* in this drain; now */
@@ -61,23 +49,24 @@ struct drain {
     struct give *give;         /* since the first drain that gave; not while it stops */
     struct give_progress last; /* of this drain, when the daemon began to stop */
     bool has_stopped;
-    uint64_t given_before;       /* by drains before this one */
-    void (*gone)(void *context); /* the daemon stops then */
-    void *context;
+    uint64_t given_before;      /* by drains before this one */
+    void (*gone)(void *daemon); /* the daemon stops then */
     struct loop_timer timer;
 };
 
-void drain_start(struct drain *drain);
+int drain_start(struct daemon *d);
+/* The queue can be given: there is a peer door. */
+bool drain_has_siblings(const struct daemon *d);
 /* SIGTERM with `stop = hand_over`: drains and gives the queue to siblings, for wait_ms at
  * most; one that has gone gives what is left once more. gone is called once, in a later
  * turn; immediately if nothing is given. */
-void drain_hand_over(struct drain *drain, int64_t wait_ms, void (*gone)(void *context),
-                     void *context);
+void drain_hand_over(struct daemon *d, int64_t wait_ms, void (*gone)(void *daemon));
 /* The daemon stops: progress is still answered, and nothing else. */
-void drain_stop(struct drain *drain);
-/* Why no mail should come, for health, status and log; NULL: it is running. */
-const char *drain_reason(const struct drain *drain);
+void drain_stop(struct daemon *d);
+/* The reason for which no mail should come, for health, status and log; NULL: it is
+ * running. */
+const char *drain_reason(const struct daemon *d);
 /* The state as other hosts know it: running, leaving, ... */
-const char *drain_word(const struct drain *drain);
+const char *drain_word(const struct daemon *d);
 
 #endif

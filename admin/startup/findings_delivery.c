@@ -1,6 +1,9 @@
 /* Collects the facts about logins and keys of delivery. */
 #include "admin/startup/findings_delivery.h"
 
+#include "admin/startup/daemon.h"
+#include "smtp/oauth/tokens.h"
+
 #include <stdio.h>
 
 /* A provider that cannot be reached is no refusal: it is asked again soon. */
@@ -24,10 +27,9 @@ findings_delivery_name_key(void *context, const char *name, const char *domain,
 }
 
 void
-findings_delivery_collect(const struct token_keeper *keeper,
-                          struct finding_facts *facts)
+findings_delivery_collect(const struct daemon *daemon, struct finding_facts *facts)
 {
-    if (keeper->tokens != NULL)
-        tokens_each(keeper->tokens, findings_delivery_name_account, facts);
-    delivery_each_key_trouble(keeper->delivery, findings_delivery_name_key, facts);
+    if (daemon->tokens.tokens != NULL)
+        tokens_each(daemon->tokens.tokens, findings_delivery_name_account, facts);
+    delivery_each_key_trouble(daemon->delivery, findings_delivery_name_key, facts);
 }

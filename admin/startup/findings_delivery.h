@@ -3,10 +3,11 @@
 #define ADMIN_STARTUP_FINDINGS_DELIVERY_H
 
 #include "admin/findings/findings.h"
-#include "admin/startup/token_keeper.h"
+
+struct daemon;
 
 /* Names accounts of OAuth2 that are refused, and keys of DKIM that fail. */
-void findings_delivery_collect(const struct token_keeper *keeper,
+void findings_delivery_collect(const struct daemon *daemon,
                                struct finding_facts *facts);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "admin/settings/file_modes.h"
 #include "admin/settings/warnings.h"
+#include "admin/startup/parts.h"
 #include "base/disk/disk.h"
 #include "base/dns/dns.h"
 #include "base/sandbox/sandbox.h"
@@ -100,20 +101,20 @@ findings_wiring_collect(void *context, struct finding_facts *facts)
                          ? loop_now_ms(w->loop) - w->apart.oldest_held_ms
                          : 0;
     findings_mail_collect(&w->mail, w->manager, loop_now_ms(w->loop), facts);
-    sts_wiring_find(w->sts, facts);
+    part_sts_find(w->context, facts);
     struct manager_fragments fragments = {0};
     (void)manager_fragments(w->manager, &fragments);
-    findings_delivery_collect(w->keeper, facts);
+    findings_delivery_collect(w->context, facts);
     findings_daemon_collect(&w->daemon, listener_tls(w->listener), &fragments, facts);
     facts->open_relay = listener_is_open_relay(w->listener);
     facts->auth_cleartext = listener_takes_cleartext(w->listener);
-    facts->certificate_trouble = certificate_keeper_trouble(w->certificates);
+    facts->certificate_trouble = part_tls_trouble(w->context);
     facts->sites.smtp_port = w->smtp_port;
     facts->is_stopping = w->is_draining(w->context);
     facts->events = event_hub_keeping(w->events);
     facts->history_paused = history_state(w->history).paused;
     facts->registry_down = w->registry != NULL && !registry_is_up(w->registry);
-    group_wiring_find(w->group, facts);
+    part_group_find(w->context, facts);
     if (dns_trouble(w->dns, w->name_servers, sizeof(w->name_servers)))
         facts->name_servers = w->name_servers;
     facts->sandbox_missing = sandbox->entered ? sandbox->missing : "";

@@ -5,13 +5,10 @@
 #include "admin/control/questions.h"
 #include "admin/findings/findings.h"
 #include "admin/history/history.h"
-#include "admin/startup/certificate_keeper.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/findings_daemon.h"
 #include "admin/startup/findings_delivery.h"
 #include "admin/startup/findings_mail.h"
-#include "admin/startup/group_wiring.h"
-#include "admin/startup/sts_wiring.h"
 #include "defrag/registry/registry.h"
 #include "smtp/session/listener.h"
 
@@ -23,18 +20,14 @@ struct findings_wiring {
     struct log *log;
     struct event_hub *events;
     struct manager *manager;
-    const struct token_keeper *keeper; /* logins of delivery */
     const struct listener *listener;
     struct dns *dns;
     struct questions *questions;
     const struct history *history;
     const struct registry *registry; /* NULL: local */
-    const struct group_wiring *group;
     const struct sandbox *sandbox;
-    const struct sts_wiring *sts;
-    const struct certificate_keeper *certificates;
     bool (*is_draining)(void *context);
-    void *context;
+    void *context; /* the daemon, whose parts are asked */
     /* Private. */
     struct findings *findings;
     struct disk *here;             /* for files of the settings */

@@ -24,12 +24,11 @@ struct reload { /* zeroed before its first use */
 /* Reads all settings anew. A reload under way is given up. If one turn is enough, done
  * comes within this call. */
 void reload_begin(struct reload *r, const struct options_sources *sources);
-/* The new settings and the certificates that next hops are verified by, if all can be
- * used; the caller frees both. NULL: they cannot, which the log says. running: those in
- * use; a file that has been emptied since is refused (reload_emptied.h); NULL: none. */
+/* The new settings with the certificates that next hops are verified by, if all can be
+ * used; the caller frees them. NULL: they cannot, which the log says. running: those in
+ * use; a file that has been emptied since is refused; NULL: none. */
 struct configuration *reload_end(struct reload *r, const struct settings *running,
-                                 const struct sandbox *sandbox,
-                                 struct tls_client **anchors);
+                                 const struct sandbox *sandbox);
 /* The lines that the log got of the last reload_end(), borrowed; NULL: it was good. */
 const json_t *reload_errors(const struct reload *r);
 /* Gives up a reload under way, and forgets errors. */

@@ -194,22 +194,9 @@ fill_overrides(struct host *h)
     h->override_list[count] = NULL;
 }
 
-static int
-start_parts(struct host *h, char *error)
-{
-    struct daemon *d = &h->daemon;
-    int code = daemon_open(d, error);
-    if (code == 0)
-        code = daemon_start_queue(d, error);
-    if (code == 0)
-        code = daemon_start_doors(d, error);
-    return code;
-}
-
 bool
 host_start(struct host *h)
 {
-    char error[DAEMON_ERROR_MAX] = "";
     struct daemon *d = &h->daemon;
     if (h->output.limit == 0)
         buffer_init(&h->output, OUTPUT_MAX);
@@ -232,17 +219,15 @@ host_start(struct host *h)
         roof_break("start", NULL, "the settings have errors");
     d->loop = sim_loop_new_at(h->seed + h->starts, roof_now_ms(), h->machine->step_ms);
     upgrade_starts(h);
-    int code = start_parts(h, error);
+    int code = daemon_start(d, DAEMON_RUNS);
     upgrade_started(h, code);
     if (code == 0) {
-        daemon_prepare(d);
-        daemon_begin(d);
         h->fill_dns(d->dns);
         h->running = true;
         h->leaves = false;
     } else if (!sim_disk_is_dead()) {
-        roof_note("%s: does not start: %s", word_of(h), error);
-        daemon_stop(d, false);
+        roof_note("%s: does not start: %s", word_of(h), d->error);
+        daemon_stop(d);
     }
     host_leave();
     return h->running;
@@ -374,7 +359,7 @@ host_mail(const struct host *h)
 static void
 end_in_order(struct host *h)
 {
-    daemon_stop(&h->daemon, true);
+    daemon_stop(&h->daemon);
     h->running = false;
     h->in_order = true;
     roof_note("%s: has ended", word_of(h));

@@ -1,5 +1,5 @@
 /* The daemon as a library: started and stopped several times in a process, two side by
- * side, reloads good and bad, and starts that fail at each part. */
+ * side, reloads good and bad, the order of its parts, and starts that fail at each of them. */
 #include "admin/startup/daemon.h"
 
 #include "t/support/folder.h"
@@ -7,6 +7,7 @@
 #include "t/support/port.h"
 #include "t/support/tap.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 
@@ -18,7 +19,6 @@ struct home {
     char *overrides[SETTINGS + 1];
     unsigned port;
     struct daemon daemon;
-    char error[DAEMON_ERROR_MAX];
 };
 
 static void
@@ -36,25 +36,27 @@ home_make(struct home *h, const char *name)
         h->overrides[i] = h->text[i];
 }
 
+/* parts NULL: its own. */
 static int
-home_start(struct home *h)
+home_start_parts(struct home *h, const struct daemon_part *parts)
 {
     h->daemon = (struct daemon){
         .sources = {.file = "/dev/null", .overrides = h->overrides}};
     if (!daemon_read(&h->daemon))
         return EX_CONFIG;
     h->daemon.loop = loop_new();
-    int code = daemon_open(&h->daemon, h->error);
+    if (parts != NULL)
+        h->daemon.parts = parts;
+    int code = daemon_start(&h->daemon, DAEMON_RUNS);
     if (code == 0)
-        code = daemon_start_queue(&h->daemon, h->error);
-    if (code == 0)
-        code = daemon_start_doors(&h->daemon, h->error);
-    if (code == 0) {
-        daemon_prepare(&h->daemon);
-        daemon_begin(&h->daemon);
         loop_turn(h->daemon.loop, 0);
-    }
     return code;
+}
+
+static int
+home_start(struct home *h)
+{
+    return home_start_parts(h, NULL);
 }
 
 static void
@@ -66,7 +68,7 @@ many_times(struct home *h)
         ok_named(h->daemon.draining > 0, "ends open work");
         loop_run(h->daemon.loop);
         is_number(h->daemon.draining, 0, "has ended it");
-        daemon_stop(&h->daemon, true);
+        daemon_stop(&h->daemon);
         ok_named(h->daemon.loop == NULL && h->daemon.configuration == NULL,
                  "leaves nothing");
     }
@@ -81,10 +83,10 @@ side_by_side(struct home *a, struct home *b)
     daemon_interrupt(&a->daemon);
     daemon_interrupt(&a->daemon);
     loop_run(a->daemon.loop);
-    daemon_stop(&a->daemon, true);
+    daemon_stop(&a->daemon);
     loop_turn(b->daemon.loop, 0);
     ok_named(listener_sessions(b->daemon.listener) == 0, "the other one goes on");
-    daemon_stop(&b->daemon, true);
+    daemon_stop(&b->daemon);
 }
 
 static void
@@ -108,7 +110,7 @@ reloads(struct home *h)
     is_string(h->daemon.configuration->options.hostname, "other.test",
               "nor do those at the end");
     loop_run(h->daemon.loop);
-    daemon_stop(&h->daemon, true);
+    daemon_stop(&h->daemon);
 }
 
 static void
@@ -119,26 +121,165 @@ failures(struct home *h, struct home *other)
     memcpy(kept, h->text[1], SETTING_MAX);
     memcpy(h->text[1], other->text[1], SETTING_MAX);
     is_number(home_start(h), EX_UNAVAILABLE, "the port is taken");
-    ok_named(strstr(h->error, "cannot listen") != NULL, "in words");
-    daemon_stop(&h->daemon, false);
+    ok_named(strstr(h->daemon.error, "cannot listen") != NULL, "in words");
+    daemon_stop(&h->daemon);
     memcpy(h->text[1], kept, SETTING_MAX);
     memcpy(kept, h->text[2], SETTING_MAX);
     memcpy(h->text[2], other->text[2], SETTING_MAX);
     is_number(home_start(h), EX_CANTCREAT, "the control socket is taken");
-    daemon_stop(&h->daemon, false);
+    daemon_stop(&h->daemon);
     memcpy(h->text[2], kept, SETTING_MAX);
     memcpy(kept, h->text[0], SETTING_MAX);
     memcpy(h->text[0], other->text[0], SETTING_MAX);
     ok_named(home_start(h) != 0, "the spool is taken");
-    daemon_stop(&h->daemon, false);
+    daemon_stop(&h->daemon);
     memcpy(h->text[0], kept, SETTING_MAX);
     memcpy(kept, h->text[5], SETTING_MAX);
     snprintf(h->text[5], SETTING_MAX, "dns_servers=nobody");
     ok_named(home_start(h) == EX_CONFIG, "the name server is no address");
     memcpy(h->text[5], kept, SETTING_MAX);
     is_number(home_start(h), 0, "then it starts");
-    daemon_stop(&h->daemon, true);
-    daemon_stop(&other->daemon, true);
+    daemon_stop(&h->daemon);
+    daemon_stop(&other->daemon);
+}
+
+/* --- The order of the parts ------------------------------------------------------- */
+
+enum { PARTS_MAX = 40, PARTS_TEXT_MAX = 2000, PLANTED = 99 };
+
+/* The table of a daemon with other functions, which note that they are called. */
+static struct daemon_part table[PARTS_MAX];
+static size_t part_total, fails_at;
+static bool fails_late; /* after it has started */
+static char said[PARTS_TEXT_MAX];
+
+static void
+note(const char *what, size_t part)
+{
+    size_t used = strlen(said);
+    snprintf(said + used, sizeof(said) - used, "%s %s\n", what, daemon_parts[part].name);
+}
+
+/* The row that is called: a daemon has counted the row that starts, and no longer counts the one that stops. */
+static int
+note_start(struct daemon *d)
+{
+    size_t part = d->part_count - 1;
+    note("start", part);
+    int code = part != fails_at || fails_late ? daemon_parts[part].start(d) : 0;
+    if (part != fails_at)
+        return code;
+    snprintf(d->error, DAEMON_ERROR_MAX, "planted");
+    return PLANTED;
+}
+
+static void
+note_stop(struct daemon *d)
+{
+    note("stop", d->part_count);
+    daemon_parts[d->part_count].stop(d);
+}
+
+static void
+make_table(size_t fails)
+{
+    fails_at = fails;
+    said[0] = '\0';
+    memset(table, 0, sizeof(table));
+    for (part_total = 0; daemon_parts[part_total].name != NULL; part_total++) {
+        must(part_total + 1 < PARTS_MAX);
+        table[part_total] = daemon_parts[part_total];
+        if (table[part_total].start != NULL)
+            table[part_total].start = note_start;
+        if (table[part_total].stop != NULL)
+            table[part_total].stop = note_stop;
+    }
+}
+
+/* All of them up to count forwards, then backwards. */
+static void
+expect(size_t count, char out[PARTS_TEXT_MAX])
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        if (daemon_parts[i].start != NULL)
+            used += (size_t)snprintf(out + used, PARTS_TEXT_MAX - used, "start %s\n", daemon_parts[i].name);
+    for (size_t i = count; i-- > 0;)
+        if (daemon_parts[i].stop != NULL)
+            used += (size_t)snprintf(out + used, PARTS_TEXT_MAX - used, "stop %s\n", daemon_parts[i].name);
+}
+
+/* The order as a user of the table reads it. A change here is a change of the daemon. */
+static void
+order(void)
+{
+    static const char known[] =
+        "base names anchors (alias table) (event files) queue (history end) group identity fragments (token store) "
+        "delivery tokens control history events listener answers smarthosts peer door cluster drain http passed "
+        "findings rights aliases tls files run ";
+    static const char reloads[] =
+        "base names queue group fragments delivery tokens control history events listener smarthosts peer door http "
+        "findings rights aliases ";
+    char names[PARTS_TEXT_MAX] = "", reloaded[PARTS_TEXT_MAX] = "";
+    enum daemon_phase phase = DAEMON_OPEN;
+    for (const struct daemon_part *part = daemon_parts; part->name != NULL; part++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, part->start != NULL ? "%s " : "(%s) ", part->name);
+        used = strlen(reloaded);
+        if (part->reload != NULL)
+            snprintf(reloaded + used, sizeof(reloaded) - used, "%s ", part->name);
+        ok_named(part->phase >= phase, "phases follow each other");
+        phase = part->phase;
+    }
+    is_string(names, known, "the order of starts; in brackets, those that only end");
+    is_string(reloaded, reloads, "the order of a reload");
+}
+
+static void
+all_parts(struct home *h)
+{
+    char want[PARTS_TEXT_MAX];
+    make_table(PARTS_MAX);
+    is_number(home_start_parts(h, table), 0, "all parts start");
+    daemon_terminate(&h->daemon);
+    loop_run(h->daemon.loop);
+    daemon_stop(&h->daemon);
+    expect(part_total, want);
+    is_string(said, want, "forwards, and stop backwards");
+}
+
+static unsigned
+open_descriptors(void)
+{
+    unsigned count = 0;
+    for (int i = 0; i < 1000; i++)
+        count += fcntl(i, F_GETFD) != -1;
+    return count;
+}
+
+/* A part fails: those before it, and itself, are stopped, and nothing is left behind. */
+static void
+each_fails(struct home *h)
+{
+    char want[PARTS_TEXT_MAX];
+    unsigned before = open_descriptors();
+    make_table(PARTS_MAX);
+    for (size_t at = 0; at < 2 * part_total; at++) {
+        size_t i = at / 2;
+        if (daemon_parts[i].start == NULL)
+            continue;
+        fails_late = at % 2 == 1;
+        make_table(i);
+        is_number(home_start_parts(h, table), PLANTED, daemon_parts[i].name);
+        is_string(h->daemon.error, "planted", "its sentence");
+        daemon_stop(&h->daemon);
+        expect(i + 1, want);
+        is_string(said, want, "is undone");
+        is_number(open_descriptors(), before, "no descriptor is left");
+    }
+    is_number(home_start(h), 0, "and then it starts");
+    daemon_stop(&h->daemon);
 }
 
 int
@@ -151,6 +292,9 @@ main(void)
     side_by_side(&a, &b);
     failures(&a, &b);
     reloads(&a);
+    order();
+    all_parts(&b);
+    each_fails(&b);
     folder_remove(a.folder);
     folder_remove(b.folder);
     return done();

@@ -2,6 +2,7 @@
 #include "admin/startup/drain.h"
 
 #include "admin/control/control_server.h"
+#include "admin/startup/daemon.h"
 #include "queue/queue_operator.h"
 #include "t/support/listener_world.h"
 #include "t/support/tap.h"
@@ -11,12 +12,11 @@ enum { SIBLING_GIFTS = 8 };
 struct given {
     struct world w;
     struct control_server *control;
-    struct configuration configuration, *in_force;
-    struct drain drain;
+    struct configuration configuration;
+    struct daemon d;
     char path[100];
     /* The siblings, in memory. */
     struct sibling_calls calls;
-    struct give_setup siblings;
     struct sibling_gift gifts[SIBLING_GIFTS];
     char to[SIBLING_GIFTS][16];
     size_t count;
@@ -43,12 +43,11 @@ begin(int64_t delay_ms, int64_t timeout_ms)
     listener_world_start(&g.w, &rules, false, true);
     snprintf(g.path, sizeof(g.path), "%s/control", g.w.spool);
     g.control = control_server_new(g.w.loop, g.w.net, g.w.log, g.w.manager, g.path, error, sizeof(error));
-    g.in_force = &g.configuration;
     g.configuration.options.drain_delay_ms = delay_ms;
     g.configuration.options.drain_timeout_ms = timeout_ms;
-    g.drain = (struct drain){.loop = g.w.loop, .events = g.w.events, .manager = g.w.manager, .listener = g.w.listener,
-                             .questions = control_server_questions(g.control), .configuration = &g.in_force};
-    drain_start(&g.drain);
+    g.d = (struct daemon){.loop = g.w.loop, .events = g.w.events, .manager = g.w.manager, .listener = g.w.listener,
+                          .control = g.control, .configuration = &g.configuration};
+    drain_start(&g.d);
     told = 0;
     event_read(g.w.events, EVENT_BIT(EVENT_DRAINING), on_event, &g);
 }
@@ -91,9 +90,8 @@ with_siblings(enum sibling_answer answer)
 {
     g.answer = answer;
     g.calls = (struct sibling_calls){.context = &g, .has_room = has_room, .give = take, .ignore = ignore};
-    g.siblings = (struct give_setup){.loop = g.w.loop, .events = g.w.events, .manager = g.w.manager, .calls = &g.calls,
+    g.d.peer.give = (struct give_setup){.loop = g.w.loop, .events = g.w.events, .manager = g.w.manager, .calls = &g.calls,
                                      .host = "one", .siblings = each_sibling, .context = &g};
-    g.drain.siblings = &g.siblings;
 }
 
 /* They answer all that they have been given. */
@@ -118,7 +116,7 @@ on_gone(void *context)
 static void
 end(void)
 {
-    drain_stop(&g.drain);
+    drain_stop(&g.d);
     control_server_free(&g.control);
     listener_world_end(&g.w);
 }
@@ -141,9 +139,9 @@ asked(const char *request)
 static void
 pass_to(enum drain_state state)
 {
-    for (int i = 0; i < 2000 && g.drain.state != state; i++)
+    for (int i = 0; i < 2000 && g.d.drain.state != state; i++)
         loop_turn(g.w.loop, TURN_MS);
-    is_number(g.drain.state, state, "the next state");
+    is_number(g.d.drain.state, state, "the next state");
 }
 
 static bool
@@ -182,7 +180,7 @@ bad_questions(void)
     is_string(asked("{\"command\":\"drain\",\"wait_ms\":86400001}"), "a drain lasts at most a day", "too long");
     is_string(asked(PROGRESS), "running", "who asks for progress starts nothing");
     is_string(asked(CANCEL), "running", "nor who cancels");
-    ok(drain_reason(&g.drain) == NULL && accepting());
+    ok(drain_reason(&g.d) == NULL && accepting());
     end();
 }
 
@@ -192,7 +190,7 @@ all_states(void)
     begin(3600 * 1000, 50);
     is_string(asked(BEGIN), "leaving", "it begins");
     is_string(asked(EMPTY), "leaving", "once; emptying may be added");
-    ok(g.drain.empties && drain_reason(&g.drain) != NULL && !accepting());
+    ok(g.d.drain.empties && drain_reason(&g.d) != NULL && !accepting());
     greeting("220");
     is_string(asked(CANCEL), "running", "back");
     ok(accepting());
@@ -269,7 +267,7 @@ hand_over(void)
     submit(3);
     asked("{\"command\":\"drain\",\"wait_ms\":100000,\"to\":\"two\"}");
     pass_to(DRAIN_GIVING);
-    ok(drain_reason(&g.drain) != NULL && !accepting());
+    ok(drain_reason(&g.d) != NULL && !accepting());
     for (int i = 0; i < 2000 && g.count < 3; i++)
         loop_turn(g.w.loop, TURN_MS);
     is_number(g.count, 3, "all are given");
@@ -279,7 +277,7 @@ hand_over(void)
     answer_all();
     pass_to(DRAIN_GONE);
     is_number(waiting(), 0, "nothing is left");
-    is_number((int64_t)give_progress(g.drain.give).given, 3, "and that is counted");
+    is_number((int64_t)give_progress(g.d.drain.give).given, 3, "and that is counted");
     is_string(asked(CANCEL), "running", "back");
     end();
 }
@@ -295,7 +293,7 @@ hand_over_late(void)
     visit(&v, &g.w);
     ok(hears(&v, TEXT("220")) && asks(&v, "HELO x\r\n", "250") && asks(&v, "MAIL FROM:<a@x.test>\r\n", "250") &&
        asks(&v, "RCPT TO:<b@y.test>\r\n", "250") && asks(&v, "DATA\r\n", "354"));
-    drain_hand_over(&g.drain, 100000, on_gone, &g);
+    drain_hand_over(&g.d, 100000, on_gone);
     pass_to(DRAIN_GIVING);
     for (int i = 0; i < 2000 && waiting() > 0; i++) {
         answer_all();
@@ -304,7 +302,7 @@ hand_over_late(void)
     is_number(waiting(), 0, "the queue is given");
     for (int i = 0; i < 100; i++)
         turn(&v, TURN_MS);
-    is_number(g.drain.state, DRAIN_GIVING, "it waits for the client");
+    is_number(g.d.drain.state, DRAIN_GIVING, "it waits for the client");
     ok(asks(&v, "Subject: m\r\n\r\nm\r\n.\r\n", "250"));
     leave(&v);
     for (int i = 0; i < 2000 && g.gone == 0; i++) {
@@ -313,7 +311,7 @@ hand_over_late(void)
     }
     is_number(g.gone, 1, "gone");
     is_number(waiting(), 0, "nothing stays");
-    is_number((int64_t)give_progress(g.drain.give).given, 2, "both are counted");
+    is_number((int64_t)give_progress(g.d.drain.give).given, 2, "both are counted");
     end();
 }
 
@@ -325,11 +323,11 @@ hand_over_in_vain(void)
     submit(2);
     asked("{\"command\":\"drain\",\"wait_ms\":700}");
     pass_to(DRAIN_GIVING);
-    for (int i = 0; i < 5000 && g.drain.state == DRAIN_GIVING; i++) {
+    for (int i = 0; i < 5000 && g.d.drain.state == DRAIN_GIVING; i++) {
         answer_all();
         loop_turn(g.w.loop, TURN_MS);
     }
-    is_number(g.drain.state, DRAIN_GONE, "its time is over");
+    is_number(g.d.drain.state, DRAIN_GONE, "its time is over");
     is_number(waiting(), 2, "all is still here");
     is_string(asked(CANCEL), "running", "back");
     is_number(waiting(), 2, "nor lost then");
@@ -361,7 +359,7 @@ hand_over_cancelled(void)
     for (int i = 0; i < 2000 && g.count < 1; i++)
         loop_turn(g.w.loop, TURN_MS);
     is_string(g.to[0], "three", "the one that may have it");
-    is_number(give_progress(g.drain.give).sent, 1, "no other one");
+    is_number(give_progress(g.d.drain.give).sent, 1, "no other one");
     g.answer = SIBLING_TAKEN;
     answer_all();
     pass_to(DRAIN_GONE);
@@ -370,7 +368,7 @@ hand_over_cancelled(void)
     submit(1);
     asked("{\"command\":\"drain\",\"wait_ms\":0}");
     pass_to(DRAIN_GONE);
-    ok_named(!g.drain.has_given, "this drain has given nothing");
+    ok_named(!g.d.drain.has_given, "this drain has given nothing");
     end();
 }
 
@@ -386,7 +384,7 @@ hand_over_at_stop(void)
             asked("{\"command\":\"drain\",\"wait_ms\":1000,\"keep\":true}");
             pass_to(DRAIN_GONE);
         }
-        drain_hand_over(&g.drain, 100000, on_gone, &g);
+        drain_hand_over(&g.d, 100000, on_gone);
         if (!is_gone)
             is_string(asked(CANCEL), "the daemon stops: that cannot be cancelled", "too late");
         for (int i = 0; i < 2000 && g.gone == 0; i++) {
@@ -420,22 +418,22 @@ ordered_at_stop(void)
     with_siblings(SIBLING_TAKEN);
     submit(2);
     asked(BEGIN);
-    for (int i = 0; i < 5000 && g.drain.state != DRAIN_GONE; i++) {
+    for (int i = 0; i < 5000 && g.d.drain.state != DRAIN_GONE; i++) {
         answer_all();
         loop_turn(g.w.loop, TURN_MS);
     }
     is_number(given_count(), 2, "the queue is given");
-    drain_stop(&g.drain);
+    drain_stop(&g.d);
     is_string(asked(PROGRESS), "gone", "it says how far it got");
     is_number(given_count(), 2, "with its figures");
     is_string(asked(CANCEL), "the daemon stops: that cannot be cancelled", "it does not open again");
     is_string(asked(BEGIN), "the daemon stops", "nor begins anew");
     end();
     begin(0, 50);
-    drain_stop(&g.drain);
+    drain_stop(&g.d);
     is_string(asked(PROGRESS), "running", "also where nothing was given");
     is_string(asked(BEGIN), "the daemon stops", "no drain begins while it stops");
-    is_number(g.drain.state, DRAIN_RUNNING, "none has begun");
+    is_number(g.d.drain.state, DRAIN_RUNNING, "none has begun");
     end();
 }
 
@@ -448,24 +446,24 @@ hand_over_again(bool by_signal, const char *first)
     with_siblings(SIBLING_LATER);
     submit(2);
     asked(first);
-    for (int i = 0; i < 5000 && g.drain.state != DRAIN_GONE; i++) {
+    for (int i = 0; i < 5000 && g.d.drain.state != DRAIN_GONE; i++) {
         answer_all();
         loop_turn(g.w.loop, TURN_MS);
     }
-    is_number(g.drain.state, DRAIN_GONE, "its time is over");
+    is_number(g.d.drain.state, DRAIN_GONE, "its time is over");
     is_number(waiting(), 2, "all is still here");
     g.answer = SIBLING_TAKEN;
     if (by_signal)
-        drain_hand_over(&g.drain, 100000, on_gone, &g);
+        drain_hand_over(&g.d, 100000, on_gone);
     else
         is_string(asked(BEGIN), "giving", "once more");
-    for (int i = 0; i < 2000 && g.drain.state != DRAIN_GONE; i++) {
+    for (int i = 0; i < 2000 && g.d.drain.state != DRAIN_GONE; i++) {
         answer_all();
         loop_turn(g.w.loop, TURN_MS);
     }
     is_number(g.gone, by_signal, "gone, once");
     is_number(waiting(), 0, "with its queue");
-    is_number((int64_t)give_progress(g.drain.give).given, 2, "and that is counted");
+    is_number((int64_t)give_progress(g.d.drain.give).given, 2, "and that is counted");
     end();
 }
 
@@ -478,7 +476,7 @@ hand_over_sooner(void)
     submit(1);
     asked("{\"command\":\"drain\",\"wait_ms\":86400000}");
     pass_to(DRAIN_GIVING);
-    drain_hand_over(&g.drain, 300, on_gone, &g);
+    drain_hand_over(&g.d, 300, on_gone);
     for (int i = 0; i < 2000 && g.gone == 0; i++) {
         answer_all();
         loop_turn(g.w.loop, TURN_MS);
@@ -502,8 +500,6 @@ stopped(void)
         pass_to(state);
         end();
     }
-    struct drain none = {0};
-    drain_stop(&none);
 }
 
 int

@@ -28,10 +28,8 @@ static void
 on_done(void *context)
 {
     struct world *w = context;
-    struct tls_client *anchors;
     struct configuration *fresh = reload_end(&w->reload, w->running ? w->running->settings : NULL,
-                                            w->sandbox, &anchors);
-    tls_client_free(&anchors);
+                                            w->sandbox);
     w->ended++;
     w->keys = fresh != NULL && fresh->dkim_keys != NULL ? fresh->dkim_keys->count : 0;
     w->names = fresh != NULL ? aliases_names(fresh->aliases) : 0;

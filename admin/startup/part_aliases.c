@@ -1,0 +1,179 @@
+/* Watches the files of aliases and the secret of SRS, and hands the table on. */
+#include "admin/startup/parts.h"
+
+#include "admin/settings/srs_secret.h"
+
+/* The old table ends only now: until here the others have used it. */
+static void
+part_aliases_hand_on(struct daemon *d, struct aliases *table)
+{
+    manager_set_aliases(d->manager, table, d->aliases.srs);
+    listener_set_aliases(d->listener, table, d->aliases.srs);
+    aliases_free(&d->aliases.table);
+    d->aliases.table = table;
+}
+
+/* --- SRS -------------------------------------------------------------------------- */
+
+/* An error is logged once. */
+static void
+part_aliases_tell_srs(struct daemon *d, int error)
+{
+    char why[SRS_SECRET_WHY_MAX];
+    if (error == d->aliases.srs_error)
+        return;
+    d->aliases.srs_error = error;
+    srs_secret_why(error, why);
+    if (error == 0)
+        log_say(d->log, LOG_LEVEL_INFO, "main", NULL, "srs: the secret has been read");
+    else
+        log_say(d->log, LOG_LEVEL_WARNING, "main", NULL,
+                "srs: %s: senders of forwarded mail stay as they are, and mail to "
+                "addresses of SRS waits, until it can be read",
+                why);
+}
+
+/* The caller hands it on, and frees the old one then. */
+static struct srs *
+part_aliases_new_srs(struct daemon *d, const struct configuration *c, bool forwards)
+{
+    uint64_t random[SRS_SECRET_RANDOM];
+    int error;
+    for (size_t i = 0; i < SRS_SECRET_RANDOM; i++)
+        random[i] = loop_random(d->loop);
+    struct srs *made =
+        srs_secret_use(&c->options, c->routes, queue_disk(manager_queue(d->manager)),
+                       random, forwards, &error);
+    part_aliases_tell_srs(d, error);
+    return made;
+}
+
+/* A secret that could not be read, or that nobody needed until now. */
+static void
+part_aliases_try_srs(struct daemon *d)
+{
+    struct srs *old = d->aliases.srs;
+    bool forwards = !aliases_are_empty(d->aliases.table);
+    if (old != NULL ? !srs_is_blind(old) : !forwards)
+        return;
+    d->aliases.srs = part_aliases_new_srs(d, d->configuration, forwards);
+    manager_set_aliases(d->manager, d->aliases.table, d->aliases.srs);
+    listener_set_aliases(d->listener, d->aliases.table, d->aliases.srs);
+    srs_free(&old);
+}
+
+/* --- The files -------------------------------------------------------------------- */
+
+static void
+part_aliases_complain(const struct daemon *d, struct text lines)
+{
+    struct text line;
+    while (lines.length > 0 && text_cut(&lines, '\n', &line))
+        log_say(d->log, LOG_LEVEL_ERROR, "main", NULL, "%.*s", TEXT_ARGS(line));
+    log_say(d->log, LOG_LEVEL_ERROR, "main", NULL,
+            "aliases: the files have errors; the old aliases stay in use");
+}
+
+/* The files count as read even with errors: these are logged once. */
+static void
+part_aliases_end(struct daemon *d)
+{
+    struct aliases *table;
+    struct alias_files *files;
+    if (alias_files_end(&d->aliases.reading, &table, &files)) {
+        log_say(d->log, LOG_LEVEL_INFO, "main", NULL,
+                "aliases: read again: %zu names, %zu addresses", aliases_names(table),
+                aliases_values(table));
+        part_aliases_hand_on(d, table);
+    } else {
+        part_aliases_complain(d, buffer_text(&d->aliases.errors));
+    }
+    alias_files_free(&d->aliases.files);
+    d->aliases.files = files;
+    buffer_free(&d->aliases.errors);
+}
+
+static void part_aliases_look(void *context);
+
+static void
+part_aliases_watch(struct daemon *d)
+{
+    loop_timer_start(d->loop, &d->aliases.timer, PART_ALIASES_EVERY_MS,
+                     part_aliases_look, d);
+}
+
+static void
+part_aliases_go_on(void *context)
+{
+    struct daemon *d = context;
+    if (!alias_files_go_on(d->aliases.reading)) {
+        loop_post(d->loop, &d->aliases.task, part_aliases_go_on, d);
+        return;
+    }
+    part_aliases_end(d);
+    part_aliases_try_srs(d);
+    part_aliases_watch(d);
+}
+
+static void
+part_aliases_look(void *context)
+{
+    struct daemon *d = context;
+    const struct configuration *c = d->configuration;
+    if (alias_files_have_changed(d->aliases.files, loop_now_ms(d->loop))) {
+        buffer_init(&d->aliases.errors, CONFIGURATION_ERRORS_MAX);
+        d->aliases.reading =
+            alias_files_begin(&c->options, c->routes, &d->aliases.errors);
+        part_aliases_go_on(d);
+    } else {
+        part_aliases_try_srs(d);
+        part_aliases_watch(d);
+    }
+}
+
+/* The settings, or the daemon, are about to end. */
+static void
+part_aliases_give_up(struct daemon *d)
+{
+    if (d->aliases.reading == NULL)
+        return;
+    loop_unpost(d->loop, &d->aliases.task);
+    alias_files_stop(&d->aliases.reading);
+    buffer_free(&d->aliases.errors);
+}
+
+void
+part_aliases_reload(struct daemon *d, struct configuration *fresh)
+{
+    struct part_aliases *a = &d->aliases;
+    struct aliases *table = fresh->aliases;
+    struct srs *old = a->srs;
+    part_aliases_give_up(d);
+    fresh->aliases = NULL;
+    a->srs = part_aliases_new_srs(d, fresh, !aliases_are_empty(table));
+    part_aliases_hand_on(d, table);
+    srs_free(&old);
+    alias_files_free(&a->files);
+    a->files = fresh->alias_files;
+    fresh->alias_files = NULL;
+    loop_timer_stop(d->loop, &a->timer);
+    if (a->files != NULL || (a->srs != NULL && srs_is_blind(a->srs)))
+        part_aliases_watch(d);
+}
+
+int
+part_aliases_start(struct daemon *d)
+{
+    part_aliases_reload(d, d->configuration);
+    return 0;
+}
+
+void
+part_aliases_stop(struct daemon *d)
+{
+    loop_timer_stop(d->loop, &d->aliases.timer);
+    part_aliases_give_up(d);
+    aliases_free(&d->aliases.table);
+    alias_files_free(&d->aliases.files);
+    srs_free(&d->aliases.srs);
+}

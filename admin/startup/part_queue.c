@@ -1,0 +1,105 @@
+/* The queue and its manager, and the channel that reassembles fragments, with the registry
+ * that says which host has which set, if several do. */
+#include "admin/startup/parts.h"
+
+#include "admin/settings/about.h"
+#include "queue/queue_operator.h"
+#include "sched/route/peers.h"
+
+#include <sysexits.h>
+
+/* --- The manager ------------------------------------------------------------------- */
+
+int
+part_manager_start(struct daemon *d)
+{
+    struct manager_settings settings =
+        options_manager(&d->configuration->options, loop_random(d->loop));
+    int code = manager_new(&d->manager, d->loop, d->events, &settings,
+                           d->configuration->routes, d->error, DAEMON_ERROR_MAX);
+    if (code == 0)
+        about_write(queue_disk(manager_queue(d->manager)), &d->configuration->options);
+    return code;
+}
+
+void
+part_manager_reload(struct daemon *d, struct configuration *fresh)
+{
+    struct manager_settings settings =
+        options_manager(&fresh->options, loop_random(d->loop));
+    manager_reload(d->manager, &settings, fresh->routes);
+    about_write(queue_disk(manager_queue(d->manager)), &fresh->options);
+}
+
+void
+part_manager_stop(struct daemon *d)
+{
+    manager_free(&d->manager);
+}
+
+/* --- Fragments --------------------------------------------------------------------- */
+
+static struct channel_settings
+part_fragments_settings(const struct daemon *d, const struct configuration *c)
+{
+    return configuration_channel(c, d->fragments.registry,
+                                 queue_disk(manager_queue(d->manager)));
+}
+
+static void
+part_fragments_recovered(void *context, bool is_empty)
+{
+    const struct daemon *d = context;
+    channel_recover(d->fragments.channel, is_empty);
+}
+
+static bool
+part_fragments_register(struct daemon *d)
+{
+    struct configuration *c = d->configuration;
+    struct part_fragments *f = &d->fragments;
+    char place[TRUST_ANCHORS_PLACE_MAX];
+    struct redis *redis = part_group_redis(d);
+    if (c->registry.redis.tls && redis == NULL) {
+        f->anchors = configuration_anchors(c, place, d->error, DAEMON_ERROR_MAX);
+        if (f->anchors == NULL)
+            return false;
+    }
+    struct registry_setup setup = {.loop = d->loop,
+                                   .log = d->log,
+                                   .redis = redis,
+                                   .net = d->net,
+                                   .dns = d->dns,
+                                   .tls = f->anchors,
+                                   .host = peers_own_name(route_peers(c->routes)),
+                                   .recovered = part_fragments_recovered,
+                                   .context = d};
+    f->registry = registry_new(&setup, &c->registry, d->error, DAEMON_ERROR_MAX);
+    return f->registry != NULL;
+}
+
+int
+part_fragments_start(struct daemon *d)
+{
+    if (d->configuration->registry.kind != REGISTRY_LOCAL &&
+        !part_fragments_register(d))
+        return EX_CONFIG;
+    struct channel_settings settings = part_fragments_settings(d, d->configuration);
+    d->fragments.channel = channel_new(d->loop, d->events, d->manager, &settings);
+    return 0;
+}
+
+void
+part_fragments_reload(struct daemon *d, struct configuration *fresh)
+{
+    struct channel_settings settings = part_fragments_settings(d, fresh);
+    channel_reload(d->fragments.channel, &settings);
+}
+
+void
+part_fragments_stop(struct daemon *d)
+{
+    channel_free(&d->fragments.channel);
+    registry_free(&d->fragments.registry);
+    tls_client_free(&d->fragments.anchors);
+}
