@@ -49,7 +49,6 @@ part_group_lead(const struct daemon *d)
                                      .log = d->log,
                                      .disk = queue_disk(manager_queue(d->manager)),
                                      .spool = c->options.spool,
-                                     .settings = &c->group,
                                      .slice = (unsigned)c->options.slice,
                                      .slices = (unsigned)c->options.slices};
     struct group_engine lead = group_lead_new(&setup, error, sizeof(error));

@@ -37,13 +37,6 @@ group_may_ask(const struct group *g)
 }
 
 static void
-group_eval(struct group *g, enum group_script script, const char *const *words,
-           size_t count, const struct redis_question *question)
-{
-    g->engine.kind->eval(g->engine.bank, script, words, count, question);
-}
-
-static void
 group_fail(struct group *g, const char *why)
 {
     g->engine.kind->fail(g->engine.bank, why);
@@ -119,19 +112,6 @@ group_bank_answered(struct group *g, bool is_grant)
             "bank back after %" PRId64 " s", (now_ms - g->away_since_ms) / 1000);
 }
 
-/* A reply that is no answer. One of a server that is not the one to write to ends the
- * connection, which then looks for that one. */
-static void
-group_refused(struct group *g, const char *what, const struct redis_reply *reply)
-{
-    char why[REDIS_ERROR_MAX];
-    redis_reply_explain(reply, what, why);
-    if (redis_is_misplaced(reply))
-        group_fail(g, why);
-    else
-        group_bank_failed(g, why, true);
-}
-
 /* Others wait behind it for the same server. */
 static void
 on_group_late(void *context)
@@ -144,9 +124,9 @@ on_group_late(void *context)
 
 /* The same on all hosts that share it, and no name of a domain. */
 static void
-group_key(const struct group *g, const struct sched_wish *wish,
-          char out[GROUP_KEY_SIZE])
+group_key(const struct group *g, const struct sched_wish *wish, char out[BANK_KEY_MAX])
 {
+    static const char digits[] = "0123456789abcdef";
     unsigned char sum[DIGEST_SIZE];
     struct digest d;
     digest_begin(&d);
@@ -154,9 +134,8 @@ group_key(const struct group *g, const struct sched_wish *wish,
     digest_add(&d, TEXT(" "));
     digest_add(&d, text_from(wish->site));
     digest_end(&d, sum);
-    int used = snprintf(out, GROUP_KEY_SIZE, "ps:");
-    for (size_t i = 0; i < GROUP_KEY_BYTES; i++)
-        used += snprintf(out + used, GROUP_KEY_SIZE - (size_t)used, "%02x", sum[i]);
+    for (size_t i = 0; i < BANK_KEY_MAX; i++)
+        out[i] = digits[sum[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
 }
 
 static void
@@ -164,17 +143,11 @@ group_note_wish(void *context, const struct sched_wish *wish)
 {
     struct group *g = context;
     assert(g->ask_count < GROUP_ASK_MAX);
-    struct group_ask *ask = &g->asks[g->ask_count++];
-    const struct bank_question *q = wish->question;
-    const double numbers[GROUP_NUMBERS] = {
-        q->interval_us, q->burst,  q->limit, q->want, q->weight, q->again,
-        q->back,        q->before, q->had,   q->open, q->need,   q->chance};
+    struct group_ask *ask = &g->asks[g->ask_count];
     group_key(g, wish, ask->key);
-    size_t length = strlen(wish->site);
-    ask->site = memory_new(length + 1);
-    memcpy(ask->site, wish->site, length + 1);
-    for (size_t i = 0; i < GROUP_NUMBERS; i++)
-        snprintf(ask->numbers[i], sizeof(ask->numbers[i]), "%.17g", numbers[i]);
+    ask->question = *wish->question;
+    ask->question.hosts = (int)g->members.count;
+    g->sites[g->ask_count++] = memory_string(wish->site);
 }
 
 /* grants NULL: there are none. */
@@ -187,87 +160,36 @@ group_give(struct group *g, const struct bank_grant *grants)
     g->ask_count = 0;
     g->failures += grants == NULL;
     for (size_t i = 0; i < count; i++) {
-        manager_granted(g->setup.manager, g->asks[i].site,
+        manager_granted(g->setup.manager, g->sites[i],
                         grants != NULL ? &grants[i] : NULL);
-        free(g->asks[i].site);
+        free(g->sites[i]);
     }
-}
-
-static bool
-group_read_number(struct text *rest, uint64_t max, uint64_t *out)
-{
-    struct text word;
-    return text_word(rest, " ", &word) && text_number(word, max, out);
-}
-
-/* Redis is another machine: its answers are checked. */
-static bool
-group_read_grants(struct text answer, struct bank_grant *out, size_t count)
-{
-    enum { LEFT_MAX = (BANK_AHEAD_PERIODS + 1) * BANK_PERIOD_US };
-    uint64_t tokens, sessions, counted, unmet, left;
-    for (size_t i = 0; i < count; i++) {
-        if (!group_read_number(&answer, BANK_COUNT_MAX, &tokens) ||
-            !group_read_number(&answer, BANK_COUNT_MAX, &sessions) ||
-            !group_read_number(&answer, BANK_COUNT_MAX, &counted) ||
-            !group_read_number(&answer, BANK_COUNT_MAX, &unmet) ||
-            !group_read_number(&answer, LEFT_MAX, &left))
-            return false;
-        out[i] = (struct bank_grant){(int)tokens, (int)sessions, (int)counted,
-                                     (int)unmet, (int64_t)left};
-    }
-    return text_trim(answer).length == 0;
 }
 
 static void
-on_group_grants(void *context, void *subject, const struct redis_reply *reply)
+on_group_grants(void *context, const struct bank_grant *grants, const char *refused)
 {
     struct group *g = context;
-    struct bank_grant grants[GROUP_ASK_MAX];
-    (void)subject;
-    if (reply->kind != REDIS_TEXT) {
-        group_give(g, NULL);
-        g->refused_ms = loop_monotonic_ms(g->setup.loop);
-        group_refused(g, "grant", reply);
-    } else if (!group_read_grants(reply->text, grants, g->ask_count)) {
-        group_give(g, NULL);
-        g->refused_ms = loop_monotonic_ms(g->setup.loop);
-        group_bank_failed(g, "an odd answer of the bank", true);
-        group_fail(g, "an odd answer of the bank");
-    } else {
+    group_give(g, grants);
+    if (grants != NULL) {
         g->unanswered = 0;
-        group_give(g, grants);
         group_bank_answered(g, true);
+        return;
     }
+    g->refused_ms = loop_monotonic_ms(g->setup.loop);
+    if (refused != NULL)
+        group_bank_failed(g, refused, true);
 }
 
 static void
 group_send_asks(struct group *g)
 {
-    const char *words[GROUP_WORDS_MAX];
-    char count[16], period[24], forget[24], hosts[16];
-    size_t used = 0;
-    snprintf(count, sizeof(count), "%zu", g->ask_count);
-    snprintf(period, sizeof(period), "%d", BANK_PERIOD_US);
-    snprintf(forget, sizeof(forget), "%d", BANK_FORGET_US / 1000);
-    snprintf(hosts, sizeof(hosts), "%zu", g->members.count);
-    words[used++] = count;
-    for (size_t i = 0; i < g->ask_count; i++)
-        words[used++] = g->asks[i].key;
-    words[used++] = period;
-    words[used++] = forget;
-    words[used++] = hosts;
-    words[used++] = "0";
-    for (size_t i = 0; i < g->ask_count; i++)
-        for (size_t n = 0; n < GROUP_NUMBERS; n++)
-            words[used++] = g->asks[i].numbers[n];
     g->is_asking = true;
     g->is_on_trial = false;
     g->asked++;
     g->asked_sites += g->ask_count;
     loop_timer_start(g->setup.loop, &g->ask_late, g->patience_ms, on_group_late, g);
-    group_eval(g, GROUP_SCRIPT_GRANT, words, used,
-               &(struct redis_question){on_group_grants, g, NULL});
+    g->engine.kind->ask(g->engine.bank, g->asks, g->ask_count);
 }
 
 /* Every turn, behind the scheduler's. */
@@ -369,40 +291,31 @@ group_meet_namesake(struct group *g, bool is_there)
             g->host);
 }
 
-/* More hosts, or fewer, are late or lost than in the last list. */
-static bool
-group_has_news(const struct group *g, struct text rest)
-{
-    uint64_t old;
-    return group_read_number(&rest, GROUP_HOSTS_MAX, &old) && old != g->members.old;
-}
-
 static void
-on_group_members(void *context, void *subject, const struct redis_reply *reply)
+on_group_heard(void *context, const struct group_heard *heard, const char *refused)
 {
     struct group *g = context;
-    bool is_list = subject != NULL;
+    bool is_list = g->is_list;
     size_t late = group_members_late(&g->members);
     g->is_beating = false;
     loop_timer_stop(g->setup.loop, &g->beat_late);
-    if (reply->kind != REDIS_TEXT || reply->text.length == 0) {
-        group_refused(g, "member", reply);
+    if (heard == NULL) {
+        if (refused != NULL)
+            group_bank_failed(g, refused, true);
         return;
     }
-    struct text infos = reply->text, list = TEXT("");
-    (void)!text_cut(&infos, '\n', &list);
     if (is_list &&
-        !group_members_read(&g->members, text_after(list, 1),
-                            loop_monotonic_ms(g->setup.loop), on_group_change, g)) {
+        !group_members_read(&g->members, heard->list, loop_monotonic_ms(g->setup.loop),
+                            on_group_change, g)) {
         group_fail(g, "an odd list of members");
         return;
     }
     if (is_list)
-        group_siblings_read(&g->siblings, infos.at != NULL ? infos : TEXT(""));
-    else
-        g->has_news = group_has_news(g, text_after(list, 1));
+        group_siblings_read(&g->siblings, heard->infos);
+    else /* more hosts, or fewer, are late or lost than in the last list */
+        g->has_news = heard->old >= 0 && (size_t)heard->old != g->members.old;
     group_members_hear(&g->members, loop_monotonic_ms(g->setup.loop));
-    group_meet_namesake(g, reply->text.at[0] == '1');
+    group_meet_namesake(g, heard->is_taken);
     group_bank_answered(g, false);
     if (g->has_changed)
         group_changed_now(g);
@@ -412,28 +325,15 @@ on_group_members(void *context, void *subject, const struct redis_reply *reply)
         loop_timer_start(g->setup.loop, &g->beat, 0, g->beat.fire, g);
 }
 
+/* In a while the bank would have it again from others. If it is not known the bank hears
+ * of it again behind a heartbeat. */
 static void
-group_send_member(struct group *g, const char *verb, const char *host,
-                  redis_replied *done, void *subject)
-{
-    char forget[24], old[24];
-    snprintf(forget, sizeof(forget), "%d", GROUP_FORGET_MS);
-    snprintf(old, sizeof(old), "%d", GROUP_LATE_MS);
-    const char *const words[] = {"2",     g->members_key, g->info_key, verb, host,
-                                 g->info, g->run,         forget,      old};
-    group_eval(g, GROUP_SCRIPT_MEMBER, words, sizeof(words) / sizeof(words[0]),
-               &(struct redis_question){done, g, subject});
-}
-
-/* In a while the bank would have it again from others. */
-static void
-on_group_forgotten(void *context, void *subject, const struct redis_reply *reply)
+on_group_parted(void *context, bool is_known)
 {
     struct group *g = context;
-    (void)subject;
     g->is_forgetting = false;
-    if (reply->kind != REDIS_TEXT)
-        return; /* again behind a heartbeat */
+    if (!is_known)
+        return;
     group_members_forgotten(&g->members);
     group_keep(g);
 }
@@ -441,10 +341,11 @@ on_group_forgotten(void *context, void *subject, const struct redis_reply *reply
 static void
 group_say_forgotten(struct group *g)
 {
-    if (g->is_forgetting || g->members.forgotten_count == 0 || !group_may_ask(g))
+    if (g->is_forgetting || g->members.forgotten_count == 0 || !group_may_ask(g) ||
+        g->engine.kind->part == NULL)
         return;
     g->is_forgetting = true;
-    group_send_member(g, "bye", g->members.forgotten[0], on_group_forgotten, NULL);
+    g->engine.kind->part(g->engine.bank, g->members.forgotten[0]);
 }
 
 static void
@@ -452,17 +353,20 @@ group_beat(struct group *g)
 {
     if (g->is_beating || !group_may_ask(g))
         return;
+    if (g->engine.kind->beat == NULL) {
+        group_bank_answered(g, false);
+        return;
+    }
     struct group_self self = {.state = "running", .version = PETREL_VERSION};
-    bool is_list = g->beats++ % BEATS_A_LIST == 0 || g->has_news ||
-                   group_members_late(&g->members) > 0;
+    g->is_list = g->beats++ % BEATS_A_LIST == 0 || g->has_news ||
+                 group_members_late(&g->members) > 0;
     g->has_news = false;
     if (g->describe != NULL)
         g->describe(g->describe_context, &self);
     group_siblings_write(&self, g->run, g->info);
     g->is_beating = true;
     loop_timer_start(g->setup.loop, &g->beat_late, g->patience_ms, on_group_late, g);
-    group_send_member(g, is_list ? "list" : "beat", g->host, on_group_members,
-                      is_list ? g : NULL);
+    g->engine.kind->beat(g->engine.bank, g->host, g->info, g->run, g->is_list);
     group_say_forgotten(g);
 }
 
@@ -505,9 +409,15 @@ static void
 group_connect(struct group *g)
 {
     g->has_bank = true; /* until it has failed: our part may be all if we know nobody */
-    g->client = (struct redis_client){
-        .ready = on_group_ready, .failed = on_group_failed, .context = g};
-    g->engine.kind->join(g->engine.bank, &g->client);
+    g->asker = (struct group_asker){
+        .connection = {.ready = on_group_ready,
+                       .failed = on_group_failed,
+                       .context = g},
+        .granted = on_group_grants,
+        .heard = on_group_heard,
+        .parted = on_group_parted
+    };
+    g->engine.kind->join(g->engine.bank, &g->asker);
     loop_timer_start(g->setup.loop, &g->beat, 0, on_group_beat, g);
     loop_at_end(g->setup.loop, LOOP_ANSWER_GROUP, group_pump, g);
 }
@@ -525,28 +435,18 @@ group_new(const struct group_setup *setup)
     memcpy(g->host, s->host, sizeof(g->host));
     memcpy(g->egress, s->egress, sizeof(g->egress));
     snprintf(g->run, sizeof(g->run), "%016" PRIx64, loop_random(setup->loop));
-    snprintf(g->members_key, sizeof(g->members_key), "pm:%s", g->name);
-    snprintf(g->info_key, sizeof(g->info_key), "pi:%s", g->name);
     group_members_init(&g->members, g->host, loop_monotonic_ms(setup->loop));
     if (setup->redis != NULL)
         group_recall(g);
     group_add_peers(g, s);
     if (setup->redis != NULL)
-        g->engine = group_redis_new(setup->redis);
+        g->engine = group_redis_new(setup->redis, g->name);
     else
         g->engine = setup->lead;
     if (g->engine.kind != NULL)
         group_connect(g);
     group_tell_scheduler(g);
     return g;
-}
-
-static void
-group_ignore(void *context, void *subject, const struct redis_reply *reply)
-{
-    (void)context;
-    (void)subject;
-    (void)reply;
 }
 
 void
@@ -557,9 +457,9 @@ group_free(struct group **group)
         return;
     *group = NULL;
     if (g->engine.kind != NULL) {
-        if (group_may_ask(g))
-            group_send_member(g, "bye", g->host, group_ignore, NULL);
-        g->engine.kind->leave(g->engine.bank, &g->client);
+        if (group_may_ask(g) && g->engine.kind->part != NULL)
+            g->engine.kind->part(g->engine.bank, g->host);
+        g->engine.kind->leave(g->engine.bank, &g->asker);
         g->engine.kind->free(g->engine.bank);
         loop_at_end_remove(g->setup.loop, LOOP_ANSWER_GROUP, group_pump, g);
     }
@@ -567,7 +467,7 @@ group_free(struct group **group)
     loop_timer_stop(g->setup.loop, &g->beat_late);
     loop_timer_stop(g->setup.loop, &g->ask_late);
     for (size_t i = 0; i < g->ask_count; i++)
-        free(g->asks[i].site);
+        free(g->sites[i]);
     group_siblings_free(&g->siblings);
     free(g->configured);
     free(g);

@@ -26,8 +26,6 @@ struct redis;
 /* The key that the connection writes to see whether it may write. */
 #define GROUP_PROBE "ps:"
 
-enum { GROUP_ASK_MAX = 200 /* sites in a question */ };
-
 struct group_setup {
     struct loop *loop;
     struct log *log;

@@ -6,21 +6,16 @@
 #include "queue/group/group.h"
 #include "queue/group/group_engine.h"
 
-enum {
-    GROUP_KEY_BYTES = 16, /* of a digest */
-    GROUP_KEY_SIZE = sizeof("ps:") + 2 * GROUP_KEY_BYTES,
-    GROUP_NUMBERS = 12, /* of a question */
-    GROUP_WORDS_MAX = 1 + 4 + GROUP_ASK_MAX * (1 + GROUP_NUMBERS),
-    GROUP_WORD_VERB = 3, /* of a heartbeat: group_script.h */
-    GROUP_NUMBER_SIZE = 32
+/* The head of what slices send each other; then count of struct group_ask, or in the answer of
+ * struct bank_grant, as memory has them. None of either: to hear whether anybody answers.
+ * Another version has another form. */
+struct group_frame {
+    uint64_t form, count;
 };
-
-/* A site in a question. */
-struct group_ask {
-    char *site;
-    char key[GROUP_KEY_SIZE];
-    char numbers[GROUP_NUMBERS][GROUP_NUMBER_SIZE];
-};
+enum { GROUP_FRAME_VERSION = 2 /* the first was JSON */ };
+#define GROUP_FRAME_FORM                                                               \
+    (UINT64_C(0x6b6e614200000000) | sizeof(struct group_ask) << 16 |                   \
+     sizeof(struct bank_grant) << 8 | GROUP_FRAME_VERSION)
 
 /* A host of cluster_peers. */
 struct group_configured {
@@ -34,7 +29,6 @@ struct group {
     char host[GROUP_HOST_MAX + 1];
     bool shares_addresses;
     char run[16 + 1]; /* the number of this run */
-    char members_key[GROUP_NAME_MAX + 4], info_key[GROUP_NAME_MAX + 4];
     char info[GROUP_INFO_MAX];
     group_described *describe; /* NULL: nobody can call us */
     void *describe_context;
@@ -47,13 +41,15 @@ struct group {
     bool has_changed;
     bool has_news; /* a list is due */
 
-    struct redis_client client;
+    struct group_asker asker;
     struct group_engine engine;
     struct loop_timer beat, beat_late, ask_late;
     unsigned beats;
     bool is_beating, is_asking, is_forgetting;
+    bool is_list;                         /* the heartbeat asks for one */
     unsigned unanswered;                  /* questions in a row */
     struct group_ask asks[GROUP_ASK_MAX]; /* of the question under way */
+    char *sites[GROUP_ASK_MAX];
     size_t ask_count;
 
     bool has_bank;      /* as the scheduler knows it */

@@ -1,4 +1,4 @@
-/* A group's bank in one of its slices. */
+/* A group's bank in one of its slices: the slice that has it, and those that ask it. */
 #include "queue/group/group_lead.h"
 
 #include "base/breaker.h"
@@ -8,16 +8,15 @@
 #include "base/memory.h"
 #include "base/net/net.h"
 #include "queue/group/group_internal.h"
-#include "queue/group/group_server.h"
 #include "queue/spool/slices.h"
 #include "queue/spool/spool.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 enum {
     LEAD_PATH_MAX = 2 * NET_PATH_MAX,
@@ -26,32 +25,152 @@ enum {
 
 static const char lead_lock[] = "lock/bank";
 
-/* An answer of this process to itself, in the next turn: eval() does not call back. */
-struct lead_answer {
-    struct redis_question question; /* done NULL: there is none */
-    enum redis_kind kind;
-    char *text;
-};
-
 enum lead_stage { LEAD_WAITING, LEAD_GREETING, LEAD_READY };
+
+/* Another slice, or anybody who may open our socket. */
+struct lead_visitor {
+    struct lead_visitor *prev, *next;
+    struct group_lead *lead;
+    struct net_connection *connection;
+};
 
 struct group_lead {
     struct group_lead_setup setup;
     char spool[NET_PATH_MAX];
-    char *members; /* as the script lists them */
-    struct group_server *server;
     int lock;       /* -1: another slice has the bank */
     unsigned place; /* the slice that has it, or had it */
+    struct group_asker *asker;
+    const struct group_ask *asks; /* the question under way, and its sites; 0: none */
+    size_t asked;
+
+    /* Ours. */
+    struct bank *bank; /* NULL: another slice has it */
+    struct net_listener *listener;
+    struct lead_visitor *visitors;
+    size_t visitor_count;
+    struct loop_task
+        answering; /* ourselves, in the next turn: ask() does not call back */
+
+    /* That of another slice. */
     enum lead_stage stage;
     struct breaker breaker;
     struct loop_timer step;
     int64_t connect_ms; /* not before */
     struct net_connection *connection;
-    struct redis_question asked; /* another slice; done NULL: nothing */
-    struct lead_answer answers[GROUP_SCRIPTS];
-    struct loop_task answering;
-    struct redis_client *client;
 };
+
+/* --- Frames ------------------------------------------------------------------------- */
+
+static void
+lead_send(struct net_connection *connection, const void *items, size_t size,
+          size_t count)
+{
+    const struct group_frame frame = {GROUP_FRAME_FORM, count};
+    net_send(connection, text_of(&frame, sizeof(frame)));
+    net_send(connection, text_of(items, size * count));
+}
+
+/* The first frame of the input, whose items go to out. */
+static enum progress
+lead_read(struct net_connection *connection, void *out, size_t size, size_t *count)
+{
+    const uint64_t form = GROUP_FRAME_FORM;
+    struct group_frame frame;
+    struct text input = net_input(connection);
+    size_t known = input.length < sizeof(form) ? input.length : sizeof(form);
+    if (memcmp(input.at, &form, known) != 0)
+        return PROGRESS_BAD;
+    if (input.length < sizeof(frame))
+        return PROGRESS_MORE;
+    memcpy(&frame, input.at, sizeof(frame));
+    if (frame.count > GROUP_ASK_MAX)
+        return PROGRESS_BAD;
+    *count = (size_t)frame.count;
+    if (input.length < sizeof(frame) + *count * size)
+        return PROGRESS_MORE;
+    memcpy(out, input.at + sizeof(frame), *count * size);
+    net_consume(connection, sizeof(frame) + *count * size);
+    return PROGRESS_DONE;
+}
+
+/* --- The slice with the bank -------------------------------------------------------- */
+
+bool
+group_lead_grant(struct bank *bank, int64_t now_us, const struct group_ask *asks,
+                 size_t count, struct bank_grant *out)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!bank_question_is_sound(&asks[i].question))
+            return false;
+    for (size_t i = 0; i < count; i++)
+        out[i] = bank_ask(bank, text_of(asks[i].key, sizeof(asks[i].key)), now_us,
+                          &asks[i].question);
+    return true;
+}
+
+static bool
+lead_grant(struct group_lead *l, const struct group_ask *asks, size_t count,
+           struct bank_grant *out)
+{
+    return group_lead_grant(l->bank, loop_monotonic_ms(l->setup.loop) * 1000, asks,
+                            count, out);
+}
+
+static void
+lead_visitor_end(struct lead_visitor *v)
+{
+    struct group_lead *l = v->lead;
+    net_abort(&v->connection);
+    DL_DELETE(l->visitors, v);
+    l->visitor_count--;
+    loop_release(l->setup.loop, free, v);
+}
+
+/* False: it is to be cut off. */
+static bool
+lead_visitor_answer(struct lead_visitor *v)
+{
+    struct group_ask asks[GROUP_ASK_MAX];
+    struct bank_grant grants[GROUP_ASK_MAX];
+    enum progress progress;
+    size_t count;
+    while ((progress = lead_read(v->connection, asks, sizeof(*asks), &count)) ==
+           PROGRESS_DONE) {
+        if (!lead_grant(v->lead, asks, count, grants))
+            return false;
+        lead_send(v->connection, grants, sizeof(*grants), count);
+        if (net_unsent(v->connection) > LEAD_UNREAD_MAX)
+            return false;
+    }
+    return progress == PROGRESS_MORE;
+}
+
+static void
+lead_visitor_on_event(void *context, enum net_event event)
+{
+    struct lead_visitor *v = context;
+    bool good = event == NET_DRAINED || (event == NET_INPUT && lead_visitor_answer(v));
+    if (!good)
+        lead_visitor_end(v);
+}
+
+static void
+lead_on_accept(void *context, struct net_connection *connection)
+{
+    struct group_lead *l = context;
+    if (l->bank == NULL || l->visitor_count == LEAD_VISITORS_MAX) {
+        net_abort(&connection);
+        return;
+    }
+    struct lead_visitor *v = memory_new(sizeof(*v));
+    v->lead = l;
+    v->connection = connection;
+    DL_APPEND(l->visitors, v);
+    l->visitor_count++;
+    net_attach(connection, lead_visitor_on_event, v);
+}
+
+/* --- Ends --------------------------------------------------------------------------- */
 
 static void
 lead_drop(struct group_lead *l)
@@ -59,11 +178,7 @@ lead_drop(struct group_lead *l)
     net_abort(&l->connection);
     loop_timer_stop(l->setup.loop, &l->step);
     loop_unpost(l->setup.loop, &l->answering);
-    l->asked = (struct redis_question){.done = NULL};
-    for (size_t i = 0; i < GROUP_SCRIPTS; i++) {
-        free(l->answers[i].text);
-        l->answers[i] = (struct lead_answer){.text = NULL};
-    }
+    l->asked = 0;
     l->stage = LEAD_WAITING;
 }
 
@@ -86,8 +201,8 @@ lead_fail(void *bank, const char *why)
     lead_drop(l);
     l->connect_ms = loop_monotonic_ms(l->setup.loop) + breaker_failed(&l->breaker);
     lead_wait(l);
-    if (l->client != NULL)
-        l->client->failed(l->client->context, reason);
+    if (l->asker != NULL)
+        l->asker->connection.failed(l->asker->connection.context, reason);
 }
 
 static void
@@ -95,66 +210,48 @@ lead_get_ready(struct group_lead *l)
 {
     l->stage = LEAD_READY;
     loop_timer_stop(l->setup.loop, &l->step);
-    if (l->client != NULL)
-        l->client->ready(l->client->context);
+    if (l->asker != NULL)
+        l->asker->connection.ready(l->asker->connection.context);
 }
 
 /* --- Another slice ------------------------------------------------------------------ */
 
-/* The first words make the server answer nothing, but answer. */
-static void
-lead_send(struct group_lead *l, const char *const *words, size_t count)
+/* The first answer is the one to the greeting. False: the connection has ended. */
+static bool
+lead_take_answer(struct group_lead *l, const struct bank_grant *grants, size_t count)
 {
-    json_t *ask = json_array(), *question = json_object();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(ask, json_string(words[i]));
-    json_object_set_new(question, "ask", ask);
-    char *line = json_dumps(question, JSON_COMPACT);
-    net_send(l->connection, text_from(line));
-    net_send(l->connection, TEXT("\n"));
-    free(line);
-    json_decref(question);
-}
-
-static void
-lead_take_answer(struct group_lead *l, const json_t *line)
-{
-    const char *text = json_string_value(json_object_get(line, "answer")),
-               *refused = json_string_value(json_object_get(line, "refused"));
-    struct redis_question asked = l->asked;
-    if (text == NULL && refused == NULL) {
-        lead_fail(l, "an odd line of the slice with the bank");
-    } else if (l->stage == LEAD_GREETING && text != NULL) {
-        lead_get_ready(l);
-    } else if (l->stage == LEAD_READY && asked.done != NULL) {
-        l->asked.done = NULL;
-        if (text != NULL)
-            breaker_good(&l->breaker);
-        struct redis_reply reply = {.kind = text != NULL ? REDIS_TEXT : REDIS_ERROR,
-                                    .text = text_from(text != NULL ? text : refused)};
-        asked.done(asked.context, asked.subject, &reply);
-    } else {
+    size_t asked = l->asked;
+    bool is_greeting = l->stage == LEAD_GREETING && count == 0;
+    if (!is_greeting && (count != asked || asked == 0)) {
         lead_fail(l, "an answer to nothing");
+        return false;
     }
+    for (size_t i = 0; i < count; i++)
+        if (!bank_grant_is_sound(&grants[i])) {
+            lead_fail(l, "an odd answer of the slice with the bank");
+            return false;
+        }
+    l->asked = 0;
+    if (is_greeting) {
+        lead_get_ready(l);
+    } else {
+        breaker_good(&l->breaker);
+        l->asker->granted(l->asker->connection.context, grants, NULL);
+    }
+    return l->connection != NULL;
 }
 
-/* An answer may end the connection. */
 static void
-lead_read(struct group_lead *l)
+lead_take_answers(struct group_lead *l)
 {
-    while (l->connection != NULL) {
-        struct text rest = net_input(l->connection), line;
-        if (text_find(rest, '\n') == TEXT_NONE) {
-            if (rest.length > GROUP_ANSWER_MAX)
-                lead_fail(l, "a long line of the slice with the bank");
-            return;
-        }
-        (void)!text_cut(&rest, '\n', &line);
-        json_t *answer = json_loadb(line.at, line.length, 0, NULL);
-        net_consume(l->connection, line.length + 1);
-        lead_take_answer(l, answer);
-        json_decref(answer);
-    }
+    struct bank_grant grants[GROUP_ASK_MAX];
+    enum progress progress;
+    size_t count;
+    do
+        progress = lead_read(l->connection, grants, sizeof(*grants), &count);
+    while (progress == PROGRESS_DONE && lead_take_answer(l, grants, count));
+    if (progress == PROGRESS_BAD)
+        lead_fail(l, "the slice with the bank says what this version does not know");
 }
 
 static void
@@ -163,10 +260,10 @@ lead_on_event(void *context, enum net_event event)
     struct group_lead *l = context;
     switch (event) {
     case NET_CONNECTED:
-        lead_send(l, NULL, 0);
+        lead_send(l->connection, NULL, 0, 0);
         break;
     case NET_INPUT:
-        lead_read(l);
+        lead_take_answers(l);
         break;
     case NET_FAILED:
         lead_fail(l, net_error(l->connection));
@@ -249,7 +346,7 @@ lead_take_lock(struct group_lead *l)
     }
     l->lock = lock;
     l->place = l->setup.slice;
-    group_server_open(l->server);
+    l->bank = bank_new(); /* empty */
     log_say(l->setup.log, LOG_LEVEL_INFO, "group", NULL,
             "this slice has the bank of the %u slices", l->setup.slices);
     return 0;
@@ -279,19 +376,19 @@ lead_on_step(void *context)
 /* --- The bank that the group asks --------------------------------------------------- */
 
 static void
-lead_join(void *bank, struct redis_client *client)
+lead_join(void *bank, struct group_asker *asker)
 {
     struct group_lead *l = bank;
-    assert(l->client == NULL);
-    l->client = client;
+    assert(l->asker == NULL);
+    l->asker = asker;
 }
 
 static void
-lead_leave(void *bank, struct redis_client *client)
+lead_leave(void *bank, struct group_asker *asker)
 {
     struct group_lead *l = bank;
-    assert(l->client == client);
-    l->client = NULL;
+    assert(l->asker == asker);
+    l->asker = NULL;
     lead_drop(l);
 }
 
@@ -313,61 +410,24 @@ static void
 lead_on_answering(void *context)
 {
     struct group_lead *l = context;
-    for (size_t i = 0; i < GROUP_SCRIPTS; i++) {
-        struct lead_answer a = l->answers[i];
-        if (a.question.done == NULL)
-            continue;
-        l->answers[i] = (struct lead_answer){.text = NULL};
-        struct redis_reply reply = {.kind = a.kind, .text = text_from(a.text)};
-        a.question.done(a.question.context, a.question.subject, &reply);
-        free(a.text);
-    }
+    struct bank_grant grants[GROUP_ASK_MAX];
+    bool is_sound = lead_grant(l, l->asks, l->asked, grants);
+    l->asked = 0;
+    l->asker->granted(l->asker->connection.context, is_sound ? grants : NULL,
+                      "an odd question");
 }
 
 static void
-lead_answer_later(struct group_lead *l, enum group_script script, enum redis_kind kind,
-                  struct text text, const struct redis_question *question)
-{
-    assert(l->answers[script].question.done == NULL);
-    l->answers[script] = (struct lead_answer){*question, kind, text_string(text)};
-    loop_post(l->setup.loop, &l->answering, lead_on_answering, l);
-}
-
-static void
-lead_ask(struct group_lead *l, const char *const *words, size_t count,
-         const struct redis_question *question)
-{
-    struct buffer out;
-    if (l->lock < 0) {
-        assert(l->asked.done == NULL);
-        l->asked = *question;
-        lead_send(l, words, count);
-        return;
-    }
-    buffer_init(&out, GROUP_ANSWER_MAX);
-    const char *why = group_server_ask(l->server, words, count, &out);
-    lead_answer_later(l, GROUP_SCRIPT_GRANT, why == NULL ? REDIS_TEXT : REDIS_ERROR,
-                      why == NULL ? buffer_text(&out) : text_from(why), question);
-    buffer_free(&out);
-}
-
-/* The members are known: a heartbeat needs no answer of another slice, and nobody hears a
- * goodbye. */
-static void
-lead_eval(void *bank, enum group_script script, const char *const *words, size_t count,
-          const struct redis_question *question)
+lead_ask(void *bank, const struct group_ask *asks, size_t count)
 {
     struct group_lead *l = bank;
-    assert(l->stage == LEAD_READY);
-    if (script == GROUP_SCRIPT_GRANT) {
-        lead_ask(l, words, count, question);
-        return;
-    }
-    const char *verb = words[GROUP_WORD_VERB];
-    if (strcmp(verb, "bye") != 0)
-        lead_answer_later(l, script, REDIS_TEXT,
-                          strcmp(verb, "list") == 0 ? text_from(l->members) : TEXT("0"),
-                          question);
+    assert(l->stage == LEAD_READY && l->asked == 0 && count > 0);
+    l->asks = asks;
+    l->asked = count;
+    if (l->bank == NULL)
+        lead_send(l->connection, asks, sizeof(*asks), count);
+    else
+        loop_post(l->setup.loop, &l->answering, lead_on_answering, l);
 }
 
 static void
@@ -382,25 +442,27 @@ lead_free(void *bank)
 {
     struct group_lead *l = bank;
     lead_drop(l);
-    group_server_free(&l->server);
+    net_listener_free(&l->listener);
+    while (l->visitors != NULL)
+        lead_visitor_end(l->visitors);
+    bank_free(&l->bank);
     if (l->lock >= 0)
         disk_close_file(l->setup.disk, l->lock);
-    free(l->members);
     free(l);
 }
 
-/* The list of the other slices; we know ourselves. */
-static char *
-lead_members(const struct group_settings *settings)
+static bool
+lead_listen(struct group_lead *l, char *error, size_t size)
 {
-    struct buffer list;
-    buffer_init(&list, GROUP_HOSTS_MAX * (GROUP_HOST_MAX + 4));
-    (void)!buffer_add(&list, TEXT("0"));
-    for (size_t i = 0; i < settings->peer_count; i++)
-        (void)!buffer_format(&list, " %s 0", settings->peers[i]);
-    char *text = text_string(buffer_text(&list));
-    buffer_free(&list);
-    return text;
+    struct net_address address = {.family = NET_UNIX};
+    char path[LEAD_PATH_MAX];
+    lead_path(l->spool, l->setup.slices, l->setup.slice, path);
+    if (!text_copy(address.path, sizeof(address.path), text_from(path)))
+        snprintf(error, size, "'%s' is longer than %d bytes", path, NET_PATH_MAX - 1);
+    else
+        l->listener =
+            net_listen(l->setup.net, &address, 0600, lead_on_accept, l, error, size);
+    return l->listener != NULL;
 }
 
 struct group_engine
@@ -410,27 +472,22 @@ group_lead_new(const struct group_lead_setup *setup, char *error, size_t size)
                                                   .leave = lead_leave,
                                                   .is_ready = lead_is_ready,
                                                   .is_up = lead_is_up,
-                                                  .eval = lead_eval,
+                                                  .ask = lead_ask,
                                                   .fail = lead_fail,
                                                   .place = lead_place,
                                                   .free = lead_free};
-    char path[LEAD_PATH_MAX];
-    lead_path(setup->spool, setup->slices, setup->slice, path);
-    struct group_server *server =
-        group_server_new(setup->loop, setup->net, path, error, size);
-    if (server == NULL)
-        return (struct group_engine){.kind = NULL};
     struct group_lead *l = memory_new(sizeof(*l));
     l->setup = *setup;
     if (setup->patience_ms == 0)
         l->setup.patience_ms = REDIS_ANSWER_MS;
+    snprintf(l->spool, sizeof(l->spool), "%s", setup->spool);
     l->setup.spool = NULL;
-    l->setup.settings = NULL;
-    l->server = server;
     l->lock = -1;
     l->place = setup->slice;
-    l->members = lead_members(setup->settings);
-    snprintf(l->spool, sizeof(l->spool), "%s", setup->spool);
+    if (!lead_listen(l, error, size)) {
+        free(l);
+        return (struct group_engine){.kind = NULL};
+    }
     l->breaker = (struct breaker){
         .failures_max = 3, .retry_ms = 50, .pause_ms = 1000, .pause_max_ms = 1000};
     loop_timer_start(setup->loop, &l->step, 0, lead_on_step, l);

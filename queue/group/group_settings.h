@@ -8,7 +8,7 @@
 enum {
     GROUP_NAME_MAX = 63, /* bytes of its name, of an egress */
     GROUP_HOST_MAX = REDIS_HOST_MAX,
-    GROUP_HOSTS_MAX = 256,
+    GROUP_HOSTS_MAX = 256,                 /* BANK_HOSTS_MAX */
     GROUP_ADDRESS_MAX = REDIS_HOST_MAX + 8 /* HOST:PORT */
 };
 

@@ -24,6 +24,7 @@ struct generation {
 };
 
 enum { BANK_SLACK_US = BANK_PERIOD_US / 5 }; /* hosts ask at random in it */
+#define INTERVAL_MAX_US 1e15
 
 struct bank_site {
     UT_hash_handle hh;
@@ -69,6 +70,38 @@ whole_up(double positive)
 {
     double down = whole(positive);
     return down < positive ? down + 1 : down;
+}
+
+/* False for what is no number, too. */
+static bool
+bank_is_within(double number, double min, double max)
+{
+    return number >= min && number <= max;
+}
+
+bool
+bank_question_is_sound(const struct bank_question *q)
+{
+    enum { MAX = BANK_COUNT_MAX };
+    return (q->interval_us == 0 ||
+            bank_is_within(q->interval_us, 1, INTERVAL_MAX_US)) &&
+           bank_is_within(q->burst, 1, MAX) && bank_is_within(q->limit, 0, MAX) &&
+           bank_is_within(q->want, 0, MAX) &&
+           bank_is_within(q->weight, 1, BANK_WEIGHT_MAX) &&
+           bank_is_within(q->again, 0, 1) && bank_is_within(q->back, 0, MAX) &&
+           bank_is_within(q->before, 0, MAX) && bank_is_within(q->had, -1, MAX) &&
+           bank_is_within(q->open, 0, MAX) && bank_is_within(q->need, 0, MAX) &&
+           bank_is_within(q->chance, 0, 1) &&
+           bank_is_within(q->hosts, 1, BANK_HOSTS_MAX);
+}
+
+bool
+bank_grant_is_sound(const struct bank_grant *g)
+{
+    enum { MAX = BANK_COUNT_MAX, LEFT_MAX = (BANK_AHEAD_PERIODS + 1) * BANK_PERIOD_US };
+    return bank_is_within(g->tokens, 0, MAX) && bank_is_within(g->sessions, 0, MAX) &&
+           bank_is_within(g->counted, 0, MAX) && bank_is_within(g->unmet, 0, MAX) &&
+           bank_is_within((double)g->left_us, 0, LEFT_MAX);
 }
 
 struct bank *

@@ -24,17 +24,17 @@ enum {
     BANK_SITES_MAX = 100000,   /* beyond: that which was asked for longest ago */
     BANK_KEY_MAX = 32,
     BANK_WEIGHT_MAX = 1000,
+    BANK_HOSTS_MAX = 256,
     BANK_COUNT_MAX = 1000000 /* of each other number of a question */
 };
 
-/* The question of one host about one site. The caller has checked the ranges of numbers
- * from another process. */
+/* The question of one host about one site. One of another process must be sound. */
 struct bank_question {
     double interval_us; /* of a transaction; 0: no rate; else >= 1 */
     int burst;          /* >= 1 */
     int limit;          /* of sessions; 0: none */
     int want, weight;   /* transactions; senders that wait here, >= 1 */
-    bool again;         /* not the first question in this period */
+    int again;          /* 1: not the first question in this period; 0: it is */
     int back;           /* transactions granted before and not used */
     int before;         /* sessions counted for this host in the last period; 0: none */
     int had;            /* counted in this period; -1: the first question in it */
@@ -50,6 +50,10 @@ struct bank_grant {
     int unmet;       /* hosts that had fewer sessions than they wanted, last period */
     int64_t left_us; /* until the end of the period */
 };
+
+/* Another process may have made it. */
+bool bank_question_is_sound(const struct bank_question *question);
+bool bank_grant_is_sound(const struct bank_grant *grant);
 
 struct bank;
 

@@ -1,8 +1,8 @@
 /* Fuzz target: questions to the bank of a slice, by any process that may open its socket, and the file and lists of
- * members. A question is a line, its words are divided by blanks; an empty line lets a second go by. Answers are fit
- * for a group: numbers within their bounds. */
-#include "queue/group/group_answer.h"
+ * members. Questions are as memory has them; between two that are alike a second goes by. Answers are fit for a group:
+ * numbers within their bounds. */
 #include "queue/group/group_internal.h"
+#include "queue/group/group_lead.h"
 
 #include "base/memory.h"
 #include "t/support/must.h"
@@ -13,39 +13,21 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void
-check_answer(struct text answer)
+/* The first byte of each key is the number of questions that are asked together. */
+static size_t
+ask_some(struct bank *bank, int64_t now_us, const uint8_t *data, size_t size)
 {
-    static const uint64_t most[] = {BANK_COUNT_MAX, BANK_COUNT_MAX, BANK_COUNT_MAX, BANK_COUNT_MAX, (BANK_AHEAD_PERIODS + 1) * BANK_PERIOD_US};
-    struct text word;
-    uint64_t number;
-    size_t count = 0;
-    while (text_word(&answer, " ", &word))
-        must(text_number(word, most[count++ % 5], &number));
-    must(count > 0 && count % 5 == 0);
-}
-
-static void
-ask_line(struct bank *bank, int64_t now_us, struct text line)
-{
-    const char *words[GROUP_WORDS_MAX];
-    char *copy = text_string(line);
-    struct text rest = text_from(copy), word;
-    struct buffer out;
-    size_t count = 0;
-    while (count < GROUP_WORDS_MAX && text_word(&rest, " ", &word)) {
-        words[count++] = word.at;
-        copy[word.at - copy + (ptrdiff_t)word.length] = '\0';
-        rest = text_from(word.at + word.length + (rest.length > 0));
-    }
-    buffer_init(&out, 1 << 16);
-    size_t sites = bank_sites(bank);
-    if (group_answer_grant(bank, now_us, words, count, &out) == NULL)
-        check_answer(buffer_text(&out));
+    static struct group_ask asks[GROUP_ASK_MAX];
+    static struct bank_grant grants[GROUP_ASK_MAX];
+    size_t count = 1 + data[0] % 4, sites = bank_sites(bank);
+    count = count * sizeof(*asks) <= size ? count : 1;
+    memcpy(asks, data, count * sizeof(*asks));
+    if (!group_lead_grant(bank, now_us, asks, count, grants))
+        must(bank_sites(bank) == sites);
     else
-        must(out.length == 0 && bank_sites(bank) == sites);
-    buffer_free(&out);
-    free(copy);
+        for (size_t i = 0; i < count; i++)
+            must(bank_grant_is_sound(&grants[i]));
+    return count * sizeof(*asks);
 }
 
 static void
@@ -76,16 +58,12 @@ read_members(struct text file)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct text all = text_of((const char *)data, size), rest = all, line;
     struct bank *bank = bank_new();
     int64_t now_us = 0;
-    if (memchr(data, '\0', size) == NULL) {
-        while (text_cut(&rest, '\n', &line)) {
-            ask_line(bank, now_us, line);
-            now_us += line.length == 0 ? 1000000 : 1000;
-        }
-        read_members(all);
-    }
+    for (size_t at = 0; size - at >= sizeof(struct group_ask); now_us += 1000000)
+        at += ask_some(bank, now_us, data + at, size - at);
+    if (memchr(data, '\0', size) == NULL)
+        read_members(text_of((const char *)data, size));
     bank_free(&bank);
     return 0;
 }

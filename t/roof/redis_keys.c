@@ -3,8 +3,8 @@
 
 #include "base/crypto/digest.h"
 #include "base/memory.h"
-#include "queue/group/group_answer.h"
-#include "queue/group/group_script.h"
+#include "queue/group/group.h"
+#include "queue/group/group_redis.h"
 #include "t/roof/roof.h"
 
 #include <inttypes.h>
@@ -14,6 +14,7 @@
 #include <utlist.h>
 
 enum { SHOWN_MAX = 256, INFOS_MAX = 80000, GONE_MS = 60000, ANSWER_MAX = 96 * 1024 };
+enum { GRANT_FRAME = 4, GRANT_NUMBERS = 12 /* of a question */ };
 
 enum script { SCRIPT_GRANT, SCRIPT_MEMBER, SCRIPT_SET, SCRIPT_CLOSE, SCRIPTS };
 
@@ -294,7 +295,7 @@ list_members(struct redis_keys *k, int64_t now_ms, const char *own, const char *
     }
 }
 
-/* words: both keys, then the arguments of group_script.h. */
+/* words: both keys, then the arguments of group_redis.h. */
 static void
 run_member(struct redis_keys *k, int64_t now_ms, const char *const *words,
            struct buffer *reply)
@@ -334,15 +335,57 @@ run_member(struct redis_keys *k, int64_t now_ms, const char *const *words,
 
 /* --- Scripts ---------------------------------------------------------------------- */
 
+static double
+read_real(const char *word)
+{
+    char *end;
+    double value = strtod(word, &end);
+    if (end == word || *end != '\0')
+        roof_break("bounds", NULL, "a question of the bank has the odd number %s",
+                   word);
+    return value;
+}
+
+/* words: as bank_script.h has the members. */
+static struct bank_question
+read_question(const char *const *words, int hosts)
+{
+    double n[GRANT_NUMBERS];
+    for (size_t i = 0; i < GRANT_NUMBERS; i++)
+        n[i] = read_real(words[i]);
+    struct bank_question q = {n[0],       (int)n[1], (int)n[2], (int)n[3], (int)n[4],
+                              (int)n[5],  (int)n[6], (int)n[7], (int)n[8], (int)n[9],
+                              (int)n[10], n[11],     hosts};
+    if (!bank_question_is_sound(&q))
+        roof_break("bounds", NULL, "a question of the bank is not sound");
+    return q;
+}
+
+/* words: as bank_script.h has them, behind the number of keys. */
 static void
 run_grant(struct redis_keys *k, int64_t now_us, const char *const *words, size_t count,
           struct buffer *reply)
 {
+    size_t sites = strtoul(words[0], NULL, 10);
     struct buffer out;
+    if (sites == 0 || count != 1 + GRANT_FRAME + sites * (1 + GRANT_NUMBERS))
+        roof_break("bounds", NULL, "a question of the bank has %zu words", count);
+    const char *const *frame = words + 1 + sites, *const *numbers = frame + GRANT_FRAME;
+    if (read_real(frame[0]) != BANK_PERIOD_US || read_real(frame[3]) != 0)
+        roof_break("bounds", NULL, "a question of the bank has other periods");
     buffer_init(&out, ANSWER_MAX);
-    const char *why = group_answer_grant(k->bank, now_us, words, count, &out);
-    if (why != NULL)
-        roof_break("bounds", NULL, "the bank cannot read a question: %s", why);
+    for (size_t i = 0; i < sites; i++) {
+        struct text key = text_from(words[1 + i]), prefix = TEXT(GROUP_PROBE);
+        struct bank_question q =
+            read_question(numbers + i * GRANT_NUMBERS, (int)read_real(frame[2]));
+        if (!text_starts(key, prefix) || key.length != prefix.length + BANK_KEY_MAX)
+            roof_break("bounds", NULL, "a question of the bank has the key %s", key.at);
+        struct bank_grant g =
+            bank_ask(k->bank, text_after(key, prefix.length), now_us, &q);
+        if (!buffer_format(&out, "%s%d %d %d %d %" PRId64, i > 0 ? " " : "", g.tokens,
+                           g.sessions, g.counted, g.unmet, g.left_us))
+            abort();
+    }
     if (!buffer_add_byte(&out, '\0'))
         abort();
     say_text(reply, out.at);
@@ -360,9 +403,9 @@ static const struct known_script {
     static struct known_script all[SCRIPTS];
     if (all[0].text != NULL)
         return all;
-    all[SCRIPT_GRANT] = (struct known_script){.text = group_script_grant()};
+    all[SCRIPT_GRANT] = (struct known_script){.text = group_redis_grant()};
     all[SCRIPT_MEMBER] = (struct known_script){
-        .text = memory_string(group_script_member), .keys = 2, .words = 9};
+        .text = memory_string(group_redis_member), .keys = 2, .words = 9};
     all[SCRIPT_SET] =
         (struct known_script){.text = memory_string(set_text), .keys = 1, .words = 4};
     all[SCRIPT_CLOSE] =

@@ -2,7 +2,7 @@
  *
  * Scripts are known by their text, and are done here in C: a script that is not known
  * ends the run, so that a change of the product's is seen. That of the bank is the
- * product's own twin (queue/group/group_answer.h); the same tests compare both. */
+ * product's own twin (sched/limits/bank.h); the same tests compare both. */
 #ifndef T_ROOF_REDIS_KEYS_H
 #define T_ROOF_REDIS_KEYS_H
 

@@ -1,31 +1,28 @@
 /* queue/group/group_lead.c: slices of one process, as the lock is of a handle. The slice
- * with the bank, the questions to it, the end of one, and a slice with the bank that says
- * odd things or nothing. */
+ * with the bank, the questions to it, the end of one, and a slice with the bank, or a
+ * client at its socket, that says odd things or nothing. */
 #include "queue/group/group_lead.h"
 
 #include "base/disk/disk.h"
 #include "base/log/log.h"
+#include "queue/group/group_internal.h"
 #include "t/support/folder.h"
 #include "t/support/net_world.h"
 
 enum { SLICES = 4, LONG_MS = 60000 };
 
-static const char *const question[] = {"1", "ps:a", "5000000", "60000", "4",  "0",
-                                       "0", "1",    "2",       "0",     "1",  "0",
-                                       "0", "0",    "-1",      "0",     "1",  "0.5"},
-                         *const list[] = {"2", "pm:x", "pi:x", "list", "h"},
-                         *const bye[] = {"2", "pm:x", "pi:x", "bye", "h"};
+static const struct group_ask question = {
+    "a", {.burst = 1, .limit = 2, .weight = 1, .had = -1, .need = 1, .chance = 0.5, .hosts = 4}};
 static struct disk *disk;
 static struct log *log_;
 static char folder[64];
 
 struct slice {
     struct group_engine engine;
-    struct redis_client client;
-    struct group_settings settings;
+    struct group_asker asker;
     unsigned ready, failed, answers;
-    enum redis_kind kind;
-    char why[200], text[200];
+    struct bank_grant grant;
+    char why[200], refused[200];
 };
 
 static void
@@ -44,46 +41,40 @@ on_failed(void *context, const char *why)
 }
 
 static void
-on_reply(void *context, void *subject, const struct redis_reply *reply)
+on_granted(void *context, const struct bank_grant *grants, const char *refused)
 {
     struct slice *s = context;
-    (void)subject;
     s->answers++;
-    s->kind = reply->kind;
-    (void)!text_copy(s->text, sizeof(s->text), text_before(reply->text, 199));
+    s->grant = grants != NULL ? *grants : (struct bank_grant){.tokens = -1};
+    snprintf(s->refused, sizeof(s->refused), "%s", grants != NULL ? "" : refused);
 }
 
 static void
 slice_start(struct world *w, struct slice *s, unsigned number, int64_t patience_ms)
 {
     char error[200];
-    struct group_texts texts = {.slice = number, .slices = SLICES};
     *s = (struct slice){.ready = 0};
-    if (!group_settings_read(&texts, &s->settings, NULL) || !s->settings.has_lead)
-        abort();
     struct group_lead_setup setup = {.loop = w->loop,
                                      .net = w->net,
                                      .log = log_,
                                      .disk = disk,
                                      .spool = folder,
-                                     .settings = &s->settings,
                                      .slice = number,
                                      .slices = SLICES,
                                      .patience_ms = patience_ms};
     s->engine = group_lead_new(&setup, error, sizeof(error));
     if (s->engine.kind == NULL)
         abort();
-    s->client =
-        (struct redis_client){.ready = on_ready, .failed = on_failed, .context = s};
-    s->engine.kind->join(s->engine.bank, &s->client);
+    s->asker = (struct group_asker){
+        .connection = {.ready = on_ready, .failed = on_failed, .context = s}, .granted = on_granted};
+    s->engine.kind->join(s->engine.bank, &s->asker);
 }
 
 static void
 slice_end(struct slice *s)
 {
-    s->engine.kind->leave(s->engine.bank, &s->client);
+    s->engine.kind->leave(s->engine.bank, &s->asker);
     s->engine.kind->free(s->engine.bank);
-    group_settings_free(&s->settings);
 }
 
 static bool
@@ -93,19 +84,19 @@ may_ask(const struct slice *s)
 }
 
 static void
-ask(struct slice *s, const char *const *words, size_t count, enum group_script script)
+ask(struct slice *s, const struct group_ask *asks, size_t count)
 {
-    const struct redis_question asked = {on_reply, s, NULL};
-    s->engine.kind->eval(s->engine.bank, script, words, count, &asked);
+    s->engine.kind->ask(s->engine.bank, asks, count);
 }
 
 static void
 ask_grant(struct world *w, struct slice *s)
 {
     unsigned before = s->answers;
-    ask(s, question, sizeof(question) / sizeof(*question), GROUP_SCRIPT_GRANT);
+    ask(s, &question, 1);
     ok_named(s->answers == before, "an answer comes later");
     until(w, s->answers > before);
+    ok_named(s->grant.tokens == 0 && s->grant.sessions == 1 && s->grant.counted == 1 && s->grant.unmet == 0 && s->grant.left_us > 0, "the answer of an empty bank");
 }
 
 static const char *
@@ -128,62 +119,75 @@ test_two(struct world *w)
     is_string(place(&one), "slice 1", "the first one has the bank");
     is_string(place(&two), "slice 1", "the other one asks it");
     ask_grant(w, &one);
-    ok_named(one.kind == REDIS_TEXT && strncmp(one.text, "0 1 1 0 ", 8) == 0, one.text);
     ask_grant(w, &two);
-    ok_named(two.kind == REDIS_TEXT && strncmp(two.text, "0 1 1 0 ", 8) == 0, two.text);
-    ask(&two, question, 1, GROUP_SCRIPT_GRANT);
-    until(w, two.answers == 2);
-    ok_named(two.kind == REDIS_ERROR, "an odd question is refused");
-    ask(&one, question, 1, GROUP_SCRIPT_GRANT);
+    ok_named(one.engine.kind->beat == NULL && one.engine.kind->part == NULL, "all slices are always members");
+    struct group_ask odd = question;
+    odd.question.burst = 0;
+    ask(&one, &odd, 1);
     until(w, one.answers == 2);
-    ok_named(one.kind == REDIS_ERROR, "by itself, too");
-    ask(&two, list, 5, GROUP_SCRIPT_MEMBER);
-    until(w, two.answers == 3);
-    is_string(two.text, "0 slice.1 0 slice.2 0 slice.3 0", "all slices are members");
-    ask(&two, bye, 5, GROUP_SCRIPT_MEMBER);
-    loop_turn(w->loop, 1);
-    is_number(two.answers, 3, "a goodbye has no answer");
-    ask(&one, list, 5, GROUP_SCRIPT_MEMBER);
+    is_string(one.refused, "an odd question", "its own question is checked, too");
+    ask(&one, &question, 1);
     one.engine.kind->fail(one.engine.bank, "a reason");
     is_string(one.why, "a reason", "one gives up");
     until(w, one.ready == 2);
     ok_named(one.answers == 2, "what it asked has no answer, but it may ask again");
-    ask(&two, question, sizeof(question) / sizeof(*question), GROUP_SCRIPT_GRANT);
-    slice_end(&one);
+    ask(&two, &odd, 1);
+    until(w, two.failed == 1);
+    is_string(two.why, "the slice with the bank has gone", "an odd question ends the connection");
     until(w, two.ready == 2);
-    is_number(two.failed, 1, "the slice with the bank goes");
+    ask(&two, &question, 1);
+    slice_end(&one);
+    until(w, two.ready == 3);
+    is_number(two.failed, 2, "the slice with the bank goes");
     is_string(two.why, "the slice with the bank has gone", "which is noticed");
-    is_number(two.answers, 3, "what was asked has no answer");
+    is_number(two.answers, 1, "what was asked has no answer");
     is_string(place(&two), "slice 0", "the other one has the bank now");
     ask_grant(w, &two);
-    ok_named(strncmp(two.text, "0 1 1 0 ", 8) == 0, "an empty one");
     slice_end(&two);
 }
 
 /* --- A slice with the bank that is none ------------------------------------------- */
 
+/* The answer of a liar: a frame of this form, with that many grants. */
+struct said {
+    uint64_t form, count;
+    int tokens;
+    const char *text; /* in place of it; NULL: nothing */
+};
+
 struct liar {
     struct world *world;
     struct net_connection *connection;
-    const char *greeting, *answer;
-    int lines;
+    const struct said *greeting, *answer;
+    int frames;
 };
+
+static void
+liar_say(struct liar *l, const struct said *said)
+{
+    const struct group_frame frame = {said->form, said->count};
+    const struct bank_grant grant = {.tokens = said->tokens};
+    if (said->form != 0)
+        net_send(l->connection, text_of(&frame, sizeof(frame)));
+    for (uint64_t i = 0; i < said->count && i < 2; i++)
+        net_send(l->connection, text_of(&grant, sizeof(grant)));
+    if (said->text != NULL)
+        net_send(l->connection, text_from(said->text));
+}
 
 static void
 liar_on_event(void *context, enum net_event event)
 {
     struct liar *l = context;
-    struct text input = net_input(l->connection), line;
     if (event == NET_FAILED || event == NET_ENDED) {
         net_abort(&l->connection);
         return;
     }
-    while (text_find(input, '\n') != TEXT_NONE && text_cut(&input, '\n', &line)) {
-        const char *says = l->lines++ == 0 ? l->greeting : l->answer;
-        net_consume(l->connection, line.length + 1);
-        net_send(l->connection, text_from(says));
-        input = net_input(l->connection);
-    }
+    size_t left = net_input(l->connection).length;
+    if (left < sizeof(struct group_frame) || (l->frames > 0 && left < sizeof(struct group_frame) + sizeof(question)))
+        return;
+    net_consume(l->connection, left);
+    liar_say(l, l->frames++ == 0 ? l->greeting : l->answer);
 }
 
 static void
@@ -192,35 +196,36 @@ liar_on_accept(void *context, struct net_connection *connection)
     struct liar *l = context;
     net_abort(&l->connection);
     l->connection = connection;
-    l->lines = 0;
+    l->frames = 0;
     net_attach(connection, liar_on_event, l);
 }
 
 static void
 test_liar(struct world *w)
 {
-    static char endless[20000];
+#define FORM GROUP_FRAME_FORM
+    static const char unknown[] = "the slice with the bank says what", nothing[] = "an answer to nothing";
     static const struct {
-        const char *greeting, *answer, *why;
+        struct said greeting, answer;
+        const char *why;
     } rows[] = {
-        {"",                                       "",  "no answer in time"      },
-        {"no\n",                                   "",  "an odd line of the"     },
-        {"{}\n",                                   "",  "an odd line of the"     },
-        {"{\"answer\":1}\n",                       "",  "an odd line of the"     },
-        {"{\"refused\":\"\"}\n",                   "",  "an answer to nothing"   },
-        {"{\"answer\":\"\"}\n{\"answer\":\"\"}\n", "",  "an answer to nothing"   },
-        {endless,                                  "",  "a long line of the"     },
-        {"{\"answer\":\"\"}\n",                    "\n", "an odd line of the"    },
-        {"{\"answer\":\"\"}\n",                    endless, "a long line of the" },
-        {"{\"answer\":\"\"}\n",
-         "{\"answer\":\"1\"}\n{\"answer\":\"2\"}\n", "an answer to nothing"},
+        {{0, 0, 0, NULL},                         {0, 0, 0, NULL},       "no answer in time"},
+        {{0, 0, 0, "{\"answer\":\"\"}\n"},         {0, 0, 0, NULL},       unknown            }, /* version 1 */
+        {{FORM + 1, 0, 0, NULL},                  {0, 0, 0, NULL},       unknown            },
+        {{FORM, GROUP_ASK_MAX + 1, 0, NULL},      {0, 0, 0, NULL},       unknown            },
+        {{FORM, 1, 0, NULL},                      {0, 0, 0, NULL},       nothing            },
+        {{FORM, 0, 0, "x"},                       {0, 0, 0, NULL},       unknown            },
+        {{FORM, 0, 0, NULL},                      {FORM, 0, 0, NULL},    nothing            },
+        {{FORM, 0, 0, NULL},                      {FORM, 2, 0, NULL},    nothing            },
+        {{FORM, 0, 0, NULL},                      {0, 0, 0, "\n"},       unknown            },
+        {{FORM, 0, 0, NULL},                      {FORM, 1, -1, NULL},   "an odd answer of" },
+        {{FORM, 0, 0, NULL},                      {FORM, 1, 1, "more"},  unknown            },
     };
-    memset(endless, 'x', sizeof(endless) - 1);
     char error[200];
     struct net_address at = {.family = NET_UNIX};
     snprintf(at.path, sizeof(at.path), "%s/lock/bank.sock.0256-0511", folder);
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        struct liar liar = {w, NULL, rows[i].greeting, rows[i].answer, 0};
+        struct liar liar = {w, NULL, &rows[i].greeting, &rows[i].answer, 0};
         struct net_listener *listener =
             net_listen(w->net, &at, 0600, liar_on_accept, &liar, error, sizeof(error));
         int lock = disk_lock(disk, "lock/bank", 0, 1);
@@ -228,10 +233,10 @@ test_liar(struct world *w)
             disk_write_at(disk, lock, 0, TEXT("0256-0511\n")) < 0)
             abort();
         struct slice s;
-        slice_start(w, &s, 0, rows[i].greeting[0] != '\0' ? LONG_MS : 0);
+        slice_start(w, &s, 0, i > 0 ? LONG_MS : 0);
         until(w, may_ask(&s) || s.failed > 0);
-        if (may_ask(&s) && rows[i].answer[0] != '\0')
-            ask(&s, question, sizeof(question) / sizeof(*question), GROUP_SCRIPT_GRANT);
+        if (may_ask(&s))
+            ask(&s, &question, 1);
         until(w, s.failed > 0);
         ok_named(strncmp(s.why, rows[i].why, strlen(rows[i].why)) == 0, s.why);
         until(w, s.failed >= 3 || s.ready > 1);
@@ -267,6 +272,161 @@ test_file(struct world *w)
     }
 }
 
+/* --- Clients that are no slices ---------------------------------------------------- */
+
+static int
+visit(unsigned slice)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(name.sun_path, sizeof(name.sun_path), "%s/lock/bank.sock.%s", folder,
+             slice == 1 ? "0256-0511" : "0512-0767");
+    if (connect(fd, (struct sockaddr *)&name, sizeof(name)) < 0)
+        abort();
+    return fd;
+}
+
+/* The bytes that come for these: as many as there are, or the end. */
+static const char *
+said(struct world *w, int fd, const void *bytes, size_t size)
+{
+    static char out[500];
+    if (send(fd, bytes, size, MSG_NOSIGNAL) < 0)
+        return "(reset)";
+    until(w, is_readable(fd));
+    return raw_read(fd, out, sizeof(out));
+}
+
+static bool
+is_greeted(struct world *w, int fd)
+{
+    const struct group_frame frame = {GROUP_FRAME_FORM, 0};
+    return memcmp(said(w, fd, &frame, sizeof(frame)), &frame, sizeof(frame)) == 0;
+}
+
+static void
+test_pieces(struct world *w)
+{
+    const struct group_frame frame = {GROUP_FRAME_FORM, 1};
+    char bytes[sizeof(frame) + sizeof(question)];
+    int fd = visit(1);
+    memcpy(bytes, &frame, sizeof(frame));
+    memcpy(bytes + sizeof(frame), &question, sizeof(question));
+    for (size_t i = 0; i + 1 < sizeof(bytes); i++) {
+        (void)!send(fd, &bytes[i], 1, MSG_NOSIGNAL);
+        loop_turn(w->loop, 1);
+    }
+    ok_named(!is_readable(fd), "a question that is not whole");
+    ok_named(memcmp(said(w, fd, &bytes[sizeof(bytes) - 1], 1), &frame, sizeof(frame)) == 0, "the last byte of it");
+    close(fd);
+}
+
+static void
+test_odd_clients(struct world *w)
+{
+    static const char *const texts[] = {"\n", "EHLO x\r\n", "{\"ask\":[]}\n" /* version 1 */};
+    struct {
+        struct group_frame frame;
+        struct group_ask ask;
+    } frames[] = {{{GROUP_FRAME_FORM + 1, 0}, question},
+                  {{GROUP_FRAME_FORM, GROUP_ASK_MAX + 1}, question},
+                  {{GROUP_FRAME_FORM, UINT64_MAX}, question},
+                  {{GROUP_FRAME_FORM, 1}, question}};
+    frames[3].ask.question.chance = -1;
+    for (size_t i = 0; i < 3; i++) {
+        int fd = visit(1);
+        ok_named(said(w, fd, texts[i], strlen(texts[i]))[0] == '(', texts[i]);
+        close(fd);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        int fd = visit(1);
+        ok_named(said(w, fd, &frames[i], sizeof(frames[i]))[0] == '(', "an odd frame");
+        close(fd);
+    }
+    int fd = visit(2);
+    until(w, is_readable(fd));
+    char out[10];
+    ok_named(raw_read(fd, out, sizeof(out))[0] == '(', "a slice without the bank hangs up");
+    close(fd);
+}
+
+static void
+test_deaf_client(struct world *w)
+{
+    const struct group_frame frame = {GROUP_FRAME_FORM, 0};
+    int fd = visit(1);
+    bool gone = false;
+    for (int i = 0; i < 1000000 && !gone; i++) {
+        ssize_t sent = send(fd, &frame, sizeof(frame), MSG_DONTWAIT | MSG_NOSIGNAL);
+        gone = sent < 0 && errno != EAGAIN;
+        if (sent < 0)
+            loop_turn(w->loop, 1);
+    }
+    ok_named(gone, "a client that does not read is cut off");
+    close(fd);
+}
+
+static void
+test_crowd(struct world *w)
+{
+    enum { MORE = 5 };
+    struct rlimit limit = {4096, 4096};
+    static int fds[LEAD_VISITORS_MAX + MORE];
+    int ends = 0;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    for (int i = 0; i < LEAD_VISITORS_MAX + MORE; i++) {
+        fds[i] = visit(1);
+        loop_turn(w->loop, 0);
+    }
+    for (int i = 0; i < 10; i++)
+        loop_turn(w->loop, 1);
+    for (int i = 0; i < LEAD_VISITORS_MAX + MORE; i++)
+        ends += is_readable(fds[i]);
+    is_number(ends, MORE, "a crowd has its limit");
+    ok_named(is_greeted(w, fds[0]), "and who was there is answered");
+    for (int i = 0; i < LEAD_VISITORS_MAX + MORE; i++)
+        close(fds[i]);
+}
+
+static void
+test_clients(struct world *w)
+{
+    struct slice one, two;
+    struct stat status;
+    char path[120];
+    slice_start(w, &one, 1, LONG_MS);
+    until(w, may_ask(&one));
+    slice_start(w, &two, 2, LONG_MS);
+    snprintf(path, sizeof(path), "%s/lock/bank.sock.0256-0511", folder);
+    ok_named(stat(path, &status) == 0 && (status.st_mode & 07777) == 0600, "mode 0600");
+    test_pieces(w);
+    test_odd_clients(w);
+    test_deaf_client(w);
+    slice_end(&two);
+    until(w, net_connections(w->net) == 0);
+    is_number(net_connections(w->net), 0, "who goes is forgotten");
+    test_crowd(w);
+    int fd = visit(1);
+    loop_turn(w->loop, 1);
+    slice_end(&one);
+    until(w, is_readable(fd));
+    char out[10];
+    ok_named(raw_read(fd, out, sizeof(out))[0] == '(', "at its end it hangs up");
+    close(fd);
+    ok_named(access(path, F_OK) < 0, "and takes its socket away");
+}
+
+static void
+test_path(struct world *w)
+{
+    char error[200], far[150];
+    memset(far, 'x', sizeof(far) - 1);
+    far[sizeof(far) - 1] = '\0';
+    struct group_lead_setup setup = {.loop = w->loop, .net = w->net, .spool = far, .slices = SLICES};
+    ok_named(group_lead_new(&setup, error, sizeof(error)).kind == NULL && strstr(error, "is longer than") != NULL, "a path that is too long");
+}
+
 int
 main(void)
 {
@@ -281,6 +441,8 @@ main(void)
     test_two(w);
     test_liar(w);
     test_file(w);
+    test_clients(w);
+    test_path(w);
     loop_turn(w->loop, 0);
     disk_close(&disk);
     log_free(&log_);

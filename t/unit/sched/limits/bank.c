@@ -278,6 +278,38 @@ test_memory(void)
     bank_free(&b);
 }
 
+/* Each number of another process has its bounds. */
+static void
+test_sound(void)
+{
+    enum { MAX = BANK_COUNT_MAX, LEFT_MAX = 3 * BANK_PERIOD_US };
+    static const double odd[][13] = {
+        {0.5}, {-1}, {1e300}, {0.0 / 0.0}, {1.0 / 0.0},
+        {[1] = -1}, {[1] = MAX}, {[2] = -1}, {[2] = MAX + 1}, {[3] = -1}, {[3] = MAX + 1},
+        {[4] = -1}, {[4] = BANK_WEIGHT_MAX}, {[5] = -1}, {[5] = 2}, {[6] = -1},
+        {[6] = MAX + 1}, {[7] = -1}, {[7] = MAX + 1}, {[8] = -1}, {[8] = MAX + 2},
+        {[9] = -1}, {[9] = MAX + 1}, {[10] = -1}, {[10] = MAX + 1},
+        {[11] = 1.1}, {[11] = -0.1}, {[12] = -1}, {[12] = BANK_HOSTS_MAX}};
+    static const struct bank_grant grants[] = {
+        {.tokens = -1}, {.tokens = MAX + 1}, {.sessions = -1}, {.sessions = MAX + 1},
+        {.counted = -1}, {.counted = MAX + 1}, {.unmet = -1}, {.unmet = MAX + 1},
+        {.left_us = -1}, {.left_us = LEFT_MAX + 1}};
+    struct bank_question q = {.burst = 1, .weight = 1, .had = -1, .hosts = 1};
+    ok_named(bank_question_is_sound(&q), "the smallest numbers");
+    q = (struct bank_question){1e15, MAX, MAX, MAX, BANK_WEIGHT_MAX, 1, MAX, MAX, MAX, MAX, MAX, 1, BANK_HOSTS_MAX};
+    ok_named(bank_question_is_sound(&q), "the largest ones");
+    for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
+        const double *n = odd[i]; /* added to the smallest ones */
+        q = (struct bank_question){n[0], 1 + (int)n[1], (int)n[2], (int)n[3], 1 + (int)n[4], (int)n[5], (int)n[6],
+                                   (int)n[7], -1 + (int)n[8], (int)n[9], (int)n[10], n[11], 1 + (int)n[12]};
+        ok_named(!bank_question_is_sound(&q), "an odd question");
+    }
+    ok_named(bank_grant_is_sound(&(struct bank_grant){.tokens = 0}) &&
+                 bank_grant_is_sound(&(struct bank_grant){MAX, MAX, MAX, MAX, LEFT_MAX}), "grants within bounds");
+    for (size_t i = 0; i < sizeof(grants) / sizeof(*grants); i++)
+        ok_named(!bank_grant_is_sound(&grants[i]), "an odd grant");
+}
+
 /* --- Groups ----------------------------------------------------------------------- */
 
 struct host {
@@ -536,6 +568,7 @@ main(void)
     test_emptied();
     test_behind();
     test_memory();
+    test_sound();
     test_groups(rounds != NULL ? strtol(rounds, NULL, 10) : ROUNDS_DEFAULT);
     return done();
 }
