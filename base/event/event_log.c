@@ -261,7 +261,8 @@ line_fields(struct log_line *line, const struct event *v)
         else
             log_field(line, f->key, f->value);
     }
-    if (v->text.length > 0)
+    bool is_one = log_style(line->log) == LOG_STYLE_JSON && v->hint.length > 0;
+    if (v->text.length > 0 && !is_one)
         log_remark(line, v->text);
     if (v->hint.length > 0)
         log_remark(line, v->hint);

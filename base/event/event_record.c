@@ -1,14 +1,10 @@
 /* Writes events as JSON. */
 #include "base/event/event_record.h"
 
+#include "base/json_write.h"
+
 #include <inttypes.h>
 #include <string.h>
-
-/* `full` stays set once it is set. */
-struct record_writer {
-    struct buffer *out;
-    bool full;
-};
 
 static const struct {
     const char *word;
@@ -48,119 +44,18 @@ event_record_kinds(struct text list, uint64_t *kinds, struct text *word)
 
 #define MEMBER(name) TEXT(",\"" name "\":")
 
-/* --- JSON ------------------------------------------------------------------------- */
-
-static void
-record_put(struct record_writer *w, struct text t)
-{
-    w->full = w->full || !buffer_add(w->out, t);
-}
-
-/* The first character of rest; returns its length. */
-static size_t
-record_put_character(struct record_writer *w, struct text rest)
-{
-    unsigned char c = (unsigned char)rest.at[0];
-    uint32_t code;
-    if (c != '\0' && (c < ' ' || c == 0x7f)) {
-        w->full = w->full || !buffer_format(w->out, "\\u%04x", c);
-        return 1;
-    }
-    if (c == '"' || c == '\\')
-        record_put(w, TEXT("\\"));
-    size_t length = c < 0x80 ? 1 : text_character(rest, &code);
-    if (length == 0 || c == '\0') { /* many readers of JSON cannot have a NUL */
-        record_put(w, TEXT("\xef\xbf\xbd")); /* U+FFFD */
-        return 1;
-    }
-    record_put(w, text_before(rest, length));
-    return length;
-}
-
-/* Nearly all values are plain: printable ASCII that JSON does not escape. */
-static size_t
-plain_length(struct text t)
-{
-    size_t plain = 0;
-    while (plain < t.length && t.at[plain] >= ' ' && t.at[plain] <= '~' &&
-           t.at[plain] != '"' && t.at[plain] != '\\')
-        plain++;
-    return plain;
-}
-
-static void
-record_put_escaped(struct record_writer *w, struct text t)
-{
-    record_put(w, TEXT("\""));
-    while (t.length > 0 && !w->full) {
-        size_t plain = plain_length(t);
-        record_put(w, text_before(t, plain));
-        t = text_after(t, plain);
-        if (t.length > 0)
-            t = text_after(t, record_put_character(w, t));
-    }
-    record_put(w, TEXT("\""));
-}
-
-/* before: a piece of JSON, such as MEMBER("code"). An event has some twenty members, and
- * each busy message an event: one reservation and two copies each, no printf(). */
-static void
-record_string(struct record_writer *w, struct text before, struct text value)
-{
-    size_t size = before.length + value.length + 2;
-    if (plain_length(value) < value.length) {
-        record_put(w, before);
-        record_put_escaped(w, value);
-        return;
-    }
-    char *at = w->full ? NULL : buffer_reserve(w->out, size);
-    w->full = at == NULL;
-    if (w->full)
-        return;
-    memcpy(at, before.at, before.length);
-    at += before.length;
-    *at++ = '"';
-    if (value.length > 0)
-        memcpy(at, value.at, value.length);
-    at[value.length] = '"';
-    w->out->length += size;
-}
-
-static void
-record_text(struct record_writer *w, struct text before, struct text value)
-{
-    if (value.length > 0)
-        record_string(w, before, value);
-}
-
-static void
-record_number(struct record_writer *w, struct text before, int64_t value)
-{
-    record_put(w, before);
-    w->full = w->full || !buffer_add_number(w->out, value);
-}
-
-/* "a,b" */
-static void
-record_list(struct record_writer *w, struct text before, struct text list)
-{
-    struct text item;
-    struct text between = TEXT("[");
-    if (list.length == 0)
-        return;
-    record_put(w, before);
-    while (text_cut(&list, ',', &item)) {
-        record_string(w, between, item);
-        between = TEXT(",");
-    }
-    record_put(w, TEXT("]"));
-}
-
 /* --- Members ---------------------------------------------------------------------- */
+
+static void
+record_text(struct json_writer *w, struct text before, struct text value)
+{
+    if (value.length > 0)
+        json_put_string(w, before, value);
+}
 
 /* xtext (RFC 3461 §4), decoded; a malformed one stays. */
 static void
-record_xtext(struct record_writer *w, struct text before, struct text value)
+record_xtext(struct json_writer *w, struct text before, struct text value)
 {
     if (text_find(value, '+') == TEXT_NONE) {
         record_text(w, before, value);
@@ -183,7 +78,7 @@ record_xtext(struct record_writer *w, struct text before, struct text value)
 
 /* ORCPT has a type before the address: "rfc822;". */
 static void
-record_original(struct record_writer *w, struct text orcpt)
+record_original(struct json_writer *w, struct text orcpt)
 {
     size_t type = text_find(orcpt, ';');
     record_xtext(w, MEMBER("original_recipient"),
@@ -191,14 +86,14 @@ record_original(struct record_writer *w, struct text orcpt)
 }
 
 static void
-record_user(struct record_writer *w, struct text submitter)
+record_user(struct json_writer *w, struct text submitter)
 {
     bool is_name = text_starts(submitter, TEXT("user:"));
     record_text(w, MEMBER("user"), is_name ? text_after(submitter, 5) : submitter);
 }
 
 static void
-record_origin(struct record_writer *w, const struct event_origin *o)
+record_origin(struct json_writer *w, const struct event_origin *o)
 {
     if (o->original.length > 0)
         record_original(w, o->original);
@@ -209,14 +104,15 @@ record_origin(struct record_writer *w, const struct event_origin *o)
 }
 
 static void
-record_outcome(struct record_writer *w, const struct event *v)
+record_outcome(struct json_writer *w, const struct event *v)
 {
     const struct outcome *o = v->outcome;
     record_text(w, MEMBER("relay"), text_from(o->remote));
     record_text(w, MEMBER("tls"), v->tls);
-    record_list(w, MEMBER("dkim"), v->dkim);
+    if (v->dkim.length > 0)
+        json_put_list(w, MEMBER("dkim"), v->dkim);
     if (o->code > 0)
-        record_number(w, MEMBER("code"), o->code);
+        json_put_number(w, MEMBER("code"), o->code);
     record_text(w, MEMBER("enhanced"), text_from(o->enhanced));
     record_text(w, MEMBER("text"), text_from(o->text));
     record_text(w, MEMBER("class"), text_from(v->reason));
@@ -224,24 +120,24 @@ record_outcome(struct record_writer *w, const struct event *v)
 }
 
 static void
-record_verdict(struct record_writer *w, const struct event *v)
+record_verdict(struct json_writer *w, const struct event *v)
 {
-    record_string(w, MEMBER("sender"), v->sender); /* empty: the null sender */
+    json_put_string(w, MEMBER("sender"), v->sender); /* empty: the null sender */
     record_text(w, MEMBER("recipient"), v->recipient);
     if (v->origin != NULL)
         record_origin(w, v->origin);
-    record_number(w, MEMBER("size"), v->size);
-    record_number(w, MEMBER("attempt"), (int64_t)v->attempt + 1);
-    record_number(w, MEMBER("delay_ms"), v->total_ms);
+    json_put_number(w, MEMBER("size"), v->size);
+    json_put_number(w, MEMBER("attempt"), (int64_t)v->attempt + 1);
+    json_put_number(w, MEMBER("delay_ms"), v->total_ms);
     record_outcome(w, v);
     if (v->next_ms > 0)
-        record_number(w, MEMBER("next_ms"), v->next_ms);
+        json_put_number(w, MEMBER("next_ms"), v->next_ms);
 }
 
 static void
-record_accepted(struct record_writer *w, const struct event *v)
+record_accepted(struct json_writer *w, const struct event *v)
 {
-    record_string(w, MEMBER("sender"), v->sender);
+    json_put_string(w, MEMBER("sender"), v->sender);
     record_text(w, MEMBER("message_id"), v->message_id);
     if (v->origin != NULL)
         record_text(w, MEMBER("tag"), v->origin->tag);
@@ -250,23 +146,23 @@ record_accepted(struct record_writer *w, const struct event *v)
     else
         w->full = w->full ||
                   !buffer_format(w->out, ",\"user\":\"uid:%" PRIu32 "\"", v->injector);
-    record_number(w, MEMBER("size"), v->size);
-    record_number(w, MEMBER("recipients"), v->recipients);
+    json_put_number(w, MEMBER("size"), v->size);
+    json_put_number(w, MEMBER("recipients"), v->recipients);
 }
 
 static void
-record_finding(struct record_writer *w, const struct event *v)
+record_finding(struct json_writer *w, const struct event *v)
 {
     record_text(w, MEMBER("kind"), v->command);
     record_text(w, MEMBER("subject"), v->relay);
     record_text(w, MEMBER("text"), v->text);
     record_text(w, MEMBER("hint"), v->hint);
     if (v->since_ms > 0)
-        record_number(w, MEMBER("since_ms"), v->since_ms);
+        json_put_number(w, MEMBER("since_ms"), v->since_ms);
 }
 
 static void
-record_rest(struct record_writer *w, const struct event *v)
+record_rest(struct json_writer *w, const struct event *v)
 {
     switch ((unsigned)v->kind) {
     case EVENT_ACCEPTED:
@@ -290,7 +186,7 @@ record_rest(struct record_writer *w, const struct event *v)
  * another verdict of the same attempt may follow, ends in "d": a reader that drops events
  * with a known id must not lose that verdict. */
 static void
-record_id(struct record_writer *w, const struct event *v, struct text message,
+record_id(struct json_writer *w, const struct event *v, struct text message,
           const struct event_record_source *source)
 {
     bool whole = v->kind == EVENT_ACCEPTED || v->kind == EVENT_SUBMITTED;
@@ -299,17 +195,17 @@ record_id(struct record_writer *w, const struct event *v, struct text message,
                                             source->run, source->serial);
         return;
     }
-    record_put(w, message);
-    record_number(w, TEXT("-"), v->origin != NULL ? v->origin->recipient : 0);
-    record_number(w, TEXT("-"), whole ? 0 : (int64_t)v->attempt + 1);
-    record_put(w, v->kind == EVENT_DEFERRED ? TEXT("d") : TEXT(""));
+    json_put(w, message);
+    json_put_number(w, TEXT("-"), v->origin != NULL ? v->origin->recipient : 0);
+    json_put_number(w, TEXT("-"), whole ? 0 : (int64_t)v->attempt + 1);
+    json_put(w, v->kind == EVENT_DEFERRED ? TEXT("d") : TEXT(""));
 }
 
 bool
 event_record_write(const struct event *v, const struct event_record_source *source,
                    struct buffer *out)
 {
-    struct record_writer w = {out, false};
+    struct json_writer w = {out, false};
     char id[ID_LENGTH + 1] = "";
     size_t before = out->length;
     const char *type =
@@ -317,14 +213,14 @@ event_record_write(const struct event *v, const struct event_record_source *sour
     if (v->id.time_ms != 0)
         id_format(v->id, id);
     struct text message = text_from(id);
-    record_put(&w, TEXT("{\"id\":\""));
+    json_put(&w, TEXT("{\"id\":\""));
     record_id(&w, v, message, source);
-    record_string(&w, TEXT("\",\"type\":"), text_from(type));
-    record_number(&w, MEMBER("time_ms"), source->now_ms);
+    json_put_string(&w, TEXT("\",\"type\":"), text_from(type));
+    json_put_number(&w, MEMBER("time_ms"), source->now_ms);
     record_text(&w, MEMBER("host"), text_from(source->host));
     record_text(&w, MEMBER("message"), message);
     record_rest(&w, v);
-    record_put(&w, TEXT("}\n"));
+    json_put(&w, TEXT("}\n"));
     if (w.full)
         out->length = before;
     return !w.full;

@@ -11,20 +11,18 @@
 #include "base/log/log.h"
 
 #include "base/crash.h"
+#include "base/json_write.h"
 #include "base/log/log_internal.h"
-#include "base/log/log_json.h"
-#include "base/log/log_number.h"
-#include "base/number.h"
 #include "base/log/log_prefix.h"
 #include "base/log/log_value.h"
 #include "base/log/log_writer.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "base/net/net_datagram.h"
+#include "base/number.h"
 
 #include <assert.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +34,10 @@ enum { VALUE_MAX = 1024, LINE_USUAL = 1000 };
 static_assert((int)LINE_USUAL >= (int)LOG_PREFIX_MAX, "a line begins with its prefix");
 /* Bytes of a field beside its value: the key, and ", " "=" "<" ">". */
 enum { KEY_MAX = 64, FIELD_MORE = KEY_MAX + 5 };
-enum { SECONDS_MAX = 4, /* numbers in a field */ ID_SIZE = 64 };
+enum { SECONDS_MAX = 4, /* numbers in a field */ SECONDS_SIZE = 24, ID_SIZE = 64 };
+enum {
+    JSON_PART = 8
+}; /* a value has at most this part of what a line of json has left */
 enum { SPARE_MAX = 2048 }; /* of a line; its memory is kept for the next */
 
 struct log {
@@ -56,8 +57,8 @@ struct log {
 
 /* The target of log_line.fields. */
 struct fields {
-    struct buffer line; /* the text styles */
-    json_t *object;     /* the json style */
+    struct buffer line;
+    bool is_json;
     size_t count;
     bool cut;
     bool is_apart; /* log_new_apart() would escape more */
@@ -150,28 +151,104 @@ start_text(struct fields *f, const struct log_line *line)
     }
 }
 
-static void
-set(struct fields *f, const char *key, json_t *value)
+/* --- JSON ------------------------------------------------------------------------- */
+
+static struct json_writer
+json_begin(struct fields *f, const char *key)
 {
-    /* jansson demands UTF-8: values are escaped or checked, keys are ours. */
-    int failed = json_object_set_new(f->object, key, value);
-    assert(failed == 0);
+    struct json_writer w = {&f->line, false};
+    bool is_first = f->line.at[f->line.length - 1] == '{';
+    json_put(&w, is_first ? TEXT("\"") : TEXT(",\""));
+    json_put(&w, text_from(key));
+    json_put(&w, TEXT("\":"));
+    return w;
+}
+
+/* A member for which there is no space is omitted. */
+static void
+json_end(struct fields *f, const struct json_writer *w, size_t before)
+{
+    if (w->full)
+        f->line.length = before;
+    f->count++;
+}
+
+/* Such a line is never cut, or it would not be JSON: its values are, until they are
+ * within most bytes, with the key. */
+static void
+json_text(struct fields *f, const char *key, struct text value, size_t most)
+{
+    struct buffer *line = &f->line;
+    struct json_writer w;
+    size_t before = line->length, limit = line->limit, size = value.length;
+    line->limit = before + most < limit ? before + most : limit;
+    for (;;) {
+        w = json_begin(f, key);
+        json_put(&w, TEXT("\""));
+        json_put_escaped(&w, text_before(value, log_value_whole(value, size)));
+        json_put(&w, size < value.length ? TEXT(LOG_ELLIPSIS "\"") : TEXT("\""));
+        if (!w.full || size == 0)
+            break;
+        line->length = before;
+        size /= 2;
+    }
+    line->limit = limit;
+    json_end(f, &w, before);
+}
+
+static void
+json_value(struct fields *f, const char *key, struct text value)
+{
+    json_text(f, key, value, (f->line.limit - f->line.length) / JSON_PART);
+}
+
+static size_t
+json_write_seconds(int64_t ms, char out[SECONDS_SIZE])
+{
+    uint64_t size = ms < 0 ? -(uint64_t)ms : (uint64_t)ms;
+    int length = snprintf(out, SECONDS_SIZE, "%s%" PRIu64 ".%03u", ms < 0 ? "-" : "",
+                          size / 1000, (unsigned)(size % 1000));
+    while (out[length - 1] == '0' && out[length - 2] != '.')
+        length--;
+    return (size_t)length;
+}
+
+/* A number, or an array of them. */
+static void
+json_seconds(struct fields *f, const char *key, const int64_t *ms, size_t count)
+{
+    size_t before = f->line.length;
+    struct json_writer w = json_begin(f, key);
+    char made[SECONDS_SIZE];
+    for (size_t i = 0; i < count; i++) {
+        if (count > 1)
+            json_put(&w, i > 0 ? TEXT(",") : TEXT("["));
+        json_put(&w, text_of(made, json_write_seconds(ms[i], made)));
+    }
+    json_put(&w, count > 1 ? TEXT("]") : TEXT(""));
+    json_end(f, &w, before);
 }
 
 static void
 start_json(struct fields *f, const struct log_line *line)
 {
-    f->object = json_object();
+    f->is_json = true;
+    f->line.limit--; /* the end has its own place */
+    log_add(f, TEXT("{"));
     if (line->log->loop != NULL) {
         char start[LOG_TIME_SIZE];
         log_prefix_time(&line->log->prefix, log_now_ms(line->log), start);
-        set(f, "time", json_string(start));
+        json_value(f, "time", text_from(start));
     }
-    set(f, "level", json_string(log_level_name(line->level)));
-    set(f, "program", json_string(line->program));
+    json_value(f, "level", text_from(log_level_name(line->level)));
+    json_value(f, "program", text_from(line->program));
     if (line->id != NULL) /* or the name of an invalid file */
-        set(f, "id", json_string(text_is_utf8(text_from(line->id)) ? line->id : "?"));
+        json_value(f, "id",
+                   text_is_utf8(text_from(line->id)) ? text_from(line->id) : TEXT("?"));
+    f->count = 0;
 }
+
+/* --- Text ------------------------------------------------------------------------- */
 
 /* At SYNC, before the queue's own hook, and again at SEND: ANSWER logs, too. */
 static void
@@ -287,21 +364,23 @@ add_value(struct log_line *line, const char *key, struct text t, enum log_guard 
 {
     struct fields *f = line->fields;
     struct buffer value;
-    if (f->object == NULL && guard == LOG_GUARD_NOTHING && t.length <= VALUE_MAX &&
+    if (!f->is_json && guard == LOG_GUARD_NOTHING && t.length <= VALUE_MAX &&
         add_plain(f, key, t))
         return;
-    if (key != NULL && f->object == NULL)
+    if (key != NULL && !f->is_json)
         log_value_build_field(&value, t, VALUE_MAX, guard);
     else
         log_value_build(&value, t, key == NULL ? LOG_LINE_MAX : VALUE_MAX, guard);
     struct text made = buffer_text(&value);
-    if (f->object != NULL) {
-        set(f, key == NULL ? "text" : key, json_stringn(made.at, made.length));
+    if (f->is_json && key == NULL) {
+        json_text(f, "text", made, LOG_LINE_MAX);
+    } else if (f->is_json) {
+        json_value(f, key, made);
     } else {
         add_key(f, key);
         log_add(f, made);
+        f->count++;
     }
-    f->count++;
     buffer_free(&value);
 }
 
@@ -461,9 +540,8 @@ take_fields(struct log *log)
     log->last.line = TEXT("");
     if (f == NULL)
         f = memory_new(sizeof(*f));
-    f->object = NULL;
     f->count = 0;
-    f->cut = f->is_apart = false;
+    f->cut = f->is_apart = f->is_json = false;
     f->line.length = 0;
     f->line.limit = LOG_LINE_MAX - 1;
     if (f->line.capacity < LINE_USUAL)
@@ -507,8 +585,7 @@ log_field(struct log_line *line, const char *key, struct text value)
     assert(key != NULL);
     if (f == NULL)
         return;
-    if (f->object == NULL && value.length <= VALUE_MAX &&
-        add_simple(f, key, value, false))
+    if (!f->is_json && value.length <= VALUE_MAX && add_simple(f, key, value, false))
         return;
     enum log_guard guard = log_value_guard(value, line->log->take != NULL);
     f->is_apart = f->is_apart || guard != log_value_guard(value, true);
@@ -519,21 +596,17 @@ void
 log_field_list(struct log_line *line, const char *key, struct text list)
 {
     struct buffer value;
-    struct text item;
     struct fields *f = line->fields;
-    if (f == NULL || f->object == NULL) {
+    if (f == NULL || !f->is_json) {
         log_field(line, key, list);
         return;
     }
-    json_t *array = json_array();
+    size_t before = f->line.length;
+    struct json_writer w = json_begin(f, key);
     log_value_build(&value, list, VALUE_MAX, LOG_GUARD_NOTHING);
-    for (struct text rest = buffer_text(&value); text_cut(&rest, ',', &item);) {
-        int failed = json_array_append_new(array, json_stringn(item.at, item.length));
-        assert(failed == 0);
-    }
+    json_put_list(&w, TEXT(""), buffer_text(&value));
+    json_end(f, &w, before);
     buffer_free(&value);
-    set(f, key, array);
-    f->count++;
 }
 
 void
@@ -555,8 +628,11 @@ log_field_number(struct log_line *line, const char *key, int64_t value)
     char made[NUMBER_SIZE];
     if (f == NULL)
         return;
-    if (f->object != NULL) {
-        set(f, key, json_integer(value));
+    if (f->is_json) {
+        size_t before = f->line.length;
+        struct json_writer w = json_begin(f, key);
+        json_put_number(&w, TEXT(""), value);
+        json_end(f, &w, before);
         return;
     }
     char *at = fields_reserve(f, NUMBER_SIZE + FIELD_MORE);
@@ -568,6 +644,25 @@ log_field_number(struct log_line *line, const char *key, int64_t value)
     add_value(line, key, text_of(made, number_write(value, made)), LOG_GUARD_NOTHING);
 }
 
+/* As "%.2f" of ms / 1000, without a NUL and without zeros at its end, as Postfix has it:
+ * "0", "1.5". Half a hundredth is rounded up, not as the binary number lies. */
+static size_t
+write_hundredths(int64_t ms, char out[SECONDS_SIZE])
+{
+    if (ms < 0) /* a clock that was set back */
+        return (size_t)snprintf(out, SECONDS_SIZE, "%.2f", (double)ms / 1000);
+    uint64_t hundredths = ((uint64_t)ms + 5) / 10;
+    unsigned rest = (unsigned)(hundredths % 100);
+    size_t length = number_write((int64_t)(hundredths / 100), out);
+    if (rest == 0)
+        return length;
+    out[length++] = '.';
+    out[length++] = (char)('0' + rest / 10);
+    if (rest % 10 != 0)
+        out[length++] = (char)('0' + rest % 10);
+    return length;
+}
+
 static size_t
 write_seconds(const int64_t *ms, size_t count, char *out)
 {
@@ -575,7 +670,7 @@ write_seconds(const int64_t *ms, size_t count, char *out)
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
             out[length++] = '/';
-        length += log_number_seconds(ms[i], out + length);
+        length += write_hundredths(ms[i], out + length);
     }
     return length;
 }
@@ -585,17 +680,12 @@ log_field_seconds(struct log_line *line, const char *key, const int64_t *ms,
                   size_t count)
 {
     struct fields *f = line->fields;
-    char made[SECONDS_MAX * LOG_NUMBER_SIZE];
+    char made[SECONDS_MAX * SECONDS_SIZE];
     assert(count >= 1 && count <= SECONDS_MAX);
     if (f == NULL)
         return;
-    if (f->object != NULL) {
-        json_t *array = json_array();
-        for (size_t i = 0; i < count; i++)
-            json_array_append_new(array, json_real((double)ms[i] / 1000));
-        set(f, key, count == 1 ? json_incref(json_array_get(array, 0)) : array);
-        if (count == 1)
-            json_decref(array);
+    if (f->is_json) {
+        json_seconds(f, key, ms, count);
         return;
     }
     char *at = fields_reserve(f, sizeof(made) + FIELD_MORE);
@@ -627,7 +717,7 @@ log_field_address(struct log_line *line, const char *key, struct text address)
     struct fields *f = line->fields;
     if (f == NULL)
         return;
-    if (f->object != NULL)
+    if (f->is_json)
         add_value(line, key, address, LOG_GUARD_NOTHING);
     else if (address.length > VALUE_MAX - 2 || !add_simple(f, key, address, true))
         add_bracketed(line, key, address);
@@ -637,7 +727,7 @@ void
 log_field_client(struct log_line *line, const char *key, struct text client)
 {
     struct fields *f = line->fields;
-    if (f != NULL && f->object != NULL && text_starts(client, TEXT("["))) {
+    if (f != NULL && f->is_json && text_starts(client, TEXT("["))) {
         bool is_ipv6 = text_starts(client, TEXT("[IPv6:"));
         client = text_after(client, is_ipv6 ? strlen("[IPv6:") : 1);
         client = text_before(client, client.length - 1);
@@ -664,12 +754,12 @@ log_remark(struct log_line *line, struct text value)
     if (f == NULL)
         return;
     enum log_guard guard = log_value_guard_remark(value);
-    if (f->object == NULL && guard == LOG_GUARD_NOTHING && add_plain_remark(f, value))
+    if (!f->is_json && guard == LOG_GUARD_NOTHING && add_plain_remark(f, value))
         return;
-    if (f->object == NULL)
+    if (!f->is_json)
         log_add(f, f->count > 0 ? TEXT(" (") : TEXT("("));
     add_value(line, NULL, value, guard);
-    if (f->object == NULL)
+    if (!f->is_json)
         log_add(f, TEXT(")"));
 }
 
@@ -688,8 +778,10 @@ log_end(struct log_line *line)
     struct fields *f = line->fields;
     if (f == NULL)
         return;
-    if (f->object != NULL)
-        log_json_end(&f->object, &f->line);
+    if (f->is_json) {
+        f->line.limit++;
+        log_add(f, TEXT("}"));
+    }
     log_write_line(line->log, line->level, &f->line);
     bool is_same = log_is_copied(line->log, line->level) && !f->cut && !f->is_apart;
     give_back_fields(line->log, f);

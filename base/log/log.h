@@ -9,7 +9,8 @@
  *
  * Printable ASCII and well-formed UTF-8 without C1, U+2028/9 and bidi controls pass;
  * any other byte becomes \xNN. Warnings and errors are marked behind the ID. A field is
- * cut at 1024 bytes and a line at LOG_LINE_MAX, marked by "...". The comma of a ", "
+ * cut at 1024 bytes and a line at LOG_LINE_MAX, marked by "..."; in json a field is cut at
+ * an eighth of what is left of the line, which is whole. The comma of a ", "
  * that could forge a field becomes \x2c; within <...>, in a remark without "), ", and in
  * a sentence without ", name=", it stays. A '<' at the start of a value that is not
  * closed becomes \x3c. Secrets are never passed to these functions. */

@@ -432,6 +432,52 @@ test_json_limits(void)
     log_free(&log);
 }
 
+static struct text
+seconds(struct log *log, const int64_t *ms, size_t count)
+{
+    struct log_line line;
+    buffer_clear(&out);
+    log_start(&line, log, LOG_LEVEL_INFO, "p", NULL);
+    log_field_seconds(&line, "s", ms, count);
+    log_end(&line);
+    return text_without_line_end(buffer_text(&out));
+}
+
+/* As printf() writes them, but for zeros at their end, and half a hundredth is rounded up;
+ * in json to thousandths, as jansson does. */
+static void
+test_seconds(void)
+{
+    static const int64_t several[] = {1005, 1500, 100000, INT64_C(31536000000000)};
+    struct log *log = log_open(LOG_STYLE_PETREL);
+    char want[64];
+    bool good = true;
+    for (int64_t ms = -3000; ms < 50000 && good; ms++) {
+        log_restyle(log, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+        /* A thousandth more decides half a hundredth. */
+        snprintf(want, sizeof(want), "p: s=%.2f", (double)ms / 1000 + (ms < 0 ? 0 : 0.0001));
+        size_t end = strlen(want);
+        while (ms >= 0 && want[end - 1] == '0')
+            want[--end] = '\0';
+        if (want[end - 1] == '.')
+            want[end - 1] = '\0';
+        good = text_equal(seconds(log, &ms, 1), text_from(want));
+        if (!good)
+            is_text(buffer_text(&out), text_from(want), "seconds");
+        log_restyle(log, LOG_STYLE_JSON, LOG_LEVEL_INFO);
+        json_t *object = json_pack("{s:s,s:s,s:f}", "level", "info", "program", "p", "s", (double)ms / 1000);
+        char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12));
+        good = good && text_equal(seconds(log, &ms, 1), text_from(line));
+        free(line);
+        json_decref(object);
+    }
+    ok_named(good, "seconds to hundredths");
+    is_text(seconds(log, several, 4), TEXT("{\"level\":\"info\",\"program\":\"p\",\"s\":[1.005,1.5,100.0,31536000000.0]}"), "several in json");
+    log_restyle(log, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    is_text(seconds(log, several, 4), TEXT("p: s=1.01/1.5/100/31536000000"), "half a hundredth; zeros in front of the point; a thousand years");
+    log_free(&log);
+}
+
 /* Descriptor 2 while a test looks at what arrives there. */
 struct tapped {
     int ends[2], saved;
@@ -707,6 +753,7 @@ main(void)
     test_forgery();
     test_limits();
     test_json_limits();
+    test_seconds();
     test_stderr();
     test_gathering();
     test_gathering_limit();
