@@ -9,7 +9,7 @@
 
 #include "base/log/log.h"
 #include "base/loop/loop.h"
-#include "base/net/net_datagram.h"
+#include "base/net/net_outlet.h"
 
 enum { NOTIFY_STATUS_MAX = 200 };
 

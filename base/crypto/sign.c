@@ -6,7 +6,6 @@
 #include "base/crypto/sign.h"
 
 #include "base/crypto/base64.h"
-#include "base/crypto/sign_internal.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -15,10 +14,13 @@
 #include <mbedtls/pk.h>
 #include <mbedtls/rsa.h>
 #include <mbedtls/version.h>
+#ifdef HAVE_LIBSODIUM
+#include <sodium.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 
-enum { RSA_EXPONENT = 65537 };
+enum { RSA_EXPONENT = 65537, ED25519_SEED = 32, ED25519_SIZE = 64 };
 
 static const char pem_begins[] = "-----BEGIN PRIVATE KEY-----";
 static const char pem_ends[] = "-----END PRIVATE KEY-----";
@@ -28,6 +30,10 @@ static const unsigned char ed25519_der[] = {0x30, 0x2e, 0x02, 0x01, 0x00, 0x30,
                                             0x05, 0x06, 0x03, 0x2b, 0x65, 0x70,
                                             0x04, 0x22, 0x04, 0x20};
 enum { ED25519_DER = (int)sizeof(ed25519_der) + ED25519_SEED };
+
+struct sign_ed25519 {
+    unsigned char secret[ED25519_SIZE], public[ED25519_SEED];
+};
 
 struct sign_random {
     mbedtls_entropy_context entropy;
@@ -64,6 +70,59 @@ sign_random_free(struct sign_random **r)
     mbedtls_entropy_free(&(*r)->entropy);
     free(*r);
     *r = NULL;
+}
+
+/* --- Ed25519 ---------------------------------------------------------------------- */
+
+#ifdef HAVE_LIBSODIUM
+static_assert(crypto_sign_SEEDBYTES == ED25519_SEED, "a seed");
+static_assert(crypto_sign_BYTES == ED25519_SIZE, "a signature");
+static_assert(crypto_sign_SECRETKEYBYTES == ED25519_SIZE, "a private key");
+static const char ed25519_version[] = "libsodium " SODIUM_VERSION_STRING;
+#else
+/* No key of the kind is made: sign_ed25519_start(). */
+static const char ed25519_version[] = "";
+#define sodium_init()                     (-1)
+#define crypto_sign_seed_keypair(a, b, c) ((void)(a), (void)(b), (void)(c), -1)
+#define crypto_sign_detached(out, length, digest, size, key)                           \
+    ((void)(out), (void)(digest), (void)(key), -1)
+#define crypto_sign_verify_detached(signature, digest, size, key)                      \
+    ((void)(signature), (void)(digest), (void)(key), -1)
+#endif
+
+const char *
+sign_ed25519_version(void)
+{
+    return ed25519_version;
+}
+
+/* NULL, or why there is none: a constant. */
+static const char *
+sign_ed25519_start(struct sign_ed25519 *key, const unsigned char seed[ED25519_SEED])
+{
+    if (ed25519_version[0] == '\0')
+        return "has an Ed25519 key, and this petrel was built without libsodium";
+    if (sodium_init() < 0 ||
+        crypto_sign_seed_keypair(key->public, key->secret, seed) != 0)
+        return "cannot be used: libsodium does not start";
+    return NULL;
+}
+
+static bool
+sign_ed25519_digest(const struct sign_ed25519 *key,
+                    const unsigned char digest[DIGEST_SIZE],
+                    unsigned char out[ED25519_SIZE])
+{
+    return crypto_sign_detached(out, NULL, digest, DIGEST_SIZE, key->secret) == 0;
+}
+
+static bool
+sign_ed25519_verify(const struct sign_ed25519 *key,
+                    const unsigned char digest[DIGEST_SIZE],
+                    const unsigned char signature[ED25519_SIZE])
+{
+    return crypto_sign_verify_detached(signature, digest, DIGEST_SIZE, key->public) ==
+           0;
 }
 
 /* --- Signatures ------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 #include "base/log/log_writer.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
-#include "base/net/net_datagram.h"
+#include "base/net/net_outlet.h"
 #include "base/number.h"
 
 #include <assert.h>

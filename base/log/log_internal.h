@@ -1,4 +1,4 @@
-/* Declarations that the files of the log share, and some for tests. */
+/* A declaration for tests. */
 #ifndef BASE_LOG_LOG_INTERNAL_H
 #define BASE_LOG_LOG_INTERNAL_H
 
@@ -6,8 +6,5 @@
 
 /* Appends the lines (with LF) to buffer instead of writing them; NULL ends that. */
 void log_capture(struct log *log, struct buffer *buffer);
-
-/* Adds \xNN for each byte of a character; false at out's limit. */
-bool log_escape_bytes(struct text character, struct buffer *out);
 
 #endif

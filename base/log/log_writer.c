@@ -8,7 +8,6 @@
 #include "base/buffer.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
-#include "base/net/net_datagram.h"
 #include "base/net/net_outlet.h"
 #include "base/pace.h"
 

@@ -2,7 +2,7 @@
  *
  * net.c: opening and closing. net_stream.c: bytes and events. net_tls.c: the same
  * under TLS. net_waiting.c: buffers. net_listener.c: listeners. net_passed.c: sockets of
- * a service manager. Only socket.c calls the system, by addresses of net_sockaddr.c. */
+ * a service manager. Only socket.c calls the system, and converts addresses for it. */
 #ifndef BASE_NET_NET_INTERNAL_H
 #define BASE_NET_NET_INTERNAL_H
 

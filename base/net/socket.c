@@ -1,8 +1,8 @@
 /* The calls of the system for sockets. */
 #include "base/net/socket.h"
 
-#include "base/net/net_sockaddr.h"
-
+#include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -16,6 +16,76 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+static_assert(NET_PATH_MAX <= sizeof((struct sockaddr_un *)0)->sun_path, "a path fits");
+
+/* AF_INET, AF_INET6 or AF_UNIX. */
+static int
+socket_address_family(enum net_family family)
+{
+    assert(family != NET_NONE);
+    return family == NET_IPV4 ? AF_INET : family == NET_IPV6 ? AF_INET6 : AF_UNIX;
+}
+
+/* Returns the length of the filled part. */
+static socklen_t
+socket_address_fill(const struct net_address *a, struct sockaddr_storage *out)
+{
+    struct sockaddr_in *ipv4 = (struct sockaddr_in *)out;
+    struct sockaddr_in6 *ipv6 = (struct sockaddr_in6 *)out;
+    struct sockaddr_un *local = (struct sockaddr_un *)out;
+    memset(out, 0, sizeof(*out));
+    out->ss_family = (sa_family_t)socket_address_family(a->family);
+    switch (a->family) {
+    case NET_IPV4:
+        ipv4->sin_port = htons(a->port);
+        memcpy(&ipv4->sin_addr, a->ip, sizeof(ipv4->sin_addr));
+        return sizeof(*ipv4);
+    case NET_IPV6:
+        ipv6->sin6_port = htons(a->port);
+        memcpy(&ipv6->sin6_addr, a->ip, sizeof(ipv6->sin6_addr));
+        return sizeof(*ipv6);
+    case NET_UNIX:
+        memcpy(local->sun_path, a->path, NET_PATH_MAX);
+        return sizeof(*local);
+    case NET_PASSED:
+    case NET_NONE:
+        break;
+    }
+    return 0;
+}
+
+/* NET_NONE for unknown families; mapped IPv4 becomes IPv4. */
+static void
+socket_address_read(const struct sockaddr_storage *from, socklen_t length,
+                    struct net_address *out)
+{
+    const struct sockaddr_in *ipv4 = (const struct sockaddr_in *)from;
+    const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)from;
+    const struct sockaddr_un *local = (const struct sockaddr_un *)from;
+    size_t path_offset = offsetof(struct sockaddr_un, sun_path);
+    *out = (struct net_address){0};
+    if (length < sizeof(from->ss_family))
+        return;
+    if (from->ss_family == AF_INET) {
+        out->family = NET_IPV4;
+        out->port = ntohs(ipv4->sin_port);
+        memcpy(out->ip, &ipv4->sin_addr, sizeof(ipv4->sin_addr));
+    } else if (from->ss_family == AF_INET6) {
+        out->family = NET_IPV6;
+        out->port = ntohs(ipv6->sin6_port);
+        memcpy(out->ip, &ipv6->sin6_addr, sizeof(ipv6->sin6_addr));
+        /* One host has one address, in any family of sockets. */
+        net_address_unmap(out);
+    } else if (from->ss_family == AF_UNIX) {
+        out->family = NET_UNIX;
+        /* A client's socket has no name: no path was set. */
+        if (length > path_offset)
+            text_copy(out->path, sizeof(out->path),
+                      text_of(local->sun_path,
+                              strnlen(local->sun_path, length - path_offset)));
+    }
+}
 
 enum {
     UNIX_MODE = 0666,
@@ -42,7 +112,7 @@ socket_get(int socket, int option, int *value)
 int
 socket_open(enum net_family family)
 {
-    int domain = net_sockaddr_family(family);
+    int domain = socket_address_family(family);
     int fd = socket(domain, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
@@ -55,7 +125,7 @@ static int
 socket_bind(int socket, const struct net_address *to)
 {
     struct sockaddr_storage name;
-    socklen_t length = net_sockaddr_fill(to, &name);
+    socklen_t length = socket_address_fill(to, &name);
     return bind(socket, (struct sockaddr *)&name, length) < 0 ? -errno : 0;
 }
 
@@ -72,7 +142,7 @@ int
 socket_connect(int socket, const struct net_address *to)
 {
     struct sockaddr_storage name;
-    socklen_t length = net_sockaddr_fill(to, &name);
+    socklen_t length = socket_address_fill(to, &name);
     return connect(socket, (struct sockaddr *)&name, length) < 0 ? -errno : 0;
 }
 
@@ -144,7 +214,7 @@ socket_name(int socket, int (*ask)(int, struct sockaddr *, socklen_t *),
     socklen_t length = sizeof(name);
     if (ask(socket, (struct sockaddr *)&name, &length) != 0)
         return false;
-    net_sockaddr_read(&name, length, out);
+    socket_address_read(&name, length, out);
     return true;
 }
 
@@ -239,7 +309,7 @@ socket_accept(int socket, struct net_address *peer)
                      SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0)
         return -errno;
-    net_sockaddr_read(&name, length, peer);
+    socket_address_read(&name, length, peer);
     return fd;
 }
 
@@ -278,7 +348,7 @@ socket_adopt_listening(int descriptor)
 static int
 socket_probe(const struct net_address *address)
 {
-    return socket(net_sockaddr_family(address->family), SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return socket(socket_address_family(address->family), SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
 bool

@@ -1,24 +1,10 @@
 /* Shared by the files of base/sandbox/; no other file includes this header.
  *
- * sandbox.c: the plan, and the order. sandbox_landlock.c: files. sandbox_seccomp.c:
- * system calls. */
+ * sandbox.c: the plan, the order, and files. sandbox_seccomp.c: system calls. */
 #ifndef BASE_SANDBOX_SANDBOX_INTERNAL_H
 #define BASE_SANDBOX_SANDBOX_INTERNAL_H
 
 #include "base/sandbox/sandbox.h"
-
-enum sandbox_right { SANDBOX_READ, SANDBOX_WRITE, SANDBOX_REMOVE };
-
-struct sandbox_path {
-    struct sandbox_path *next;
-    enum sandbox_right right;
-    char *path; /* absolute, without links */
-};
-
-/* The kernel's Landlock ABI; 0: none, turned off, or refused. */
-int sandbox_landlock_abi(void);
-/* 0 or an errno. */
-int sandbox_landlock_enter(const struct sandbox_path *paths, int abi);
 
 /* NULL, or the reason why seccomp cannot be used. */
 const char *sandbox_seccomp_lack(void);

@@ -1,7 +1,7 @@
 /* CRC32C: published values, one bit at a time as the reference, both ways of computing.
  */
 #include "base/crc.h"
-#include "base/crc_internal.h"
+#include "base/crc.h"
 #include "t/support/tap.h"
 
 /* By the definition: the reflected polynomial, bit after bit. */

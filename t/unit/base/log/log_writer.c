@@ -5,7 +5,6 @@
 /* link: t/sim/loop.c */
 #include "base/crash.h"
 #include "base/loop/loop.h"
-#include "base/net/net_datagram.h"
 #include "base/net/net_outlet.h"
 #include "base/pace.h"
 #include "t/sim/sim.h"

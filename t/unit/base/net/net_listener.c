@@ -1,6 +1,6 @@
 /* Listeners accept in bursts, survive exhaustion, and know what is our own. */
 #include "base/net/net_internal.h"
-#include "base/net/net_sockaddr.h"
+#include "base/net/socket.h"
 
 #include "t/support/net_world.h"
 
@@ -103,14 +103,12 @@ test_is_own_elsewhere(void)
         return;
     for (each = list; each; each = each->ifa_next) {
         int family = each->ifa_addr ? each->ifa_addr->sa_family : AF_UNSPEC;
-        struct sockaddr_storage name = {0};
-        struct net_address a;
+        struct net_address a = {0};
         bool six = family == AF_INET6;
         if ((!six && family != AF_INET) || each->ifa_flags & IFF_LOOPBACK)
             continue;
-        memcpy(&name, each->ifa_addr,
-               six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-        net_sockaddr_read(&name, sizeof(name), &a);
+        a.family = six ? NET_IPV6 : NET_IPV4;
+        memcpy(a.ip, six ? (void *)&((struct sockaddr_in6 *)(void *)each->ifa_addr)->sin6_addr : &((struct sockaddr_in *)(void *)each->ifa_addr)->sin_addr, six ? 16 : 4);
         if (six && a.ip[0] == 0xfe) /* nothing without its interface */
             continue;
         a.port = net_where(six ? any6 : any)->port;

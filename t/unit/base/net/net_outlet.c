@@ -1,5 +1,5 @@
 /* base/net/net_datagram: paths good and bad, a service that is slow, gone and back. */
-#include "base/net/net_datagram.h"
+#include "base/net/net_outlet.h"
 
 #include "t/support/tap.h"
 
