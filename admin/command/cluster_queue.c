@@ -4,11 +4,12 @@
 #include "admin/command/counter.h"
 #include "admin/command/trace_print.h"
 #include "admin/control/control_client.h"
-#include "admin/control/format_time.h"
 #include "admin/control/json_field.h"
 #include "admin/control/list_answer.h"
 #include "admin/control/listing.h"
+#include "admin/control/words.h"
 #include "admin/control/request.h"
+#include "admin/control/words.h"
 #include "admin/control/why.h"
 #include "admin/settings/complaint.h"
 #include "base/loop/loop.h"
@@ -160,7 +161,7 @@ cluster_queue_ask(struct cluster_queue *q, json_t *request)
 static void
 cluster_queue_print_listing(struct cluster_queue *q, const json_t *line)
 {
-    printf("%-10s ", json_field_string(line, "host"));
+    words_print("{host%-10} ", line, 0);
     listing_print_line(line, loop_now_ms(q->loop));
 }
 
@@ -191,18 +192,11 @@ cluster_queue_list(struct cluster_queue *q)
 static void
 cluster_queue_print_gone(struct cluster_queue *q, const json_t *line)
 {
-    const json_t *given = json_object_get(line, "given");
-    char at[FORMAT_TIME_MAX];
-    if (given != NULL)
-        printf("given:    %s gave it to %s, where it is %s, %s\n",
-               json_field_string(line, "host"), json_field_string(given, "host"),
-               json_field_string(given, "id"),
-               format_time_since(json_field_number(given, "time_ms"),
-                                 loop_now_ms(q->loop), at));
-    else
-        printf("host:     %s\nid:       %s\nqueue:    gone: %s\n",
-               json_field_string(line, "host"), json_field_string(line, "queue_id"),
-               json_field_string(line, "state"));
+    words_print(
+        "[?given:given:    {host} gave it to {given.host}, where it is {given.id}, "
+        "{given.time_ms@since}\n"
+        "|host:     {host}\nid:       {queue_id}\nqueue:    gone: {state}\n]",
+        line, loop_now_ms(q->loop));
 }
 
 static void
@@ -220,7 +214,7 @@ cluster_queue_print_message(struct cluster_queue *q, const json_t *line)
     if (cluster_queue_is_gone(line)) {
         cluster_queue_print_gone(q, line);
     } else {
-        printf("host:     %s\n", json_field_string(line, "host"));
+        words_print("host:     {host}\n", line, 0);
         listing_print_page(line, loop_now_ms(q->loop));
     }
     if (json_object_get(line, "given") == NULL)
@@ -234,7 +228,7 @@ cluster_queue_print_why(struct cluster_queue *q, const json_t *line)
         cluster_queue_print_gone(q, line);
         return;
     }
-    printf("host:     %s\n", json_field_string(line, "host"));
+    words_print("host:     {host}\n", line, 0);
     if (json_object_get(line, "recipients") != NULL)
         why_print(line, loop_now_ms(q->loop));
     else
@@ -289,8 +283,7 @@ cluster_queue_print_change(struct cluster_queue *q, const json_t *line)
         fprintf(stderr, "%s: %s%s%s: %s\n", program, host, host[0] ? ": " : "",
                 json_field_string(line, "id"), json_field_string(line, "text"));
     else
-        printf("%-10s %s %s\n", host, json_field_string(line, "id"),
-               json_field_string(line, "text"));
+        words_print("{host%-10} {id} {text}\n", line, 0);
 }
 
 static int

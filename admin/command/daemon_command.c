@@ -2,8 +2,8 @@
 #include "admin/command/daemon_command.h"
 
 #include "admin/control/control_client.h"
-#include "admin/control/format_time.h"
 #include "admin/control/json_field.h"
+#include "admin/control/words.h"
 #include "base/loop/loop.h"
 #include "base/settings/settings.h"
 
@@ -18,10 +18,7 @@ enum {
     LEVEL_MS = 3600 * 1000,     /* unless --for says otherwise */
     DRAIN_WAIT_MS = 100 * 1000, /* unless --wait does */
     DRAIN_LOOK_MS = 1000,
-    DRAIN_LEFT_MAX = 256,
-    DRAIN_WHY_SHOWN = 200,
-    DRAIN_GIVEN_MAX = 2 * DRAIN_WHY_SHOWN + 100,
-    DRAIN_LINE_MAX = 400 + DRAIN_GIVEN_MAX
+    DRAIN_LEFT_MAX = 256
 };
 
 /* One run of such a command. */
@@ -74,11 +71,9 @@ command_reload(struct question *q, int count, char **arguments)
     json_t *answer = daemon_ask(q, json_pack("{s:s}", "command", "reload"), &code);
     if (answer == NULL)
         return code;
-    const char *restart = json_field_string(answer, "restart");
-    if (restart[0] != '\0')
-        printf("settings reloaded; without effect before a restart: %s\n", restart);
-    else
-        puts("settings reloaded");
+    words_print("settings reloaded[restart:; without effect before a restart: "
+                "{restart}]\n",
+                answer, 0);
     json_decref(answer);
     return 0;
 }
@@ -88,21 +83,16 @@ command_reload(struct question *q, int count, char **arguments)
 static int
 print_level(struct question *q, json_t *request)
 {
-    char until[FORMAT_TIME_MAX];
     int code = 0;
     json_t *answer = daemon_ask(q, request, &code);
     if (answer == NULL)
         return code == EX_CONFIG ? EX_DATAERR : code;
-    const char *level = json_field_string(answer, "level");
-    const char *configured = json_field_string(answer, "configured");
-    int64_t until_ms = json_field_number(answer, "until_ms");
-    if (strcmp(level, configured) == 0)
-        puts(level);
-    else if (until_ms == 0)
-        printf("%s until the settings are reloaded, then %s\n", level, configured);
-    else
-        printf("%s until %s, then %s\n", level,
-               format_time_until(until_ms, loop_now_ms(q->loop), until), configured);
+    bool is_configured = strcmp(json_field_string(answer, "level"),
+                                json_field_string(answer, "configured")) == 0;
+    words_print(is_configured ? "{level}\n"
+                              : "{level} until [until_ms:{until_ms@until}"
+                                "|the settings are reloaded], then {configured}\n",
+                answer, loop_now_ms(q->loop));
     json_decref(answer);
     return 0;
 }
@@ -130,13 +120,13 @@ print_conditions(const json_t *answer)
 {
     const json_t *check;
     size_t i;
-    const char *between = ": ";
+    const char *between = ":";
     json_array_foreach (json_object_get(answer, "checks"), i, check) {
         if (json_field_is_true(check, "ok"))
             continue;
-        printf("%s%s: %s", between, json_field_string(check, "name"),
-               json_field_string(check, "why"));
-        between = "; ";
+        fputs(between, stdout);
+        words_print(" {name}: {why}", check, 0);
+        between = ";";
     }
 }
 
@@ -170,7 +160,6 @@ command_health(struct question *q, int count, char **arguments)
 static int
 print_lockouts(struct question *q)
 {
-    char until[FORMAT_TIME_MAX];
     const json_t *entry;
     int code = 0;
     size_t i;
@@ -180,10 +169,8 @@ print_lockouts(struct question *q)
     const json_t *list = json_object_get(answer, "lockouts");
     int64_t count = json_field_number(answer, "count");
     json_array_foreach ((json_t *)(uintptr_t)list, i, entry)
-        printf("%s until %s, lockout %lld\n", json_field_string(entry, "client"),
-               format_time_until(json_field_number(entry, "until_ms"),
-                                 loop_now_ms(q->loop), until),
-               (long long)json_field_number(entry, "times"));
+        words_print("{client} until {until_ms@until}, lockout {#times}\n", entry,
+                    loop_now_ms(q->loop));
     if (count == 0)
         puts("no client is locked out");
     else if ((size_t)count > json_array_size(list))
@@ -209,9 +196,8 @@ command_unlock(struct question *q, int count, char **arguments)
     if (answer == NULL)
         return code == EX_CONFIG ? EX_DATAERR : code;
     json_array_foreach (json_object_get(answer, "clients"), i, entry)
-        printf("%s %s\n", json_field_string(entry, "client"),
-               json_field_is_true(entry, "locked") ? "may log in again"
-                                                   : "was not locked out");
+        words_print("{client} [locked:may log in again|was not locked out]\n", entry,
+                    0);
     json_decref(answer);
     return 0;
 }
@@ -243,62 +229,33 @@ command_quota(struct question *q, int count, char **arguments)
 
 static const char cluster_usage[] = "cluster [--json] | forget HOST";
 
-static void
-print_bank(const json_t *group)
-{
-    const char *bank = json_field_string(group, "bank");
-    printf("bank   %s%s%s", bank, bank[0] == 'n' ? "" : ", ",
-           json_field_string(group, "server"));
-    if (json_field_number(group, "away_ms") > 0)
-        printf("; for %lld s: %s",
-               (long long)json_field_number(group, "away_ms") / 1000,
-               json_field_string(group, "why"));
-    printf("\nasks   %lld for %lld sites, %lld without an answer\n",
-           (long long)json_field_number(group, "asks"),
-           (long long)json_field_number(group, "asked_sites"),
-           (long long)json_field_number(group, "failures"));
-    if (bank[0] != 'u')
-        printf("parts  %lld sites go on with the part of this host\n",
-               (long long)json_field_number(group, "fallback_sites"));
-}
+static const char group_words[] = "group  {name}, egress {egress}\n";
+static const char host_words[] =
+    "host   {name}  {state}[own:, this one][reports:, {reports}][version:, {version}]"
+    "[address:, {address}]\n";
+static const char bank_words[] =
+    "[namesake:       another host has this name: each needs its own cluster_host\n]"
+    "bank   {bank}[bank=none:|, ]{server}[away_ms>0:; for {away_ms@seconds} s: {why}]\n"
+    "asks   {#asks} for {#asked_sites} sites, {#failures} without an answer\n"
+    "[bank=up:|parts  {#fallback_sites} sites go on with the part of this host\n]";
+static const char share_words[] =
+    "site   {site}[shared_tokens>0:  {#lease_tokens} of {#shared_tokens} transactions "
+    "in "
+    "5 s,]  {#lease_sessions} sessions, {#waiting} waiting, bound {bound}\n";
 
 static void
-print_shares(const json_t *sites)
+print_members(const char *template, const json_t *list)
 {
-    const json_t *site;
+    const json_t *one;
     size_t i;
-    json_array_foreach ((json_t *)(uintptr_t)sites, i, site) {
-        printf("site   %s", json_field_string(site, "site"));
-        if (json_field_number(site, "shared_tokens") > 0)
-            printf("  %lld of %lld transactions in 5 s,",
-                   (long long)json_field_number(site, "lease_tokens"),
-                   (long long)json_field_number(site, "shared_tokens"));
-        printf("  %lld sessions, %lld waiting, bound %s\n",
-               (long long)json_field_number(site, "lease_sessions"),
-               (long long)json_field_number(site, "waiting"),
-               json_field_string(site, "bound"));
-    }
-}
-
-static void
-print_group_host(const json_t *host)
-{
-    static const char *const members[] = {"reports", "version", "address"};
-    printf("host   %s  %s%s", json_field_string(host, "name"),
-           json_field_string(host, "state"),
-           json_field_is_true(host, "own") ? ", this one" : "");
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-        if (json_field_string(host, members[i])[0] != '\0')
-            printf(", %s", json_field_string(host, members[i]));
-    putchar('\n');
+    json_array_foreach ((json_t *)(uintptr_t)list, i, one)
+        words_print(template, one, 0);
 }
 
 static int
 print_cluster(struct question *q, bool is_json)
 {
-    const json_t *host;
     int code = 0;
-    size_t i;
     json_t *answer = daemon_ask(q, json_pack("{s:s}", "command", "cluster"), &code);
     if (answer == NULL)
         return code;
@@ -309,14 +266,10 @@ print_cluster(struct question *q, bool is_json)
     } else if (!json_is_object(group)) {
         puts("this host is in no group: cluster is not set");
     } else {
-        printf("group  %s, egress %s\n", json_field_string(group, "name"),
-               json_field_string(group, "egress"));
-        json_array_foreach (json_object_get(group, "hosts"), i, host)
-            print_group_host(host);
-        if (json_field_is_true(group, "namesake"))
-            puts("       another host has this name: each needs its own cluster_host");
-        print_bank(group);
-        print_shares(json_object_get(group, "sites"));
+        words_print(group_words, group, 0);
+        print_members(host_words, json_object_get(group, "hosts"));
+        words_print(bank_words, group, 0);
+        print_members(share_words, json_object_get(group, "sites"));
     }
     json_decref(answer);
     return 0;
@@ -366,55 +319,41 @@ drain_list_left(const json_t *answer, char out[DRAIN_LEFT_MAX])
     return all;
 }
 
-/* "given: 88; refused: 1 (relay2: why); " or nothing, where nothing is given. */
-static void
-drain_describe_given(const json_t *answer, char out[DRAIN_GIVEN_MAX])
-{
-    static const char *const counts[] = {"given", "refused", "local"};
-    const char *why = json_field_string(answer, "why"),
-               *refusal = json_field_string(answer, "refusal");
-    size_t at = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        int64_t count = json_field_number(answer, counts[i]);
-        bool has_reason = i == 1 && refusal[0] != '\0';
-        if (count > 0)
-            at += (size_t)snprintf(out + at, DRAIN_GIVEN_MAX - at, "%s: %lld%s%.*s%s; ",
-                                   counts[i], (long long)count, has_reason ? " (" : "",
-                                   has_reason ? DRAIN_WHY_SHOWN : 0, refusal,
-                                   has_reason ? ")" : "");
-    }
-    if (why[0] != '\0')
-        snprintf(out + at, DRAIN_GIVEN_MAX - at, "waiting: %.*s; ", DRAIN_WHY_SHOWN,
-                 why);
-}
+/* Mail is given to others, or not: "given: 88; refused: 1 (relay2: why); ". */
+static const char drain_words[] = "; [given:given: {#given}; ][refused:refused: "
+                                  "{#refused}[refusal: ({refusal%.200})]; ]"
+                                  "[local:local: {#local}; ][why:waiting: {why%.200}; ]"
+                                  "sessions: {#sessions_in} in, {#sessions_out} out";
 
 /* A line when it differs from the last one. */
 static void
-drain_print_progress(const json_t *answer, char last[DRAIN_LINE_MAX])
+drain_print_progress(const json_t *answer, struct buffer *last)
 {
-    char left[DRAIN_LEFT_MAX], given[DRAIN_GIVEN_MAX], line[DRAIN_LINE_MAX];
+    char left[DRAIN_LEFT_MAX];
+    struct buffer line;
     int64_t count = drain_list_left(answer, left);
-    drain_describe_given(answer, given);
-    snprintf(line, sizeof(line), "%s: %s; %ssessions: %lld in, %lld out",
-             json_field_string(answer, "state"), count > 0 ? left : "no messages",
-             given, (long long)json_field_number(answer, "sessions_in"),
-             (long long)json_field_number(answer, "sessions_out"));
-    if (strcmp(line, last) != 0)
-        puts(line);
+    buffer_init(&line, WORDS_MAX);
+    words_say(&line, "{state}: ", answer, 0);
+    (void)!buffer_add(&line, text_from(count > 0 ? left : "no messages"));
+    words_say(&line, drain_words, answer, 0);
+    if (!text_equal(buffer_text(&line), buffer_text(last)))
+        printf("%.*s\n", TEXT_ARGS(buffer_text(&line)));
     fflush(stdout);
-    memcpy(last, line, DRAIN_LINE_MAX);
+    buffer_free(last);
+    *last = line;
 }
 
 /* Until it is gone, or the time is over: the daemon goes on without us. */
 static int
 drain_follow(struct question *q, json_t *answer, int64_t wait_ms)
 {
-    char last[DRAIN_LINE_MAX] = "", left[DRAIN_LEFT_MAX];
+    char left[DRAIN_LEFT_MAX];
+    struct buffer last;
     int64_t end_ms = loop_monotonic_ms(q->loop) + wait_ms;
     int code = 0;
+    buffer_init(&last, WORDS_MAX);
     while (answer != NULL) {
-        drain_print_progress(answer, last);
+        drain_print_progress(answer, &last);
         bool gone = strcmp(json_field_string(answer, "state"), "gone") == 0;
         if (gone || loop_monotonic_ms(q->loop) >= end_ms) {
             code = drain_list_left(answer, left) > 0 || !gone ? EX_TEMPFAIL : 0;
@@ -426,6 +365,7 @@ drain_follow(struct question *q, json_t *answer, int64_t wait_ms)
             q, json_pack("{s:s,s:b}", "command", "drain", "progress", true), &code);
     }
     json_decref(answer);
+    buffer_free(&last);
     return code;
 }
 

@@ -2,6 +2,7 @@
 #include "admin/command/trace_print.h"
 
 #include "admin/control/json_field.h"
+#include "admin/control/words.h"
 #include "base/buffer.h"
 #include "base/outcome.h"
 
@@ -75,16 +76,14 @@ say_client(struct buffer *b, const json_t *event)
     const char *client = json_field_string(event, "client");
     bool is_ip = strchr(client, '.') != NULL || strchr(client, ':') != NULL;
     say(b, is_ip ? " from [" : " from ", client, is_ip ? "]" : "");
-    say(b, " (", json_field_string(event, "helo"), ")");
-    say(b, ", user ", json_field_string(event, "user"), "");
+    words_say(b, "[helo: ({helo})][user:, user {user}]", event, 0);
 }
 
 static void
 say_recipients(struct buffer *b, const json_t *event)
 {
-    int64_t count = json_field_number(event, "recipients");
-    (void)!buffer_format(b, ", for %" PRId64 " recipient%s", count,
-                         count == 1 ? "" : "s");
+    words_say(b, ", for {#recipients} recipient[1>recipients:s|[recipients>1:s]]",
+              event, 0);
 }
 
 /* Without "host NAME said: ": the relay is in the sentence. */
@@ -111,17 +110,13 @@ say_verdict(struct buffer *b, const json_t *event, const char *type)
 static void
 say_refused(struct buffer *b, const json_t *event, const char *type)
 {
-    const char *code = json_field_string(event, "enhanced");
-    (void)!buffer_format(b, "%s", strcmp(type, "denied") == 0 ? "login denied" : type);
+    say(b, "", strcmp(type, "denied") == 0 ? "login denied" : type, "");
     say_client(b, event);
-    if (json_object_get(event, "sender") != NULL)
-        (void)!buffer_format(b, ", sender <%s>", json_field_string(event, "sender"));
-    say(b, ", recipient <", json_field_string(event, "recipient"), ">");
-    if (code[0] != '\0')
-        (void)!buffer_format(b, ": %" PRId64 " %s", json_field_number(event, "code"),
-                             code);
-    say(b, " ", json_field_string(event, "text"), "");
-    say(b, " (in reply to ", json_field_string(event, "command"), ")");
+    words_say(b,
+              "[?sender:, sender <{sender}>][recipient:, recipient <{recipient}>]"
+              "[enhanced:: {#code} {enhanced}][text: {text}]"
+              "[command: (in reply to {command})]",
+              event, 0);
 }
 
 /* All its members, for kinds without a sentence of their own. */
@@ -147,29 +142,34 @@ say_members(struct buffer *b, const json_t *event)
     say(b, ": ", json_field_string(event, "text"), "");
 }
 
+/* Kinds with a sentence of their own. */
+static const struct kind_words {
+    const char *type, *words;
+} kind_words[] = {
+    {"notified", "{text}[other:: {other}][recipient:, to <{recipient}>]"      },
+    {"made",     "{text}[other:, about {other}][recipient:, to <{recipient}>]"},
+    {"given",    "[recipient:given to {recipient}][as: as {as}]"              },
+    {"taken",    "[sender:taken from {sender}][was:, where it was {was}]"     },
+    {"lifetime", "its lifetime is over"                                       },
+    {"held",     "{text}"                                                     },
+    {"released", "{text}"                                                     },
+    {"retried",  "{text}"                                                     },
+    {"removed",  "{text}"                                                     },
+    {"returned", "{text}"                                                     },
+};
+
 static void
 say_other(struct buffer *b, const json_t *event, const char *type)
 {
-    const char *text = json_field_string(event, "text");
-    bool is_operators = strcmp(type, "held") == 0 || strcmp(type, "released") == 0 ||
-                        strcmp(type, "retried") == 0 || strcmp(type, "removed") == 0 ||
-                        strcmp(type, "returned") == 0;
-    if (strcmp(type, "notified") == 0 || strcmp(type, "made") == 0) {
-        say(b, "", text, "");
-        say(b, strcmp(type, "made") == 0 ? ", about " : ": ",
-            json_field_string(event, "other"), "");
-        say(b, ", to <", json_field_string(event, "recipient"), ">");
-    } else if (strcmp(type, "given") == 0) {
-        say(b, "given to ", json_field_string(event, "recipient"), "");
-        say(b, " as ", json_field_string(event, "as"), "");
-    } else if (strcmp(type, "taken") == 0) {
-        say(b, "taken from ", json_field_string(event, "sender"), "");
-        say(b, ", where it was ", json_field_string(event, "was"), "");
-    } else if (strcmp(type, "lifetime") == 0) {
-        say(b, "", "its lifetime is over", "");
-    } else if (is_operators && text[0] != '\0') {
-        say(b, "", text, "");
-    } else {
+    size_t before = b->length, count = sizeof(kind_words) / sizeof(kind_words[0]),
+           i = 0;
+    while (i < count && strcmp(type, kind_words[i].type) != 0)
+        i++;
+    if (i < count)
+        words_say(b, kind_words[i].words, event, 0);
+    /* an operator's command may have no text */
+    if (i == count ||
+        (b->length == before && strcmp(kind_words[i].words, "{text}") == 0)) {
         say(b, "", type, "");
         say_members(b, event);
     }
@@ -183,11 +183,10 @@ say_event(struct buffer *b, const json_t *event, int64_t since_ms)
     if (strcmp(type, "accepted") == 0) {
         say(b, "", "accepted", "");
         say_client(b, event);
-        say(b, ", ", json_field_string(event, "tls"), "");
+        words_say(b, "[tls:, {tls}]", event, 0);
         say_recipients(b, event);
     } else if (strcmp(type, "submitted") == 0) {
-        (void)!buffer_format(b, "submitted by uid %" PRId64,
-                             json_field_number(event, "uid"));
+        words_say(b, "submitted by uid {#uid}", event, 0);
         say_recipients(b, event);
     } else if (strcmp(type, "delivered") == 0 || strcmp(type, "deferred") == 0 ||
                strcmp(type, "bounced") == 0 || strcmp(type, "expired") == 0) {

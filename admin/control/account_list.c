@@ -1,14 +1,8 @@
 /* Tells of accounts and their tokens. */
 #include "admin/control/account_list.h"
 
-#include "admin/control/format_time.h"
-#include "admin/control/json_field.h"
 #include "admin/control/listing.h"
 #include "smtp/oauth/tokens.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 static void
 account_list_add(void *context, const struct tokens_view *view)
@@ -36,33 +30,4 @@ account_list_make(const struct tokens *tokens)
     if (tokens != NULL)
         tokens_each(tokens, account_list_add, accounts);
     return accounts;
-}
-
-static void
-account_print(const json_t *account, int64_t now_ms)
-{
-    char until[FORMAT_TIME_MAX];
-    const char *state = json_field_string(account, "state"),
-               *reason = json_field_string(account, "reason");
-    printf("oauth      %s at %s", json_field_string(account, "user"),
-           json_field_string(account, "host"));
-    if (json_field_number(account, "port") > 0)
-        printf(":%" PRId64, json_field_number(account, "port"));
-    if (strcmp(state, "ready") == 0)
-        printf(
-            ": token until %s",
-            format_time_until(json_field_number(account, "until_ms"), now_ms, until));
-    else
-        printf(": %s", strcmp(state, "asked") == 0 ? "the provider is being asked"
-                                                   : "no token");
-    printf("%s%s\n", reason[0] != '\0' ? ": " : "", reason);
-}
-
-void
-account_list_print(const json_t *accounts, int64_t now_ms)
-{
-    size_t index;
-    json_t *account;
-    json_array_foreach (accounts, index, account)
-        account_print(account, now_ms);
 }

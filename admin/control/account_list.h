@@ -3,7 +3,6 @@
 #define ADMIN_CONTROL_ACCOUNT_LIST_H
 
 #include <jansson.h>
-#include <stdint.h>
 
 struct tokens;
 
@@ -14,7 +13,5 @@ struct tokens;
  *   reason    why the last request failed, and what to do; omitted without trouble
  * Empty if tokens is NULL. */
 json_t *account_list_make(const struct tokens *tokens);
-/* One line each on standard output; nothing for none. */
-void account_list_print(const json_t *accounts, int64_t now_ms);
 
 #endif

@@ -2,8 +2,8 @@
 #include "admin/control/cluster_status.h"
 
 #include "admin/control/control_client.h"
-#include "admin/control/format_time.h"
 #include "admin/control/json_field.h"
+#include "admin/control/words.h"
 #include "admin/settings/complaint.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
@@ -182,28 +182,21 @@ cluster_status_is_silent(const json_t *host)
 static void
 cluster_status_print_host(const json_t *host, int width, int64_t now_ms)
 {
-    const json_t *sessions = json_object_get(host, "sessions"),
-                 *busy = json_object_get(host, "busy");
-    const char *name = json_field_string(host, "host");
-    char up[FORMAT_TIME_MAX], old[FORMAT_TIME_MAX] = "-", share[24] = "-";
-    if (cluster_status_is_silent(host)) {
-        printf("%-*s  %s\n", width, name, json_field_string(host, "trouble"));
-        return;
-    }
-    if (cluster_status_number(host, "oldest_ms") > 0)
-        format_time_span(now_ms - cluster_status_number(host, "oldest_ms"), old);
+    const json_t *busy = json_object_get(host, "busy");
+    char share[24] = "-";
     if (json_is_number(busy))
         snprintf(share, sizeof(share), "%.0f %%", 100 * json_number_value(busy));
-    format_time_span(1000 * cluster_status_number(host, "uptime_s"), up);
-    printf(
-        "%-*s  %-8s %-9s %-11s %9" PRId64 "  %-11s %5" PRId64 " %5" PRId64
-        " %6s  %s%s\n",
-        width, name, json_field_string(host, "state"),
-        json_field_string(host, "version"), up, cluster_status_number(host, "waiting"),
-        old, cluster_status_number(sessions, "in"),
-        cluster_status_number(sessions, "out"), share,
-        json_field_is_true(host, "accepting") ? "yes" : "no: ",
-        json_field_is_true(host, "accepting") ? "" : json_field_string(host, "reason"));
+    printf("%-*s  ", width, json_field_string(host, "host"));
+    if (cluster_status_is_silent(host)) {
+        words_print("{trouble}\n", host, now_ms);
+        return;
+    }
+    words_print("{state%-8} {version%-9} {uptime_s@span_s%-11} {#waiting%9}  "
+                "[oldest_ms:{oldest_ms@age%-11}|-          ] {#sessions.in%5} "
+                "{#sessions.out%5} ",
+                host, now_ms);
+    printf("%6s  ", share);
+    words_print("[accepting:yes|no: {reason}]\n", host, now_ms);
 }
 
 static void
@@ -228,10 +221,10 @@ cluster_status_print_lost(const json_t *seen)
     const json_t *host;
     size_t i;
     json_array_foreach (json_object_get(seen, "hosts"), i, host)
-        if (strcmp(json_field_string(host, "state"), "lost") == 0)
-            printf("warning    %s is lost: its part of the limits is kept for ten "
-                   "minutes; `petrel cluster forget %s` frees it\n",
-                   json_field_string(host, "name"), json_field_string(host, "name"));
+        words_print(
+            "[state=lost:warning    {name} is lost: its part of the limits is kept "
+            "for ten minutes; `petrel cluster forget {name}` frees it\n]",
+            host, 0);
 }
 
 static void
@@ -288,21 +281,6 @@ cluster_status_print_differing(const json_t *differing)
 }
 
 static void
-cluster_status_print_away(const json_t *host)
-{
-    const json_t *group = json_object_get(host, "group");
-    char span[FORMAT_TIME_MAX];
-    if (strcmp(json_field_string(group, "bank"), "away") != 0)
-        return;
-    printf("warning    redis is away at %s for %s: %s; %" PRId64
-           " sites at its own part\n",
-           json_field_string(host, "host"),
-           format_time_span(cluster_status_number(group, "away_ms"), span),
-           json_field_string(group, "why"),
-           cluster_status_number(group, "fallback_sites"));
-}
-
-static void
 cluster_status_print_bank(const json_t *hosts)
 {
     const json_t *host;
@@ -314,7 +292,11 @@ cluster_status_print_bank(const json_t *hosts)
         away += strcmp(json_field_string(group, "bank"), "away") == 0;
         asks += cluster_status_number(group, "asks");
         failures += cluster_status_number(group, "failures");
-        cluster_status_print_away(host);
+        words_print(
+            "[group.bank=away:warning    redis is away at {host} for "
+            "{group.away_ms@span}: {group.why}; {#group.fallback_sites} sites at "
+            "its own part\n]",
+            host, 0);
     }
     if (up + away == 0)
         puts("redis      none: each host has its own part");
@@ -355,22 +337,18 @@ static void
 cluster_status_print_site(const json_t *site)
 {
     char rate[48] = "-", sessions[48];
-    int64_t limit = cluster_status_number(site, "limit");
+    int64_t limit = cluster_status_number(site, "limit"),
+            granted = cluster_status_number(site, "granted");
     if (cluster_status_number(site, "shared_tokens") > 0)
         snprintf(rate, sizeof(rate), "%" PRId64 "/%" PRId64,
                  cluster_status_number(site, "tokens"),
                  cluster_status_number(site, "shared_tokens"));
-    if (limit > 0)
-        snprintf(sessions, sizeof(sessions), "%" PRId64 "/%" PRId64,
-                 cluster_status_number(site, "granted"), limit);
-    else
-        snprintf(sessions, sizeof(sessions), "%" PRId64,
-                 cluster_status_number(site, "granted"));
-    printf("%-34s %9s %5" PRId64 " %5" PRId64 " %9s %8" PRId64 " %8" PRId64,
-           json_field_string(site, "site"), sessions,
-           cluster_status_number(site, "sessions"), cluster_status_number(site, "busy"),
-           rate, cluster_status_number(site, "waiting"),
-           cluster_status_number(site, "backlogged"));
+    snprintf(sessions, sizeof(sessions),
+             limit > 0 ? "%" PRId64 "/%" PRId64 : "%" PRId64, granted, limit);
+    printf("%-34s %9s", json_field_string(site, "site"), sessions);
+    words_print(" {#sessions%5} {#busy%5} ", site, 0);
+    printf("%9s", rate);
+    words_print(" {#waiting%8} {#backlogged%8}", site, 0);
     cluster_status_print_who(json_object_get(site, "hosts"));
     putchar('\n');
 }

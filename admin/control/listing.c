@@ -2,6 +2,7 @@
 #include "admin/control/listing.h"
 
 #include "admin/control/json_field.h"
+#include "admin/control/words.h"
 #include "sched/limits/refusal.h"
 
 #include <inttypes.h>
@@ -144,22 +145,6 @@ listing_place_name(enum sched_place place)
     return "unknown";
 }
 
-/* "45s", "12m", "3h", "2d" */
-static void
-print_span(int64_t seconds, char out[24])
-{
-    if (seconds < 0)
-        seconds = 0;
-    if (seconds < 120)
-        snprintf(out, 24, "%" PRId64 "s", seconds);
-    else if (seconds < 7200)
-        snprintf(out, 24, "%" PRId64 "m", seconds / 60);
-    else if (seconds < 2 * 86400)
-        snprintf(out, 24, "%" PRId64 "h", seconds / 3600);
-    else
-        snprintf(out, 24, "%" PRId64 "d", seconds / 86400);
-}
-
 static const char *
 first_reason(const json_t *recipients)
 {
@@ -174,85 +159,57 @@ first_reason(const json_t *recipients)
 }
 
 /* A damaged message has no envelope to show: its name and its note must do. */
-static bool
-listing_print_damaged(const json_t *listing)
-{
-    const char *name = json_field_string(listing, "queue_id");
-    if (json_object_get(listing, "recipients") != NULL)
-        return false;
-    printf("%s corrupt  (%s) see corrupt/%s.note\n", name,
-           json_field_string(listing, "reason"), name);
-    return true;
-}
+static const char damaged_words[] =
+    "{queue_id} corrupt  ({reason}) see corrupt/{queue_id}.note\n";
 
 void
 listing_print_line(const json_t *listing, int64_t now_ms)
 {
     const json_t *recipients = json_object_get(listing, "recipients");
-    const char *reason = first_reason(recipients);
-    char age[24], wait[24];
-    if (listing_print_damaged(listing))
+    if (recipients == NULL) {
+        words_print(damaged_words, listing, now_ms);
         return;
+    }
     int64_t count = (int64_t)json_array_size(recipients) +
                     json_field_number(listing, "recipients_more");
-    print_span(now_ms / 1000 - json_field_number(listing, "arrival_time"), age);
-    print_span(json_field_number(listing, "due_time") - now_ms / 1000, wait);
-    printf("%s %-8s %5s %8" PRId64 " <%s> -> <%s>",
-           json_field_string(listing, "queue_id"),
-           json_field_string(listing, "queue_name"), age,
-           json_field_number(listing, "message_size"),
-           json_field_string(listing, "sender"),
-           json_field_string(json_array_get(recipients, 0), "address"));
+    words_print(
+        "{queue_id} {queue_name%-8} {arrival_time@brief_age_s%5} {#message_size%8} "
+        "<{sender}> -> <{recipients.0.address}>",
+        listing, now_ms);
     if (count > 1)
         printf(" and %" PRId64 " more", count - 1);
-    if (strcmp(json_field_string(listing, "queue_name"), "deferred") == 0)
-        printf("; next attempt in %s", wait);
-    if (json_field_string(listing, "reason")[0])
-        printf(" (%s)", json_field_string(listing, "reason"));
-    else if (reason[0])
-        printf(" (%s)", reason);
-    putchar('\n');
+    words_print("[queue_name=deferred:; next attempt in {due_time@brief_until_s}]",
+                listing, now_ms);
+    if (json_field_string(listing, "reason")[0] == '\0' && first_reason(recipients)[0])
+        printf(" (%s)", first_reason(recipients));
+    words_print("[reason: ({reason})]\n", listing, now_ms);
 }
+
+static const char page_words[] =
+    "id:       {queue_id}\n"
+    "queue:    {queue_name}\n"
+    "from:     <{sender}>\n"
+    "size:     {#message_size} bytes\n"
+    "arrived:  {arrival_time@brief_age_s} ago\n"
+    "attempts: {#attempts}\n"
+    "[queue_name=deferred:next:     in {due_time@brief_until_s}\n]"
+    "[sender_warned:warned:   the sender was notified of the delay\n]"
+    "[reason:reason:   {reason}, {since@brief_age_s} ago\n]"
+    "[envelope_id:envid:    {envelope_id}\n]"
+    "[mt_priority>0:priority: {#mt_priority}\n]"
+    "[0>mt_priority:priority: {#mt_priority}\n]";
 
 void
 listing_print_page(const json_t *listing, int64_t now_ms)
 {
-    char age[24], wait[24];
-    if (listing_print_damaged(listing))
-        return;
-    print_span(now_ms / 1000 - json_field_number(listing, "arrival_time"), age);
-    print_span(json_field_number(listing, "due_time") - now_ms / 1000, wait);
-    printf("id:       %s\nqueue:    %s\nfrom:     <%s>\nsize:     %" PRId64
-           " bytes\narrived:  %s ago\nattempts: %" PRId64 "\n",
-           json_field_string(listing, "queue_id"),
-           json_field_string(listing, "queue_name"),
-           json_field_string(listing, "sender"),
-           json_field_number(listing, "message_size"), age,
-           json_field_number(listing, "attempts"));
-    if (strcmp(json_field_string(listing, "queue_name"), "deferred") == 0)
-        printf("next:     in %s\n", wait);
-    if (json_is_true(json_object_get(listing, "sender_warned")))
-        puts("warned:   the sender was notified of the delay");
-    if (json_field_string(listing, "reason")[0]) {
-        print_span(now_ms / 1000 - json_field_number(listing, "since"), age);
-        printf("reason:   %s, %s ago\n", json_field_string(listing, "reason"), age);
-    }
-    if (json_field_string(listing, "envelope_id")[0])
-        printf("envid:    %s\n", json_field_string(listing, "envelope_id"));
-    if (json_field_number(listing, "mt_priority") != 0)
-        printf("priority: %" PRId64 "\n", json_field_number(listing, "mt_priority"));
+    const json_t *recipients = json_object_get(listing, "recipients"), *item;
     size_t index;
-    json_t *item;
-    json_array_foreach (json_object_get(listing, "recipients"), index, item) {
-        printf("to:       <%s> %s", json_field_string(item, "address"),
-               json_is_true(json_object_get(item, "done")) ? "done" : "waiting");
-        if (json_field_string(item, "delay_reason")[0])
-            printf(" (%s)", json_field_string(item, "delay_reason"));
-        putchar('\n');
-        if (json_field_string(item, "hint")[0])
-            printf("hint:     %s\n", json_field_string(item, "hint"));
-    }
-    if (json_field_number(listing, "recipients_more") > 0)
-        printf("          and %" PRId64 " recipients more\n",
-               json_field_number(listing, "recipients_more"));
+    words_print(recipients != NULL ? page_words : damaged_words, listing, now_ms);
+    json_array_foreach ((json_t *)(uintptr_t)recipients, index, item)
+        words_print("to:       <{address}> [done:done|waiting]"
+                    "[delay_reason: ({delay_reason})]\n[hint:hint:     {hint}\n]",
+                    item, now_ms);
+    words_print("[?recipients:[recipients_more>0:          and {#recipients_more} "
+                "recipients more\n]]",
+                listing, now_ms);
 }

@@ -1,13 +1,11 @@
 /* Tells of quotas. */
 #include "admin/control/quota_list.h"
 
-#include "admin/control/format_time.h"
-#include "admin/control/json_field.h"
+#include "admin/control/words.h"
 #include "base/log/log.h"
 #include "base/memory.h"
 #include "queue/manager/manager.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,20 +127,6 @@ quota_list_reset(struct manager *manager, const json_t *request)
                      manager_reset_quota(manager, text_from(who)));
 }
 
-static void
-print_limit(const char *who, const json_t *limit, int64_t now_ms)
-{
-    char until[FORMAT_TIME_MAX];
-    const char *period = json_field_string(limit, "period");
-    int64_t next_ms = json_field_number(limit, "next_ms");
-    printf("  %-40s %9" PRId64 " of %9" PRId64 " a%s %s", who,
-           json_field_number(limit, "used"), json_field_number(limit, "limit"),
-           period[0] == 'h' ? "n" : "", period);
-    if (next_ms > now_ms)
-        printf("; next %s", format_time_until(next_ms, now_ms, until));
-    putchar('\n');
-}
-
 void
 quota_list_print(const json_t *quotas, int64_t now_ms)
 {
@@ -152,6 +136,10 @@ quota_list_print(const json_t *quotas, int64_t now_ms)
         return;
     puts("quotas     recipients used:");
     json_array_foreach ((json_t *)(uintptr_t)quotas, i, quota)
-        json_array_foreach (json_object_get(quota, "limits"), j, limit)
-            print_limit(json_field_string(quota, "who"), limit, now_ms);
+        json_array_foreach (json_object_get(quota, "limits"), j, limit) {
+            words_print("  {who%-40} ", quota, now_ms);
+            words_print("{#used%9} of {#limit%9} [period=hour:an|a] {period}"
+                        "[next_ms>now:; next {next_ms@until}]\n",
+                        limit, now_ms);
+        }
 }

@@ -4,6 +4,7 @@
 #include "admin/control/control_client.h"
 #include "admin/control/json_field.h"
 #include "admin/control/site_view.h"
+#include "admin/control/words.h"
 #include "base/loop/loop.h"
 #include "sched/sched.h"
 
@@ -52,11 +53,6 @@ site_show_find(const struct sched *sched, const char *name)
 static void
 print_conversation(const json_t *failed)
 {
-    static const char *const marks[][2] = {
-        {"we",   ">"},
-        {"they", "<"},
-        {"note", "-"}
-    };
     char clock[CLOCK_MAX] = "";
     time_t seconds = (time_t)(json_field_number(failed, "begun_ms") / 1000);
     struct tm local;
@@ -69,13 +65,8 @@ print_conversation(const json_t *failed)
            json_field_string(failed, "relay"));
     if (json_field_is_true(failed, "cut"))
         puts("           ...");
-    json_array_foreach (json_object_get(failed, "lines"), index, line) {
-        const char *who = json_field_string(line, "from"), *mark = "-";
-        for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
-            mark = strcmp(who, marks[i][0]) == 0 ? marks[i][1] : mark;
-        printf("%7" PRId64 " ms %s %s\n", json_field_number(line, "at_ms"), mark,
-               json_field_string(line, "text"));
-    }
+    json_array_foreach (json_object_get(failed, "lines"), index, line)
+        words_print("{#at_ms%7} ms [from=we:>|[from=they:<|-]] {text}\n", line, 0);
 }
 
 static void

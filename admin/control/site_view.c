@@ -3,18 +3,13 @@
 
 #include "admin/control/json_field.h"
 #include "admin/control/listing.h"
-#include "admin/control/format_time.h"
+#include "admin/control/words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    RATE_MAX = 40,
-    SITE_WIDTH = 34,
-    SITE_WIDTH_MAX = 60,
-    AT_MAX = 3 + FORMAT_TIME_MAX
-};
+enum { RATE_MAX = 40, SITE_WIDTH = 34, SITE_WIDTH_MAX = 60 };
 
 /* --- Output ----------------------------------------------------------------------- */
 
@@ -155,15 +150,6 @@ site_view_make(const struct sched_site *site)
 
 /* --- In words --------------------------------------------------------------------- */
 
-/* "at 14:03:20Z (in 12 s)", or "now". */
-static const char *
-at_time(int64_t ms, int64_t now_ms, char out[AT_MAX])
-{
-    memcpy(out, "at ", 3);
-    format_time_until(ms, now_ms, out + 3);
-    return ms > now_ms ? out : out + 3;
-}
-
 static enum sched_bound
 bound_of(const json_t *view)
 {
@@ -171,21 +157,56 @@ bound_of(const json_t *view)
     for (int i = 0; i < SCHED_BOUNDS; i++)
         if (strcmp(sched_bound_word((enum sched_bound)i), word) == 0)
             return (enum sched_bound)i;
-    return SCHED_BOUNDS;
+    return SCHED_BOUND_NONE;
 }
 
-static void
-say_next(const json_t *view, int64_t now_ms, struct buffer *out)
-{
-    char at[AT_MAX];
-    if (json_object_get(view, "bound_until_ms"))
-        (void)!buffer_format(
-            out, "; the next delivery may begin %s",
-            at_time(json_field_number(view, "bound_until_ms"), now_ms, at));
-    else
-        (void)!buffer_add(out,
-                          TEXT("; the next delivery begins when this one has ended"));
-}
+#define LEASE_WORDS                                                                    \
+    "our part of the group's limit: "                                                  \
+    "[shared_tokens>0:{#lease_tokens} of {#shared_tokens} transactions in 5 s, ]"      \
+    "[limit>0:{#lease_sessions} of {#limit} sessions, ]{#hosts} hosts"
+#define NEXT_WORDS                                                                     \
+    "[?bound_until_ms:; the next delivery may begin {bound_until_ms@at}"               \
+    "|; the next delivery begins when this one has ended]"
+/* A session that has no mail, is not idle and has been greeted waits for a reply about mail
+ * that it no longer has: the scheduler opens none in its place. */
+#define ENDING "sessions-busy-idle-greeting"
+
+static const char *const bound_words[SCHED_BOUNDS] = {
+    [SCHED_BOUND_NONE] =
+        "nothing[waiting>0: holds it back; [greeting>0:"
+        "connections being made: {#greeting}, each takes mail after its greeting"
+        "|[" ENDING ">0:sessions that end another delivery: {#" ENDING "}, each takes "
+        "mail after the last reply|a session takes it next]]]",
+    [SCHED_BOUND_DEAD] = "the site has been dead since {dead_since_ms@since}, tried "
+                         "again {dead_until_ms@at}: {reason}",
+    [SCHED_BOUND_TOKEN] = "it lacks a token to log in: {reason}",
+    /* Ours, or the provider's. */
+    [SCHED_BOUND_QUOTA] =
+        "[quota>0:quota of {#quota} [quota_period=hour:an|a] {quota_period} is used up"
+        "|it has refused mail because the account has reached its limit]" NEXT_WORDS,
+    [SCHED_BOUND_PROBE] = "one session tries the site before others do",
+    [SCHED_BOUND_TRANSPORT_DELAY] =
+        "transport_rate_delay is {transport_rate_delay_ms@span}" NEXT_WORDS,
+    [SCHED_BOUND_RATE_DELAY] =
+        "destination_rate_delay is {rate_delay_ms@span}" NEXT_WORDS,
+    [SCHED_BOUND_RATE] = "destination_rate is {rate}" NEXT_WORDS,
+    [SCHED_BOUND_LEARNT_RATE] = NEXT_WORDS, /* behind the rate */
+    [SCHED_BOUND_WINDOW] =
+        "its window is full: {#sessions} of {#window} sessions are open, {#busy} carry "
+        "mail[window>limit:|[limit>window:|; it is at its concurrency limit]]",
+    [SCHED_BOUND_CEILING] =
+        "it refused more than {#ceiling} sessions (ceiling)"
+        "[?ceiling_probe_ms:; one more is tried {ceiling_probe_ms@at}]",
+    [SCHED_BOUND_LEASE] = LEASE_WORDS,
+    [SCHED_BOUND_LEASE_RATE] = LEASE_WORDS NEXT_WORDS,
+    [SCHED_BOUND_PROOF] = "none of its sessions has proven what the domain demands of "
+                          "TLS (DANE, MTA-STS); one of them ends for a new one",
+    [SCHED_BOUND_CONGESTED] = "a connection waits long for its greeting; no more are "
+                              "made until then",
+    [SCHED_BOUND_PAUSE] = "a connection failed ({#failures} in a row); the next one: "
+                          "{bound_until_ms@until}",
+    [SCHED_BOUND_BUDGET] = "delivery_session_limit: ",
+};
 
 /* Most reasons say themselves which host they are of. */
 static bool
@@ -196,212 +217,27 @@ names(const char *reason, const char *remote)
     return memmem(reason, strlen(reason), remote, length) != NULL;
 }
 
-static void
-say_dead(const json_t *view, int64_t now_ms, struct buffer *out)
-{
-    char since[FORMAT_TIME_MAX], until[AT_MAX];
-    int64_t until_ms = json_field_number(view, "dead_until_ms");
-    (void)!buffer_format(
-        out, "the site has been dead since %s",
-        format_time_since(json_field_number(view, "dead_since_ms"), now_ms, since));
-    (void)!buffer_format(out, ", tried again %s: %s", at_time(until_ms, now_ms, until),
-                         json_field_string(view, "reason"));
-    if (!names(json_field_string(view, "reason"), json_field_string(view, "remote")))
-        (void)!buffer_format(out, " (from %s)", json_field_string(view, "remote"));
-}
-
-static void
-say_delay(const char *name, int64_t ms, struct buffer *out)
-{
-    char span[FORMAT_TIME_MAX];
-    (void)!buffer_format(out, "%s is %s", name, format_time_span(ms, span));
-}
-
-static void
-say_window(const json_t *view, struct buffer *out)
-{
-    (void)!buffer_format(out,
-                         "its window is full: %" PRId64 " of %" PRId64
-                         " sessions are open, %" PRId64 " carry mail",
-                         json_field_number(view, "sessions"),
-                         json_field_number(view, "window"),
-                         json_field_number(view, "busy"));
-    if (json_field_number(view, "window") == json_field_number(view, "limit"))
-        (void)!buffer_add(out, TEXT("; it is at its concurrency limit"));
-}
-
-static void
-say_ceiling(const json_t *view, int64_t now_ms, struct buffer *out)
-{
-    char at[AT_MAX];
-    (void)!buffer_format(out, "it refused more than %" PRId64 " sessions (ceiling)",
-                         json_field_number(view, "ceiling"));
-    if (json_object_get(view, "ceiling_probe_ms"))
-        (void)!buffer_format(
-            out, "; one more is tried %s",
-            at_time(json_field_number(view, "ceiling_probe_ms"), now_ms, at));
-}
-
-static void
-say_pause(const json_t *view, int64_t now_ms, struct buffer *out)
-{
-    char at[AT_MAX];
-    (void)!buffer_format(
-        out, "a connection failed (%" PRId64 " in a row); the next one: %s",
-        json_field_number(view, "failures"),
-        format_time_until(json_field_number(view, "bound_until_ms"), now_ms, at));
-}
-
-/* A session that has no mail, is not idle and has been greeted waits for a reply about mail
- * that it no longer has: the scheduler opens none in its place. */
-static void
-say_nothing(const json_t *view, struct buffer *out)
-{
-    int64_t ending = json_field_number(view, "sessions") -
-                     json_field_number(view, "busy") - json_field_number(view, "idle") -
-                     json_field_number(view, "greeting");
-    if (json_field_number(view, "waiting") == 0)
-        (void)!buffer_add(out, TEXT("nothing"));
-    else if (json_field_number(view, "greeting") > 0)
-        (void)!buffer_format(out,
-                             "nothing holds it back; connections being made: %" PRId64
-                             ", each takes mail after its greeting",
-                             json_field_number(view, "greeting"));
-    else if (ending > 0)
-        (void)!buffer_format(
-            out,
-            "nothing holds it back; sessions that end another delivery: %" PRId64
-            ", each takes mail after the last reply",
-            ending);
-    else
-        (void)!buffer_add(out, TEXT("nothing holds it back; a session takes it next"));
-}
-
-/* Ours, or the provider's. */
-static void
-say_quota(const json_t *view, struct buffer *out)
-{
-    int64_t quota = json_field_number(view, "quota");
-    const char *period = json_field_string(view, "quota_period");
-    if (quota > 0)
-        (void)!buffer_format(out, "quota of %" PRId64 " %s %s is used up", quota,
-                             strcmp(period, "hour") == 0 ? "an" : "a", period);
-    else
-        (void)!buffer_add(out,
-                          TEXT("it has refused mail because the account has reached "
-                               "its limit"));
-}
-
-/* The limits that several hosts share. */
-static void
-say_lease(const json_t *view, struct buffer *out)
-{
-    int64_t shared = json_field_number(view, "shared_tokens");
-    int64_t limit = json_field_number(view, "limit");
-    (void)!buffer_add(out, TEXT("our part of the group's limit: "));
-    if (shared > 0)
-        (void)!buffer_format(out, "%" PRId64 " of %" PRId64 " transactions in 5 s, ",
-                             json_field_number(view, "lease_tokens"), shared);
-    if (limit > 0)
-        (void)!buffer_format(out, "%" PRId64 " of %" PRId64 " sessions, ",
-                             json_field_number(view, "lease_sessions"), limit);
-    (void)!buffer_format(out, "%" PRId64 " hosts", json_field_number(view, "hosts"));
-}
-
-static void
-say_bound(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
-          struct buffer *out)
-{
-    char rate[RATE_MAX];
-    switch (bound_of(view)) {
-    case SCHED_BOUND_NONE:
-    case SCHED_BOUNDS:
-        say_nothing(view, out);
-        return;
-    case SCHED_BOUND_DEAD:
-        say_dead(view, now_ms, out);
-        return;
-    case SCHED_BOUND_TOKEN:
-        (void)!buffer_format(out, "it lacks a token to log in: %s",
-                             json_field_string(view, "reason"));
-        return;
-    case SCHED_BOUND_QUOTA:
-        say_quota(view, out);
-        break;
-    case SCHED_BOUND_PROBE:
-        (void)!buffer_add(out, TEXT("one session tries the site before others do"));
-        return;
-    case SCHED_BOUND_TRANSPORT_DELAY:
-        say_delay("transport_rate_delay",
-                  json_field_number(view, "transport_rate_delay_ms"), out);
-        break;
-    case SCHED_BOUND_RATE_DELAY:
-        say_delay("destination_rate_delay", json_field_number(view, "rate_delay_ms"),
-                  out);
-        break;
-    case SCHED_BOUND_RATE:
-        (void)!buffer_format(out, "destination_rate is %s",
-                             json_field_string(view, "rate"));
-        break;
-    case SCHED_BOUND_LEARNT_RATE:
-        (void)!buffer_format(
-            out, "its replies asked us to slow down: %s learnt",
-            learnt_words(json_real_value(json_object_get(view, "learnt_rate")), rate));
-        break;
-    case SCHED_BOUND_WINDOW:
-        say_window(view, out);
-        return;
-    case SCHED_BOUND_CEILING:
-        say_ceiling(view, now_ms, out);
-        return;
-    case SCHED_BOUND_LEASE:
-        say_lease(view, out);
-        return;
-    case SCHED_BOUND_LEASE_RATE:
-        say_lease(view, out);
-        break;
-    case SCHED_BOUND_PROOF:
-        (void)!buffer_add(out, TEXT("none of its sessions has proven what the domain "
-                                    "demands of TLS (DANE, MTA-STS); one of them ends "
-                                    "for a new one"));
-        return;
-    case SCHED_BOUND_CONGESTED:
-        (void)!buffer_add(out, TEXT("a connection waits long for its greeting; no "
-                                    "more are made until then"));
-        return;
-    case SCHED_BOUND_PAUSE:
-        say_pause(view, now_ms, out);
-        return;
-    case SCHED_BOUND_BUDGET:
-        (void)!buffer_format(
-            out, "delivery_session_limit: all %" PRId64 " sessions are in use",
-            delivery_session_limit);
-        return;
-    }
-    say_next(view, now_ms, out);
-}
-
 void
 site_view_explain(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
                   struct buffer *out)
 {
-    say_bound(view, delivery_session_limit, now_ms, out);
-    if (json_field_number(view, "waiting") > 1)
-        (void)!buffer_format(out, "; %" PRId64 " recipients wait there",
-                             json_field_number(view, "waiting"));
+    char rate[RATE_MAX];
+    const char *remote = json_field_string(view, "remote");
+    enum sched_bound bound = bound_of(view);
+    if (bound == SCHED_BOUND_LEARNT_RATE)
+        (void)!buffer_format(
+            out, "its replies asked us to slow down: %s learnt",
+            learnt_words(json_real_value(json_object_get(view, "learnt_rate")), rate));
+    words_say(out, bound_words[bound], view, now_ms);
+    if (bound == SCHED_BOUND_DEAD && !names(json_field_string(view, "reason"), remote))
+        (void)!buffer_format(out, " (from %s)", remote);
+    if (bound == SCHED_BOUND_BUDGET)
+        (void)!buffer_format(out, "all %" PRId64 " sessions are in use",
+                             delivery_session_limit);
+    words_say(out, "[waiting>1:; {#waiting} recipients wait there]", view, now_ms);
 }
 
 /* --- As a table ------------------------------------------------------------------- */
-
-static const char *
-dash(int64_t value, const char *unit, char out[RATE_MAX])
-{
-    if (value == 0)
-        snprintf(out, RATE_MAX, "-");
-    else
-        snprintf(out, RATE_MAX, "%" PRId64 "%s", value, unit);
-    return out;
-}
 
 static const char *
 rate_of(const json_t *view, char out[RATE_MAX])
@@ -414,23 +250,6 @@ rate_of(const json_t *view, char out[RATE_MAX])
     else
         snprintf(out, RATE_MAX, "%.30s", configured[0] ? configured : "-");
     return out;
-}
-
-/* "dead until ...: reason", "alive, window", "alive, rate until ..." */
-static void
-print_state(const json_t *view, int64_t now_ms)
-{
-    char until[FORMAT_TIME_MAX];
-    bool dead = json_object_get(view, "dead_until_ms") != NULL;
-    fputs(json_field_string(view, "state"), stdout);
-    if (!dead && bound_of(view) != SCHED_BOUND_NONE)
-        printf(", %s", json_field_string(view, "bound"));
-    if (json_object_get(view, "bound_until_ms") && bound_of(view) != SCHED_BOUND_NONE)
-        printf(" until %s", format_time_until(json_field_number(view, "bound_until_ms"),
-                                              now_ms, until));
-    if (dead || bound_of(view) == SCHED_BOUND_TOKEN)
-        printf(": %s", json_field_string(view, "reason"));
-    putchar('\n');
 }
 
 static int
@@ -450,19 +269,23 @@ print_site(const char *site, int width)
     printf("  %-*s ", width, fits ? site : "");
 }
 
+/* "dead until ...: reason", "alive, window", "alive, rate until ..." */
+#define STATE_WORDS                                                                    \
+    "{state}[bound=nothing:|[?dead_until_ms:|, {bound}]"                               \
+    "[?bound_until_ms: until {bound_until_ms@until}]]"                                 \
+    "[?dead_until_ms:: {reason}|[bound=token:: {reason}]]\n"
+
 static void
 site_view_print_row(const json_t *view, int width, int64_t now_ms)
 {
-    char ceiling[RATE_MAX], rate[RATE_MAX], latency[RATE_MAX];
+    char rate[RATE_MAX];
     print_site(json_field_string(view, "site"), width);
-    printf("%7" PRId64 " %10" PRId64 " %6" PRId64 " %4" PRId64 " %4" PRId64 " %4" PRId64
-           " %7s %8s %8s  ",
-           json_field_number(view, "waiting"), json_field_number(view, "backlogged"),
-           json_field_number(view, "window"), json_field_number(view, "sessions"),
-           json_field_number(view, "busy"), json_field_number(view, "idle"),
-           dash(json_field_number(view, "ceiling"), "", ceiling), rate_of(view, rate),
-           dash(json_field_number(view, "latency_ms"), " ms", latency));
-    print_state(view, now_ms);
+    words_print("{#waiting%7} {#backlogged%10} {#window%6} {#sessions%4} {#busy%4} "
+                "{#idle%4} {ceiling@dash%7} ",
+                view, now_ms);
+    printf("%8s ", rate_of(view, rate));
+    words_print("[latency_ms>0:{#latency_ms%5} ms|       -]  " STATE_WORDS, view,
+                now_ms);
 }
 
 void

@@ -9,7 +9,7 @@
 #include "admin/control/screen.h"
 #include "admin/control/site_list.h"
 #include "admin/control/site_show.h"
-#include "admin/control/format_time.h"
+#include "admin/control/words.h"
 #include "base/loop/loop.h"
 #include "queue/queue_operator.h"
 
@@ -130,45 +130,117 @@ status_sandbox(const struct sandbox_state *state)
                      (json_int_t)sandbox_refused());
 }
 
-/* --- Output ----------------------------------------------------------------------- */
+/* --- In words --------------------------------------------------------------------- */
 
-static const char *
-size(int64_t bytes, char out[FORMAT_TIME_MAX])
+/* Lines, and the part of the status that each is of: "" is all of it. One whose part is
+ * not there, or that has no words, is left out. An array has a line for each element, the
+ * first one with the label. */
+static const struct status_line {
+    const char *label, *part, *words; /* label NULL: the words have it */
+} status_lines[] = {
+    {"petrel",    "",             "{version}, up {uptime_s@span_s}"                   },
+    {"accepting", "",             "[accepting:yes|no: ]{reason}"                      },
+    {"spool",     "spool",        "{path}"                                            },
+    {"space",     "spool",
+     "[bytes_free+1>0:{bytes_free@size} and {#inodes_free} files free|unknown]; the "
+     "last "
+     "{bytes_reserve@size} and {#inodes_reserve} files are reserved for accepted mail"},
+    {"syncs",     "",
+     "{#syncs}, [spool.sync=aio:in the background (aio)"
+     "|blocking: all sessions wait for each]"                                         },
+    {"journal",   "journal",
+     "[segments>0:{#messages} messages; {#free_segments} of {#segments} segments free; "
+     "{#batches} batches[full:; full: new mail waits for the spool]"
+     "[damages:; damaged pieces found at startup, kept in corrupt/: {#damages}]|off]" },
+    {"sandbox",   "sandbox",
+     "[landlock:Landlock (ABI {#landlock})[seccomp:, seccomp]|[seccomp:seccomp|off]]"
+     "[missing:; this system lacks: {missing}]"
+     "[refused:; system calls refused: {#refused}]"                                   },
+ /* Not the socket by which this was asked. */
+    {"listening", "listeners",
+     "[kind=control:|{address} {kind}[tls=none:|, {tls}]; connections: {#sessions} "
+     "open, "
+     "{#accepted} so far]"                                                            },
+    {"certs",     "certificates",
+     "[?names.0:{names.0}|without a name][name_count>1: and {#name_count-1} more]: "
+     "[now>not_after_ms:expired {not_after_ms@since}"
+     "|[valid:valid until|not valid yet; until] {not_after_ms@until}]"                },
+    {NULL,        "oauth",
+     "oauth      {user} at {host}[port::{#port}]: [state=ready:token until "
+     "{until_ms@until}"
+     "|[state=asked:the provider is being asked|no token]][reason:: {reason}]"        },
+    {"queue",     "",
+     "{#queue.incoming} incoming, {#queue.active} active"
+     "[active_recipients>queue.active: ({#active_recipients} recipients)], "
+     "{#queue.deferred} deferred, {#queue.hold} hold, {#queue.corrupt} corrupt"
+     "[queue.defrag:, {#queue.defrag} defrag]"                                        },
+    {"registry",  "fragments",
+     "[registry=local:|{registry}; sets begun without it {#alone}; so far "
+     "{#redirected} "
+     "fragments sent to other hosts, {#returned} not taken]"                          },
+    {"",          "fragments",
+     "[namesakes:another host uses the name of this host there: see defrag_host]"     },
+    {"fragments", "fragments",
+     "[messages+waited>0:{#messages} wait in {#sets} sets; so far {#reassembled} "
+     "messages reassembled, {#timed_out+conflicts+limited+failed} fragments not "
+     "reassembled]"                                                                   },
+};
+/* Behind the group. */
+static const struct status_line status_later[] = {
+    {"dkim",   "dkim",
+     "{#signed} signatures, {#failed} failed; longest line: {#longest}"},
+    {"events", "events",
+     "{state}; {#pending_bytes} bytes wait[lost:; {#lost} lost]"
+     "[disk_failing:; the disk does not take them]"
+     "[why:; the receiver does not take them: {why}]"                  },
+};
+static const struct status_line status_last[] = {
+    {"sessions", "",
+     "{#sessions.in} in[sessions.stress: (stress: near the limit)], {#sessions.out} "
+     "out"                                           },
+    {"so far",   "",
+     "{#totals.stored} stored, {#totals.ended} ended, {#totals.quarantined} "
+     "quarantined"                                   },
+    {"sites",    "site_totals",
+     "{#sites}; dead: {#dead}; destinations: {#destinations}; recipients waiting: "
+     "{#waiting}; messages backlogged: {#backlogged}"},
+};
+#define STATUS_PRINT(lines, status, now_ms)                                            \
+    status_print_lines(lines, sizeof(lines) / sizeof((lines)[0]), status, now_ms)
+
+/* True: it has words. */
+static bool
+status_print_line(const struct status_line *l, bool is_first, const json_t *part,
+                  int64_t now_ms)
 {
-    static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
-    double value = (double)bytes / 1000;
-    size_t unit = 0;
-    while (value >= 1000 && unit + 1 < sizeof(units) / sizeof(*units)) {
-        value /= 1000;
-        unit++;
-    }
-    snprintf(out, FORMAT_TIME_MAX, "%.1f %s", value, units[unit]);
-    return out;
+    struct buffer words;
+    buffer_init(&words, WORDS_MAX);
+    words_say(&words, l->words, part, now_ms);
+    bool has_words = words.length > 0;
+    if (has_words && l->label != NULL)
+        printf("%-10s ", is_first ? l->label : "");
+    if (has_words)
+        printf("%.*s\n", TEXT_ARGS(buffer_text(&words)));
+    buffer_free(&words);
+    return has_words;
 }
 
-/* Only where some were there. */
 static void
-print_fragments(const json_t *f)
+status_print_lines(const struct status_line *lines, size_t count, const json_t *status,
+                   int64_t now_ms)
 {
-    int64_t messages = json_field_number(f, "messages"),
-            reassembled = json_field_number(f, "reassembled");
-    const char *registry = json_field_string(f, "registry");
-    bool shared = strcmp(registry, "local") != 0;
-    if (shared)
-        printf("registry   %s; sets begun without it %" PRId64 "; so far %" PRId64
-               " fragments sent to other hosts, %" PRId64 " not taken\n",
-               registry, json_field_number(f, "alone"),
-               json_field_number(f, "redirected"), json_field_number(f, "returned"));
-    if (json_field_number(f, "namesakes") > 0)
-        printf("           another host uses the name of this host there: see "
-               "defrag_host\n");
-    if (messages == 0 && json_field_number(f, "waited") == 0)
-        return;
-    printf("fragments  %" PRId64 " wait in %" PRId64 " sets; so far %" PRId64
-           " messages reassembled, %" PRId64 " fragments not reassembled\n",
-           messages, json_field_number(f, "sets"), reassembled,
-           json_field_number(f, "timed_out") + json_field_number(f, "conflicts") +
-               json_field_number(f, "limited") + json_field_number(f, "failed"));
+    for (size_t i = 0; i < count; i++) {
+        const struct status_line *l = &lines[i];
+        const json_t *part =
+            l->part[0] != '\0' ? json_object_get(status, l->part) : status;
+        bool is_first = true;
+        if (json_is_object(part))
+            status_print_line(l, true, part, now_ms);
+        for (size_t k = 0; k < json_array_size(part); k++)
+            is_first =
+                !status_print_line(l, is_first, json_array_get(part, k), now_ms) &&
+                is_first;
+    }
 }
 
 /* Only in a group. */
@@ -185,11 +257,8 @@ print_group(const json_t *group)
            json_array_size(hosts));
     if (lost > 0)
         printf(", %zu of them lost", lost);
-    printf("; bank %s", json_field_string(group, "bank"));
-    if (json_field_number(group, "fallback_sites") > 0)
-        printf(", %" PRId64 " sites at our part",
-               json_field_number(group, "fallback_sites"));
-    putchar('\n');
+    words_print("; bank {bank}[fallback_sites:, {#fallback_sites} sites at our part]\n",
+                group, 0);
 }
 
 /* Only with keys. */
@@ -197,14 +266,11 @@ static void
 print_tls_reports(const json_t *reports)
 {
     int64_t good = 0, failed = 0;
-    for (size_t i = 0; i < json_array_size(reports); i++) {
-        const json_t *row = json_array_get(reports, i);
-        const char *result = json_string_value(json_object_get(row, "result"));
-        if (result != NULL && strcmp(result, "success") == 0)
-            good += json_field_number(row, "count");
-        else
-            failed += json_field_number(row, "count");
-    }
+    size_t i;
+    const json_t *row;
+    json_array_foreach ((json_t *)(uintptr_t)reports, i, row)
+        *(strcmp(json_field_string(row, "result"), "success") == 0 ? &good : &failed) +=
+            json_field_number(row, "count");
     if (reports != NULL)
         printf("tls        %" PRId64 " sessions proven that DANE or MTA-STS demands, "
                "%" PRId64 " failed\n",
@@ -212,228 +278,36 @@ print_tls_reports(const json_t *reports)
 }
 
 static void
-print_dkim(const json_t *dkim)
-{
-    if (dkim != NULL)
-        printf("dkim       %" PRId64 " signatures, %" PRId64
-               " failed; longest line: %" PRId64 "\n",
-               json_field_number(dkim, "signed"), json_field_number(dkim, "failed"),
-               json_field_number(dkim, "longest"));
-}
-
-/* While `events` is set. */
-static void
-print_events(const json_t *events)
-{
-    if (events == NULL)
-        return;
-    printf("events     %s; %" PRId64 " bytes wait", json_field_string(events, "state"),
-           json_field_number(events, "pending_bytes"));
-    if (json_field_number(events, "lost") > 0)
-        printf("; %" PRId64 " lost", json_field_number(events, "lost"));
-    if (json_field_is_true(events, "disk_failing"))
-        printf("; the disk does not take them");
-    if (json_field_string(events, "why")[0] != '\0')
-        printf("; the receiver does not take them: %s",
-               json_field_string(events, "why"));
-    putchar('\n');
-}
-
-static void
-print_space(const json_t *spool)
-{
-    char left[FORMAT_TIME_MAX], reserve[FORMAT_TIME_MAX];
-    if (json_field_number(spool, "bytes_free") >= 0)
-        printf("space      %s and %" PRId64 " files free",
-               size(json_field_number(spool, "bytes_free"), left),
-               json_field_number(spool, "inodes_free"));
-    else
-        printf("space      unknown");
-    printf("; the last %s and %" PRId64 " files are reserved for accepted mail\n",
-           size(json_field_number(spool, "bytes_reserve"), reserve),
-           json_field_number(spool, "inodes_reserve"));
-}
-
-static void
-print_spool(const json_t *status)
-{
-    const json_t *spool = json_object_get(status, "spool");
-    bool aio = strcmp(json_field_string(spool, "sync"), "aio") == 0;
-    printf("spool      %s\n", json_field_string(spool, "path"));
-    print_space(spool);
-    printf("syncs      %" PRId64 ", %s\n", json_field_number(status, "syncs"),
-           aio ? "in the background (aio)" : "blocking: all sessions wait for each");
-}
-
-static void
-print_journal(const json_t *journal)
-{
-    if (json_field_number(journal, "segments") == 0) {
-        printf("journal    off\n");
-        return;
-    }
-    printf("journal    %" PRId64 " messages; %" PRId64 " of %" PRId64
-           " segments free; %" PRId64 " batches%s",
-           json_field_number(journal, "messages"),
-           json_field_number(journal, "free_segments"),
-           json_field_number(journal, "segments"),
-           json_field_number(journal, "batches"),
-           json_field_is_true(journal, "full") ? "; full: new mail waits for the spool"
-                                               : "");
-    if (json_field_number(journal, "damages") > 0)
-        printf("; damaged pieces found at startup, kept in corrupt/: %" PRId64,
-               json_field_number(journal, "damages"));
-    putchar('\n');
-}
-
-static void
-print_sandbox(const json_t *sandbox)
-{
-    struct sandbox_state state = {.landlock =
-                                      (int)json_field_number(sandbox, "landlock"),
-                                  .seccomp = json_field_is_true(sandbox, "seccomp")};
-    char is[FORMAT_TIME_MAX];
-    if (sandbox == NULL)
-        return;
-    sandbox_describe(&state, is, sizeof(is));
-    printf("sandbox    %s", is);
-    if (json_field_string(sandbox, "missing")[0])
-        printf("; this system lacks: %s", json_field_string(sandbox, "missing"));
-    if (json_field_number(sandbox, "refused") > 0)
-        printf("; system calls refused: %" PRId64,
-               json_field_number(sandbox, "refused"));
-    putchar('\n');
-}
-
-/* Not the socket by which this was asked. */
-static void
-print_listeners(const json_t *listeners)
-{
-    const char *label = "listening";
-    const json_t *l;
-    size_t i;
-    json_array_foreach (listeners, i, l) {
-        const char *kind = json_field_string(l, "kind");
-        const char *tls = json_field_string(l, "tls");
-        bool has_tls = strcmp(tls, "none") != 0;
-        if (strcmp(kind, "control") == 0)
-            continue;
-        printf("%-10s %s %s%s%s; connections: %" PRId64 " open, %" PRId64 " so far\n",
-               label, json_field_string(l, "address"), kind, has_tls ? ", " : "",
-               has_tls ? tls : "", json_field_number(l, "sessions"),
-               json_field_number(l, "accepted"));
-        label = "";
-    }
-}
-
-static void
-print_certificates(const json_t *certificates, int64_t now_ms)
-{
-    const json_t *c;
-    size_t i;
-    json_array_foreach (certificates, i, c) {
-        const json_t *names = json_object_get(c, "names");
-        const char *name = json_string_value(json_array_get(names, 0));
-        int64_t end_ms = json_field_number(c, "not_after_ms");
-        int64_t more = json_field_number(c, "name_count") - 1;
-        char when[FORMAT_TIME_MAX], others[FORMAT_TIME_MAX] = "";
-        if (more > 0)
-            snprintf(others, sizeof(others), " and %" PRId64 " more", more);
-        printf("%-10s %s%s: %s %s\n", i == 0 ? "certs" : "",
-               name != NULL ? name : "without a name", others,
-               end_ms < now_ms                  ? "expired"
-               : json_field_is_true(c, "valid") ? "valid until"
-                                                : "not valid yet; until",
-               end_ms < now_ms ? format_time_since(end_ms, now_ms, when)
-                               : format_time_until(end_ms, now_ms, when));
-    }
-}
-
-static void
 print_sites(const json_t *status, int64_t now_ms)
 {
-    const json_t *totals = json_object_get(status, "site_totals");
-    const json_t *sites = json_object_get(status, "sites");
-    size_t shown = json_array_size(sites);
-    if (totals == NULL)
-        return;
-    printf("sites      %" PRId64 "; dead: %" PRId64 "; destinations: %" PRId64
-           "; recipients waiting: %" PRId64 "; messages backlogged: %" PRId64 "\n",
-           json_field_number(totals, "sites"), json_field_number(totals, "dead"),
-           json_field_number(totals, "destinations"),
-           json_field_number(totals, "waiting"),
-           json_field_number(totals, "backlogged"));
+    const json_t *totals = json_object_get(status, "site_totals"),
+                 *sites = json_object_get(status, "sites");
+    size_t shown = totals != NULL ? json_array_size(sites) : 0;
     if (shown > 0)
         site_view_print_table(sites, now_ms);
     if (shown >= SITES_TOP && (int64_t)shown < json_field_number(totals, "sites"))
         puts("  (sites with most mail; --sites shows all)");
 }
 
-static void
-print_queue(const json_t *queue, int64_t recipients)
-{
-    int64_t active = json_field_number(queue, "active");
-    printf("queue      %" PRId64 " incoming, %" PRId64 " active",
-           json_field_number(queue, "incoming"), active);
-    if (recipients > active)
-        printf(" (%" PRId64 " recipients)", recipients);
-    printf(", %" PRId64 " deferred, %" PRId64 " hold, %" PRId64 " corrupt",
-           json_field_number(queue, "deferred"), json_field_number(queue, "hold"),
-           json_field_number(queue, "corrupt"));
-    if (json_field_number(queue, "defrag") > 0)
-        printf(", %" PRId64 " defrag", json_field_number(queue, "defrag"));
-    putchar('\n');
-}
-
 /* Findings come first, each with its remedy. */
-static void
-print_findings(const json_t *findings)
-{
-    size_t i;
-    const json_t *f;
-    json_array_foreach (findings, i, f) {
-        const char *subject = json_field_string(f, "subject");
-        printf("%-10s %s%s%s: %s\n           %s\n", json_field_string(f, "severity"),
-               json_field_string(f, "code"), subject[0] != '\0' ? " " : "", subject,
-               json_field_string(f, "text"), json_field_string(f, "remedy"));
-    }
-    if (i > 0)
-        putchar('\n');
-}
+static const char finding_words[] =
+    "{severity%-10} {code}[subject: {subject}]: {text}\n"
+    "           {remedy}\n";
 
 void
 status_print(const json_t *status, int64_t now_ms)
 {
-    const json_t *queue = json_object_get(status, "queue");
-    const json_t *sessions = json_object_get(status, "sessions");
-    const json_t *totals = json_object_get(status, "totals");
-    bool accepting = json_field_is_true(status, "accepting");
-    char words[FORMAT_TIME_MAX];
-    print_findings(json_object_get(status, "findings"));
-    printf("petrel     %s, up %s\n", json_field_string(status, "version"),
-           format_time_span(1000 * json_field_number(status, "uptime_s"), words));
-    printf("accepting  %s%s\n",
-           accepting ? "yes" : "no: ", json_field_string(status, "reason"));
-    print_spool(status);
-    print_journal(json_object_get(status, "journal"));
-    print_sandbox(json_object_get(status, "sandbox"));
-    print_listeners(json_object_get(status, "listeners"));
-    print_certificates(json_object_get(status, "certificates"), now_ms);
-    account_list_print(json_object_get(status, "oauth"), now_ms);
-    print_queue(queue, json_field_number(status, "active_recipients"));
-    print_fragments(json_object_get(status, "fragments"));
+    const json_t *finding, *findings = json_object_get(status, "findings");
+    size_t i;
+    json_array_foreach ((json_t *)(uintptr_t)findings, i, finding)
+        words_print(finding_words, finding, now_ms);
+    if (json_array_size(findings) > 0)
+        putchar('\n');
+    STATUS_PRINT(status_lines, status, now_ms);
     print_group(json_object_get(status, "group"));
-    print_dkim(json_object_get(status, "dkim"));
-    print_events(json_object_get(status, "events"));
+    STATUS_PRINT(status_later, status, now_ms);
     print_tls_reports(json_object_get(status, "tls_reports"));
-    printf("sessions   %" PRId64 " in%s, %" PRId64 " out\n",
-           json_field_number(sessions, "in"),
-           json_field_is_true(sessions, "stress") ? " (stress: near the limit)" : "",
-           json_field_number(sessions, "out"));
-    printf("so far     %" PRId64 " stored, %" PRId64 " ended, %" PRId64
-           " quarantined\n",
-           json_field_number(totals, "stored"), json_field_number(totals, "ended"),
-           json_field_number(totals, "quarantined"));
+    STATUS_PRINT(status_last, status, now_ms);
     print_sites(status, now_ms);
 }
 

@@ -5,7 +5,7 @@
 #include "admin/control/json_field.h"
 #include "admin/control/site_view.h"
 #include "admin/control/listing.h"
-#include "admin/control/format_time.h"
+#include "admin/control/words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -122,39 +122,21 @@ is_at(const json_t *listing, const char *place)
     return strcmp(json_field_string(listing, "queue_name"), place) == 0;
 }
 
-static const char *
-place_words(const json_t *listing, const json_t *why)
-{
-    if (is_at(listing, "hold"))
-        return "not delivered, not retried and never expiring until it is released";
-    if (is_at(listing, "maildrop"))
-        return "submitted by sendmail, not yet taken up by the daemon";
-    if (is_at(listing, "incoming"))
-        return "new, on disk, without an attempt";
-    if (is_at(listing, "defrag"))
-        return "a fragment that waits for the others";
-    if (is_at(listing, "active"))
-        return json_field_is_true(why, "loading") ? "being read from the disk"
-                                                  : "in memory, being tried";
-    return "on disk until its next attempt";
-}
-
-static void
-print_head(const json_t *listing, const json_t *why, int64_t now_ms)
-{
-    char at[FORMAT_TIME_MAX];
-    printf("id:       %s\nqueue:    %s: %s\nfrom:     <%s>\n",
-           json_field_string(listing, "queue_id"),
-           json_field_string(listing, "queue_name"), place_words(listing, why),
-           json_field_string(listing, "sender"));
-    printf("arrived:  %s\n",
-           format_time_since(json_field_number(listing, "arrival_time") * 1000, now_ms,
-                             at));
-    printf("attempts: %" PRId64 " so far%s\n", json_field_number(listing, "attempts"),
-           json_field_is_true(listing, "sender_warned")
-               ? "; the sender was notified of the delay"
-               : "");
-}
+static const char head_words[] =
+    "id:       {queue_id}\n"
+    "queue:    {queue_name}: "
+    "[queue_name=hold:not delivered, not retried and never expiring until it is "
+    "released"
+    "|[queue_name=maildrop:submitted by sendmail, not yet taken up by the daemon"
+    "|[queue_name=incoming:new, on disk, without an attempt"
+    "|[queue_name=defrag:a fragment that waits for the others"
+    "|[queue_name=active:[why.loading:being read from the disk"
+    "|in memory, being tried]"
+    "|on disk until its next attempt]]]]]\n"
+    "from:     <{sender}>\n"
+    "arrived:  {arrival_time@since_s}\n"
+    "attempts: {#attempts} so far[sender_warned:; the sender was notified of the "
+    "delay]\n";
 
 static bool
 has_reason(const json_t *listing)
@@ -171,60 +153,27 @@ has_reason(const json_t *listing)
 static void
 print_due(const json_t *listing, int64_t now_ms)
 {
-    char at[FORMAT_TIME_MAX];
-    int64_t due_ms = json_field_number(listing, "due_time") * 1000;
-    if (is_at(listing, "deferred"))
-        printf("next:     %s\n", format_time_until(due_ms, now_ms, at));
-    printf("because:  no daemon runs; nothing is delivered until it is started%s\n",
-           has_reason(listing) ? "; the reasons below are those of its last run" : "");
-}
-
-static void
-print_turn(const json_t *why)
-{
-    int64_t active = json_field_number(why, "active"),
-            limit = json_field_number(why, "active_limit");
-    if (active >= limit)
-        printf("because:  the active set is full: %" PRId64 " of %" PRId64
-               " messages (active_limit)",
-               active, limit);
-    else if (json_field_is_true(why, "lacks_room"))
-        printf(
-            "because:  the active set has no room for its recipients: it has %" PRId64
-            " of %" PRId64 " (active_recipient_limit)",
-            json_field_number(why, "active_recipients"),
-            json_field_number(why, "active_recipient_limit"));
-    else
-        printf("because:  it is due, and is read from the disk in its turn");
-    printf("; messages before it: %" PRId64 "\n", json_field_number(why, "ahead"));
+    words_print("[queue_name=deferred:next:     {due_time@until_s}\n]"
+                "because:  no daemon runs; nothing is delivered until it is started",
+                listing, now_ms);
+    puts(has_reason(listing) ? "; the reasons below are those of its last run" : "");
 }
 
 /* A message that is not in memory. */
-static void
-print_waiting(const json_t *why, int64_t now_ms)
-{
-    char at[FORMAT_TIME_MAX];
-    int64_t due_ms = json_field_number(why, "due_ms");
-    if (json_field_is_true(why, "excess")) {
-        puts("because:  backlogged: its site has more than its share of the active set "
-             "(site_active_share); it returns when the site has less");
-        return;
-    }
-    if (strcmp(json_field_string(why, "place"), "defrag") == 0) {
-        puts("because:  other fragments of its message have not arrived; the missing "
-             "ones and the time limit are below");
-        return;
-    }
-    if (due_ms <= now_ms) {
-        print_turn(why);
-        return;
-    }
-    printf("because:  the next attempt is at %s%s\n",
-           format_time_until(due_ms, now_ms, at),
-           json_field_is_true(why, "backlogged")
-               ? ", or as soon as its site works again"
-               : "");
-}
+static const char waiting_words[] =
+    "because:  "
+    "[excess:backlogged: its site has more than its share of the active set "
+    "(site_active_share); it returns when the site has less"
+    "|[place=defrag:other fragments of its message have not arrived; the missing ones "
+    "and the time limit are below"
+    "|[due_ms>now:the next attempt is at {due_ms@until}"
+    "[backlogged:, or as soon as its site works again]"
+    "|[active_limit>active:"
+    "[lacks_room:the active set has no room for its recipients: it has "
+    "{#active_recipients} of {#active_recipient_limit} (active_recipient_limit)"
+    "|it is due, and is read from the disk in its turn]"
+    "|the active set is full: {#active} of {#active_limit} messages (active_limit)]"
+    "; messages before it: {#ahead}]]]\n";
 
 static void
 print_sharers(const json_t *site, const char *destination)
@@ -267,33 +216,19 @@ print_sessions(const json_t *hop, int64_t now_ms)
         printf("session:  %.*s\n", TEXT_ARGS(buffer_text(&words)));
     }
     buffer_free(&words);
-    if (json_field_number(hop, "sessions_more") > 0)
-        printf("          and %" PRId64 " more\n",
-               json_field_number(hop, "sessions_more"));
-}
-
-static void
-print_counts(const json_t *hop, bool is_active)
-{
-    int64_t waiting = json_field_number(hop, "waiting"),
-            taken = json_field_number(hop, "taken"),
-            deferred = json_field_number(hop, "deferred");
-    printf("next hop: %s: recipients: %" PRId64, json_field_string(hop, "destination"),
-           json_field_number(hop, "open"));
-    if (is_active)
-        printf(" (%" PRId64 " waiting, %" PRId64 " being delivered, %" PRId64
-               " deferred)",
-               waiting, taken, deferred);
-    putchar('\n');
+    words_print("[sessions_more>0:          and {#sessions_more} more\n]", hop, now_ms);
 }
 
 static void
 print_hop(const json_t *hop, const json_t *why, bool is_active, int64_t now_ms)
 {
     const json_t *site = json_object_get(hop, "site");
-    int64_t backlogged = json_field_number(site, "backlogged");
     bool drains = json_field_is_true(why, "draining"); /* print_place() */
-    print_counts(hop, is_active);
+    words_print("next hop: {destination}: recipients: {#open}", hop, now_ms);
+    words_print(is_active ? " ({#waiting} waiting, {#taken} being delivered, "
+                            "{#deferred} deferred)\n"
+                          : "\n",
+                hop, now_ms);
     if (site == NULL)
         return;
     print_sharers(site, json_field_string(hop, "destination"));
@@ -304,9 +239,9 @@ print_hop(const json_t *hop, const json_t *why, bool is_active, int64_t now_ms)
     else if (strcmp(json_field_string(site, "bound"), "nothing") != 0)
         print_bound("site now:", site, why, now_ms);
     print_sessions(hop, now_ms);
-    if (backlogged > 0)
-        printf("backlog:  messages that wait on disk for that site: %" PRId64 "\n",
-               backlogged);
+    words_print("[backlogged>0:backlog:  messages that wait on disk for that site: "
+                "{#backlogged}\n]",
+                site, now_ms);
 }
 
 static void
@@ -316,9 +251,8 @@ print_hops(const json_t *listing, const json_t *why, int64_t now_ms)
     json_t *hop;
     json_array_foreach (json_object_get(why, "hops"), index, hop)
         print_hop(hop, why, is_at(listing, "active"), now_ms);
-    if (json_field_number(why, "hops_more") > 0)
-        printf("          and %" PRId64 " next hops more\n",
-               json_field_number(why, "hops_more"));
+    words_print("[hops_more>0:          and {#hops_more} next hops more\n]", why,
+                now_ms);
 }
 
 static void
@@ -330,43 +264,20 @@ print_recipients(const json_t *listing)
     json_array_foreach (json_object_get(listing, "recipients"), index, item) {
         if (json_field_is_true(item, "done") || open++ >= RECIPIENTS_SHOWN)
             continue;
-        printf("to:       <%s>", json_field_string(item, "address"));
-        if (json_field_string(item, "delay_reason")[0])
-            printf(" %s", json_field_string(item, "delay_reason"));
-        putchar('\n');
-        if (json_field_string(item, "hint")[0])
-            printf("hint:     %s\n", json_field_string(item, "hint"));
+        words_print("to:       <{address}>[delay_reason: {delay_reason}]\n"
+                    "[hint:hint:     {hint}\n]",
+                    item, 0);
     }
     if (open > RECIPIENTS_SHOWN)
         printf("          and %u recipients more\n", open - RECIPIENTS_SHOWN);
 }
 
-static void
-print_held(const json_t *listing, int64_t now_ms)
-{
-    char at[FORMAT_TIME_MAX];
-    const char *reason = json_field_string(listing, "reason");
-    printf("because:  %s", reason[0] ? reason : "it is held");
-    if (json_field_number(listing, "since") > 0)
-        printf(", %s", format_time_since(json_field_number(listing, "since") * 1000,
-                                         now_ms, at));
-    putchar('\n');
-}
-
-static void
-print_end(const json_t *listing, const json_t *why, int64_t now_ms)
-{
-    char at[FORMAT_TIME_MAX];
-    const char *sender = json_field_string(listing, "sender");
-    if (json_object_get(why, "expires_ms") == NULL)
-        return;
-    printf("expires:  %s",
-           format_time_until(json_field_number(why, "expires_ms"), now_ms, at));
-    if (sender[0])
-        printf(": open recipients then fail, and <%s> is notified\n", sender);
-    else
-        puts(": open recipients then fail; there is no sender to notify");
-}
+static const char held_words[] =
+    "because:  [reason:{reason}|it is held][since>0:, {since@since_s}]\n";
+/* The listing has its "why". */
+static const char end_words[] =
+    "[?why.expires_ms:expires:  {why.expires_ms@until}: open recipients then fail"
+    "[sender:, and <{sender}> is notified|; there is no sender to notify]\n]";
 
 static void
 print_place(const json_t *listing, const json_t *why, int64_t now_ms)
@@ -377,7 +288,7 @@ print_place(const json_t *listing, const json_t *why, int64_t now_ms)
         puts("because:  no delivery begins: the daemon is out of service (`petrel "
              "drain --cancel` ends that), or stops");
     if (!is_at(listing, "active") && !(drains && is_due))
-        print_waiting(why, now_ms);
+        words_print(waiting_words, why, now_ms);
 }
 
 void
@@ -385,7 +296,7 @@ why_print_now(const json_t *listing, int64_t now_ms)
 {
     const json_t *why = json_object_get(listing, "why");
     if (is_at(listing, "hold")) {
-        print_held(listing, now_ms);
+        words_print(held_words, listing, now_ms);
     } else if (why == NULL) {
         print_due(listing, now_ms);
     } else {
@@ -395,14 +306,14 @@ why_print_now(const json_t *listing, int64_t now_ms)
         else
             print_place(listing, why, now_ms);
         print_hops(listing, why, now_ms);
-        print_end(listing, why, now_ms);
+        words_print(end_words, listing, now_ms);
     }
 }
 
 void
 why_print(const json_t *listing, int64_t now_ms)
 {
-    print_head(listing, json_object_get(listing, "why"), now_ms);
+    words_print(head_words, listing, now_ms);
     why_print_now(listing, now_ms);
     print_recipients(listing);
 }
