@@ -120,7 +120,7 @@ oauth_show_account(struct disk *spool, const struct oauth_account *a, int64_t no
     struct oauth_state state;
     oauth_state_init(&state);
     oauth_file_path(a, path);
-    int code = 0, result = oauth_file_read(spool, path, a, &state);
+    int code = 0, result = oauth_file_read(spool, path, a, &state, NULL);
     if (result < 0 && result != -ENOENT)
         code = complaint_say(program, result == -EACCES ? EX_NOPERM : EX_IOERR, path,
                              result == -EBADMSG ? "damaged, or of another account"

@@ -2,7 +2,7 @@
 #include "admin/doctor/doctor_internal.h"
 
 #include "admin/settings/alias_files.h"
-#include "mime/auth/dkim_record.h"
+#include "mime/auth/dkim.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -279,7 +279,7 @@ check_tokens(struct doctor *d, struct checklist *out, const char *subject)
         oauth_state_init(&state);
         oauth_file_path(a, path);
         if (spool != NULL)
-            result = oauth_file_read(spool, path, a, &state);
+            result = oauth_file_read(spool, path, a, &state, NULL);
         if (result < 0 && result != -ENOENT) {
             checklist_add(out, "oauth.token", CHECK_WARNING, a->host,
                           "the file of its token cannot be read: %s: %s", path,

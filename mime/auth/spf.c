@@ -1,12 +1,436 @@
 /* Evaluates a record: its terms from left to right, the first match decides. */
 #include "mime/auth/spf.h"
 
-#include "mime/auth/spf_internal.h"
-
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+enum spf_kind {
+    SPF_ALL,
+    SPF_INCLUDE,
+    SPF_A,
+    SPF_MX,
+    SPF_PTR,
+    SPF_IP4,
+    SPF_IP6,
+    SPF_EXISTS,
+    SPF_REDIRECT,
+    SPF_OTHER /* a modifier that says nothing of the address */
+};
+
+struct spf_term {
+    enum spf_kind kind;
+    enum spf_result result; /* of a mechanism that matches */
+    struct text spec;       /* the domain, with macros; empty: the current one */
+    unsigned bits4, bits6;
+    struct net_network network; /* ip4, ip6 */
+};
+
+/* --- Macros (RFC 7208 §7) --------------------------------------------------------- */
+
+enum {
+    EXPANDED_MAX = 4096, /* before it is cut to a name */
+    NAME_LENGTH_MAX = 253,
+    LABELS_MAX = 128,
+    VALUE_MAX = 512
+};
+
+static const char delimiters[] = ".-+,/_=";
+
+struct spf_macro {
+    char letter; /* lower case */
+    bool is_url, is_reverse;
+    unsigned keep; /* labels at the right; 0: all */
+    char split[sizeof(delimiters) + 1];
+};
+
+static bool
+spf_is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static char
+spf_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* --- Syntax ----------------------------------------------------------------------- */
+
+/* The length of "%{...}", "%%", "%_" or "%-" at the start of t; 0: it is none. */
+static size_t
+spf_macro_read(struct text t, struct spf_macro *out)
+{
+    size_t at = 3, splits = 0;
+    bool has_digits = false;
+    *out = (struct spf_macro){0};
+    if (t.length >= 2 && (t.at[1] == '%' || t.at[1] == '_' || t.at[1] == '-')) {
+        out->letter = t.at[1];
+        return 2;
+    }
+    if (t.length < 4 || t.at[1] != '{' || !spf_is_letter(t.at[2]))
+        return 0;
+    out->letter = spf_lower(t.at[2]);
+    out->is_url = out->letter != t.at[2];
+    if (strchr("slodiphv", out->letter) == NULL)
+        return 0;
+    for (; at < t.length && text_is_digit(t.at[at]); at++) {
+        out->keep = out->keep * 10 + (unsigned)(t.at[at] - '0');
+        out->keep = out->keep > LABELS_MAX ? LABELS_MAX : out->keep;
+        has_digits = true;
+    }
+    if (has_digits && out->keep == 0)
+        return 0;
+    if (at < t.length && spf_lower(t.at[at]) == 'r') {
+        out->is_reverse = true;
+        at++;
+    }
+    for (; at < t.length && t.at[at] != '}'; at++) {
+        if (t.at[at] == '\0' || strchr(delimiters, t.at[at]) == NULL)
+            return 0;
+        if (strchr(out->split, t.at[at]) == NULL)
+            out->split[splits++] = t.at[at];
+    }
+    return at < t.length ? at + 1 : 0;
+}
+
+/* A label that may stand last: letters, digits, hyphens within, not digits alone. */
+static bool
+spf_is_top_label(struct text label)
+{
+    bool has_letter = false;
+    if (label.length == 0 || label.at[0] == '-' || label.at[label.length - 1] == '-')
+        return false;
+    for (size_t i = 0; i < label.length; i++) {
+        char c = label.at[i];
+        if (!spf_is_letter(c) && !text_is_digit(c) && c != '-')
+            return false;
+        has_letter |= !text_is_digit(c);
+    }
+    return has_letter;
+}
+
+/* Whether a macro-string (§7.1), and of a domain-spec also its end. */
+static bool
+spf_macro_is_valid(struct text t, bool is_domain)
+{
+    size_t after_macro = TEXT_NONE;
+    for (size_t at = 0; at < t.length;) {
+        struct spf_macro macro;
+        size_t length = 1;
+        if (t.at[at] == '%' &&
+            (length = spf_macro_read(text_after(t, at), &macro)) == 0)
+            return false;
+        if (length == 1 && (t.at[at] <= ' ' || t.at[at] > '~'))
+            return false;
+        at += length;
+        if (length > 1)
+            after_macro = at;
+    }
+    if (!is_domain)
+        return true;
+    if (t.length > 0 && after_macro == t.length)
+        return true;
+    if (t.length > 0 && t.at[t.length - 1] == '.')
+        t.length--;
+    size_t dot = text_find_last(t, '.');
+    return dot != TEXT_NONE && (after_macro == TEXT_NONE || dot >= after_macro) &&
+           spf_is_top_label(text_after(t, dot + 1));
+}
+
+/* --- Values ----------------------------------------------------------------------- */
+
+/* "192.0.2.3", or nibbles with dots between. */
+static struct text
+spf_spell_client(const struct net_address *client, char out[VALUE_MAX])
+{
+    size_t at = 0;
+    if (client->family != NET_IPV6) {
+        net_address_ip(client, out);
+        return text_from(out);
+    }
+    for (size_t i = 0; i < 16; i++)
+        at += (size_t)snprintf(out + at, VALUE_MAX - at, "%s%x.%x", i > 0 ? "." : "",
+                               client->ip[i] >> 4U, client->ip[i] & 15U);
+    return text_of(out, at);
+}
+
+static struct text
+spf_macro_value(const struct spf_query *q, struct text domain, char letter,
+                char out[VALUE_MAX])
+{
+    struct text local = q->local.length > 0 ? q->local : TEXT("postmaster");
+    int length = 0;
+    switch (letter) {
+    case 's':
+        length =
+            snprintf(out, VALUE_MAX, "%.*s@%.*s", TEXT_ARGS(text_before(local, 200)),
+                     TEXT_ARGS(text_before(q->domain, 256)));
+        return text_of(out, (size_t)length);
+    case 'l':
+        return local;
+    case 'o':
+        return q->domain;
+    case 'd':
+        return domain;
+    case 'i':
+        return spf_spell_client(&q->client, out);
+    case 'h':
+        return q->helo;
+    case 'v':
+        return q->client.family == NET_IPV6 ? TEXT("ip6") : TEXT("in-addr");
+    default: /* p */
+        return TEXT("unknown");
+    }
+}
+
+struct spf_output {
+    char at[EXPANDED_MAX];
+    size_t length;
+};
+
+static void
+spf_put(struct spf_output *out, struct text t, bool is_url)
+{
+    for (size_t i = 0; i < t.length && out->length + 4 < sizeof(out->at); i++) {
+        char c = t.at[i];
+        bool plain = spf_is_letter(c) || text_is_digit(c) ||
+                     (c != '\0' && strchr("-._~", c) != NULL);
+        if (is_url && !plain)
+            out->length += (size_t)snprintf(out->at + out->length, 4, "%%%02X",
+                                            (unsigned)(unsigned char)c);
+        else
+            out->at[out->length++] = c;
+    }
+}
+
+/* Splits the value, keeps labels at the right, and joins them with dots. */
+static void
+spf_put_value(struct spf_output *out, struct text value, const struct spf_macro *m)
+{
+    const char *split = m->split[0] != '\0' ? m->split : ".";
+    struct text labels[LABELS_MAX];
+    size_t count = 0, start = 0;
+    for (size_t i = 0; i <= value.length && count < LABELS_MAX; i++)
+        if (i == value.length ||
+            (value.at[i] != '\0' && strchr(split, value.at[i]) != NULL)) {
+            labels[count++] = text_before(text_after(value, start), i - start);
+            start = i + 1;
+        }
+    size_t kept = m->keep > 0 && m->keep < count ? m->keep : count;
+    for (size_t i = 0; i < kept; i++) {
+        size_t at = m->is_reverse ? kept - 1 - i : count - kept + i;
+        if (i > 0)
+            spf_put(out, TEXT("."), false);
+        spf_put(out, labels[at], m->is_url);
+    }
+}
+
+static void
+spf_put_macro(struct spf_output *out, const struct spf_query *q, struct text domain,
+              const struct spf_macro *m)
+{
+    char value[VALUE_MAX];
+    if (m->letter == '%')
+        spf_put(out, TEXT("%"), false);
+    else if (m->letter == '_')
+        spf_put(out, TEXT(" "), false);
+    else if (m->letter == '-')
+        spf_put(out, TEXT("%20"), false);
+    else
+        spf_put_value(out, spf_macro_value(q, domain, m->letter, value), m);
+}
+
+/* domain: the current one. A name that is too long loses labels at its left (§7.3). */
+static void
+spf_macro_expand(const struct spf_query *query, struct text domain, struct text t,
+                 char out[SPF_NAME_MAX])
+{
+    struct spf_output all = {.length = 0};
+    for (size_t at = 0; at < t.length;) {
+        struct spf_macro macro;
+        size_t length = t.at[at] == '%' ? spf_macro_read(text_after(t, at), &macro) : 0;
+        if (length > 0)
+            spf_put_macro(&all, query, domain, &macro);
+        else
+            spf_put(&all, text_of(t.at + at, 1), false);
+        at += length > 0 ? length : 1;
+    }
+    struct text name = text_of(all.at, all.length);
+    if (name.length > 0 && name.at[name.length - 1] == '.')
+        name.length--;
+    while (name.length > NAME_LENGTH_MAX) {
+        size_t dot = text_find(name, '.');
+        name = dot != TEXT_NONE ? text_after(name, dot + 1) : text_before(name, 0);
+    }
+    (void)text_copy(out, SPF_NAME_MAX, name);
+}
+
+/* --- Terms (RFC 7208 §12) --------------------------------------------------------- */
+
+enum { IP4_BITS = 32, IP6_BITS = 128 };
+
+static const struct {
+    struct text name;
+    enum spf_kind kind;
+    bool needs_domain, may_have_domain;
+} mechanisms[] = {
+    {TEXT("all"),     SPF_ALL,     false, false},
+    {TEXT("include"), SPF_INCLUDE, true,  true },
+    {TEXT("a"),       SPF_A,       false, true },
+    {TEXT("mx"),      SPF_MX,      false, true },
+    {TEXT("ptr"),     SPF_PTR,     false, true },
+    {TEXT("ip4"),     SPF_IP4,     true,  true },
+    {TEXT("ip6"),     SPF_IP6,     true,  true },
+    {TEXT("exists"),  SPF_EXISTS,  true,  true },
+};
+
+enum { MECHANISM_COUNT = sizeof(mechanisms) / sizeof(mechanisms[0]) };
+
+/* Cuts the next term off a record without its version. False: there is none. */
+static bool
+spf_term_cut(struct text *rest, struct text *term)
+{
+    return text_word(rest, " ", term);
+}
+
+/* The name of a term: letters, digits, "-", "_", "." after a letter. */
+static size_t
+spf_name_length(struct text t)
+{
+    size_t length = 0;
+    for (; length < t.length; length++) {
+        char c = t.at[length];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter &&
+            (length == 0 || (!text_is_digit(c) && c != '-' && c != '_' && c != '.')))
+            break;
+    }
+    return length;
+}
+
+/* "/24": without a zero in front. */
+static bool
+spf_read_bits(struct text t, unsigned max, unsigned *bits)
+{
+    uint64_t value;
+    if (t.length > 1 && t.at[0] == '0')
+        return false;
+    if (!text_number(t, max, &value))
+        return false;
+    *bits = (unsigned)value;
+    return true;
+}
+
+/* Where the digits behind a slash at the end of t begin; TEXT_NONE: there are none. */
+static size_t
+spf_find_bits(struct text t)
+{
+    size_t at = t.length;
+    while (at > 0 && text_is_digit(t.at[at - 1]))
+        at--;
+    return at > 0 && t.at[at - 1] == '/' ? at : TEXT_NONE;
+}
+
+/* Cuts "/24", "//64" or "/24//64" off the end of *spec. */
+static bool
+spf_cut_bits(struct text *spec, struct spf_term *out)
+{
+    out->bits4 = IP4_BITS;
+    out->bits6 = IP6_BITS;
+    size_t at = spf_find_bits(*spec);
+    if (at != TEXT_NONE && at >= 2 && spec->at[at - 2] == '/') {
+        if (!spf_read_bits(text_after(*spec, at), IP6_BITS, &out->bits6))
+            return false;
+        *spec = text_before(*spec, at - 2);
+        at = spf_find_bits(*spec);
+    }
+    if (at == TEXT_NONE)
+        return spec->length == 0 || spec->at[spec->length - 1] != '/';
+    if (!spf_read_bits(text_after(*spec, at), IP4_BITS, &out->bits4))
+        return false;
+    *spec = text_before(*spec, at - 1);
+    return true;
+}
+
+/* Dotted decimals without zeros in front, as net_address_parse_ip() takes them. */
+static bool
+spf_read_network(struct text t, struct spf_term *out)
+{
+    bool is_four = out->kind == SPF_IP4;
+    unsigned bits = is_four ? IP4_BITS : IP6_BITS;
+    size_t slash = text_find(t, '/');
+    struct text ip = text_before(t, slash == TEXT_NONE ? t.length : slash);
+    if (slash != TEXT_NONE && !spf_read_bits(text_after(t, slash + 1), bits, &bits))
+        return false;
+    if ((text_find(ip, ':') != TEXT_NONE) == is_four ||
+        !net_address_parse_ip(ip, &out->network.base) ||
+        (out->network.base.family == NET_IPV4) != is_four)
+        return false;
+    out->network.bits = bits;
+    return true;
+}
+
+static bool
+spf_read_mechanism(struct text t, size_t name_length, struct spf_term *out,
+                   const char **why)
+{
+    struct text name = text_before(t, name_length), rest = text_after(t, name_length);
+    size_t at = 0;
+    while (at < MECHANISM_COUNT && !text_equal_nocase(name, mechanisms[at].name))
+        at++;
+    *why = "is not a mechanism of SPF";
+    if (at == MECHANISM_COUNT)
+        return false;
+    *why = "is not written correctly";
+    out->kind = mechanisms[at].kind;
+    bool has_spec = rest.length > 0 && rest.at[0] == ':';
+    if ((has_spec && !mechanisms[at].may_have_domain) ||
+        (!has_spec && mechanisms[at].needs_domain))
+        return false;
+    rest = text_after(rest, has_spec ? 1 : 0);
+    if (out->kind == SPF_IP4 || out->kind == SPF_IP6)
+        return spf_read_network(rest, out);
+    if ((out->kind == SPF_A || out->kind == SPF_MX) && !spf_cut_bits(&rest, out))
+        return false;
+    out->spec = rest;
+    return has_spec ? spf_macro_is_valid(rest, true) : rest.length == 0;
+}
+
+static bool
+spf_read_modifier(struct text name, struct text value, struct spf_term *out,
+                  const char **why)
+{
+    bool redirect = text_equal_nocase(name, TEXT("redirect"));
+    bool known = redirect || text_equal_nocase(name, TEXT("exp"));
+    out->kind = redirect ? SPF_REDIRECT : SPF_OTHER;
+    out->spec = value;
+    *why = "is not written correctly";
+    return spf_macro_is_valid(value, known);
+}
+
+/* False: a syntax error, with *why for people. */
+static bool
+spf_term_read(struct text t, struct spf_term *out, const char **why)
+{
+    static const char signs[] = "+-~?";
+    static const enum spf_result results[] = {SPF_PASS, SPF_FAIL, SPF_SOFTFAIL,
+                                              SPF_NEUTRAL};
+    *out = (struct spf_term){.result = SPF_PASS};
+    const char *sign = t.length > 0 && t.at[0] != '\0' ? strchr(signs, t.at[0]) : NULL;
+    size_t length = spf_name_length(t);
+    if (sign == NULL && length > 0 && length < t.length && t.at[length] == '=')
+        return spf_read_modifier(text_before(t, length), text_after(t, length + 1), out,
+                                 why);
+    if (sign != NULL) {
+        out->result = results[sign - signs];
+        t = text_after(t, 1);
+        length = spf_name_length(t);
+    }
+    return spf_read_mechanism(t, length, out, why);
+}
 
 enum { LABEL_MAX = 63 };
 

@@ -9,10 +9,11 @@
 #include "smtp/delivery/delivery.h"
 
 #include "base/dns/idna.h"
+#include "base/event/event.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
-#include "base/event/event.h"
 #include "sched/limits/reply_class.h"
+#include "smtp/delivery/canary.h"
 #include "smtp/delivery/delivery_internal.h"
 
 #include <assert.h>
@@ -20,6 +21,231 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
+
+/* --- The activity of sessions, for operators who ask why mail waits --------------- */
+
+/* Sessions keep monotonic times, since the wall clock may be set; operators read the
+ * wall clock. */
+static int64_t
+wall_ms(const struct delivery_session *s, int64_t monotonic_ms)
+{
+    const struct loop *loop = s->delivery->loop;
+    return loop_now_ms(loop) - (loop_monotonic_ms(loop) - monotonic_ms);
+}
+
+static void
+tell_look_up(const struct delivery_session *s, struct activity *a)
+{
+    const struct target *t = s->target;
+    const char *name = t->kind == TARGET_MX ? s->domain : t->host;
+    bool by_mx = t->kind == TARGET_MX || t->look_up_mx;
+    a->kind = ACTIVITY_LOOK_UP;
+    a->since_ms = wall_ms(s, s->opened_ms);
+    snprintf(a->what, sizeof(a->what), "%s of %s%s",
+             !by_mx                ? "addresses"
+             : s->exchange == NULL ? "MX"
+                                   : exchange_asks(s->exchange),
+             name, target_host_count(t) > 1 ? " and others" : "");
+}
+
+static void
+tell_connect(const struct delivery_session *s, struct activity *a)
+{
+    struct reply_outcome_peer peer;
+    size_t which;
+    int64_t started_ms;
+    if (!happy_eyeballs_now(s->connecting, &which, &started_ms))
+        return;
+    candidates_name(&s->candidates.hosts[which], &peer);
+    a->kind = ACTIVITY_CONNECT;
+    a->since_ms = wall_ms(s, started_ms);
+    text_copy(a->remote, sizeof(a->remote), text_from(peer.remote));
+}
+
+/* A target other than TARGET_SMTP has no scheme to be changed. */
+static const char *
+other_scheme(const struct delivery_session *s, const struct activity *a)
+{
+    const struct mx_lookup_host *host = candidates_next(&s->candidates);
+    if (s->target->kind != TARGET_SMTP || host == NULL)
+        return NULL;
+    return security_other_scheme(&s->security, host->address.port, a->kind,
+                                 loop_now_ms(s->delivery->loop) - a->since_ms);
+}
+
+/* For a session between two connections: its request is not settled, so the envelope is
+ * there. During a connection it may be gone before the last reply; the connection knows
+ * the ids. */
+static bool
+carries(const struct delivery_session *s, struct id message)
+{
+    return s->in_request && id_compare(s->request.envelope->id, message) == 0;
+}
+
+static void
+tell_conversation(const struct delivery_session *s, struct id message,
+                  struct activity *a)
+{
+    client_connection_activity(s->connection, message, a);
+    if (s->is_idle) {
+        a->kind = ACTIVITY_IDLE;
+        a->since_ms = wall_ms(s, s->idle_since_ms);
+    } else if (s->in_request && wall_ms(s, s->request_ms) > a->since_ms) {
+        a->since_ms = wall_ms(s, s->request_ms); /* the connection was idle before */
+    }
+    a->scheme = other_scheme(s, a);
+}
+
+void
+delivery_watch(void *context, const struct sched_site *site, struct id message,
+               manager_saw *each, void *each_context)
+{
+    const struct delivery *d = context;
+    const struct delivery_session *s;
+    DL_FOREACH (d->sessions, s) {
+        struct activity a = {.kind = ACTIVITY_NONE};
+        if (!manager_session_is_at(s->session, site))
+            continue;
+        if (s->connection != NULL)
+            tell_conversation(s, message, &a);
+        else if (s->connecting != NULL)
+            tell_connect(s, &a);
+        else if (s->candidates.hosts == NULL && (s->exchange != NULL || s->relays))
+            tell_look_up(s, &a);
+        if (s->connection == NULL)
+            a.has_message = carries(s, message);
+        if (a.kind != ACTIVITY_NONE)
+            each(each_context, &a);
+    }
+}
+
+/* --- Settings --------------------------------------------------------------------- */
+
+bool
+delivery_check(const struct delivery_settings *settings, struct buffer *errors)
+{
+    struct bind_address sources;
+    struct site_keys *providers = site_keys_new(settings->providers, errors);
+    bool good = bind_address_read(&sources, settings->smtp_bind, errors);
+    good &= providers != NULL;
+    site_keys_free(&providers);
+    return good;
+}
+
+void
+delivery_take_settings(struct delivery *d, const struct delivery_settings *settings)
+{
+    char *hostname = memory_string(settings->hostname);
+    free(d->hostname);
+    d->hostname = hostname;
+    d->outgoing = (struct outgoing_rules){
+        .hostname = hostname,
+        .rewrites = rewrites_are_empty(settings->rewrites) ? NULL : settings->rewrites};
+    d->outgoing_mx = d->outgoing;
+    d->outgoing.bounce_sender = settings->bounce_sender;
+    d->settings = *settings;
+    /* Borrowed only within this call. */
+    d->settings.hostname = NULL;
+    d->settings.peers = NULL;
+    d->settings.tls = NULL;
+    d->settings.dkim_keys = NULL;
+    if (d->signing == NULL)
+        d->signing = signing_new(d->loop, d->log, d->dns, settings->dkim_keys);
+    else
+        signing_reload(d->signing, settings->dkim_keys);
+    if (settings->tls != NULL) {
+        tls_client_free(&d->tls);
+        d->tls = settings->tls;
+        d->tls_number++;
+    }
+    d->settings.smtp_bind = d->settings.providers = TEXT("");
+    struct site_keys *providers = site_keys_new(settings->providers, NULL);
+    if (providers) {
+        site_keys_free(&d->providers);
+        d->providers = providers;
+    }
+    if (!bind_address_read(&d->sources, settings->smtp_bind, NULL))
+        log_say(d->log, LOG_LEVEL_WARNING, "smtp", NULL, "smtp_bind has errors");
+    bind_address_for_peers(&d->peer_sources, &d->sources, settings->peers);
+}
+
+void
+delivery_set_tokens(struct delivery *d, struct tokens *tokens)
+{
+    d->tokens = tokens;
+}
+
+void
+delivery_set_sts(struct delivery *d, struct sts_cache *sts)
+{
+    d->sts = sts;
+}
+
+static bool
+canary_skips(const struct delivery *d, const struct target *target,
+             enum target_family family)
+{
+    enum target_family wanted = target->family != TARGET_FAMILY_UNSET
+                                    ? target->family
+                                    : d->settings.smtp_family;
+    return wanted == TARGET_FAMILY_IPV4   ? family != TARGET_FAMILY_IPV4
+           : wanted == TARGET_FAMILY_IPV6 ? family != TARGET_FAMILY_IPV6
+                                          : false;
+}
+
+void
+delivery_canary(const struct delivery *d, const struct target *target,
+                struct canary_settings *out)
+{
+    *out =
+        (struct canary_settings){.loop = d->loop,
+                                 .net = d->net,
+                                 .dns = d->dns,
+                                 .events = d->events,
+                                 .hostname = d->hostname,
+                                 .smtp_port = d->settings.smtp_port,
+                                 .sources = d->sources,
+                                 .skip_v4 = canary_skips(d, target, TARGET_FAMILY_IPV4),
+                                 .skip_v6 = canary_skips(d, target, TARGET_FAMILY_IPV6),
+                                 .connect_timeout_ms = d->settings.connect_timeout_ms,
+                                 .tls = &d->tls,
+                                 .secrets = d->settings.secrets,
+                                 .tokens = d->tokens};
+}
+
+struct tls_client *const *
+delivery_tls(const struct delivery *d)
+{
+    return &d->tls;
+}
+
+struct tls_reports *
+delivery_tls_reports(const struct delivery *d)
+{
+    return d->tls_reports;
+}
+
+const struct conversations *
+delivery_conversations(const struct delivery *d)
+{
+    return d->conversations;
+}
+
+void
+delivery_each_key_trouble(const struct delivery *d,
+                          void (*each)(void *context, const char *name,
+                                       const char *domain, const char *why),
+                          void *context)
+{
+    signing_each_trouble(d->signing, each, context);
+}
+
+bool
+delivery_signing(const struct delivery *d, struct signing_counts *counts)
+{
+    *counts = signing_counts(d->signing);
+    return signing_is_on(d->signing);
+}
 
 static const char *
 program(const struct delivery_session *s)

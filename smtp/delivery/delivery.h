@@ -63,7 +63,7 @@ void delivery_drain(struct delivery *d);
 /* Aborts the sessions that are left: their requests are settled as deferred. Not within a
  * callback of a session. */
 void delivery_cut(struct delivery *d);
-/* The same, for good. */
+/* Aborts all sessions and frees; d may point to NULL. */
 void delivery_free(struct delivery **d);
 /* For the accounts among secrets; NULL: there are none. They live longer. */
 void delivery_set_tokens(struct delivery *d, struct tokens *tokens);

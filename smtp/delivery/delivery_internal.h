@@ -135,7 +135,7 @@ void delivery_family_failed(struct delivery_session *s,
                             const struct mx_lookup_host *host, int error);
 /* True: the outcome is of our IPv6 address, and the mail can go over IPv4. */
 bool delivery_family_refused(struct delivery_session *s, const struct outcome *outcome);
-/* The same outcome, deferred if so. */
+/* The outcome for the mail: deferred, if it is of our IPv6 address. */
 struct outcome delivery_family_judge(struct delivery_session *s,
                                      const struct outcome *outcome);
 

@@ -6,7 +6,6 @@
 #include "base/disk/disk.h"
 #include "base/http/http_call.h"
 #include "smtp/oauth/oauth_file.h"
-#include "smtp/oauth/tokens_file.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
@@ -30,7 +29,7 @@ struct account_tokens {
     char path[OAUTH_FILE_PATH_MAX];
     struct oauth_state state;
     struct oauth_state granted; /* becomes state when it is durable */
-    struct tokens_write *write; /* of granted; NULL: none is under way */
+    struct oauth_write *write;  /* of granted; NULL: none is under way */
     bool exchanged;             /* the file's refresh token is not valid any more */
     int64_t read_ms;            /* ctime of the file that state is from; 0: none */
     bool is_unread;             /* it could not be read */
@@ -89,22 +88,18 @@ static void
 tokens_read_state(struct account_tokens *a)
 {
     const struct tokens_settings *s = &a->tokens->settings;
-    char content[OAUTH_STATE_MAX + 1];
     struct oauth_state state;
     oauth_state_init(&state);
     a->read_ms = tokens_file_ms(a);
-    int64_t length = tokens_file_read(s->spool, a->path, content, &a->read_ms);
-    a->is_unread = length < 0 && length != -ENOENT;
-    if (length == -ENOENT ||
-        (length >= 0 &&
-         oauth_state_read(text_of(content, (size_t)length), &a->account, &state)))
+    int result = oauth_file_read(s->spool, a->path, &a->account, &state, &a->read_ms);
+    a->is_unread = result < 0 && result != -ENOENT && result != -EBADMSG;
+    if (result == 0 || result == -ENOENT)
         tokens_take_state(a, &state);
     else
         log_say(s->log, LOG_LEVEL_WARNING, "oauth", NULL, "%s is omitted: %s", a->path,
-                length < 0 ? strerror((int)-length)
-                           : "it is damaged or of another account");
+                result == -EBADMSG ? "it is damaged or of another account"
+                                   : strerror(-result));
     oauth_state_free(&state);
-    digest_forget(content, sizeof(content));
 }
 
 /* --- Time ------------------------------------------------------------------------ */
@@ -406,7 +401,8 @@ tokens_granted(struct account_tokens *a, struct oauth_answer *answer)
     answer->access = empty;
     new->updated_ms = loop_now_ms(s->loop);
     new->expires_ms = new->updated_ms + answer->lifetime_s * 1000;
-    a->write = oauth_file_begin(s->spool, a->path, &a->account, new, tokens_written, a);
+    a->write =
+        oauth_write_begin(s->spool, a->path, &a->account, new, tokens_written, a);
 }
 
 /* Seconds alone, an hour at most; a date is not heeded. */
@@ -571,7 +567,7 @@ tokens_remove_all(struct tokens *tokens, struct account_tokens **list)
     struct account_tokens *a;
     while ((a = *list) != NULL) {
         http_call_cancel(&a->call);
-        tokens_file_leave(&a->write);
+        oauth_write_leave(&a->write);
         loop_timer_stop(tokens->settings.loop, &a->timer);
         tokens_unlock(a);
         DL_DELETE(*list, a);

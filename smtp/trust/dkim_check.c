@@ -1,8 +1,8 @@
-/* One question a key, its answer judged by mime/auth/dkim_record.h. */
+/* One question a key, its answer judged by dkim_record_judge(). */
 #include "smtp/trust/dkim_check.h"
 
 #include "base/memory.h"
-#include "mime/auth/dkim_record.h"
+#include "mime/auth/dkim.h"
 
 #include <assert.h>
 #include <stdio.h>

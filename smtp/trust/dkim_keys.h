@@ -6,7 +6,6 @@
 #include "base/crypto/sign.h"
 #include "base/log/log.h"
 #include "mime/auth/dkim.h"
-#include "mime/auth/dkim_record.h"
 
 enum { DKIM_KEYS_MAX = 10000, DKIM_KEYS_PER_DOMAIN = 4, DKIM_KEYS_PER_TURN = 40 };
 

@@ -2,7 +2,6 @@
  * a header is signed or refused with a reason, and the field is well formed; a key
  * record is judged. */
 #include "mime/auth/dkim.h"
-#include "mime/auth/dkim_record.h"
 
 #include "t/support/dkim_twin.h"
 #include "t/support/must.h"

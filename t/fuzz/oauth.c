@@ -3,7 +3,7 @@
  * refusal has one printable sentence. */
 #include "smtp/oauth/oauth.h"
 
-#include "smtp/oauth/oauth_state.h"
+#include "smtp/oauth/oauth_file.h"
 #include "t/support/must.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Published records beside a key: those that fit, and each way in which one does
  * not. */
-#include "mime/auth/dkim_record.h"
+#include "mime/auth/dkim.h"
 
 #include "t/support/tap.h"
 

@@ -4,7 +4,6 @@
 
 #include "mime/date.h"
 #include "mime/report/emitter.h"
-#include "mime/report/report_text.h"
 
 #include "base/buffer.h"
 
@@ -552,18 +551,18 @@ test_outcomes(void)
 static void
 test_reply(void)
 {
-    struct outcome o = outcome_with(0, "4.4.2", HOST_REPLY("550 x"), "y");
-    is_number(report_reply(&o).length, 0, "no code, no reply");
-    o = outcome_with(550, "5.1.1", HOST_REPLY("550 x"), "");
-    is_number(report_reply(&o).length, 0, "no peer, no reply");
-    o = outcome_with(550, "5.1.1", "550 my host b said: no (in reply to x)",
-                     "y[::1]:25");
-    is_text(report_reply(&o), TEXT("550 my host b said: no (in reply to x)"),
-            "a reply that looks like ours stays whole");
-    o = outcome_with(550, "5.1.1", "host a said: 550 c said: d", "y[::1]:25");
-    is_text(report_reply(&o), TEXT("550 c said: d"), "cut once");
-    o = outcome_with(550, "5.1.1", "host a said: ", "y[::1]:25");
-    is_text(report_reply(&o), TEXT(""), "nothing said");
+    static const char host[] = "y[::1]:25";
+    says(outcome_with(0, "4.4.2", "550 x", "y"), "Diagnostic-Code: x-petrel; 550 x",
+         "no code, no reply");
+    says(outcome_with(550, "5.1.1", "550 x", ""), "Diagnostic-Code: x-petrel; 550 x",
+         "no peer, no reply");
+    says(outcome_with(550, "5.1.1", "550 my b said: no (in reply to x)", host),
+         "Diagnostic-Code: smtp; 550 my b said: no (in reply to x)",
+         "a reply that looks like ours stays whole");
+    says(outcome_with(550, "5.1.1", "host a said: 550 c said: d", host),
+         "Diagnostic-Code: smtp; 550 c said: d", "cut once");
+    says(outcome_with(550, "5.1.1", "host a said: ", host),
+         "Diagnostic-Code: x-petrel; host a said:", "nothing said");
 }
 
 static void

@@ -35,7 +35,7 @@ find_state(struct disk *spool)
 {
     struct oauth_state state;
     oauth_state_init(&state);
-    int result = oauth_file_read(spool, path, &account, &state);
+    int result = oauth_file_read(spool, path, &account, &state, NULL);
     struct text refresh = buffer_text(&state.refresh);
     enum found found = result == -ENOENT                    ? FOUND_NONE
                        : result != 0                        ? FOUND_ODD

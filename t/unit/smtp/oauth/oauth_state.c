@@ -1,5 +1,5 @@
 /* Proves that the state of an account is read as it was written, or not at all. */
-#include "smtp/oauth/oauth_state.h"
+#include "smtp/oauth/oauth_file.h"
 
 #include "base/memory.h"
 #include "t/support/tap.h"
