@@ -7,6 +7,7 @@
 #ifndef SMTP_SESSION_LISTENER_H
 #define SMTP_SESSION_LISTENER_H
 
+#include "base/crypto/digest.h"
 #include "base/net/net.h"
 #include "queue/manager/manager.h"
 #include "smtp/session/session.h"
@@ -60,12 +61,12 @@ struct listener *listener_new(struct loop *loop, struct net *net,
                               const struct route_table *routes,
                               const struct listener_settings *settings, char *error,
                               size_t error_size);
-/* Sessions in flight keep their old settings until their next transaction. Addresses
- * are not rebound. */
 /* The aliases by which recipients are expanded; both borrowed, and NULL: none. They may be
  * replaced at any time. */
 void listener_set_aliases(struct listener *l, struct aliases *aliases,
                           const struct srs *srs);
+/* Sessions in flight keep their old settings until their next transaction. Addresses
+ * are not rebound. */
 void listener_reload(struct listener *l, const struct route_table *routes,
                      const struct listener_settings *settings);
 /* on_flush starts the delivery that ETRN requests; without it ETRN is refused (458). */
@@ -113,5 +114,25 @@ void listener_serve_standard(struct loop *loop, struct net *net,
                              const struct route_table *routes,
                              const struct listener_settings *settings,
                              void (*over)(void *context), void *context);
+
+/* The files of tls_certificate, each with that of its key. */
+struct listener_pairs {
+    struct tls_pair list[TLS_PAIRS_MAX];
+    size_t count;
+    bool old; /* TLS 1.0 and 1.1 for old devices */
+};
+/* False: not as many in tls_key, or too many. listener_pairs_free() in either case. */
+bool listener_pairs_read(const struct listener_settings *settings,
+                         struct listener_pairs *pairs);
+void listener_pairs_free(struct listener_pairs *pairs);
+/* Reads the files of one pair or more; NULL with one line in error. */
+struct tls_server *listener_pairs_serve(const struct listener_pairs *pairs, char *error,
+                                        size_t error_size);
+
+/* The secret for users_read(), read from the spool; created there at the first start. It
+ * is kept, because the salts of unknown names must not change at a restart: those of
+ * users do not. After a disk error the secret is valid for this process only. */
+void listener_auth_secret(struct loop *loop, struct disk *disk,
+                          unsigned char secret[DIGEST_SIZE]);
 
 #endif

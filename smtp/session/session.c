@@ -7,22 +7,316 @@
 #include "smtp/session/session.h"
 
 #include "base/event/event.h"
-#include "smtp/session/session_internal.h"
-
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/spool/guard.h"
 #include "sched/route/peers.h"
-#include "smtp/redirect.h"
+#include "smtp/access/lockout.h"
 #include "smtp/access/refusals.h"
-#include "smtp/reply.h"
 #include "smtp/access/users.h"
+#include "smtp/redirect.h"
+#include "smtp/reply.h"
+#include "smtp/session/session_internal.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
+
+/* --- Counts ----------------------------------------------------------------------- */
+
+const double session_accept_bounds_s[SESSION_ACCEPT_BOUNDS] = {0.001, 0.005, 0.025, 0.1,
+                                                               0.5,   2.5,   10,    60};
+
+const char *
+session_refused_word(enum session_refused reason)
+{
+    static const char *const words[SESSION_REFUSED_REASONS] = {
+        [SESSION_REFUSED_SESSIONS] = "sessions",
+        [SESSION_REFUSED_CLIENT_SESSIONS] = "client_sessions",
+        [SESSION_REFUSED_RATE] = "rate",
+        [SESSION_REFUSED_LOCKOUT] = "lockout",
+        [SESSION_REFUSED_PROXY] = "proxy",
+        [SESSION_REFUSED_DRAINING] = "draining",
+        [SESSION_REFUSED_DESCRIPTORS] = "descriptors",
+        [SESSION_REFUSED_OTHER] = "other"};
+    return words[reason];
+}
+
+/* By the reply to the client. */
+static enum session_refused
+session_refused_reason(const struct refusal *r)
+{
+    static const struct {
+        const char *begins;
+        enum session_refused reason;
+    } rows[] = {
+        {"too many connections from your", SESSION_REFUSED_CLIENT_SESSIONS},
+        {"too many connections",           SESSION_REFUSED_SESSIONS       },
+        {"too many TLS",                   SESSION_REFUSED_SESSIONS       },
+        {"too many failed logins",         SESSION_REFUSED_LOCKOUT        },
+        {"too many ",                      SESSION_REFUSED_RATE           },
+    };
+    if (strcmp(r->enhanced, "4.3.2") == 0)
+        return SESSION_REFUSED_DRAINING;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (text_starts(text_from(r->text), text_from(rows[i].begins)))
+            return rows[i].reason;
+    return SESSION_REFUSED_OTHER;
+}
+
+void
+session_counts_refuse(struct session_counts *counts, const struct refusal *refusal)
+{
+    counts->refused[session_refused_reason(refusal)]++;
+}
+
+void
+session_counts_accept(struct session_counts *counts, int64_t took_us)
+{
+    size_t i = 0;
+    while (i < SESSION_ACCEPT_BOUNDS &&
+           (double)took_us > session_accept_bounds_s[i] * 1e6)
+        i++;
+    counts->accepts[i]++;
+    counts->accept_sum_us += took_us;
+}
+
+/* --- TLS -------------------------------------------------------------------------- */
+
+/* A TLS session is a place of some 40 KB of memory, taken at the first bytes of the
+ * ClientHello. When no place is free, the oldest incomplete handshake of an untrusted
+ * client is ended, or else an idle session. A client with its full share ends only its
+ * own handshakes: with many connections it cannot displace other clients. */
+
+/* The key of lockouts: all addresses of an IPv6 /64 are one client, as in
+ * client_usage.h, which counts the share. */
+static bool
+is_same_client(const struct server_session *a, const struct server_session *b)
+{
+    struct lockout_key one = lockout_key(&a->peer, a->server.uid),
+                       other = lockout_key(&b->peer, b->server.uid);
+    return memcmp(&one, &other, sizeof(one)) == 0;
+}
+
+/* NULL: none. */
+static struct server_session *
+oldest_of_client(const struct server_session *s)
+{
+    struct server_session *other;
+    for (other = s->host->shaking; other != NULL; other = other->shaking_next)
+        if (is_same_client(other, s))
+            return other;
+    return NULL;
+}
+
+/* NULL: none. The list is in the order in which the handshakes began. */
+static struct server_session *
+oldest_untrusted(const struct session_host *host)
+{
+    struct server_session *s;
+    for (s = host->shaking; s != NULL; s = s->shaking_next)
+        if (!session_is_trusted(s))
+            return s;
+    return NULL;
+}
+
+/* A client with many handshakes competes with itself, not with others. */
+static bool
+has_its_share(const struct server_session *s)
+{
+    size_t limit = s->host->rules->tls_session_limit,
+           share = (limit + SESSION_TLS_SHARE - 1) / SESSION_TLS_SHARE;
+    return s->host->clients != NULL && !s->server.offer.may_relay &&
+           client_usage_tls(s->host->clients, &s->peer) >= share;
+}
+
+/* False: the handshake may begin now. True: *other must end first; NULL: no session
+ * can. A client with its full share gives its own oldest handshake. Otherwise the
+ * oldest handshake of an untrusted client ends, and an established session only without
+ * one. */
+static bool
+lacks_place(const struct server_session *s, struct server_session **other)
+{
+    struct session_host *host = s->host;
+    size_t limit = host->rules->tls_session_limit;
+    *other = NULL;
+    if (limit == 0)
+        return false;
+    if (has_its_share(s)) {
+        *other = oldest_of_client(s);
+        return true;
+    }
+    if (host->tls_count < limit)
+        return false;
+    *other = oldest_untrusted(host);
+    /* The newcomer is not counted until its handshake begins: + 1. */
+    if (*other == NULL && host->clients != NULL) {
+        size_t own = client_usage_tls(host->clients, &s->peer) + 1;
+        *other = session_find_idle(host, true, session_is_trusted(s) ? 0 : own);
+    }
+    return true;
+}
+
+/* True: no TLS place is free, and no session can be ended for one. */
+static bool
+session_tls_is_full(const struct server_session *s)
+{
+    struct server_session *other;
+    return lacks_place(s, &other) && other == NULL;
+}
+
+static void
+session_tls_cut_off(struct server_session *s, const char *why)
+{
+    if (refusals_admit(s->host->refusals, s->server.client))
+        log_say(s->host->log, LOG_LEVEL_INFO, "smtpd", NULL, "%s: TLS: %s",
+                s->server.client, why);
+    session_hang_up(s, false);
+    session_end(s);
+}
+
+static void
+await_hello(struct server_session *s)
+{
+    assert(s->rules->tls != NULL && s->handshake == SESSION_NO_HANDSHAKE);
+    s->handshake = SESSION_AWAITS_HELLO;
+    s->handshake_ms = loop_monotonic_ms(s->host->loop);
+    session_set_timeout(s);
+}
+
+/* TLS begins: input received in cleartext is discarded. Input in cleartext behind
+ * STARTTLS is dropped: an attacker may have put it there (RFC 3207 §6). */
+static void
+session_await_hello(struct server_session *s)
+{
+    net_consume(s->connection, net_input(s->connection).length);
+    buffer_clear(&s->normalized);
+    s->newlines.after_cr = false;
+    await_hello(s);
+}
+
+/* The same from the first byte: input already received is TLS. The greeting waits
+ * for the handshake, which begins with the client. */
+static void
+session_await_first_hello(struct server_session *s)
+{
+    s->greeting = text_string(buffer_text(&s->host->out));
+    buffer_clear(&s->host->out);
+    await_hello(s);
+}
+
+/* The time-out is one for the whole handshake, so a byte now and then does not prolong
+ * it. */
+int64_t
+session_handshake_left_ms(const struct server_session *s)
+{
+    int64_t passed_ms = loop_monotonic_ms(s->host->loop) - s->handshake_ms;
+    int64_t left_ms = session_hurry_ms(s, s->rules->handshake_timeout_ms) - passed_ms;
+    return left_ms > 0 ? left_ms : 1;
+}
+
+/* The place is taken with the first byte of the client, not with 220: silent clients
+ * cost none. */
+static void
+session_tls_begin(struct server_session *s)
+{
+    struct session_host *host = s->host;
+    struct net_tls tls = {.server = s->rules->tls,
+                          .protocol = s->options.legacy ? TLS_OLD_MAIL : TLS_MAIL,
+                          .begun = true};
+    struct server_session *other;
+    /* Ends, because each turn ends a session or returns. */
+    while (lacks_place(s, &other)) {
+        if (other == NULL) {
+            session_tls_cut_off(s, "too many TLS sessions");
+            return;
+        }
+        if (other->handshake == SESSION_SHAKES)
+            session_tls_cut_off(other, "handshake took too long while others wait");
+        else
+            session_give_way(other);
+    }
+    s->handshake = SESSION_SHAKES;
+    DL_APPEND2(host->shaking, s, shaking_prev, shaking_next);
+    session_leave_row(s);
+    s->tls = true;
+    session_enter_row(s);
+    host->tls_count++;
+    if (host->clients != NULL)
+        client_usage_secured(host->clients, &s->peer, true);
+    net_start_tls(s->connection, &tls);
+    if (s->greeting != NULL)
+        net_send(s->connection, text_from(s->greeting));
+    free(s->greeting);
+    s->greeting = NULL;
+    session_set_timeout(s);
+}
+
+static void
+session_time_out(struct server_session *s)
+{
+    if (s->storing)
+        return; /* the client waits for the queue */
+    bool hears = s->handshake == SESSION_NO_HANDSHAKE;
+    server_timed_out(&s->server);
+    session_send(s);
+    session_hang_up(s, hears);
+    session_end(s);
+}
+
+/* Takes events of the connection during SESSION_AWAITS_HELLO. The session may end. */
+static void
+session_await_event(struct server_session *s, enum net_event event)
+{
+    assert(s->handshake == SESSION_AWAITS_HELLO);
+    switch (event) {
+    case NET_INPUT:
+        session_tls_begin(s);
+        break;
+    case NET_TIMED_OUT:
+        session_time_out(s);
+        break;
+    case NET_ENDED:
+    case NET_FAILED:
+        session_hang_up(s, false);
+        session_end(s);
+        break;
+    case NET_CONNECTED:
+    case NET_DRAINED:
+    case NET_SECURED:
+        break;
+    }
+}
+
+/* NET_SECURED, or the end of the session. */
+static void
+session_end_handshake(struct server_session *s)
+{
+    if (s->handshake == SESSION_SHAKES)
+        DL_DELETE2(s->host->shaking, s, shaking_prev, shaking_next);
+    s->handshake = SESSION_NO_HANDSHAKE;
+}
+
+/* Frees the TLS place at the end of the session. */
+static void
+session_leave_tls(struct server_session *s)
+{
+    struct session_host *host = s->host;
+    session_end_handshake(s);
+    if (!s->tls)
+        return;
+    session_leave_row(s);
+    s->tls = false;
+    session_enter_row(s);
+    host->tls_count--;
+    if (host->clients != NULL)
+        client_usage_secured(host->clients, &s->peer, false);
+}
+
+/* --- Sessions --------------------------------------------------------------------- */
 
 enum {
     OUT_MAX = NET_UNSENT_MAX, /* replies between two sends: in LMTP one per recipient */
@@ -257,16 +551,16 @@ has_more(const struct server_session *s)
     return s->normalizes && net_input(s->connection).length > 0;
 }
 
-static void session_on_rest(void *context);
+static void session_resume(void *context);
 
 /* True: it goes on in the next turn. */
 static bool
-session_rests(struct server_session *s)
+session_yield(struct server_session *s)
 {
     if (s->expanded < EXPANDED_PER_TURN)
         return false;
     s->expanded = 0;
-    loop_post(s->host->loop, &s->rest, session_on_rest, s);
+    loop_post(s->host->loop, &s->rest, session_resume, s);
     return true;
 }
 
@@ -291,7 +585,7 @@ grant(struct server_session *s, enum server_action wish)
         break;
     case SERVER_CHECK:
         session_check(s);
-        return session_rests(s) ? SESSION_PAUSE : SESSION_GO;
+        return session_yield(s) ? SESSION_PAUSE : SESSION_GO;
     case SERVER_BEGIN:
         session_begin_serving(s);
         break;
@@ -329,7 +623,7 @@ session_note(struct server_session *s, size_t size, bool answered)
     deadline_noted(&s->patience, content, (int64_t)size, answered,
                    loop_monotonic_ms(s->host->loop));
     if (content != before)
-        session_be_patient(s);
+        session_arm_deadline(s);
 }
 
 /* Delays the last reply, as a penalty for errors. No input is read until it is sent, or
@@ -348,7 +642,7 @@ session_hold(struct server_session *s)
 }
 
 static void
-relent(struct server_session *s)
+penalty_end(struct server_session *s)
 {
     if (s->held == NULL)
         return;
@@ -451,7 +745,7 @@ session_pump(struct server_session *s)
 }
 
 static void
-session_on_rest(void *context)
+session_resume(void *context)
 {
     session_pump(context);
 }
@@ -492,23 +786,11 @@ session_on_stored(void *context, struct envelope *e, const struct outcome *refus
         session_answer(s, refusal);
 }
 
-void
-session_time_out(struct server_session *s)
-{
-    if (s->storing)
-        return; /* the client waits for the queue */
-    bool hears = s->handshake == SESSION_NO_HANDSHAKE;
-    server_timed_out(&s->server);
-    session_send(s);
-    session_hang_up(s, hears);
-    session_end(s);
-}
-
 static void
-on_paid(void *context)
+penalty_over(void *context)
 {
     struct server_session *s = context;
-    relent(s);
+    penalty_end(s);
     session_pump(s);
 }
 
@@ -524,7 +806,7 @@ session_on_slow(void *context)
         session_time_out(s);
         return;
     }
-    session_be_patient(s);
+    session_arm_deadline(s);
 }
 
 static void
@@ -642,7 +924,7 @@ server_session_new(struct session_host *host, const struct net_address *peer,
     s->peer = *peer;
     s->server.refusals = host->refusals;
     s->server.envelopes = &host->envelopes;
-    s->penalty.fire = on_paid;
+    s->penalty.fire = penalty_over;
     s->slow.fire = session_on_slow;
     deadline_noted(&s->patience, false, 0, true, loop_monotonic_ms(host->loop));
     buffer_init(&s->normalized, 4 * NORMALIZE_PIECE);
@@ -725,7 +1007,7 @@ session_start(struct session_host *host, struct net_connection *connection,
         apply_rules(s);
         server_tell_start(&s->server);
         session_set_timeout(s);
-        session_be_patient(s);
+        session_arm_deadline(s);
         if (options->tls)
             session_await_first_hello(s);
     }
@@ -761,7 +1043,7 @@ session_drain(struct session_host *host)
     session_host_answer(host);
     for (struct server_session *s = host->sessions, *next; s != NULL; s = next) {
         next = s->next; /* s may end */
-        relent(s);
+        penalty_end(s);
         server_shut_down(&s->server);
         session_send(s);
         session_pump(s);

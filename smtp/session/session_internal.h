@@ -1,4 +1,4 @@
-/* Shared by session.c, session_tls.c and session_crowd.c only. */
+/* Declarations that session*.c share. No other file includes this. */
 #ifndef SMTP_SESSION_SESSION_INTERNAL_H
 #define SMTP_SESSION_SESSION_INTERNAL_H
 
@@ -68,11 +68,13 @@ void session_send(struct server_session *s);
 void session_hang_up(struct server_session *s, bool politely);
 /* The only end of a session; its connection is closed. */
 void session_end(struct server_session *s);
-void session_time_out(struct server_session *s);
 
 /* Replies to the message of the session and goes on with it; refusal NULL: it is
  * stored. */
 void session_answer(struct server_session *s, const struct outcome *refusal);
+
+/* The rest of the time for a TLS handshake, at least 1. */
+int64_t session_handshake_left_ms(const struct server_session *s);
 
 /* --- session_gate.c -------------------------------------------------------------- */
 
@@ -83,7 +85,7 @@ void session_check(struct server_session *s);
  * none is. */
 void session_settle(struct server_session *s, unsigned sent);
 
-/* --- session_pace.c -------------------------------------------------------------- */
+/* --- session_load.c -------------------------------------------------------------- */
 
 /* The message, which is stored, is with the manager. True: session_answer() is called
  * later. */
@@ -92,8 +94,6 @@ bool session_pace(struct server_session *s, struct id id);
 bool session_pace_leave(struct server_session *s);
 /* The hook of LOOP_ANSWER_SESSIONS; context: the host. */
 void session_pace_some(void *host);
-
-/* --- session_crowd.c ------------------------------------------------------------- */
 
 /* True: the client may relay, has logged in, is one of our hosts, or uses LMTP or a Unix
  * socket. Such a session is never ended for another and has no stress limits. */
@@ -104,7 +104,7 @@ bool session_is_hurried(const struct server_session *s);
 int64_t session_hurry_ms(const struct server_session *s, int64_t timeout_ms);
 struct deadline_rules session_patience(const struct server_session *s);
 /* Starts the timer of the client's deadline. */
-void session_be_patient(struct server_session *s);
+void session_arm_deadline(struct server_session *s);
 /* Sets the time-out for the current stage. */
 void session_set_timeout(struct server_session *s);
 /* The session has got input and goes to the end of its list of idle sessions. */
@@ -117,22 +117,5 @@ struct server_session *session_find_idle(struct session_host *host, bool tls,
                                          size_t others);
 /* Sends 421 and ends the session. */
 void session_give_way(struct server_session *s);
-
-/* --- session_tls.c --------------------------------------------------------------- */
-
-/* True: no TLS place is free, and no session can be ended for one. */
-bool session_tls_is_full(const struct server_session *s);
-/* TLS begins: input received in cleartext is discarded. */
-void session_await_hello(struct server_session *s);
-/* The same from the first byte: input already received is TLS. */
-void session_await_first_hello(struct server_session *s);
-/* The rest of the handshake's time, at least 1. */
-int64_t session_handshake_left_ms(const struct server_session *s);
-/* Takes events of the connection during SESSION_AWAITS_HELLO. The session may end. */
-void session_await_event(struct server_session *s, enum net_event event);
-/* NET_SECURED, or the end of the session. */
-void session_end_handshake(struct server_session *s);
-/* Frees the TLS place at the end of the session. */
-void session_leave_tls(struct server_session *s);
 
 #endif

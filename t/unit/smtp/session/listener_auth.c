@@ -1,7 +1,6 @@
 /* smtp/listener with users: required logins, owned senders, reloads, Unix sockets and
  * the users behind them, old devices, errors and warnings. */
 #include "queue/queue_operator.h"
-#include "smtp/session/listener_auth.h"
 #include "smtp/session/listener.h"
 
 #include "t/support/listener_world.h"

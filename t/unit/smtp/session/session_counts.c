@@ -1,5 +1,5 @@
 /* Which counter a refused connection and a stored message move. */
-#include "smtp/session/session_counts.h"
+#include "smtp/session/session.h"
 
 #include "t/support/tap.h"
 
