@@ -33,6 +33,26 @@ tap_text(struct text got, struct text want, const char *name, const char *file, 
     return good;
 }
 
+static struct tap_test *tests;
+
+void
+tap_register(struct tap_test *test)
+{
+    struct tap_test **at = &tests;
+    while (*at != NULL && (*at)->line < test->line)
+        at = &(*at)->next;
+    test->next = *at;
+    *at = test;
+}
+
+void
+tap_tests(const char *part)
+{
+    for (const struct tap_test *t = tests; t != NULL; t = t->next)
+        if (strstr(t->name, part) != NULL)
+            t->run();
+}
+
 int
 done(void)
 {

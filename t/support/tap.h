@@ -1,4 +1,4 @@
-/* TAP for C: ok(), is_text(), done(). One test program per module, run by prove. */
+/* TAP for C: TEST(), ok(), is_text(), done(). One test program per module, run by prove. */
 #ifndef T_SUPPORT_TAP_H
 #define T_SUPPORT_TAP_H
 
@@ -37,6 +37,28 @@ bool tap_text(struct text got, struct text want, const char *name, const char *f
 #define is_text(got, want, name) tap_text((got), (want), (name), __FILE__, __LINE__)
 #define is_string(got, want, name)                                                       \
     tap_text(text_from(got), text_from(want), (name), __FILE__, __LINE__)
+
+/* A test of a file. They run in the order of their lines. */
+struct tap_test {
+    const char *name;
+    void (*run)(void);
+    int line;
+    struct tap_test *next;
+};
+
+void tap_register(struct tap_test *test);
+
+#define TEST(name)                                                                       \
+    static void test_##name(void);                                                       \
+    __attribute__((constructor)) static void register_##name(void)                       \
+    {                                                                                    \
+        static struct tap_test test = {#name, test_##name, __LINE__, NULL};              \
+        tap_register(&test);                                                             \
+    }                                                                                    \
+    static void test_##name(void)
+
+/* A program without main() runs all, or those whose names contain its argument. */
+void tap_tests(const char *part);
 
 /* The last line of main: the plan and the exit code. */
 int done(void);
