@@ -103,8 +103,7 @@ smuggling(void)
 }
 
 /* Each wrong end at offsets where read buffers end. */
-static void
-smuggling_far_out(void)
+TEST(smuggling_far_out)
 {
     static char stream[20000];
     static const size_t offsets[] = {4094,  4095,  4096,  4097,
@@ -122,8 +121,7 @@ smuggling_far_out(void)
     buffer_free(&out);
 }
 
-static void
-checking(void)
+TEST(checking)
 {
     static const struct {
         struct text stream;
@@ -179,8 +177,7 @@ encodes(struct text content, struct text want, const char *name)
     buffer_free(&out);
 }
 
-static void
-encoding(void)
+TEST(encoding)
 {
     encodes(TEXT(""), TEXT(".\r\n"), "nothing");
     encodes(TEXT("a\r\n"), TEXT("a\r\n.\r\n"), "a line");
@@ -195,8 +192,7 @@ encoding(void)
 }
 
 /* For any bytes only CRLF goes out, and our own server takes it as one message. */
-static void
-round_trip(void)
+TEST(round_trip)
 {
     static const char alphabet[] = ".\r\nab\0";
     struct buffer out, back;
@@ -223,8 +219,7 @@ round_trip(void)
     buffer_free(&back);
 }
 
-static void
-limits(void)
+TEST(limits)
 {
     struct dot_encoder e;
     struct buffer out;
@@ -242,10 +237,6 @@ main(void)
 {
     decoding();
     smuggling();
-    smuggling_far_out();
-    checking();
-    encoding();
-    round_trip();
-    limits();
+    tap_tests("");
     return done();
 }

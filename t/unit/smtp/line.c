@@ -45,8 +45,7 @@ gives(struct text stream, size_t limit, const char *want, const char *name)
     buffer_free(&out);
 }
 
-static void
-leaves_input_alone(void)
+TEST(leaves_input_alone)
 {
     struct text line, input = TEXT("NOOP"), whole = TEXT("NOOP\r\nQUIT\r\n");
     enum line_fault fault;
@@ -75,8 +74,7 @@ run_by_bytes(struct text t)
 
 /* Every byte at every place, before and behind those that could be taken for special
  * because of what stands beside them. */
-static void
-test_run(void)
+TEST(run)
 {
     static const char beside[] = {'x',    '\x01', '\x0b', '\x0c', '\x0e', '\x80',
                                   '\x8d', '\xff', '\r',   '\n',   '\0'};
@@ -102,8 +100,7 @@ test_run(void)
 int
 main(void)
 {
-    test_run();
-    leaves_input_alone();
+    tap_tests("");
     gives(TEXT("EHLO a\r\nMAIL\r\n\r\nQ"), 20, "[EHLO a][MAIL][]M",
           "lines in one stream");
     gives(TEXT("a\r"), 20, "M", "a CR at the end waits");

@@ -22,8 +22,7 @@ cut(const char *argument, const char *name)
     return good ? left : NULL;
 }
 
-static void
-routes(void)
+TEST(routes)
 {
     static const struct {
         const char *argument, *left;
@@ -63,8 +62,7 @@ routes(void)
     }
 }
 
-static void
-route_limits(void)
+TEST(route_limits)
 {
     char argument[300];
     memset(argument, 'x', sizeof(argument));
@@ -90,8 +88,7 @@ born(int64_t epoch_s, int64_t lifetime)
     return birth_ms;
 }
 
-static void
-ages(void)
+TEST(ages)
 {
     is_number(born(1700000000, lifetime_ms), 1700000000000, "of this second");
     is_number(born(1699990000, lifetime_ms), 1699990000000, "of some time ago");
@@ -104,8 +101,7 @@ ages(void)
     is_number(born(1700000000, 0), 0, "no mail gets old here");
 }
 
-static void
-troubles(void)
+TEST(troubles)
 {
     static const struct {
         bool offered, by_peer;
@@ -129,14 +125,4 @@ troubles(void)
             is_string(enhanced, rows[i].enhanced, why);
         envelope_free(&e);
     }
-}
-
-int
-main(void)
-{
-    routes();
-    route_limits();
-    ages();
-    troubles();
-    return done();
 }

@@ -52,8 +52,7 @@ is_bad(struct text stream, const char *name)
     ok_named(bad && parse(stream, stream.length, &left) == PROGRESS_BAD, name);
 }
 
-static void
-good_replies(void)
+TEST(good_replies)
 {
     gives(TEXT("250 Ok\r\n"), 250, "", "Ok", 0);
     gives(TEXT("250\r\n"), 250, "", "", 0);
@@ -72,8 +71,7 @@ good_replies(void)
 }
 
 /* Only a code of the right class and shape is an enhanced code; else it is text. */
-static void
-no_enhanced(void)
+TEST(no_enhanced)
 {
     gives(TEXT("550 4.1.1 x\r\n"), 550, "", "4.1.1 x", 0);
     gives(TEXT("550 5.1 x\r\n"), 550, "", "5.1 x", 0);
@@ -84,8 +82,7 @@ no_enhanced(void)
     gives(TEXT("550 5\r\n"), 550, "", "5", 0);
 }
 
-static void
-bad_replies(void)
+TEST(bad_replies)
 {
     is_bad(TEXT("hello\r\n"), "no code");
     is_bad(TEXT("\r\n"), "empty line");
@@ -99,8 +96,7 @@ bad_replies(void)
     is_bad(TEXT("250_a\r\n"), "a strange mark");
 }
 
-static void
-limits(void)
+TEST(limits)
 {
     struct buffer stream;
     size_t left;
@@ -147,8 +143,7 @@ limits(void)
     buffer_free(&stream);
 }
 
-static void
-keywords(void)
+TEST(keywords)
 {
     struct text parameters = TEXT("?"), line;
     size_t left;
@@ -173,8 +168,7 @@ keywords(void)
     ok(!reply_keyword(&reply, TEXT("SIZE"), NULL));
 }
 
-static void
-composing(void)
+TEST(composing)
 {
     struct buffer out;
     char big[1000];
@@ -194,16 +188,4 @@ composing(void)
     reply_write(&out, 550, "5.1.1", "%.*s", (int)sizeof(big), big);
     is_number(out.length, 512, "512 bytes at most, RFC 5321 4.5.3.1.5");
     buffer_free(&out);
-}
-
-int
-main(void)
-{
-    good_replies();
-    no_enhanced();
-    bad_replies();
-    limits();
-    keywords();
-    composing();
-    return done();
 }

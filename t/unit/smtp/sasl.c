@@ -224,8 +224,7 @@ hear(struct text t)
     return result;
 }
 
-static void
-test_choice(void)
+TEST(choice)
 {
     struct text all = TEXT("PLAIN LOGIN SCRAM-SHA-256 XOAUTH2");
     ok(sasl_client_choose(all, false, true, 0) == SASL_SCRAM_SHA_256);
@@ -243,8 +242,7 @@ test_choice(void)
     ok(sasl_client_choose(TEXT(""), false, true, 0) == SASL_NONE);
 }
 
-static void
-test_credentials(void)
+TEST(credentials)
 {
     static char big[SASL_TOKEN_MAX + 1];
     memset(big, 'x', sizeof(big));
@@ -274,8 +272,7 @@ test_credentials(void)
     sasl_client_end(&client);
 }
 
-static void
-test_client_simple(void)
+TEST(client_simple)
 {
     begin(SASL_PLAIN, "pencil", "n");
     is_text(kit_decoded(sasl_client_line(&client)), TEXT("\0user\0pencil"), "PLAIN");
@@ -310,8 +307,7 @@ test_client_simple(void)
     sasl_client_end(&client);
 }
 
-static void
-test_client_scram(void)
+TEST(client_scram)
 {
     begin(SASL_SCRAM_SHA_256, "pencil", KIT_CLIENT_NONCE);
     is_text(kit_decoded(sasl_client_line(&client)), TEXT(KIT_FIRST), "RFC 7677's first");
@@ -327,8 +323,7 @@ test_client_scram(void)
     sasl_client_end(&client);
 }
 
-static void
-test_impostors(void)
+TEST(impostors)
 {
     static const struct text challenges[] = {
         TEXT(""), TEXT("x"), TEXT("r=other,s=AAAA,i=4096"),
@@ -387,8 +382,7 @@ meet(const struct users *users, enum sasl_mechanism mechanism, struct text user,
     return result;
 }
 
-static void
-test_both(void)
+TEST(both)
 {
     struct users *users = kit_users("a,=\xc3\xb6:{PLAIN}p\xc3\xa4ss,word=\n");
     struct text user = TEXT("a,=\xc3\xb6"), password = TEXT("p\xc3\xa4ss,word=");
@@ -409,12 +403,7 @@ main(void)
     test_login(users);
     test_lines(users);
     test_scram(users);
-    test_choice();
-    test_credentials();
-    test_client_simple();
-    test_client_scram();
-    test_impostors();
-    test_both();
+    tap_tests("");
     users_free(&users);
     return done();
 }

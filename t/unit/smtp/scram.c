@@ -3,8 +3,7 @@
 
 #include "t/support/sasl_kit.h"
 
-static void
-test_good(void)
+TEST(good)
 {
     struct scram_first first;
     struct scram_challenge challenge;
@@ -35,8 +34,7 @@ test_good(void)
     ok(digest_same(signature, own, DIGEST_SIZE));
 }
 
-static void
-test_first(void)
+TEST(first)
 {
     static const char *const good[] = {"y,,n=a,r=b", "n,a=x,n=a,r=b", "n,,n=a,r=b,x=y",
                                        "n,,n=a=2Cb=3Dc,r=b", "n,,n=\xc3\xa4,r=!"};
@@ -61,8 +59,7 @@ test_first(void)
     is_text(first.nonce, TEXT("b"), "nonce before an extension");
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     char t[2 * SASL_MESSAGE_MAX];
     struct scram_first first;
@@ -78,8 +75,7 @@ test_limits(void)
     ok_named(!scram_read_first(text_of(t, SASL_MESSAGE_MAX), &first), "a long name");
 }
 
-static void
-test_others(void)
+TEST(others)
 {
     static const char *const challenges[] = {
         "", "r=a", "r=a,s=AAAA", "r=a,s=,i=1", "r=a,s=AAA,i=1", "r=a,s=AAAA,i=0",
@@ -108,8 +104,7 @@ test_others(void)
     ok(scram_read_verdict(TEXT(KIT_VERDICT ",x=y"), signature));
 }
 
-static void
-test_written(void)
+TEST(written)
 {
     struct buffer out;
     buffer_init(&out, 10);
@@ -118,15 +113,4 @@ test_written(void)
     ok(!scram_write_name(TEXT("ab,"), &out));
     is_text(buffer_text(&out), TEXT("a=2C=3Db"), "unchanged at the limit");
     buffer_free(&out);
-}
-
-int
-main(void)
-{
-    test_good();
-    test_first();
-    test_limits();
-    test_others();
-    test_written();
-    return done();
 }

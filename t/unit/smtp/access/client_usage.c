@@ -122,8 +122,7 @@ stress(void)
     close_room(&r);
 }
 
-static void
-tls(void)
+TEST(tls)
 {
     struct space r;
     struct net_address a = at("192.0.2.1"), b = at("192.0.2.2"), here = at("unix");
@@ -170,8 +169,7 @@ crowds(void)
     close_room(&r);
 }
 
-static void
-unix_sockets(void)
+TEST(unix_sockets)
 {
     struct space r;
     struct client_usage_settings s = {.sessions = 3, .sessions_per_client = 1};
@@ -187,8 +185,7 @@ unix_sockets(void)
     close_room(&r);
 }
 
-static void
-session_rates(void)
+TEST(session_rates)
 {
     struct space r;
     struct client_usage_settings s = {.sessions = 100, .sessions_per_client = 100};
@@ -218,8 +215,7 @@ session_rates(void)
 }
 
 /* One message a second for each, two for all. */
-static void
-message_rates(void)
+TEST(message_rates)
 {
     struct space r;
     struct client_usage_settings s = {
@@ -260,8 +256,7 @@ message_rates(void)
 }
 
 /* Members of an alias, all accepted at once. */
-static void
-owed(void)
+TEST(owed)
 {
     struct space r;
     struct client_usage_settings s = {
@@ -295,8 +290,7 @@ owed(void)
 }
 
 /* A client that sends all of its hour together has sent no more than it may. */
-static void
-at_once(void)
+TEST(at_once)
 {
     struct space r;
     struct client_usage_settings s = {.sessions = 100, .sessions_per_client = 100};
@@ -315,8 +309,7 @@ at_once(void)
 }
 
 /* In the long run exactly what was set. */
-static void
-long_run(void)
+TEST(long_run)
 {
     struct space r;
     struct client_usage_settings s = {.sessions = 100, .sessions_per_client = 100};
@@ -339,8 +332,7 @@ number_ip(unsigned i)
     return ip;
 }
 
-static void
-bounded(void)
+TEST(bounded)
 {
     struct space r;
     struct client_usage_settings s = {.sessions = 100, .sessions_per_client = 100};
@@ -385,14 +377,7 @@ main(void)
 {
     crowds();
     stress();
-    tls();
-    unix_sockets();
-    session_rates();
-    message_rates();
-    owed();
-    at_once();
-    long_run();
-    bounded();
+    tap_tests("");
     mistakes();
     return done();
 }

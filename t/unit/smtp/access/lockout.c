@@ -20,8 +20,7 @@ same(struct lockout_key a, struct lockout_key b)
     return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-static void
-keys(void)
+TEST(keys)
 {
     struct net_address here = {.family = NET_UNIX};
     ok_named(same(key_of("192.0.2.1"), key_of("192.0.2.1")), "an address is itself");
@@ -34,8 +33,7 @@ keys(void)
     ok_named(!same(lockout_key(&here, 0), key_of("0.0.0.0")), "families differ");
 }
 
-static void
-delays(void)
+TEST(delays)
 {
     static const int64_t want[] = {1000, 2000, 4000, 8000, 10000, 10000};
     struct lockout *l = lockout_new();
@@ -169,8 +167,7 @@ many_good(void)
     lockout_free(&l);
 }
 
-static void
-names(void)
+TEST(names)
 {
     static const char *const rows[][2] = {
         {"192.0.2.1",         "192.0.2.1"        },
@@ -191,8 +188,7 @@ names(void)
         ok_named(!lockout_key_parse(text_from(bad[i]), &key), bad[i]);
 }
 
-static void
-lists_and_forgives(void)
+TEST(lists_and_forgives)
 {
     struct lockout *l = lockout_new();
     struct lockout_key first = key_of("192.0.2.1"), second = key_of("192.0.2.2"), once = key_of("192.0.2.3");
@@ -223,10 +219,7 @@ lists_and_forgives(void)
 int
 main(void)
 {
-    names();
-    lists_and_forgives();
-    keys();
-    delays();
+    tap_tests("");
     locks();
     crowd();
     standings();

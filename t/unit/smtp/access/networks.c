@@ -13,8 +13,7 @@ has(const struct networks *n, const char *ip)
     return net_address_parse_ip(text_from(ip), &a) && networks_have(n, &a);
 }
 
-static void
-lists(void)
+TEST(lists)
 {
     struct networks n = {0};
     struct buffer said;
@@ -39,8 +38,7 @@ lists(void)
 }
 
 /* In whatever way all of the Internet, or nearly all, is written. */
-static void
-open_lists(void)
+TEST(open_lists)
 {
     static const struct {
         const char *list, *largest;
@@ -82,8 +80,7 @@ open_lists(void)
     }
 }
 
-static void
-mistakes(void)
+TEST(mistakes)
 {
     struct networks n = {0};
     struct buffer said, many;
@@ -112,13 +109,4 @@ mistakes(void)
     networks_free(&n);
     buffer_free(&said);
     buffer_free(&many);
-}
-
-int
-main(void)
-{
-    lists();
-    open_lists();
-    mistakes();
-    return done();
 }

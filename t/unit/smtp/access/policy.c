@@ -145,8 +145,7 @@ static const struct text relays[] = {
     TEXT("<@ext.example>"),
 };
 
-static void
-no_open_relay(void)
+TEST(no_open_relay)
 {
     /* `local` takes any mail: only policy stands between the untrusted client and
      * it. */
@@ -178,8 +177,7 @@ no_open_relay(void)
     route_free(&table);
 }
 
-static void
-texts_of_refusals(void)
+TEST(texts_of_refusals)
 {
     struct route_table *table = routes_new("a@own.example error:5.2.1 box is closed\n"
                                            "b@own.example error:4.2.1 box is busy\n"
@@ -204,8 +202,7 @@ texts_of_refusals(void)
 }
 
 /* A domain that stays beyond ASCII cannot be looked up, but a next hop may know it. */
-static void
-domains_beyond_ascii(void)
+TEST(domains_beyond_ascii)
 {
     struct text path = TEXT("<a@\xcc\x88.example>");
     struct address address;
@@ -221,8 +218,7 @@ domains_beyond_ascii(void)
     route_free(&table);
 }
 
-static void
-mailboxes(void)
+TEST(mailboxes)
 {
     char directory[] = "/tmp/petrel-policy-XXXXXX", path[64], local[96];
     if (mkdtemp(directory) == NULL)
@@ -583,10 +579,7 @@ endpoints(void)
 int
 main(void)
 {
-    no_open_relay();
-    texts_of_refusals();
-    domains_beyond_ascii();
-    mailboxes();
+    tap_tests("");
     networks();
     bad_networks();
     flushes();

@@ -18,8 +18,7 @@ mail(bool check_helo, bool check_sender, const char *helo, const char *sender)
            refusal.code == 0;
 }
 
-static void
-helos(void)
+TEST(helos)
 {
     static const char *const good[] = {"client.example",      "a.b.c.example",
                                        "[192.0.2.1]",         "[IPv6:2001:db8::1]",
@@ -46,8 +45,7 @@ helos(void)
     }
 }
 
-static void
-senders(void)
+TEST(senders)
 {
     ok(mail(true, true, "c.example", ""));
     ok(mail(true, true, "c.example", "a@b.example"));
@@ -61,8 +59,7 @@ senders(void)
     }
 }
 
-static void
-bounces(void)
+TEST(bounces)
 {
     struct sanity_rules on = {.sender = true}, off = {.helo = true};
     ok(sanity_recipient(&on, TEXT(""), 0, &refusal));
@@ -71,13 +68,4 @@ bounces(void)
     is_string(refusal.enhanced, "4.5.3", "as for too many recipients");
     ok(sanity_recipient(&on, TEXT("a@b.example"), 50, &refusal));
     ok(sanity_recipient(&off, TEXT(""), 50, &refusal));
-}
-
-int
-main(void)
-{
-    helos();
-    senders();
-    bounces();
-    return done();
 }

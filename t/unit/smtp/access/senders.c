@@ -26,8 +26,7 @@ asks(const struct senders *s, const char *user, bool trusted, const char *sender
     return refusal.code;
 }
 
-static void
-anything(void)
+TEST(anything)
 {
     struct senders *s = make("", "");
     ok(asks(s, "alice", false, "x@y.example") == 0);
@@ -41,8 +40,7 @@ anything(void)
     senders_free(&s);
 }
 
-static void
-owners(void)
+TEST(owners)
 {
     struct senders *s = make("# who may be whom\n"
                              "alice alice@example.org, Sales@Example.org\n"
@@ -132,8 +130,7 @@ mistakes(void)
 int
 main(void)
 {
-    anything();
-    owners();
+    tap_tests("");
     domains();
     mistakes();
     return done();

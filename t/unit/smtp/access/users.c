@@ -54,8 +54,7 @@ test_read(const char *crypt)
     users_free(&users);
 }
 
-static void
-test_mistakes(void)
+TEST(mistakes)
 {
     is_mistake("\nsecret\n", "users:2: expected 'user:verifier'\n");
     is_mistake(":" KIT_KEYS, "users:1: not a valid user name\n");
@@ -78,8 +77,7 @@ test_mistakes(void)
     is_mistake(longest, "users:1: not a valid user name\n");
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct buffer content, mistakes;
     buffer_init(&content, USERS_FILE_MAX);
@@ -220,8 +218,7 @@ main(void)
 {
     static const char crypt[] = CRYPT;
     test_read(crypt);
-    test_mistakes();
-    test_limits();
+    tap_tests("");
     test_decoys(crypt);
     test_again();
     test_costs(crypt);

@@ -520,8 +520,7 @@ play(struct text script, bool bytewise, const char *name)
     buffer_free(&p.said);
 }
 
-static void
-play_files(void)
+TEST(play_files)
 {
     glob_t found;
     must(glob("t/dialog/client/*.client", 0, NULL, &found) == 0);
@@ -583,8 +582,7 @@ many_recipients(struct mail *m, unsigned count)
 
 /* A thousand recipients: never more than a window of steps waits, and every one has its
  * own verdict. Every third is refused, every fifth deferred. */
-static void
-test_window(void)
+TEST(window)
 {
     struct client *c = greeted_client(1);
     struct mail m = {0};
@@ -643,8 +641,7 @@ start_content(struct client *c, struct mail *m)
     buffer_clear(client_output(c));
 }
 
-static void
-test_content(void)
+TEST(content)
 {
     static const struct {
         const char *content, *sent;
@@ -671,8 +668,7 @@ test_content(void)
         }
 }
 
-static void
-test_largest_piece(void)
+TEST(largest_piece)
 {
     struct client *c = greeted_client(1);
     struct mail m = {0};
@@ -687,8 +683,7 @@ test_largest_piece(void)
     client_free(&c);
 }
 
-static void
-test_timeouts(void)
+TEST(timeouts)
 {
     struct client *c = greeted_client(0.01);
     struct mail m = {0};
@@ -711,8 +706,7 @@ test_timeouts(void)
 }
 
 /* Ends that the owner makes more than once, or too late, do no harm. */
-static void
-test_ends(void)
+TEST(ends)
 {
     struct client *c = greeted_client(1);
     struct mail m = {0};
@@ -740,8 +734,7 @@ test_ends(void)
 }
 
 /* A line that breaks while verdicts are handed out changes none of them. */
-static void
-test_end_between_verdicts(void)
+TEST(end_between_verdicts)
 {
     struct client *c = greeted_client(1);
     struct mail m = {0};
@@ -768,8 +761,7 @@ test_end_between_verdicts(void)
 }
 
 /* An owner that stops for its own reasons wants verdicts, not another connection. */
-static void
-test_abandon_reused(void)
+TEST(abandon_reused)
 {
     struct client *c = greeted_client(1);
     struct mail m = {0};
@@ -791,18 +783,4 @@ test_abandon_reused(void)
     ok(client_next(c, &input, &event) && event.kind == CLIENT_OVER);
     mail_free(&m);
     client_free(&c);
-}
-
-int
-main(void)
-{
-    play_files();
-    test_window();
-    test_content();
-    test_largest_piece();
-    test_timeouts();
-    test_ends();
-    test_end_between_verdicts();
-    test_abandon_reused();
-    return done();
 }

@@ -30,8 +30,7 @@ limits_are(const char *told, unsigned mails, unsigned recipients, unsigned domai
 }
 
 /* RFC 9422 §4; what is odd is no limit. */
-static void
-test_limits(void)
+TEST(limits)
 {
     limits_are("", 0, 0, 0);
     limits_are(" RCPTMAX=20 MAILMAX=5 RCPTDOMAINMAX=3", 5, 20, 3);
@@ -43,8 +42,7 @@ test_limits(void)
 }
 
 /* RFC 3207 §4.2. */
-static void
-test_limits_before_tls(void)
+TEST(limits_before_tls)
 {
     struct client_settings settings = {.hostname = "me.example",
                                        .peer = &peer,
@@ -62,12 +60,4 @@ test_limits_before_tls(void)
     ok(client_next(c, &input[3], &event) && event.kind == CLIENT_READY);
     is_number(client_limits(c).recipients, 0, "what was told in clear is forgotten");
     client_free(&c);
-}
-
-int
-main(void)
-{
-    test_limits();
-    test_limits_before_tls();
-    return done();
 }

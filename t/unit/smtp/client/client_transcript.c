@@ -41,8 +41,7 @@ is_shown(const char *want, const char *name)
     is_text(buffer_text(&shown), text_from(want), name);
 }
 
-static void
-test_login(void)
+TEST(login)
 {
     struct client_login login = {.credentials = {.user = TEXT("joe"), .password = TEXT("hunter2")},
                                  .allowed = ~0u,
@@ -73,8 +72,7 @@ test_login(void)
     client_free(&c);
 }
 
-static void
-test_ends(void)
+TEST(ends)
 {
     struct client *c = begin(NULL);
     struct client_event event;
@@ -99,8 +97,7 @@ int
 main(void)
 {
     buffer_init(&shown, 64 * 1024);
-    test_login();
-    test_ends();
+    tap_tests("");
     buffer_free(&shown);
     return done();
 }

@@ -26,8 +26,7 @@ is_outcome(struct outcome o, enum verdict verdict, enum blame blame,
     is_string(o.remote, peer.remote, name);
 }
 
-static void
-test_replies(void)
+TEST(replies)
 {
     static const struct {
         const char *line;
@@ -63,8 +62,7 @@ test_replies(void)
     }
 }
 
-static void
-test_handshake(void)
+TEST(handshake)
 {
     struct reply r = heard("554 5.7.1 go away\r\n");
     struct outcome o = reply_outcome_handshake(&peer, &r, "as its greeting");
@@ -75,8 +73,7 @@ test_handshake(void)
               "and its text");
 }
 
-static void
-test_silences(void)
+TEST(silences)
 {
     struct outcome o = reply_outcome_lost(&peer, "sending MAIL FROM");
     is_outcome(o, VERDICT_DEFERRED, BLAME_SITE, "4.4.2", "lost");
@@ -95,8 +92,7 @@ test_silences(void)
 }
 
 /* Replies of a host that we have logged in to. */
-static void
-test_account(void)
+TEST(account)
 {
     static const struct {
         const char *line;
@@ -122,8 +118,7 @@ test_account(void)
 }
 
 /* With the longest names there is still the code and the end of the sentence. */
-static void
-test_long(void)
+TEST(long)
 {
     struct reply_outcome_peer far;
     static char line[3000];
@@ -138,15 +133,4 @@ test_long(void)
     ok(strstr(o.text, "said: 550 5.1.1 xxx") != NULL);
     ok(strstr(o.text, "xx (in reply to RCPT TO command)") != NULL);
     is_string(o.remote, far.remote, "the remote is whole");
-}
-
-int
-main(void)
-{
-    test_replies();
-    test_handshake();
-    test_silences();
-    test_long();
-    test_account();
-    return done();
 }

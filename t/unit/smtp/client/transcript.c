@@ -14,8 +14,7 @@ is_line(size_t *at, int64_t at_ms, enum transcript_who who, const char *text)
     is_text(line.text, text_from(text), text);
 }
 
-static void
-test_lines(void)
+TEST(lines)
 {
     size_t at = 0;
     struct transcript_line line;
@@ -34,8 +33,7 @@ test_lines(void)
     ok_named(true, "nobody needs to want it");
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     static char long_line[5000];
     size_t at = 0, count = 0, bytes = 0;
@@ -52,12 +50,4 @@ test_limits(void)
         bytes += line.text.length;
     ok_named(t.is_cut && count > 5 && bytes > TRANSCRIPT_MAX / 2 && bytes < TRANSCRIPT_MAX, "the last lines are kept");
     is_number(line.text.length, TRANSCRIPT_LINE_MAX, "the last one of all");
-}
-
-int
-main(void)
-{
-    test_lines();
-    test_limits();
-    return done();
 }

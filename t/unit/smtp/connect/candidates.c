@@ -62,8 +62,7 @@ next_name(const struct candidates *c)
     return h == NULL ? "none" : h->name;
 }
 
-static void
-test_turns(void)
+TEST(turns)
 {
     struct manager m = {.backwards = true};
     struct mx_lookup_host hosts[] = {host(1, "a", "192.0.2.1"),
@@ -85,8 +84,7 @@ test_turns(void)
     is_string(next_name(&c), "none", "then none is left");
 }
 
-static void
-test_race(void)
+TEST(race)
 {
     struct manager m = {.backwards = false};
     struct mx_lookup_host hosts[] = {
@@ -111,8 +109,7 @@ test_race(void)
     ok_named(candidates_race(&c, race) == 1 && race[0] == 5, "the last is alone");
 }
 
-static void
-test_health(void)
+TEST(health)
 {
     struct manager m = {.backwards = false};
     struct mx_lookup_host hosts[] = {host(1, "a", "192.0.2.1:26"),
@@ -136,8 +133,7 @@ is_named(const char *name, const char *address, const char *where, const char *r
     is_string(peer.remote, remote, remote);
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     is_named("mx.x.test", "192.0.2.1:26", "mx.x.test[192.0.2.1]",
              "mx.x.test[192.0.2.1]:26");
@@ -146,14 +142,4 @@ test_names(void)
     is_named("[192.0.2.1]", "192.0.2.1:25", "192.0.2.1[192.0.2.1]",
              "192.0.2.1[192.0.2.1]:25");
     is_named("", "unix:/run/lmtp", "/run/lmtp", "/run/lmtp");
-}
-
-int
-main(void)
-{
-    test_turns();
-    test_race();
-    test_health();
-    test_names();
-    return done();
 }

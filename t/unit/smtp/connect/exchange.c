@@ -119,8 +119,7 @@ proven(void)
     dane_bed_stop(&b);
 }
 
-static void
-next_host(void)
+TEST(next_host)
 {
     struct bed b;
     dane_bed_start(&b, "self", "good");
@@ -145,8 +144,7 @@ next_host(void)
 }
 
 /* An attacker on the path removes STARTTLS, or breaks it. */
-static void
-stripped(void)
+TEST(stripped)
 {
     static const struct host_rule none[] = {
         {"EHLO", "250-host\r\n250 PIPELINING\r\n", 0, 0},
@@ -175,8 +173,7 @@ stripped(void)
 }
 
 /* Records that prove nothing demand TLS, and no certificate. */
-static void
-unusable(void)
+TEST(unusable)
 {
     struct bed b;
     dane_bed_start(&b, "self", NULL);
@@ -200,8 +197,7 @@ unusable(void)
 }
 
 /* Records that are not validated, or not there, demand nothing. */
-static void
-no_demand(void)
+TEST(no_demand)
 {
     static const char *const names[] = {"the MX", "the addresses", "the records", "no trust", "the setting", "the route",
                                         "no record", "tls=none"};
@@ -233,8 +229,7 @@ no_demand(void)
 }
 
 /* RFC 7672 §2.1.3: a host that is an alias. */
-static void
-aliased(void)
+TEST(aliased)
 {
     static const struct {
         bool secure, alias_secure, at_end, at_host, fails;
@@ -274,8 +269,7 @@ aliased(void)
 }
 
 /* The first addresses, as many as are tried, are of hosts that the policy does not allow. All are looked up then. */
-static void
-wide(void)
+TEST(wide)
 {
     struct bed b;
     dane_bed_start(&b, "self", "self");
@@ -303,8 +297,7 @@ wide(void)
 }
 
 /* Another record is another demand; the order of records is none. */
-static void
-marks(void)
+TEST(marks)
 {
     struct bed b;
     dane_bed_start(&b, "self", NULL);
@@ -622,13 +615,7 @@ main(void)
     spool.content = memory_new(CONTENT_MAX);
     make_secrets(&secrets);
     proven();
-    next_host();
-    stripped();
-    unusable();
-    no_demand();
-    aliased();
-    wide();
-    marks();
+    tap_tests("");
     unknown();
     anchors();
     ended();

@@ -202,8 +202,7 @@ finish(struct world *w)
     free(w);
 }
 
-static void
-test_first(void)
+TEST(first)
 {
     struct world *w = start();
     add(w, true, GOOD, 10);
@@ -217,8 +216,7 @@ test_first(void)
     finish(w);
 }
 
-static void
-test_order(void)
+TEST(order)
 {
     struct world *w = start();
     add(w, true, GOOD, 10);
@@ -232,8 +230,7 @@ test_order(void)
 }
 
 /* Nobody waits for a head start that is lost already. */
-static void
-test_refused(void)
+TEST(refused)
 {
     struct world *w = start();
     add(w, true, DEAD, 10);
@@ -245,8 +242,7 @@ test_refused(void)
     finish(w);
 }
 
-static void
-test_race(void)
+TEST(race)
 {
     struct world *w = start();
     add(w, true, HOLE, 10);
@@ -259,8 +255,7 @@ test_race(void)
 }
 
 /* The loser had no head start over the winner: nothing is known of it. */
-static void
-test_late_rival(void)
+TEST(late_rival)
 {
     struct world *w = start();
     add(w, true, DEAD, 10);
@@ -275,8 +270,7 @@ test_late_rival(void)
 }
 
 /* One of a family at a time, in order. */
-static void
-test_families(void)
+TEST(families)
 {
     struct world *w = start();
     add(w, true, HOLE, 10);
@@ -290,8 +284,7 @@ test_families(void)
     finish(w);
 }
 
-static void
-test_preference(void)
+TEST(preference)
 {
     struct world *w = start();
     add(w, true, HOLE, 10);
@@ -303,8 +296,7 @@ test_preference(void)
     finish(w);
 }
 
-static void
-test_alone(void)
+TEST(alone)
 {
     struct world *w = start();
     add(w, false, HOLE, 0);
@@ -315,8 +307,7 @@ test_alone(void)
     finish(w);
 }
 
-static void
-test_all_dead(void)
+TEST(all_dead)
 {
     struct world *w = start();
     add(w, true, DEAD, 10);
@@ -329,8 +320,7 @@ test_all_dead(void)
 }
 
 /* The host was no use: the rest, and the loser of the race, get their turn. */
-static void
-test_go_on(void)
+TEST(go_on)
 {
     struct world *w = start();
     add(w, true, HOLE, 10);
@@ -392,16 +382,7 @@ test_sources(void)
 int
 main(void)
 {
-    test_first();
-    test_order();
-    test_refused();
-    test_race();
-    test_late_rival();
-    test_families();
-    test_preference();
-    test_alone();
-    test_all_dead();
-    test_go_on();
+    tap_tests("");
     test_free(HAPPY_EYEBALLS_BEATEN, "T0 T1 B0");
     test_free(HAPPY_EYEBALLS_CONNECTED, "T0 T1 B0 C1");
     test_free(HAPPY_EYEBALLS_FAILED, "T0 T1 F1");

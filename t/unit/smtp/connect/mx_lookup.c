@@ -134,8 +134,7 @@ is_refused(const struct bed *b, enum verdict verdict, int code, const char *enha
     is_string(b->outcome.enhanced, enhanced, name);
 }
 
-static void
-test_order(void)
+TEST(order)
 {
     struct bed b = bed_new(1);
     sim_dns_mx(b.dns, "a.test", 20, "second.test");
@@ -161,8 +160,7 @@ test_order(void)
 }
 
 /* Over many seeds, each of three equals comes first about as often. */
-static void
-test_equals(void)
+TEST(equals)
 {
     unsigned first[3] = {0};
     for (uint64_t seed = 1; seed <= 90; seed++) {
@@ -186,8 +184,7 @@ test_equals(void)
              "equals are in random order, before what is worse");
 }
 
-static void
-test_families(void)
+TEST(families)
 {
     struct bed b = bed_new(3);
     sim_dns_mx(b.dns, "a.test", 10, "both.test");
@@ -220,8 +217,7 @@ test_families(void)
     bed_free(&b);
 }
 
-static void
-test_implicit(void)
+TEST(implicit)
 {
     struct bed b = bed_new(4);
     sim_dns_address(b.dns, "host.test", "192.0.2.1");
@@ -233,8 +229,7 @@ test_implicit(void)
     bed_free(&b);
 }
 
-static void
-test_refusals(void)
+TEST(refusals)
 {
     struct bed b = bed_new(5);
     sim_dns_mx(b.dns, "null.test", 0, "");
@@ -290,8 +285,7 @@ plant_backup(struct bed *b, const char *us, const char *ip)
     sim_dns_mx(b->dns, "loop.test", 20, "worse.test");
 }
 
-static void
-test_loops(void)
+TEST(loops)
 {
     struct bed b = bed_new(6);
     plant_backup(&b, "me.test", "127.0.0.1");
@@ -311,8 +305,7 @@ test_loops(void)
 
 /* A host with our name is ourselves on any port: it may be mapped to the one we
  * have. */
-static void
-test_own_name(void)
+TEST(own_name)
 {
     struct bed b = bed_new(12);
     plant_backup(&b, "me.example.test", "192.0.2.2");
@@ -333,8 +326,7 @@ test_own_name(void)
 }
 
 /* As a backup we wait for those before us. */
-static void
-test_primary(void)
+TEST(primary)
 {
     struct bed b = bed_new(13);
     sim_dns_status(b.dns, "broken.test", DNS_TRY_AGAIN);
@@ -350,8 +342,7 @@ test_primary(void)
 }
 
 /* A stranger's MX must not lead to what listens on this host alone. */
-static void
-test_loopback(void)
+TEST(loopback)
 {
     static const char *const ips[] = {"127.0.0.1", "127.8.9.10", "::1",
                                       "::ffff:127.0.0.1"};
@@ -403,8 +394,7 @@ test_loopback(void)
     bed_free(&b);
 }
 
-static void
-test_skipped_family(void)
+TEST(skipped_family)
 {
     struct bed b = bed_new(1);
     sim_dns_mx(b.dns, "f.test", 10, "both.test");
@@ -434,8 +424,7 @@ test_skipped_family(void)
     bed_free(&b);
 }
 
-static void
-test_nobody(void)
+TEST(nobody)
 {
     static const char *const ips[] = {
         "0.0.0.0",         "0.1.2.3", "::",        "224.0.0.1",
@@ -454,8 +443,7 @@ test_nobody(void)
     bed_free(&b);
 }
 
-static void
-test_literals(void)
+TEST(literals)
 {
     struct bed b = bed_new(8);
     ask_mx(&b, "[192.0.2.1]", 5);
@@ -474,8 +462,7 @@ test_literals(void)
     bed_free(&b);
 }
 
-static void
-test_smarthost(void)
+TEST(smarthost)
 {
     struct bed b = bed_new(9);
     sim_dns_address(b.dns, "relay.test", "192.0.2.1");
@@ -505,8 +492,7 @@ test_smarthost(void)
 }
 
 /* A recipient in the spool may be <postmaster> alone. */
-static void
-test_no_domain(void)
+TEST(no_domain)
 {
     struct bed b = bed_new(11);
     ask_mx(&b, "", 5);
@@ -515,8 +501,7 @@ test_no_domain(void)
     bed_free(&b);
 }
 
-static void
-test_cancel(void)
+TEST(cancel)
 {
     struct bed b = bed_new(10);
     struct mx_lookup_query query = {
@@ -538,25 +523,4 @@ test_cancel(void)
     ask(&b, &query);
     is_string(b.list, "h.test 192.0.2.1:25", "freed inside its answer");
     bed_free(&b);
-}
-
-int
-main(void)
-{
-    test_order();
-    test_equals();
-    test_families();
-    test_implicit();
-    test_refusals();
-    test_loops();
-    test_own_name();
-    test_primary();
-    test_loopback();
-    test_skipped_family();
-    test_nobody();
-    test_literals();
-    test_smarthost();
-    test_no_domain();
-    test_cancel();
-    return done();
 }

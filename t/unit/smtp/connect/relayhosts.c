@@ -93,8 +93,7 @@ finds(struct bed *b, const char *written, int limit, const char *want)
     is_string(b->list, want, written);
 }
 
-static void
-test_lists(void)
+TEST(lists)
 {
     struct bed b = bed_new();
     finds(&b, "smtp://a.test|b.test:26", 5,
@@ -116,8 +115,7 @@ test_lists(void)
     bed_free(&b);
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     struct bed b = bed_new();
     char name[40], ip[40];
@@ -142,8 +140,7 @@ test_many(void)
     bed_free(&b);
 }
 
-static void
-test_patience(void)
+TEST(patience)
 {
     struct bed b = bed_new();
     sim_dns_delay(b.dns, 10000);
@@ -169,13 +166,4 @@ test_patience(void)
     sim_loop_advance(b.loop, 60 * 1000);
     is_number(b.answers, 1, "freed inside it");
     bed_free(&b);
-}
-
-int
-main(void)
-{
-    test_lists();
-    test_many();
-    test_patience();
-    return done();
 }

@@ -161,8 +161,7 @@ static const struct row {
     {"shuts down", (const char *const[]){"220 x", "250 x", "421 4.3.2 bye", NULL}, CANARY_DOWN, "421 4.3.2 bye", "EHLO petrel.test|MAIL FROM:<s@x.test>|"},
 };
 
-static void
-verdicts(void)
+TEST(verdicts)
 {
     char url[60];
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -180,8 +179,7 @@ verdicts(void)
 }
 
 /* With a recipient, at a smarthost and at the host of a domain. */
-static void
-recipients(void)
+TEST(recipients)
 {
     static const char *const takes[] = {"220 x", "250 x", "250 ok", "250 yes", "250 ok", "221 bye", NULL};
     static const char *const refuses[] = {"220 x", "250 x", "250 ok", "550 5.1.1 nobody", "250 ok", "221 bye", NULL};
@@ -224,8 +222,7 @@ recipients(void)
 }
 
 /* A host that offers STARTTLS and cannot do it: in cleartext if the route allows it. */
-static void
-broken_tls(void)
+TEST(broken_tls)
 {
     static const char *const replies[] = {"220 x", "250-x\r\n250 STARTTLS", "454 4.7.0 no TLS now", "250 ok", "221 bye", NULL};
     char url[80];
@@ -239,8 +236,7 @@ broken_tls(void)
     end();
 }
 
-static void
-unreachable(void)
+TEST(unreachable)
 {
     char url[60];
     begin();
@@ -278,9 +274,6 @@ int
 main(void)
 {
     clock_stop();
-    verdicts();
-    recipients();
-    broken_tls();
-    unreachable();
+    tap_tests("");
     return done();
 }

@@ -89,8 +89,7 @@ end(struct bed *b, struct secrets *secrets)
     secrets_free(&secrets);
 }
 
-static void
-test_one(void)
+TEST(one)
 {
     struct bed b;
     struct secrets *s = begin(&b, "smtp://joe@a.test", "a.test joe one");
@@ -100,8 +99,7 @@ test_one(void)
     end(&b, s);
 }
 
-static void
-test_no_user(void)
+TEST(no_user)
 {
     struct bed b;
     struct secrets *s = begin(&b, "smtp://a.test", "a.test joe one");
@@ -112,8 +110,7 @@ test_no_user(void)
     end(&b, s);
 }
 
-static void
-test_next(void)
+TEST(next)
 {
     static const char *const greetings[] = {NULL, "421 busy\r\n", "220 ok\r\n"};
     for (size_t i = 0; i < 3; i++) {
@@ -134,8 +131,7 @@ test_next(void)
     }
 }
 
-static void
-test_second_without_user(void)
+TEST(second_without_user)
 {
     struct bed b;
     struct secrets *s = begin(&b, "smtp://joe@a.test|b.test", "a.test joe one");
@@ -146,8 +142,7 @@ test_second_without_user(void)
     end(&b, s);
 }
 
-static void
-test_refused(void)
+TEST(refused)
 {
     struct bed b;
     struct secrets *s = begin(&b, "smtp://joe@a.test", "a.test joe one");
@@ -164,8 +159,7 @@ test_refused(void)
 }
 
 /* A refusal is reported, even if the next host has a reason of its own. */
-static void
-test_refused_and_busy(void)
+TEST(refused_and_busy)
 {
     struct bed b;
     struct secrets *s = begin(&b, "smtp://joe@a.test|b.test", "a.test joe one");
@@ -177,8 +171,7 @@ test_refused_and_busy(void)
     end(&b, s);
 }
 
-static void
-test_gone(void)
+TEST(gone)
 {
     struct bed b;
     struct secrets *s = begin(&b, "smtp://joe@a.test", "a.test jim one");
@@ -198,8 +191,7 @@ write_file(const char *path, const char *content, size_t size)
     host_must(f != NULL && fwrite(content, 1, size, f) == size && fclose(f) == 0);
 }
 
-static void
-test_token(void)
+TEST(token)
 {
     char path[] = "/tmp/petrel-login-XXXXXX", table[100], large[10000];
     int file = mkstemp(path);
@@ -252,8 +244,7 @@ test_token(void)
 }
 
 /* Where the address is not our own, nothing is said without TLS. */
-static void
-test_distant(void)
+TEST(distant)
 {
     struct bed b;
     struct target *t = &b.target;
@@ -296,8 +287,7 @@ begin_account(struct bed *b, const char *target, struct tokens *tokens)
     return s;
 }
 
-static void
-test_account(void)
+TEST(account)
 {
     struct bed b;
     struct tokens t = {.status = TOKENS_READY, .token = "a-token", .why = ""};
@@ -317,8 +307,7 @@ test_account(void)
 }
 
 /* The scheduler knows that the token lacks: no trouble of the site. */
-static void
-test_account_lacks(void)
+TEST(account_lacks)
 {
     static const enum tokens_status lacks[] = {TOKENS_ASKED, TOKENS_FAILED};
     for (size_t i = 0; i < 2; i++) {
@@ -343,8 +332,7 @@ test_account_lacks(void)
     }
 }
 
-static void
-test_account_refused(void)
+TEST(account_refused)
 {
     struct bed b;
     struct tokens t = {
@@ -374,18 +362,7 @@ int
 main(void)
 {
     spool.content = malloc(CONTENT_MAX);
-    test_one();
-    test_no_user();
-    test_next();
-    test_second_without_user();
-    test_refused();
-    test_refused_and_busy();
-    test_gone();
-    test_token();
-    test_distant();
-    test_account();
-    test_account_lacks();
-    test_account_refused();
+    tap_tests("");
     free(spool.content);
     return done();
 }

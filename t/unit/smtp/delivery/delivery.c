@@ -273,8 +273,7 @@ test_too_many(const char *beyond, const char *ehlo)
     bed_stop(&b);
 }
 
-static void
-test_too_many_ends(void)
+TEST(too_many_ends)
 {
     static const char many[] = "452 4.5.3 too many recipients\r\n";
     struct host_rule none[] = {
@@ -330,8 +329,7 @@ test_too_many_ends(void)
 }
 
 /* The end of the connection comes with the reply to the content. */
-static void
-test_too_many_closes(void)
+TEST(too_many_closes)
 {
     static const struct host_rule rules[] = {
         {".",  "250 2.0.0 taken\r\n421 4.3.2 bye\r\n", 0, 0},
@@ -349,8 +347,7 @@ test_too_many_closes(void)
     bed_stop(&b);
 }
 
-static void
-test_lost_in_the_middle(void)
+TEST(lost_in_the_middle)
 {
     static const char *const starts[] = {"RCPT", "DATA", "."};
     for (size_t i = 0; i < 3; i++) {
@@ -372,8 +369,7 @@ test_lost_in_the_middle(void)
 }
 
 /* The first connection refuses a second mail in these ways; the second takes it. */
-static void
-test_again(void)
+TEST(again)
 {
     static const char *const replies[] = {NULL, "421 4.7.0 enough\r\n",
                                           "450 4.7.0 enough\r\n"};
@@ -398,8 +394,7 @@ test_again(void)
 }
 
 /* It is refused on the new connection, too: then that is the verdict. */
-static void
-test_again_refused(void)
+TEST(again_refused)
 {
     static const struct host_rule rules[] = {
         {"MAIL FROM:<other", "450 4.7.1 enough\r\n", 0, 0},
@@ -420,8 +415,7 @@ test_again_refused(void)
 
 /* After a tired connection no host can be reached: the request still gets its verdict.
  */
-static void
-test_again_gone(void)
+TEST(again_gone)
 {
     static const struct host_rule rules[] = {
         {"MAIL FROM:<other", NULL, 0, 0},
@@ -457,8 +451,7 @@ fill_content(size_t length)
     spool.length = length;
 }
 
-static void
-test_large(void)
+TEST(large)
 {
     struct bed b;
     bed_start(&b);
@@ -474,8 +467,7 @@ test_large(void)
 }
 
 /* A host that does not read: we hold a bounded part of the content, and time runs. */
-static void
-test_deaf(void)
+TEST(deaf)
 {
     static const struct host_rule rules[] = {
         {NULL, NULL, 0, 0}
@@ -495,8 +487,7 @@ test_deaf(void)
     bed_stop(&b);
 }
 
-static void
-test_broken_content(void)
+TEST(broken_content)
 {
     for (int how = 0; how < 5; how++) {
         struct bed b;
@@ -523,8 +514,7 @@ test_broken_content(void)
     }
 }
 
-static void
-test_timeouts(void)
+TEST(timeouts)
 {
     static const char *const starts[] = {"EHLO", "MAIL", "RCPT", "DATA", "."};
     for (size_t i = 0; i < 5; i++) {
@@ -547,8 +537,7 @@ test_timeouts(void)
     }
 }
 
-static void
-test_smarthost(void)
+TEST(smarthost)
 {
     struct bed b;
     bed_start(&b);
@@ -569,8 +558,7 @@ test_smarthost(void)
     bed_stop(&b);
 }
 
-static void
-test_lmtp(void)
+TEST(lmtp)
 {
     static const struct host_rule rules[] = {
         {".",  "250 2.0.0 u has it\r\n452 4.2.2 v is full\r\n", 0, 0},
@@ -611,8 +599,7 @@ test_lmtp(void)
     rmdir(directory);
 }
 
-static void
-test_bind(void)
+TEST(bind)
 {
     struct bed b;
     bed_start(&b);
@@ -626,8 +613,7 @@ test_bind(void)
     bed_stop(&b);
 }
 
-static void
-test_sources(void)
+TEST(sources)
 {
     static const struct {
         const char *list, *mistakes;
@@ -654,8 +640,7 @@ test_sources(void)
 
 /* The daemon stops in the middle: all mail taken is settled, every session ended.
  */
-static void
-test_stop(void)
+TEST(stop)
 {
     static const char *const starts[] = {"EHLO", "MAIL", "DATA", ".", "never"};
     for (size_t i = 0; i < 5; i++) {
@@ -710,21 +695,7 @@ main(void)
     test_too_many("550 5.5.3 no more\r\n", piped);
     test_too_many("451 4.5.3 no more\r\n",
                   "250-host\r\n250-PIPELINING\r\n250 CHUNKING\r\n");
-    test_too_many_ends();
-    test_too_many_closes();
-    test_lost_in_the_middle();
-    test_again();
-    test_again_refused();
-    test_again_gone();
-    test_large();
-    test_deaf();
-    test_broken_content();
-    test_timeouts();
-    test_smarthost();
-    test_lmtp();
-    test_bind();
-    test_sources();
-    test_stop();
+    tap_tests("");
     free(spool.content);
     return done();
 }

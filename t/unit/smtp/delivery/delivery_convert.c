@@ -54,8 +54,7 @@ test_converted(size_t lines, const char *name)
     bed_stop(&b);
 }
 
-static void
-test_size(void)
+TEST(size)
 {
     struct bed b;
     unsigned long size = 0;
@@ -72,8 +71,7 @@ test_size(void)
     bed_stop(&b);
 }
 
-static void
-test_not_needed(void)
+TEST(not_needed)
 {
     struct bed b;
     bed_start(&b);
@@ -95,8 +93,7 @@ test_not_needed(void)
 }
 
 /* Signed: 8-bit content goes as it is, binary content never does. */
-static void
-test_forbidden(void)
+TEST(forbidden)
 {
     static const char header[] = "MIME-Version: 1.0\r\nContent-Type: multipart/signed; "
                                  "boundary=b; protocol=\"x/y\"; micalg=z\r\n";
@@ -125,8 +122,7 @@ test_forbidden(void)
 }
 
 /* Bytes that only BDAT could carry go by DATA in another coat. */
-static void
-test_binary(void)
+TEST(binary)
 {
     struct bed b;
     bed_start(&b);
@@ -145,8 +141,7 @@ test_binary(void)
     bed_stop(&b);
 }
 
-static void
-test_broken(void)
+TEST(broken)
 {
     for (int when = 0; when < 3; when++) {
         struct bed b;
@@ -226,11 +221,7 @@ main(void)
     spool.content = memory_new(CONTENT_MAX);
     test_converted(3, "a small one");
     test_converted(100000, "a large one");
-    test_size();
-    test_not_needed();
-    test_forbidden();
-    test_binary();
-    test_broken();
+    tap_tests("");
     test_lost(false);
     test_lost(true);
     for (int eight_bit = 0; eight_bit < 2; eight_bit++) {

@@ -57,8 +57,7 @@ is_signed(const struct bed *b, const char *name)
 
 /* A host without 8BITMIME, and content that is labelled as 8-bit: converted, or not
  * needed, or forbidden, or only with other line ends. */
-static void
-test_forms(void)
+TEST(forms)
 {
     static const struct {
         const char *name, *header, *body, *told;
@@ -90,8 +89,7 @@ test_forms(void)
 }
 
 /* Binary content that must not be converted is not sent, signed or not. */
-static void
-test_refused(void)
+TEST(refused)
 {
     struct bed b;
     bed_start(&b);
@@ -117,8 +115,7 @@ count_of(const struct buffer *b, const char *what)
 }
 
 /* A kept connection carries the next ones; each is read while nothing else is asked. */
-static void
-test_many(void)
+TEST(many)
 {
     struct bed b;
     bed_start(&b);
@@ -137,8 +134,7 @@ test_many(void)
 
 /* Mail for which there is a key never leaves unsigned: it waits, and the next attempt
  * signs it when it can. Other mail leaves. */
-static void
-test_waits(void)
+TEST(waits)
 {
     struct bed b;
     bed_start(&b);
@@ -172,10 +168,7 @@ int
 main(void)
 {
     spool.content = memory_new(CONTENT_MAX);
-    test_forms();
-    test_refused();
-    test_many();
-    test_waits();
+    tap_tests("");
     free(spool.content);
     return done();
 }

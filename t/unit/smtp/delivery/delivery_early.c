@@ -23,8 +23,7 @@ start_early(struct bed *b)
              "the next is said before the answer to the dot");
 }
 
-static void
-test_early_lost(void)
+TEST(early_lost)
 {
     struct bed b;
     start_early(&b);
@@ -41,8 +40,7 @@ test_early_lost(void)
     bed_stop(&b);
 }
 
-static void
-test_early_answered(void)
+TEST(early_answered)
 {
     struct bed b;
     start_early(&b);
@@ -62,8 +60,7 @@ test_early_answered(void)
 }
 
 /* A host that is slow with a dot does not get the next message with it. */
-static void
-test_late_answers(void)
+TEST(late_answers)
 {
     struct bed b;
     bed_start(&b);
@@ -85,8 +82,7 @@ test_late_answers(void)
     bed_stop(&b);
 }
 
-static void
-test_early_stopped(void)
+TEST(early_stopped)
 {
     struct bed b;
     start_early(&b);
@@ -103,10 +99,7 @@ int
 main(void)
 {
     spool.content = memory_new(CONTENT_MAX);
-    test_early_lost();
-    test_early_answered();
-    test_late_answers();
-    test_early_stopped();
+    tap_tests("");
     free(spool.content);
     return done();
 }

@@ -49,8 +49,7 @@ host_ends(struct host *h, const struct end *e, struct host_rule rules[2])
 }
 
 /* Nobody settles it with the words of a host that was passed. */
-static void
-test_next_host(void)
+TEST(next_host)
 {
     for (size_t i = 0; i < END_COUNT; i++) {
         struct host_rule rules[2];
@@ -71,8 +70,7 @@ test_next_host(void)
     }
 }
 
-static void
-test_no_other(void)
+TEST(no_other)
 {
     for (size_t i = 0; i < END_COUNT; i++) {
         struct host_rule rules[2];
@@ -98,8 +96,7 @@ test_no_other(void)
 
 /* A host that refuses a message within its content says nothing of other mail: the end of
  * the session must not say that the domain takes none. */
-static void
-test_refused_content(void)
+TEST(refused_content)
 {
     static const struct host_rule refusal[] = {
         {"DATA", "354 go on\r\n554 5.6.0 never\r\n", 0, 0}, {NULL, NULL, 0, 0}
@@ -116,8 +113,7 @@ test_refused_content(void)
 }
 
 /* Mail has gone meanwhile: the session ends with the words, which are logged. */
-static void
-test_no_mail(void)
+TEST(no_mail)
 {
     for (size_t i = 0; i < 3; i++) {
         struct host_rule rules[2];
@@ -195,10 +191,7 @@ int
 main(void)
 {
     spool.content = memory_new(CONTENT_MAX);
-    test_next_host();
-    test_no_other();
-    test_refused_content();
-    test_no_mail();
+    tap_tests("");
     for (enum leaving how = LEAVES_SILENTLY; how < LEAVINGS; how++) {
         test_kept(how, false, false);
         test_kept(how, true, false);

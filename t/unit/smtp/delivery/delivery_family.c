@@ -112,8 +112,7 @@ test_refused(const struct host_rule *rules, const char *verdict)
 }
 
 /* A connection that is kept gets no more mail over IPv6, and ends. */
-static void
-test_kept(void)
+TEST(kept)
 {
     struct bed b;
     struct host six;
@@ -127,8 +126,7 @@ test_kept(void)
     stop(&b, &six);
 }
 
-static void
-test_stands(void)
+TEST(stands)
 {
     struct bed b;
     struct host six;
@@ -146,8 +144,7 @@ test_stands(void)
 }
 
 /* The same words over IPv4 are a refusal. */
-static void
-test_ipv4(void)
+TEST(ipv4)
 {
     struct bed b;
     struct host six;
@@ -159,8 +156,7 @@ test_ipv4(void)
 }
 
 /* At its EHLO, too, the session goes on; nothing that was sent is sent twice. */
-static void
-test_ehlo(void)
+TEST(ehlo)
 {
     struct bed b;
     struct host six;
@@ -173,8 +169,7 @@ test_ehlo(void)
 }
 
 /* Whom the host accepts over IPv6 is not sent to again; each refusal has its line of log. */
-static void
-test_in_part(void)
+TEST(in_part)
 {
     struct bed b;
     struct host six;
@@ -188,8 +183,7 @@ test_in_part(void)
 }
 
 /* A restart forgets: that costs one refusal more, and no mail. */
-static void
-test_restart(void)
+TEST(restart)
 {
     struct bed b;
     struct host six;
@@ -202,8 +196,7 @@ test_restart(void)
 }
 
 /* An address in the route has one family, so that there is no other way. */
-static void
-test_literals(void)
+TEST(literals)
 {
     struct bed b;
     struct host six;
@@ -216,8 +209,7 @@ test_literals(void)
 }
 
 /* Refused at the greeting, the session goes on by IPv4, and later ones begin there. */
-static void
-test_greeting(void)
+TEST(greeting)
 {
     struct bed b;
     struct host six;
@@ -319,14 +311,7 @@ main(void)
     test_refused(defers, "4.7.23");
     test_refused(to_mail, "4.7.25");
     test_refused(to_dot, "4.7.25");
-    test_ehlo();
-    test_in_part();
-    test_restart();
-    test_literals();
-    test_kept();
-    test_stands();
-    test_ipv4();
-    test_greeting();
+    tap_tests("");
     free(spool.content);
     return done();
 }

@@ -33,8 +33,7 @@ keep(struct bed *b)
     exchange(b, "u@x.test sent");
 }
 
-static void
-test_pause(void)
+TEST(pause)
 {
     struct bed b;
     keep(&b);
@@ -56,8 +55,7 @@ test_pause(void)
     bed_stop(&b);
 }
 
-static void
-test_last_moment(void)
+TEST(last_moment)
 {
     struct bed b;
     keep(&b);
@@ -69,8 +67,7 @@ test_last_moment(void)
     bed_stop(&b);
 }
 
-static void
-test_reload(void)
+TEST(reload)
 {
     struct bed b;
     keep(&b);
@@ -88,9 +85,7 @@ int
 main(void)
 {
     spool.content = memory_new(CONTENT_MAX);
-    test_pause();
-    test_last_moment();
-    test_reload();
+    tap_tests("");
     free(spool.content);
     return done();
 }

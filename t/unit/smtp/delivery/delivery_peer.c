@@ -45,8 +45,7 @@ add_fragment(struct bed *b, const char *rcpts)
     e->eight_bit = true;
 }
 
-static void
-test_redirect(void)
+TEST(redirect)
 {
     struct bed b;
     bed_start(&b);
@@ -77,8 +76,7 @@ test_redirect(void)
 }
 
 /* We have no address of our own there: smtp_bind. */
-static void
-test_no_address(void)
+TEST(no_address)
 {
     struct bed b;
     bed_start(&b);
@@ -102,8 +100,7 @@ test_no_address(void)
 }
 
 /* Its defrag_peers do not have us: the site is as good as ever. */
-static void
-test_not_known(void)
+TEST(not_known)
 {
     struct bed b;
     bed_start(&b);
@@ -121,8 +118,7 @@ test_not_known(void)
     bed_stop(&b);
 }
 
-static void
-test_sources(void)
+TEST(sources)
 {
     struct bed b;
     struct bind_address others, s;
@@ -151,10 +147,7 @@ int
 main(void)
 {
     spool.content = memory_new(CONTENT_MAX);
-    test_redirect();
-    test_no_address();
-    test_not_known();
-    test_sources();
+    tap_tests("");
     free(spool.content);
     return done();
 }

@@ -41,8 +41,7 @@ fill_in(struct hole *hole)
 }
 
 /* The IPv4 address of the same host answers meanwhile, and is remembered. */
-static void
-test_black_hole(void)
+TEST(black_hole)
 {
     struct bed b;
     struct hole hole;
@@ -69,8 +68,7 @@ test_black_hole(void)
 
 /* The winner of the race is of no use: then the loser is waited for, then the backup.
  */
-static void
-test_useless_winner(void)
+TEST(useless_winner)
 {
     struct bed b;
     struct hole hole;
@@ -94,8 +92,7 @@ test_useless_winner(void)
 }
 
 /* The end of the daemon in the middle of a race. */
-static void
-test_stopped(void)
+TEST(stopped)
 {
     struct bed b;
     struct hole hole;
@@ -143,9 +140,7 @@ int
 main(void)
 {
     spool.content = malloc(CONTENT_MAX);
-    test_black_hole();
-    test_useless_winner();
-    test_stopped();
+    tap_tests("");
     test_drained(1);
     test_drained(100000);
     free(spool.content);

@@ -29,8 +29,7 @@ set(struct bed *b, const char *smtp_bind, enum target_family family)
     delivery_reload(b->delivery, &b->settings);
 }
 
-static void
-test_target(void)
+TEST(target)
 {
     struct bed b;
     bed_start(&b);
@@ -60,8 +59,7 @@ is_missing(struct bed *b, const char *text)
     is_number(b->a.connections, connections, "no connection");
 }
 
-static void
-test_missing(void)
+TEST(missing)
 {
     struct bed b;
     bed_start(&b);
@@ -82,8 +80,7 @@ test_missing(void)
     bed_stop(&b);
 }
 
-static void
-test_families(void)
+TEST(families)
 {
     struct bed b;
     bed_start(&b);
@@ -113,9 +110,7 @@ int
 main(void)
 {
     spool.content = memory_new(CONTENT_MAX);
-    test_target();
-    test_missing();
-    test_families();
+    tap_tests("");
     free(spool.content);
     return done();
 }

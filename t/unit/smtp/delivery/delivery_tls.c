@@ -173,8 +173,7 @@ names(void)
     tls_bed_stop(&b);
 }
 
-static void
-implicit(void)
+TEST(implicit)
 {
     struct bed b;
     tls_bed_start(&b, TARGET_TLS_VERIFY, "good", NULL);
@@ -197,8 +196,7 @@ implicit(void)
     tls_bed_stop(&b);
 }
 
-static void
-lmtp(void)
+TEST(lmtp)
 {
     struct bed b;
     tls_bed_start(&b, TARGET_TLS_VERIFY, "good", NULL);
@@ -224,8 +222,7 @@ count(const struct buffer *b, const char *what)
     return n;
 }
 
-static void
-falls_back(void)
+TEST(falls_back)
 {
     struct bed b;
     tls_bed_start(&b, TARGET_TLS_MAY, NULL, NULL);
@@ -262,8 +259,7 @@ falls_back(void)
 
 /* A host that is silent when it should begin TLS, or then refuses mail for lack of it.
  */
-static void
-falls_back_late(void)
+TEST(falls_back_late)
 {
     static const struct host_rule silent[] = {
         {"EHLO",     "250-host\r\n250 STARTTLS\r\n", 0, 0},
@@ -282,8 +278,7 @@ falls_back_late(void)
     tls_bed_stop(&b);
 }
 
-static void
-never_back(void)
+TEST(never_back)
 {
     for (enum target_tls level = TARGET_TLS_ENCRYPT; level <= TARGET_TLS_VERIFY;
          level++) {
@@ -302,8 +297,7 @@ never_back(void)
 }
 
 /* One host strips or refuses STARTTLS, the other cannot be reached. */
-static void
-not_offered(void)
+TEST(not_offered)
 {
     static const struct host_rule rules[][3] = {
         {{"EHLO", "250-host\r\n250 PIPELINING\r\n", 0, 0}, {NULL, NULL, 0, 0}},
@@ -328,8 +322,7 @@ not_offered(void)
     }
 }
 
-static void
-injected(void)
+TEST(injected)
 {
     static const struct host_rule rules[] = {
         {"EHLO",     "250-host\r\n250 STARTTLS\r\n", 0, 0},
@@ -353,8 +346,7 @@ injected(void)
 /* --- In the middle ---------------------------------------------------------------- */
 
 /* New authorities between connecting and STARTTLS: those count. */
-static void
-reloaded(void)
+TEST(reloaded)
 {
     struct bed b;
     char error[TLS_ERROR_MAX];
@@ -378,8 +370,7 @@ reloaded(void)
     tls_bed_stop(&b);
 }
 
-static void
-stopped(void)
+TEST(stopped)
 {
     struct bed b;
     tls_bed_start(&b, TARGET_TLS_MAY, NULL, NULL); /* says 220, and then nothing */
@@ -406,15 +397,7 @@ main(void)
     resumed();
     next_host();
     names();
-    implicit();
-    lmtp();
-    falls_back();
-    falls_back_late();
-    never_back();
-    not_offered();
-    injected();
-    reloaded();
-    stopped();
+    tap_tests("");
     drop_secrets(&secrets);
     free(spool.content);
     return done();

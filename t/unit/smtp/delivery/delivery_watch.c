@@ -65,8 +65,7 @@ open_one(struct bed *b, const char *domain)
 
 /* --- Before anybody is connected -------------------------------------------------- */
 
-static void
-test_look_up(void)
+TEST(look_up)
 {
     struct bed b;
     bed_start(&b);
@@ -113,8 +112,7 @@ listen_at(const char *ip, int backlog, uint16_t *port)
 }
 
 /* A listener whose backlog is full: the system drops what comes. */
-static void
-test_connect(void)
+TEST(connect)
 {
     struct bed b;
     struct sockaddr_in name = {.sin_family = AF_INET};
@@ -140,8 +138,7 @@ test_connect(void)
 
 /* --- Connected -------------------------------------------------------------------- */
 
-static void
-test_greeting(void)
+TEST(greeting)
 {
     struct bed b;
     bed_start(&b);
@@ -155,8 +152,7 @@ test_greeting(void)
 }
 
 /* The system takes the connection; nobody reads what comes. */
-static void
-test_handshake(void)
+TEST(handshake)
 {
     struct bed b;
     uint16_t port;
@@ -258,10 +254,7 @@ int
 main(void)
 {
     spool.content = memory_new(CONTENT_MAX);
-    test_look_up();
-    test_connect();
-    test_greeting();
-    test_handshake();
+    tap_tests("");
     test_reply("EHLO", "EHLO", false);
     test_reply("MAIL", "MAIL FROM", true);
     test_reply("DATA", "DATA", true);

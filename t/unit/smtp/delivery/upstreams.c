@@ -310,8 +310,7 @@ canaries(void)
 }
 
 /* An operator asks. */
-static void
-on_request(void)
+TEST(on_request)
 {
     struct host *h = &b.hosts[0];
     begin();
@@ -338,8 +337,7 @@ on_request(void)
     end();
 }
 
-static void
-by_mail(void)
+TEST(by_mail)
 {
     struct host *h = &b.hosts[0];
     begin();
@@ -407,8 +405,7 @@ by_mail(void)
     end();
 }
 
-static void
-reloads(void)
+TEST(reloads)
 {
     char routes[400];
     struct upstream_view view;
@@ -493,9 +490,7 @@ main(void)
 {
     clock_stop();
     canaries();
-    on_request();
-    by_mail();
-    reloads();
+    tap_tests("");
     many();
     return done();
 }

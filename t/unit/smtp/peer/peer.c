@@ -186,8 +186,7 @@ pair_count(const struct pair *p, const char *what)
     return count;
 }
 
-static void
-test_check(void)
+TEST(check)
 {
     static const struct {
         const char *group, *secret;
@@ -217,8 +216,7 @@ test_check(void)
     }
 }
 
-static void
-test_give(void)
+TEST(give)
 {
     struct pair *p = pair_start(A, A);
     const struct sibling_calls *calls = peer_calls(p->one.peer);
@@ -253,8 +251,7 @@ test_give(void)
     pair_finish(p);
 }
 
-static void
-test_unreachable(void)
+TEST(unreachable)
 {
     struct pair *p = pair_start(A, B);
     const struct sibling_calls *calls = peer_calls(p->one.peer);
@@ -288,8 +285,7 @@ test_unreachable(void)
 }
 
 /* A name, by /etc/hosts; and a host that is back. */
-static void
-test_name(void)
+TEST(name)
 {
     struct pair *p = pair_start(A, B "\n" A);
     char name[100];
@@ -302,8 +298,7 @@ test_name(void)
     pair_finish(p);
 }
 
-static void
-test_reload(void)
+TEST(reload)
 {
     struct pair *p = pair_start(A, A);
 
@@ -371,8 +366,7 @@ pair_lines(const struct pair *p, const char *what)
     return count;
 }
 
-static void
-test_intruders(void)
+TEST(intruders)
 {
     struct pair *p = pair_start(A, A);
     int fd = raw_to(p, p->two.address), other;
@@ -416,8 +410,7 @@ open_of(const int *fds, int count)
 }
 
 /* Half handshakes push each other out, but no sibling. */
-static void
-test_crowd(void)
+TEST(crowd)
 {
     enum { MANY = PEER_HANDSHAKES_MAX };
     struct pair *p = pair_start(A, A);
@@ -453,8 +446,7 @@ test_crowd(void)
 }
 
 /* Those from where siblings are have the room of others, but not the reverse. */
-static void
-test_crowd_of_known(void)
+TEST(crowd_of_known)
 {
     enum { MANY = PEER_HANDSHAKES_MAX };
     struct pair *p = pair_start(A, A);
@@ -479,8 +471,7 @@ test_crowd_of_known(void)
 }
 
 /* A host has four connections; the fifth ends the oldest. */
-static void
-test_too_many(void)
+TEST(too_many)
 {
     struct pair *p = pair_start(A, A);
     struct peer_setup setup = p->one.peer->setup;
@@ -510,8 +501,7 @@ test_too_many(void)
 
 /* A question that nobody waits for any more does not hold up the next one, nor does one that
  * takes long. */
-static void
-test_questions(void)
+TEST(questions)
 {
     struct pair *p = pair_start(A, A);
     const struct sibling_calls *calls = peer_calls(p->one.peer);
@@ -538,8 +528,7 @@ test_questions(void)
 }
 
 /* The host dies while a message waits for its answer. */
-static void
-test_death(void)
+TEST(death)
 {
     struct pair *p = pair_start(A, A);
 
@@ -643,8 +632,7 @@ hand_call(struct hand *h, const char *says)
 }
 
 /* A caller that does not name itself, and one that says nothing more. */
-static void
-test_silent_callers(void)
+TEST(silent_callers)
 {
     struct pair *p = pair_start(A, A);
     struct hand nobody, relay;
@@ -678,8 +666,7 @@ test_silent_callers(void)
     pair_finish(p);
 }
 
-static void
-test_silent_sibling(void)
+TEST(silent_sibling)
 {
     struct pair *p = pair_start(A, A);
     struct net_address any = address("127.0.0.1:0");
@@ -712,8 +699,7 @@ test_silent_sibling(void)
 }
 
 /* A connection that nobody needs ends, and so does what is remembered of the host. */
-static void
-test_idle(void)
+TEST(idle)
 {
     struct pair *p = pair_start(A, A);
 
@@ -738,8 +724,7 @@ test_idle(void)
 }
 
 /* One that is tried again each second is logged once, and is forgotten later. */
-static void
-test_asked_often(void)
+TEST(asked_often)
 {
     struct pair *p = pair_start(A, A);
 
@@ -763,20 +748,6 @@ int
 main(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    test_check();
-    test_give();
-    test_unreachable();
-    test_name();
-    test_reload();
-    test_intruders();
-    test_crowd();
-    test_crowd_of_known();
-    test_too_many();
-    test_questions();
-    test_death();
-    test_silent_callers();
-    test_silent_sibling();
-    test_asked_often();
-    test_idle();
+    tap_tests("");
     return done();
 }

@@ -114,8 +114,7 @@ caller_says(struct caller *c, const char *text)
 static const char hello[] = "XPEER 1 {\"host\":\"relay1\",\"group\":\"mail\",\"spool\":\"aa\",\"run\":7,\"version\":\"1\",\"state\":\"running\"}\r\n";
 
 /* The first of five that connect is the last that names itself. */
-static void
-test_late_name(void)
+TEST(late_name)
 {
     struct door d;
     struct caller all[PEER_CONNECTIONS_MAX + 1];
@@ -142,8 +141,7 @@ test_late_name(void)
 }
 
 /* Two hosts with one name would end each other's connections. */
-static void
-test_namesakes(void)
+TEST(namesakes)
 {
     static const char other[] = "XPEER 1 {\"host\":\"relay1\",\"group\":\"mail\",\"spool\":\"bb\",\"run\":7,\"version\":\"1\",\"state\":\"running\"}\r\n";
     struct door d;
@@ -167,7 +165,6 @@ int
 main(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    test_late_name();
-    test_namesakes();
+    tap_tests("");
     return done();
 }

@@ -147,8 +147,7 @@ told(struct call *c)
     return text_from(text);
 }
 
-static void
-test_hello(void)
+TEST(hello)
 {
     static const struct {
         const char *reply, *why;
@@ -180,8 +179,7 @@ test_hello(void)
     }
 }
 
-static void
-test_give(void)
+TEST(give)
 {
     struct call c;
     struct gift one, two, three;
@@ -219,8 +217,7 @@ test_give(void)
 }
 
 /* Neither yes nor no. */
-static void
-test_odd_reply(void)
+TEST(odd_reply)
 {
     struct call c;
     struct gift one;
@@ -240,8 +237,7 @@ test_odd_reply(void)
 }
 
 /* A caller may be refused while it is still sending. */
-static void
-test_early(void)
+TEST(early)
 {
     struct call c;
     struct gift one, two;
@@ -274,8 +270,7 @@ test_early(void)
     call_close(&c);
 }
 
-static void
-test_unreadable(void)
+TEST(unreadable)
 {
     struct call c;
     struct gift one, two;
@@ -297,8 +292,7 @@ test_unreadable(void)
     call_close(&c);
 }
 
-static void
-test_room(void)
+TEST(room)
 {
     struct call c;
     struct gift g;
@@ -320,8 +314,7 @@ test_room(void)
     call_close(&c);
 }
 
-static void
-test_ask(void)
+TEST(ask)
 {
     static char line[SIBLING_LINE_MAX + 32];
     struct call c;
@@ -376,8 +369,7 @@ test_ask(void)
     call_close(&c);
 }
 
-static void
-test_odd_answers(void)
+TEST(odd_answers)
 {
     static const char *const odd[] = {"250-a\r\n220 end\r\n", "250 End\r\n", "\r\n", "251-x\r\n", "end\r\n", "99 x\r\n"};
     struct call c;
@@ -406,8 +398,7 @@ test_odd_answers(void)
 }
 
 /* A byte of a reply now and then keeps nothing here for ever, nor what was sent behind it. */
-static void
-test_slow_reply(void)
+TEST(slow_reply)
 {
     struct call c;
     struct gift one, two;
@@ -452,8 +443,7 @@ test_slow_reply(void)
     call_close(&c);
 }
 
-static void
-test_ignore(void)
+TEST(ignore)
 {
     struct call c;
     struct gift one, two, three;
@@ -481,8 +471,7 @@ test_ignore(void)
 }
 
 /* The other host would go on with a question that it has, and all behind it would wait. */
-static void
-test_leave(void)
+TEST(leave)
 {
     struct call c, another;
     const struct sibling_listener listener = {ask_line, ask_end, &another};
@@ -522,8 +511,7 @@ test_leave(void)
 }
 
 /* The owner gives the next one when it hears of the last. */
-static void
-test_again(void)
+TEST(again)
 {
     struct call c;
     struct gift one, two;
@@ -630,18 +618,7 @@ test_pair(size_t width)
 int
 main(void)
 {
-    test_hello();
-    test_give();
-    test_odd_reply();
-    test_early();
-    test_unreadable();
-    test_room();
-    test_ask();
-    test_odd_answers();
-    test_slow_reply();
-    test_ignore();
-    test_leave();
-    test_again();
+    tap_tests("");
     test_pair(1);
     test_pair(700);
     test_pair(1 << 16);

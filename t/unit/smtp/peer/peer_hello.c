@@ -14,8 +14,7 @@ static const struct sibling_hello good = {.host = "relay1",
 #define REST                                                                                       \
     "\"spool\":\"0011\",\"run\":7,\"version\":\"0.1\",\"state\":\"running\"}"
 
-static void
-test_round(void)
+TEST(round)
 {
     struct sibling_hello read;
     struct buffer out;
@@ -34,8 +33,7 @@ test_round(void)
     buffer_free(&out);
 }
 
-static void
-test_longest(void)
+TEST(longest)
 {
     struct sibling_hello h = good, read;
     struct buffer out;
@@ -53,8 +51,7 @@ test_longest(void)
     buffer_free(&out);
 }
 
-static void
-test_wrong(void)
+TEST(wrong)
 {
     static const char *const wrong[] = {
         "", "{", "[]", "\"relay1\"", "{}",
@@ -84,13 +81,4 @@ test_wrong(void)
     ok_named(!peer_hello_read(text_of(deep, sizeof(deep)), &read), "length");
     ok_named(peer_hello_read(TEXT("{\"host\":\"A\",\"group\":\"Mail\",\"later\":[1]," REST), &read) && strcmp(read.host, "a") == 0 && strcmp(read.group, "mail") == 0,
              "members of later versions are skipped; names are in lower case");
-}
-
-int
-main(void)
-{
-    test_round();
-    test_longest();
-    test_wrong();
-    return done();
 }

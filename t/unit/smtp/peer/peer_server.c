@@ -72,8 +72,7 @@ door_said(struct door *d, const char *bytes)
     return text_from(told);
 }
 
-static void
-test_hello(void)
+TEST(hello)
 {
     struct door d;
 
@@ -89,8 +88,7 @@ test_hello(void)
     door_close(&d);
 }
 
-static void
-test_unwelcome(void)
+TEST(unwelcome)
 {
     static const struct {
         const char *said, *reply;
@@ -119,8 +117,7 @@ test_unwelcome(void)
 }
 
 /* Nothing but XPEER and QUIT before XPEER. */
-static void
-test_stages(void)
+TEST(stages)
 {
     static const char *const early[] = {"XGIVE " ID " 1 1 00000000", "XASK 5", "NOOP"};
     struct door d;
@@ -152,8 +149,7 @@ test_stages(void)
     door_close(&d);
 }
 
-static void
-test_give(void)
+TEST(give)
 {
     struct outcome later;
     struct door d;
@@ -181,8 +177,7 @@ test_give(void)
     door_close(&d);
 }
 
-static void
-test_refused(void)
+TEST(refused)
 {
     struct door d;
 
@@ -204,8 +199,7 @@ test_refused(void)
 }
 
 /* Where a message ends must be clear. */
-static void
-test_odd_give(void)
+TEST(odd_give)
 {
     static const char *const odd[] = {
         "XGIVE", "XGIVE " ID, "XGIVE " ID " 1 1", "XGIVE " ID " 0 1 00000000", "XGIVE " ID " -1 1 00000000",
@@ -227,8 +221,7 @@ test_odd_give(void)
     }
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct door d;
     char *line = memory_new(PEER_LINE_MAX + 10);
@@ -261,8 +254,7 @@ test_limits(void)
 }
 
 /* Replies that wait are few, then nothing more is read. */
-static void
-test_backpressure(void)
+TEST(backpressure)
 {
     struct door d;
 
@@ -286,8 +278,7 @@ test_backpressure(void)
     door_close(&d);
 }
 
-static void
-test_ask(void)
+TEST(ask)
 {
     struct door d;
 
@@ -317,8 +308,7 @@ test_ask(void)
     door_close(&d);
 }
 
-static void
-test_long_answer(void)
+TEST(long_answer)
 {
     static char line[SIBLING_LINE_MAX + 1];
     struct door d;
@@ -358,8 +348,7 @@ test_long_answer(void)
 }
 
 /* The connection breaks at every byte. */
-static void
-test_broken(void)
+TEST(broken)
 {
     static const char all[] = HELLO "XGIVE " ID " 3 5 0badcafe\r\nabcdefghXASK 2\r\n{}NOOP\r\nXGIVE " ID " 3 5 0badcafe\r\nabcdefghQUIT\r\n";
     struct door d;
@@ -448,8 +437,7 @@ dialog_play(const char *path, size_t width)
     door_close(&d);
 }
 
-static void
-test_dialogs(void)
+TEST(dialogs)
 {
     glob_t found;
 
@@ -460,22 +448,4 @@ test_dialogs(void)
         dialog_play(found.gl_pathv[i], 7);
     }
     globfree(&found);
-}
-
-int
-main(void)
-{
-    test_dialogs();
-    test_hello();
-    test_unwelcome();
-    test_stages();
-    test_give();
-    test_refused();
-    test_odd_give();
-    test_limits();
-    test_backpressure();
-    test_ask();
-    test_long_answer();
-    test_broken();
-    return done();
 }

@@ -172,8 +172,7 @@ model(struct text bytes, struct buffer *out, struct text *behind)
     return PROGRESS_MORE;
 }
 
-static void
-content_by_model(void)
+TEST(content_by_model)
 {
     static const char letters[] = {'.', '.', '\r', '\n', '\n', 'x', '\0', '\r'};
     struct buffer got, want;
@@ -305,8 +304,7 @@ count_wrong_stream(struct text t, enum newlines rule, struct buffer *want,
     return wrong;
 }
 
-static void
-everything_short(void)
+TEST(everything_short)
 {
     struct buffer got, want;
     unsigned strict = 0, repaired_wrong = 0, chunk = 0, stream = 0, count = 1;
@@ -426,8 +424,7 @@ main(void)
     buffer_free(&out);
     first_line();
     content();
-    content_by_model();
-    everything_short();
+    tap_tests("");
     chunks();
     return done();
 }

@@ -22,8 +22,7 @@ read_rcpt(struct text argument, bool utf8)
     return refusal == NULL ? 250 : refusal->code;
 }
 
-static void
-mail_values(void)
+TEST(mail_values)
 {
     is_number(
         read_mail(TEXT("FROM:<a@b.example> SIZE=17 BODY=8BITMIME SMTPUTF8 RET=FULL "
@@ -43,8 +42,7 @@ mail_values(void)
     ok(mail.binary && mail.eight_bit);
 }
 
-static void
-sizes(void)
+TEST(sizes)
 {
     is_number(read_mail(TEXT("FROM:<> SIZE=2147483648")), 250, "2^31");
     is_number(mail.size, INT64_C(2147483648), "is 2^31");
@@ -59,8 +57,7 @@ sizes(void)
     is_number(read_mail(TEXT("FROM:<> SIZE=+5")), 501, "a sign");
 }
 
-static void
-priorities(void)
+TEST(priorities)
 {
     static const char *const bad[] = {"",   "-",   "+1", "-0", "00", "05", "-09",
                                       "10", "-10", "99", "a",  "1.", "--1"};
@@ -82,8 +79,7 @@ priorities(void)
     ok(!mail.has_priority && mail.priority == 0);
 }
 
-static void
-mail_mistakes(void)
+TEST(mail_mistakes)
 {
     is_number(read_mail(TEXT("")), 501, "nothing");
     is_number(read_mail(TEXT("FROM:")), 501, "no path");
@@ -101,8 +97,7 @@ mail_mistakes(void)
 #define MARK "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff;0;17"
 
 /* Its accepted values are in t/unit/queue/envelope/set_mark.c. */
-static void
-set_marks(void)
+TEST(set_marks)
 {
     is_number(read_mail(TEXT("FROM:<a@b.example> XDEFRAG=" MARK " SIZE=3")), 250,
               "a mark");
@@ -120,8 +115,7 @@ set_marks(void)
               "of the other verb");
 }
 
-static void
-rcpt_values(void)
+TEST(rcpt_values)
 {
     is_number(read_rcpt(TEXT("TO:<a@b.example> NOTIFY=SUCCESS,DELAY,FAILURE "
                              "ORCPT=rfc822;a+3Db@b.example"),
@@ -141,8 +135,7 @@ rcpt_values(void)
 }
 
 /* Every control character, however it is spelt. */
-static void
-rcpt_controls(void)
+TEST(rcpt_controls)
 {
     unsigned taken = 0;
     for (unsigned c = 0; c < 0x20; c++) {
@@ -157,8 +150,7 @@ rcpt_controls(void)
     is_number(taken, 0, "no control character gets through");
 }
 
-static void
-rcpt_mistakes(void)
+TEST(rcpt_mistakes)
 {
     is_number(read_rcpt(TEXT("TO:<>"), false), 501, "the null path");
     is_number(read_rcpt(TEXT("TO:<a@b.example> ORCPT=utf-8;\xc3\xa9@b.example"), false),
@@ -172,18 +164,4 @@ rcpt_mistakes(void)
               "of the other verb");
     is_number(read_rcpt(TEXT("TO:<\xc3\xa9@b.example>"), false), 553, "needs SMTPUTF8");
     is_number(read_rcpt(TEXT("TO:<\xc3\xa9@b.example>"), true), 250, "has it");
-}
-
-int
-main(void)
-{
-    mail_values();
-    sizes();
-    priorities();
-    mail_mistakes();
-    set_marks();
-    rcpt_values();
-    rcpt_controls();
-    rcpt_mistakes();
-    return done();
 }

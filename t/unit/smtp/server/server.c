@@ -570,8 +570,7 @@ envelopes(void)
 
 /* A recipient's domain goes into the envelope with A-labels, and what was written into
  * ORCPT, unless the client has an ORCPT of its own. */
-static void
-domain_labels(void)
+TEST(domain_labels)
 {
     static struct fake f;
     fake_start(&f, &plain, NULL, false, true);
@@ -601,8 +600,7 @@ domain_labels(void)
     server_fake_end(&f);
 }
 
-static void
-log_lines(void)
+TEST(log_lines)
 {
     static struct fake f;
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
@@ -632,8 +630,7 @@ log_lines(void)
     log_free(&log);
 }
 
-static void
-idle_and_receiving(void)
+TEST(idle_and_receiving)
 {
     static struct fake f;
     fake_start(&f, &plain, NULL, false, true);
@@ -652,8 +649,7 @@ idle_and_receiving(void)
 }
 
 /* A draft that is open when the peer goes away is the owner's. */
-static void
-gone_in_the_middle(void)
+TEST(gone_in_the_middle)
 {
     static struct fake f;
     fake_start(&f, &plain, NULL, false, true);
@@ -668,8 +664,7 @@ gone_in_the_middle(void)
 }
 
 /* 64 MiB beyond the limit are discarded, not more. */
-static void
-flood(void)
+TEST(flood)
 {
     static struct fake f;
     static char block[65536];
@@ -780,10 +775,6 @@ main(void)
     random_walk(20000, 7);
     excess();
     envelopes();
-    domain_labels();
-    log_lines();
-    idle_and_receiving();
-    gone_in_the_middle();
-    flood();
+    tap_tests("");
     return done();
 }

@@ -196,8 +196,7 @@ scram(const char *final, const char *last)
 
 /* A line longer than a reply must arrive whole; one longer than the limit of AUTH
  * closes. */
-static void
-long_lines(void)
+TEST(long_lines)
 {
     static char line[SASL_LINE_MAX + 100], nonce[800];
     begin(SERVER_AUTH_SECURE, true);
@@ -233,8 +232,7 @@ long_lines(void)
 }
 
 /* For any input in the wrong place, the log keeps secrets out. */
-static void
-secrets(void)
+TEST(secrets)
 {
     static const char *const bad[] = {
         "AUTH LOGIN c2VjcmV0\r\nc2VjcmV0\r\n", /* in clear: a client that does not wait */
@@ -269,8 +267,7 @@ secrets(void)
 }
 
 /* The operator can read a name with its domain, the client cannot. */
-static void
-whole_addresses(void)
+TEST(whole_addresses)
 {
     static const char hint[] = "auth_users lists this user without the domain";
     begin(SERVER_AUTH_SECURE, true);
@@ -289,8 +286,7 @@ whole_addresses(void)
     end();
 }
 
-static void
-mail(void)
+TEST(mail)
 {
     static const char send[] = "MAIL FROM:<a@example.net> AUTH=<>\r\n"
                                "RCPT TO:<b@example.com>\r\nDATA\r\nx: y\r\n\r\nz\r\n.\r\n";
@@ -453,10 +449,7 @@ main(void)
     scram(KIT_FINAL, "334 ");
     scram(KIT_UNPROVEN ",p=AAAZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQA=", "535 5.7.8");
     scram("n=user", "501 5.5.2");
-    long_lines();
-    secrets();
-    whole_addresses();
-    mail();
+    tap_tests("");
     events();
     refusals();
     legacy();

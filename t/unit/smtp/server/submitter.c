@@ -54,8 +54,7 @@ is_said(const char *words)
     return said.length > 0 && memmem(said.at, said.length, words, strlen(words)) != NULL;
 }
 
-static void
-test_who(void)
+TEST(who)
 {
     struct fake f;
     static const char message[] = "From: a@b.example\r\n\r\nx\r\n";
@@ -73,8 +72,7 @@ test_who(void)
     server_fake_end(&f);
 }
 
-static void
-test_needs(void)
+TEST(needs)
 {
     static const struct {
         const char *message;
@@ -112,8 +110,7 @@ check_names(const char *message, bool may_relay, const char *message_id, const c
 }
 
 /* The data of a message for events are kept while there are some. */
-static void
-test_names(void)
+TEST(names)
 {
     static char long_id[400] = "Message-ID: <";
     static const char message[] = "From: a@b.example\r\nMessage-ID: <x@y>\r\n"
@@ -137,8 +134,7 @@ test_names(void)
 }
 
 /* Mail that is sent again says when, if it is ours (RFC 5322 §3.6.6). */
-static void
-test_resent(void)
+TEST(resent)
 {
     static const char message[] = "Resent-From: a@b.example\r\nDate: x\r\n"
                                   "Message-ID: <y@z>\r\n\r\nx\r\n";
@@ -164,8 +160,7 @@ judged(struct senders *senders, const char *user, const char *message, bool ours
     server_fake_end(&f);
 }
 
-static void
-test_from(void)
+TEST(from)
 {
     struct buffer errors;
     static char late[SUBMITTER_HEAD_MAX + 200];
@@ -224,11 +219,7 @@ test_from(void)
 int
 main(void)
 {
-    test_who();
-    test_needs();
-    test_names();
-    test_resent();
-    test_from();
+    tap_tests("");
     buffer_free(&said);
     return done();
 }

@@ -160,8 +160,7 @@ good(void)
     world_end(&w);
 }
 
-static void
-late_answers(void)
+TEST(late_answers)
 {
     static const int64_t delays[] = {1000, 2000, 4000, 8000, 10000, 10000};
     struct world w;
@@ -187,8 +186,7 @@ late_answers(void)
     world_end(&w);
 }
 
-static void
-locked_out(void)
+TEST(locked_out)
 {
     struct world w;
     struct client c, other, same;
@@ -221,8 +219,7 @@ locked_out(void)
     world_end(&w);
 }
 
-static void
-pace(void)
+TEST(pace)
 {
     enum { CROWD = AUTH_ATTEMPT_WAITING_MAX + 3 };
     static struct client c[CROWD];
@@ -263,8 +260,7 @@ pace(void)
 
 /* Many sessions of one client ask together, again and again: it has no more than its
  * failures, and no more than its places. */
-static void
-guessing(void)
+TEST(guessing)
 {
     enum { CROWD = 30, ROUNDS = 5 };
     static struct client c[CROWD];
@@ -529,10 +525,7 @@ main(void)
                                    "u%u:" KIT_KEYS "\n", i);
     buffer_free(&out);
     good();
-    late_answers();
-    locked_out();
-    pace();
-    guessing();
+    tap_tests("");
     slices();
     leaving_early();
     malformed();

@@ -37,8 +37,7 @@ used_ms(void)
 }
 
 /* doc/design.md "Measures": 16 MiB for 1,000 idle clients. */
-static void
-thousand_idle(void)
+TEST(thousand_idle)
 {
     static struct world w;
     static struct visitor crowd[1000];
@@ -68,8 +67,7 @@ thousand_idle(void)
     listener_world_end(&w);
 }
 
-static void
-too_many(void)
+TEST(too_many)
 {
     static struct world w;
     struct visitor v[4];
@@ -103,8 +101,7 @@ too_many(void)
 enum { GROWTH_MAX_KB = (TAP_ADDRESS_SANITIZER ? 64 : 16) * 1024 };
 
 /* Sends and never reads: it is not listened to, and nobody else notices. */
-static void
-never_reads(void)
+TEST(never_reads)
 {
     static struct world w;
     struct visitor deaf, other;
@@ -143,8 +140,7 @@ never_reads(void)
     listener_world_end(&w);
 }
 
-static void
-timeouts(void)
+TEST(timeouts)
 {
     static struct world w;
     struct visitor idle, half;
@@ -176,8 +172,7 @@ timeouts(void)
 }
 
 /* Peers that vanish at every stage leave nothing behind. */
-static void
-vanishing(void)
+TEST(vanishing)
 {
     static const char *const commands[] = {
         "",
@@ -215,8 +210,7 @@ vanishing(void)
 }
 
 /* A client may say everything and close its half before it has heard anything. */
-static void
-half_closed(void)
+TEST(half_closed)
 {
     static struct world w;
     struct visitor v;
@@ -234,8 +228,7 @@ half_closed(void)
     listener_world_end(&w);
 }
 
-static void
-draining(void)
+TEST(draining)
 {
     static struct world w;
     struct visitor idle, busy;
@@ -260,8 +253,7 @@ draining(void)
     listener_world_end(&w);
 }
 
-static void
-grace_ends(void)
+TEST(grace_ends)
 {
     static struct world w;
     struct visitor busy;
@@ -286,8 +278,7 @@ grace_ends(void)
     listener_world_end(&w);
 }
 
-static void
-unix_clients(void)
+TEST(unix_clients)
 {
     static struct world w;
     struct visitor v;
@@ -314,8 +305,7 @@ unix_clients(void)
     listener_world_end(&w);
 }
 
-static void
-new_settings(void)
+TEST(new_settings)
 {
     static struct world w;
     struct visitor v;
@@ -341,8 +331,7 @@ new_settings(void)
     listener_world_end(&w);
 }
 
-static void
-bad_settings(void)
+TEST(bad_settings)
 {
     static struct world w;
     struct buffer mistakes;
@@ -373,8 +362,7 @@ bad_settings(void)
 }
 
 /* 500 clients that say one byte now and then do not slow another one down. */
-static void
-slow_crowd(void)
+TEST(slow_crowd)
 {
     static struct world w;
     static struct visitor crowd[500];
@@ -439,8 +427,7 @@ serve_standard(const struct world *w, int both)
     _exit(0);
 }
 
-static void
-standard_session(void)
+TEST(standard_session)
 {
     static struct world w;
     static struct stored s;
@@ -484,23 +471,4 @@ standard_session(void)
         buffer_free(&s.messages[i].content);
     }
     listener_world_end(&w);
-}
-
-int
-main(void)
-{
-    thousand_idle();
-    too_many();
-    never_reads();
-    timeouts();
-    vanishing();
-    half_closed();
-    draining();
-    grace_ends();
-    unix_clients();
-    new_settings();
-    bad_settings();
-    slow_crowd();
-    standard_session();
-    return done();
 }

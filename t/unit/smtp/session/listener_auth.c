@@ -159,8 +159,7 @@ required(void)
 }
 
 /* Whom a proxy does not name could be anybody: its own address is not theirs. */
-static void
-unnamed(void)
+TEST(unnamed)
 {
     struct visitor v;
     start(true);
@@ -177,8 +176,7 @@ unnamed(void)
     listener_world_end(&w);
 }
 
-static void
-senders(void)
+TEST(senders)
 {
     struct visitor v;
     start(false);
@@ -221,8 +219,7 @@ visit_socket(struct visitor *v, const char *path)
     visitor_on(v, &w, s);
 }
 
-static void
-sockets(void)
+TEST(sockets)
 {
     struct visitor v;
     struct stat info;
@@ -264,8 +261,7 @@ sockets(void)
     listener_world_end(&w);
 }
 
-static void
-old_devices(void)
+TEST(old_devices)
 {
     static const char all[] =
         "HELO scan_ner\nAUTH LOGIN dXNlcg==\ncGVuY2ls\nMAIL FROM:<s@b.example>\n"
@@ -408,10 +404,7 @@ main(void)
 {
     relaying();
     required();
-    unnamed();
-    senders();
-    sockets();
-    old_devices();
+    tap_tests("");
     mistakes();
     decoys();
     return done();

@@ -21,8 +21,7 @@ reload(struct world *w)
 
 /* --- Rates ------------------------------------------------------------------------ */
 
-static void
-session_rate(void)
+TEST(session_rate)
 {
     static struct world w;
     struct visitor v[4];
@@ -53,8 +52,7 @@ session_rate(void)
     listener_world_end(&w);
 }
 
-static void
-mail_rates(void)
+TEST(mail_rates)
 {
     static struct world w;
     struct visitor v;
@@ -88,8 +86,7 @@ mail_rates(void)
 
 /* --- Errors ----------------------------------------------------------------------- */
 
-static void
-late_answers(void)
+TEST(late_answers)
 {
     static struct world w;
     struct visitor v, other;
@@ -131,8 +128,7 @@ late_answers(void)
     listener_world_end(&w);
 }
 
-static void
-harvest(void)
+TEST(harvest)
 {
     static struct world w;
     struct visitor v;
@@ -163,8 +159,7 @@ harvest(void)
 }
 
 /* Only error replies to an address: each is late, from the first one on. */
-static void
-probing(void)
+TEST(probing)
 {
     static struct world w;
     struct visitor v;
@@ -193,8 +188,7 @@ probing(void)
     listener_world_end(&w);
 }
 
-static void
-while_it_waits(void)
+TEST(while_it_waits)
 {
     static struct world w;
     struct visitor v;
@@ -399,12 +393,7 @@ strangers(void)
 int
 main(void)
 {
-    session_rate();
-    mail_rates();
-    late_answers();
-    harvest();
-    probing();
-    while_it_waits();
+    tap_tests("");
     junk();
     slow_commands();
     slow_content();

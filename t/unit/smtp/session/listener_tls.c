@@ -335,8 +335,7 @@ crowd(void)
 }
 
 /* Without a place an untrusted client is not led to speak in clear. */
-static void
-untrusted_crowd(void)
+TEST(untrusted_crowd)
 {
     static struct world w;
     struct caller a, b;
@@ -372,8 +371,7 @@ say_raw(struct caller *c, const char *bytes, size_t size)
 static const char half_hello[] = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
 /* STARTTLS and silence takes no place; half a hello takes one until another comes. */
-static void
-half_open(void)
+TEST(half_open)
 {
     enum { SILENT = 5 };
     static struct world w;
@@ -410,8 +408,7 @@ half_open(void)
 }
 
 /* The handshake of a client that may relay gives way to nobody. */
-static void
-half_open_trusted(void)
+TEST(half_open_trusted)
 {
     static struct world w;
     struct caller trusted, half, good;
@@ -437,8 +434,7 @@ half_open_trusted(void)
 }
 
 /* The handshake as a whole has its time. */
-static void
-late_hello(void)
+TEST(late_hello)
 {
     static struct world w;
     struct caller c[3];
@@ -465,8 +461,7 @@ late_hello(void)
 }
 
 /* Line ends that are repaired wait in another place: that is emptied, too. */
-static void
-old_device(void)
+TEST(old_device)
 {
     static struct world w;
     struct caller c;
@@ -553,11 +548,7 @@ main(void)
     from_the_first_byte();
     behind_a_proxy();
     crowd();
-    untrusted_crowd();
-    half_open();
-    half_open_trusted();
-    late_hello();
-    old_device();
+    tap_tests("");
     mistakes();
     tls_client_free(&client);
     snprintf(text, sizeof(text), "rm -rf %s", directory);

@@ -73,8 +73,7 @@ named(void)
     listener_world_end(&w);
 }
 
-static void
-in_one_piece(void)
+TEST(in_one_piece)
 {
     static struct world w;
     struct visitor v;
@@ -95,8 +94,7 @@ in_one_piece(void)
 }
 
 /* The client's key when the proxy names none. */
-static void
-unnamed(void)
+TEST(unnamed)
 {
     static struct world w;
     struct visitor v;
@@ -122,8 +120,7 @@ unnamed(void)
     listener_world_end(&w);
 }
 
-static void
-cut_off(void)
+TEST(cut_off)
 {
     static struct world w;
     struct visitor v;
@@ -161,8 +158,7 @@ cut_off(void)
 }
 
 /* The checks of a load balancer, for instance. */
-static void
-many_cut_off(void)
+TEST(many_cut_off)
 {
     static struct world w;
     struct visitor v;
@@ -316,10 +312,7 @@ int
 main(void)
 {
     named();
-    in_one_piece();
-    unnamed();
-    cut_off();
-    many_cut_off();
+    tap_tests("");
     counted();
     greeting();
     behind_a_header();

@@ -103,8 +103,7 @@ is_whole(struct text header)
            text_equal(rest, TEXT("EHLO x\r\n"));
 }
 
-static void
-texts(void)
+TEST(texts)
 {
     static const struct {
         const char *line, *want;
@@ -129,8 +128,7 @@ texts(void)
     }
 }
 
-static void
-bad_texts(void)
+TEST(bad_texts)
 {
     static const char *const bad[] = {
         "EHLO client.example\r\n",
@@ -331,8 +329,7 @@ int
 main(void)
 {
     is_string(reads(TEXT("")), "more", "nothing yet");
-    texts();
-    bad_texts();
+    tap_tests("");
     bytes();
     attached();
     bad_bytes();

@@ -104,8 +104,7 @@ play(const struct dialog *d, bool paced, size_t piece)
     return good;
 }
 
-static void
-dialogs(void)
+TEST(dialogs)
 {
     glob_t found;
     unsigned played = 0;
@@ -125,11 +124,4 @@ dialogs(void)
     }
     ok_named(played >= 40, "40 dialogues at least over a socket");
     globfree(&found);
-}
-
-int
-main(void)
-{
-    dialogs();
-    return done();
 }

@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-static void
-test_refused(void)
+TEST(refused)
 {
     static const struct {
         struct refusal refusal;
@@ -31,8 +30,7 @@ test_refused(void)
     }
 }
 
-static void
-test_accept(void)
+TEST(accept)
 {
     struct session_counts counts = {0};
     session_counts_accept(&counts, 1000);
@@ -42,12 +40,4 @@ test_accept(void)
     is_number((int64_t)counts.accepts[1], 1, "a little more");
     is_number((int64_t)counts.accepts[SESSION_ACCEPT_BOUNDS], 1, "beyond all bounds");
     is_number(counts.accept_sum_us, 61002001, "the sum");
-}
-
-int
-main(void)
-{
-    test_refused();
-    test_accept();
-    return done();
 }

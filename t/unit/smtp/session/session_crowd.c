@@ -106,8 +106,7 @@ trusted(void)
     listener_world_end(&w);
 }
 
-static void
-hurried(void)
+TEST(hurried)
 {
     struct visitor v[9];
     open_house(10, 10, false);
@@ -125,8 +124,7 @@ hurried(void)
     listener_world_end(&w);
 }
 
-static void
-newcomers(void)
+TEST(newcomers)
 {
     enum { CROWD = 10 };
     struct visitor v[CROWD], other, more;
@@ -157,8 +155,7 @@ newcomers(void)
 }
 
 /* A client that may relay finds space, however many sessions it has. */
-static void
-trusted_newcomer(void)
+TEST(trusted_newcomer)
 {
     enum { CROWD = 10 };
     struct visitor v[CROWD], other;
@@ -180,8 +177,7 @@ trusted_newcomer(void)
 
 /* A newcomer costs a bounded number of looks: sessions that cannot give way go to the
  * end of the row, so that the next newcomer gets further. */
-static void
-bounded_walk(void)
+TEST(bounded_walk)
 {
     enum { TRUSTED = 120, LOOKS = 100 };
     static struct visitor v[TRUSTED + 1];
@@ -207,8 +203,7 @@ bounded_walk(void)
 }
 
 /* To be busy is no right to more than others have. */
-static void
-busy_crowd(void)
+TEST(busy_crowd)
 {
     enum { CROWD = 12 };
     struct visitor v[CROWD], other;
@@ -226,8 +221,7 @@ busy_crowd(void)
 }
 
 /* A session that brings no mail forward ends. */
-static void
-no_way_to_stay(void)
+TEST(no_way_to_stay)
 {
     static const char *const loops[] = {"RCPT TO:<u@example.org>\r\n", "BDAT 0\r\n",
                                         "BDAT 1\r\nx"};
@@ -253,11 +247,6 @@ main(void)
 {
     stress();
     trusted();
-    hurried();
-    newcomers();
-    trusted_newcomer();
-    bounded_walk();
-    busy_crowd();
-    no_way_to_stay();
+    tap_tests("");
     return done();
 }

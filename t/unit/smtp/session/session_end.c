@@ -179,8 +179,7 @@ read_nothing(struct world *w)
 }
 
 /* A late answer to AUTH has nobody to go to. */
-static void
-drained_while_logging_in(void)
+TEST(drained_while_logging_in)
 {
     struct world w;
     world_start(&w, false);
@@ -193,8 +192,7 @@ drained_while_logging_in(void)
     world_end(&w);
 }
 
-static void
-late_answer_takes_our_time(void)
+TEST(late_answer_takes_our_time)
 {
     struct world w;
     world_start(&w, false);
@@ -209,8 +207,7 @@ late_answer_takes_our_time(void)
     world_end(&w);
 }
 
-static void
-gone_before_tls(void)
+TEST(gone_before_tls)
 {
     struct world w;
     world_start(&w, true);
@@ -231,9 +228,7 @@ main(void)
 {
     char command[100];
     must(mkdtemp(directory) != NULL, "no directory");
-    drained_while_logging_in();
-    late_answer_takes_our_time();
-    gone_before_tls();
+    tap_tests("");
     snprintf(command, sizeof(command), "rm -rf %s", directory);
     return system(command) != 0 || done();
 }

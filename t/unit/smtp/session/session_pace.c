@@ -139,8 +139,7 @@ leave_all(struct visitor *first)
     listener_world_end(&w);
 }
 
-static void
-test_paced(void)
+TEST(paced)
 {
     struct visitor first;
     bool in_order;
@@ -165,8 +164,7 @@ test_paced(void)
 }
 
 /* Mail for others is not delayed, and does not starve those that wait. */
-static void
-test_others(void)
+TEST(others)
 {
     enum { OTHERS = FLOOR + 2 };
     struct visitor first, others[OTHERS];
@@ -201,8 +199,7 @@ test_others(void)
 }
 
 /* A client that has gone waits no longer. */
-static void
-test_gone(void)
+TEST(gone)
 {
     struct visitor first;
     bool in_order;
@@ -223,8 +220,7 @@ test_gone(void)
     leave_all(&first);
 }
 
-static void
-test_reload(void)
+TEST(reload)
 {
     struct visitor first;
     bool in_order;
@@ -237,8 +233,7 @@ test_reload(void)
     leave_all(&first);
 }
 
-static void
-test_stop(void)
+TEST(stop)
 {
     struct visitor first;
     bool in_order;
@@ -253,15 +248,4 @@ test_stop(void)
         good = good && text_starts(heard(&clients[i]), TEXT("250 2.0.0 Ok: queued"));
     ok_named(good, "before it says good-bye");
     leave_all(&first);
-}
-
-int
-main(void)
-{
-    test_paced();
-    test_others();
-    test_gone();
-    test_reload();
-    test_stop();
-    return done();
 }

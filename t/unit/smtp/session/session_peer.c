@@ -65,8 +65,7 @@ free_stored(struct stored *s)
     }
 }
 
-static void
-passes_on(void)
+TEST(passes_on)
 {
     static struct world w;
     static struct stored s;
@@ -104,8 +103,7 @@ passes_on(void)
 }
 
 /* A clock that is years off: the fragment is born today. */
-static void
-odd_clock(void)
+TEST(odd_clock)
 {
     static struct world w;
     static struct stored s;
@@ -127,8 +125,7 @@ odd_clock(void)
 }
 
 /* The rules for untrusted clients hold for their own mail, too. */
-static void
-no_stranger(void)
+TEST(no_stranger)
 {
     static struct world w;
     struct visitor v;
@@ -174,8 +171,7 @@ no_stranger(void)
 }
 
 /* Between transactions. */
-static void
-reloaded(void)
+TEST(reloaded)
 {
     static struct world w;
     struct visitor v;
@@ -203,8 +199,7 @@ reloaded(void)
 
 /* Settings that are refused: the old ones stay, but the peers are known by the routes.
  */
-static void
-half_reloaded(void)
+TEST(half_reloaded)
 {
     static struct world w;
     struct visitor v;
@@ -222,8 +217,7 @@ half_reloaded(void)
 }
 
 /* It is the client whom a proxy names that counts. */
-static void
-by_proxy(void)
+TEST(by_proxy)
 {
     static struct world w;
     struct visitor v;
@@ -245,8 +239,7 @@ by_proxy(void)
     listener_world_end(&w);
 }
 
-static void
-by_lmtp(void)
+TEST(by_lmtp)
 {
     static struct world w;
     struct visitor v;
@@ -260,17 +253,4 @@ by_lmtp(void)
     ok(answers(&v, fragment, "555 5.5.4"));
     leave(&v);
     listener_world_end(&w);
-}
-
-int
-main(void)
-{
-    passes_on();
-    odd_clock();
-    no_stranger();
-    reloaded();
-    half_reloaded();
-    by_proxy();
-    by_lmtp();
-    return done();
 }

@@ -73,8 +73,7 @@ is_found(const struct dkim_keys *keys, const char *domain, const char *want)
     is_string(got, want, domain);
 }
 
-static void
-test_table(void)
+TEST(table)
 {
     struct buffer errors;
     struct dkim_keys *keys =
@@ -103,8 +102,7 @@ test_table(void)
     buffer_free(&errors);
 }
 
-static void
-test_directory(void)
+TEST(directory)
 {
     struct buffer errors;
     char path[200];
@@ -134,8 +132,7 @@ test_directory(void)
     is_error("@/keys", "is not a selector");
 }
 
-static void
-test_errors(void)
+TEST(errors)
 {
     make_file("bad", TEXT("-----BEGIN PRIVATE KEY-----\nMAAA\n-----END PRIVATE KEY-----"));
     is_error("@/nowhere", "cannot read the directory");
@@ -159,9 +156,7 @@ main(void)
     ok(mkdtemp(folder) != NULL);
     make_key("a");
     make_key("b");
-    test_table();
-    test_directory();
-    test_errors();
+    tap_tests("");
     char command[200];
     snprintf(command, sizeof(command), "rm -r %s", folder);
     ok(system(command) == 0);

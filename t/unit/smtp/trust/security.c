@@ -48,8 +48,7 @@ decide(enum way way, enum target_tls tls, const char *configured, const char *fo
 }
 
 /* Each host of a list has its own name, with any name of the first. */
-static void
-test_list(void)
+TEST(list)
 {
     struct target target = target_of(SMTPS, TARGET_TLS_VERIFY, "first.test");
     struct security_question question = {&target, "second.test", false, false, NULL, NULL};
@@ -65,8 +64,7 @@ test_list(void)
     is_number((long)s.name_count, 1, "by MX, too");
 }
 
-static void
-test_decisions(void)
+TEST(decisions)
 {
     is_string(decide(MX, TARGET_TLS_NONE, "", "mx.test", false), "none  ", "nothing");
     is_string(decide(MX, TARGET_TLS_NONE, "", "mx.test", true), "none  ",
@@ -102,8 +100,7 @@ test_decisions(void)
 
 /* smtp://joe@host?tls=may: a handshake that failed once must not keep its mail for an
  * hour, since the password is not sent without TLS. */
-static void
-test_login(void)
+TEST(login)
 {
     struct target target = target_of(SMTP, TARGET_TLS_MAY, "host.test");
     struct security_question question = {&target, "host.test", true, true, NULL, NULL};
@@ -116,8 +113,7 @@ test_login(void)
     is_number(s.level, TARGET_TLS_NONE, "who logs in without goes without");
 }
 
-static void
-test_wish(void)
+TEST(wish)
 {
     struct target target = target_of(SMTP_MX, TARGET_TLS_VERIFY, "d.test");
     struct security_question question = {&target, "mx.test", false, false, NULL, NULL};
@@ -134,8 +130,7 @@ test_wish(void)
 
 /* The demand of a destination raises the level of the route, and permits no way
  * back. */
-static void
-test_demands(void)
+TEST(demands)
 {
     struct tls_dane_record record = {3, 1, 1, TEXT("x")};
     struct security_demand demand = {
@@ -193,8 +188,7 @@ address_of(unsigned number, uint16_t port)
     };
 }
 
-static void
-test_lapses(void)
+TEST(lapses)
 {
     struct tls_failures *l = tls_failures_new();
     struct net_address a = address_of(1, 25), b = address_of(1, 587), c;
@@ -238,8 +232,7 @@ reads(const struct secrets *k, const char *name, const char *says)
     return good;
 }
 
-static void
-test_anchors(void)
+TEST(anchors)
 {
     struct secrets k;
     char place[TRUST_ANCHORS_PLACE_MAX], error[600] = "", path[600];
@@ -268,8 +261,7 @@ test_anchors(void)
     drop_secrets(&k);
 }
 
-static void
-test_other_scheme(void)
+TEST(other_scheme)
 {
     static const struct {
         bool implicit;
@@ -295,18 +287,4 @@ test_other_scheme(void)
                                                    cases[i].waited_ms);
         is_string(scheme ? scheme : "none", cases[i].want, "the scheme");
     }
-}
-
-int
-main(void)
-{
-    test_other_scheme();
-    test_decisions();
-    test_list();
-    test_login();
-    test_wish();
-    test_demands();
-    test_lapses();
-    test_anchors();
-    return done();
 }

@@ -78,8 +78,7 @@ fields_of(struct world *w, const char *letter, size_t piece, enum signing_form f
     return fields;
 }
 
-static void
-test_shared(void)
+TEST(shared)
 {
     struct world w;
     struct signing_pass *p[50];
@@ -129,8 +128,7 @@ note_trouble(void *context, const char *name, const char *domain, const char *wh
     ok(buffer_format(said, "%s: %s\n", name, why));
 }
 
-static void
-test_trouble(void)
+TEST(trouble)
 {
     struct world w;
     struct buffer said;
@@ -157,8 +155,7 @@ test_trouble(void)
     world_end(&w);
 }
 
-static void
-test_memory(void)
+TEST(memory)
 {
     enum { PASSES = 20, LONG = 500 * 1024, KEPT = 8 * 1024 };
     struct world w;
@@ -237,8 +234,7 @@ most_of(struct dkim_keys *keys, uint64_t *turns, const char *name)
     return most;
 }
 
-static void
-test_line(void)
+TEST(line)
 {
     uint64_t turns;
     is_number((long)most_of(dkim_kit_keys("a.test", "s", 1), &turns, "50 by RSA"), 1,
@@ -257,8 +253,7 @@ test_line(void)
 
 /* A turn signs the jobs that it prepares; without an event of its own the loop goes
  * on. */
-static void
-test_same_turn(void)
+TEST(same_turn)
 {
     struct world w;
     world_begin(&w, dkim_kit_keys("a.test", "s", 1));
@@ -275,8 +270,7 @@ test_same_turn(void)
 }
 
 /* Changes of SMTP are made before: the digest is that of the bytes that arrive. */
-static void
-test_normalized(void)
+TEST(normalized)
 {
     struct world w;
     world_begin(&w, dkim_kit_keys("a.test", "s", 1));
@@ -296,8 +290,7 @@ test_normalized(void)
     world_end(&w);
 }
 
-static void
-test_unsigned(void)
+TEST(unsigned)
 {
     static const char *const letters[] = {
         "From: a@other.test\r\n\r\nx\r\n",
@@ -325,8 +318,7 @@ test_unsigned(void)
 }
 
 /* Headers too long for a signature, and content beyond one piece. */
-static void
-test_large(void)
+TEST(large)
 {
     struct world w;
     struct buffer letter;
@@ -353,8 +345,7 @@ test_large(void)
 }
 
 /* At every step of a pass the keys go, or the pass does. */
-static void
-test_reload(void)
+TEST(reload)
 {
     for (int step = 0; step < 6; step++) {
         struct world w;
@@ -387,8 +378,7 @@ test_reload(void)
 }
 
 /* More messages than are kept; and a pass whose job is dropped while it reads. */
-static void
-test_kept(void)
+TEST(kept)
 {
     struct world w;
     world_begin(&w, dkim_kit_keys("other.test", "s", 1));
@@ -413,20 +403,4 @@ test_kept(void)
     signing_pass_free(&first);
     signing_pass_free(&second);
     world_end(&w);
-}
-
-int
-main(void)
-{
-    test_shared();
-    test_trouble();
-    test_memory();
-    test_line();
-    test_same_turn();
-    test_normalized();
-    test_unsigned();
-    test_large();
-    test_reload();
-    test_kept();
-    return done();
 }

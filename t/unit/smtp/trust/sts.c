@@ -4,8 +4,7 @@
 #include "base/memory.h"
 #include "t/support/tap.h"
 
-static void
-test_records(void)
+TEST(records)
 {
     static const struct {
         const char *texts[3];
@@ -68,8 +67,7 @@ policy_is(struct text file, const char *want, const char *name)
     sts_policy_free(&policy);
 }
 
-static void
-test_policies(void)
+TEST(policies)
 {
     static const struct {
         const char *file, *want, *name;
@@ -123,8 +121,7 @@ test_policies(void)
               "an mx of it is not the name of a host", "a NUL in a name");
 }
 
-static void
-test_sizes(void)
+TEST(sizes)
 {
     static char file[STS_POLICY_MAX + 64];
     size_t length = (size_t)snprintf(file, sizeof(file), "version: STSv1\nmode: enforce\nmax_age: 1\n");
@@ -144,8 +141,7 @@ test_sizes(void)
     policy_is(text_of(file, STS_POLICY_MAX), "it has no mx", "not too long");
 }
 
-static void
-test_patterns(void)
+TEST(patterns)
 {
     static const struct {
         const char *patterns, *host;
@@ -187,8 +183,7 @@ test_patterns(void)
 }
 
 /* Lines that were written are read again, and nothing else. */
-static void
-test_lines(void)
+TEST(lines)
 {
     static const char *const bad[] = {
         "", "1", "2 a.test 1 none 1 1", "1 *.a.test 1 none 1 1", "1 a..test 1 none 1 1", "1 a.test 1- none 1 1",
@@ -211,15 +206,4 @@ test_lines(void)
     is_text(buffer_text(&out), TEXT("1 a.test 1 none 0 0\n"), "mode none has no pattern");
     sts_policy_free(&line.policy);
     buffer_free(&out);
-}
-
-int
-main(void)
-{
-    test_records();
-    test_policies();
-    test_sizes();
-    test_patterns();
-    test_lines();
-    return done();
 }

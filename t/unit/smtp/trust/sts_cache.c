@@ -170,8 +170,7 @@ kept(struct bed *b)
 }
 
 
-static void
-test_rounds(void)
+TEST(rounds)
 {
     struct bed b;
     start(&b);
@@ -203,8 +202,7 @@ test_rounds(void)
 
 /* The owner repairs a policy and says so by a new id: that counts although the old one is not to be fetched again
  * for hours. */
-static void
-test_new_id(void)
+TEST(new_id)
 {
     struct bed b;
     start(&b);
@@ -228,8 +226,7 @@ test_new_id(void)
     stop(&b);
 }
 
-static void
-test_holds(void)
+TEST(holds)
 {
     struct bed b;
     start(&b);
@@ -261,8 +258,7 @@ test_holds(void)
     stop(&b);
 }
 
-static void
-test_renewal(void)
+TEST(renewal)
 {
     struct bed b;
     start(&b);
@@ -286,8 +282,7 @@ test_renewal(void)
     stop(&b);
 }
 
-static void
-test_bad(void)
+TEST(bad)
 {
     static const struct {
         unsigned status;
@@ -332,8 +327,7 @@ reported(const struct bed *b)
 }
 
 /* The counters of TLSRPT: each fetch that fails, by what it was; none that is not made, and none that is good. */
-static void
-test_reported(void)
+TEST(reported)
 {
     struct bed b;
     start(&b);
@@ -368,8 +362,7 @@ test_reported(void)
 }
 
 /* A late answer does not hold mail up, and is used when it comes. */
-static void
-test_late(void)
+TEST(late)
 {
     struct bed b;
     start(&b);
@@ -385,8 +378,7 @@ test_late(void)
     stop(&b);
 }
 
-static void
-test_blocked(void)
+TEST(blocked)
 {
     struct bed b;
     char name[64];
@@ -408,8 +400,7 @@ test_blocked(void)
 }
 
 /* Domains that lead nowhere, of an attacker perhaps, do not end the fetches of others while some host is reached. */
-static void
-test_not_blocked(void)
+TEST(not_blocked)
 {
     struct bed b;
     char name[64];
@@ -434,8 +425,7 @@ test_not_blocked(void)
 }
 
 /* The disk is full, or worse. */
-static void
-test_not_written(void)
+TEST(not_written)
 {
     struct bed b;
     char fresh[100], path[100];
@@ -474,8 +464,7 @@ test_not_written(void)
     cache_start(&b);
     stop(&b);
 }
-static void
-test_restart(void)
+TEST(restart)
 {
     struct bed b;
     char path[100];
@@ -514,8 +503,7 @@ write_file(struct bed *b, const char *content)
         abort();
 }
 
-static void
-test_damaged(void)
+TEST(damaged)
 {
     struct bed b;
     char content[600];
@@ -544,8 +532,7 @@ test_damaged(void)
 }
 
 /* A file with more than is kept. */
-static void
-test_many(void)
+TEST(many)
 {
     struct bed b;
     struct buffer lines;
@@ -589,8 +576,7 @@ flood(struct bed *b, int from, int count, const char *mode)
 }
 
 /* Domains without a policy cost none, and those with one the least recently used. */
-static void
-test_flood(void)
+TEST(flood)
 {
     enum { MAX = STS_CACHE_DOMAINS_MAX };
     struct bed b;
@@ -643,8 +629,7 @@ lost(struct bed *b)
     return out;
 }
 
-static void
-test_lost(void)
+TEST(lost)
 {
     struct bed b;
     start(&b);
@@ -686,8 +671,7 @@ test_lost(void)
 
 /* --- Clocks ------------------------------------------------------------------------ */
 
-static void
-test_clock(void)
+TEST(clock)
 {
     struct bed b;
     start(&b);
@@ -709,8 +693,7 @@ test_clock(void)
 /* --- Too many fetches -------------------------------------------------------------- */
 
 /* The time in line is not the domain's: its own ten seconds begin with its fetch. */
-static void
-test_line(void)
+TEST(line)
 {
     struct bed b;
     start(&b);
@@ -740,8 +723,7 @@ test_line(void)
     stop(&b);
 }
 
-static void
-test_refused(void)
+TEST(refused)
 {
     struct bed b;
     start(&b);
@@ -779,8 +761,7 @@ test_refused(void)
 }
 
 /* Freed while all kinds of work are under way. */
-static void
-test_freed(void)
+TEST(freed)
 {
     struct bed b;
     struct heard h = {0};
@@ -795,29 +776,4 @@ test_freed(void)
     pass(&b, 6000);
     is_number(h.answers, 0, "no callback comes after it is freed");
     stop(&b);
-}
-
-int
-main(void)
-{
-    test_rounds();
-    test_new_id();
-    test_holds();
-    test_renewal();
-    test_bad();
-    test_reported();
-    test_late();
-    test_blocked();
-    test_not_blocked();
-    test_not_written();
-    test_restart();
-    test_damaged();
-    test_many();
-    test_flood();
-    test_lost();
-    test_clock();
-    test_line();
-    test_refused();
-    test_freed();
-    return done();
 }

@@ -20,8 +20,7 @@ see(void *context, const struct tls_reports_row *row)
                  row->count);
 }
 
-static void
-test_rows(void)
+TEST(rows)
 {
     struct tls_reports *r = tls_reports_new();
     struct seen seen = {.rows = 0};
@@ -40,8 +39,7 @@ test_rows(void)
     ok(r == NULL);
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct tls_reports *r = tls_reports_new();
     struct seen seen = {.rows = 0};
@@ -64,8 +62,7 @@ test_limits(void)
     tls_reports_free(&r);
 }
 
-static void
-test_judge(void)
+TEST(judge)
 {
     static const struct {
         const char *enhanced, *text, *word;
@@ -87,8 +84,7 @@ test_judge(void)
 }
 
 /* The kinds of errors of base/http/, and of TLS there. */
-static void
-test_fetches(void)
+TEST(fetches)
 {
     static const struct {
         const char *error, *word;
@@ -112,14 +108,4 @@ test_fetches(void)
     tls_reports_count(r, TLS_REPORTS_STS, TEXT("a.test"), TEXT("mx"), TLS_REPORTS_VALIDATION);
     is_number((long)tls_reports_totals(r).failed[TLS_REPORTS_STS], 1, "the totals are of sessions");
     tls_reports_free(&r);
-}
-
-int
-main(void)
-{
-    test_fetches();
-    test_rows();
-    test_limits();
-    test_judge();
-    return done();
 }
