@@ -253,8 +253,7 @@ check_good(const struct good *g)
     buffer_free(&again);
 }
 
-static void
-test_paths(void)
+TEST(paths)
 {
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         check_good(&good[i]);
@@ -273,8 +272,7 @@ test_paths(void)
     ok_named(address_judge_path(&nul, &a) != NULL, "NUL in quotes");
 }
 
-static void
-test_rest(void)
+TEST(rest)
 {
     struct address a;
     struct text rest = TEXT("<a@b> SIZE=100");
@@ -308,8 +306,7 @@ parses_repeated(const char *head, const char *unit, size_t count, const char *ta
     return parsed;
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     ok(parses_repeated("<", "a", 252, "@b>"));
     ok(!parses_repeated("<", "a", 253, "@b>"));
@@ -333,8 +330,7 @@ test_limits(void)
              "a U-label may be longer than 63 octets");
 }
 
-static void
-test_mailbox(void)
+TEST(mailbox)
 {
     struct address a;
     ok(address_parse(TEXT("a@b"), &a) && text_equal(a.local, TEXT("a")));
@@ -361,8 +357,7 @@ test_mailbox(void)
 }
 
 /* The words that a client reads in the reply. */
-static void
-test_rules(void)
+TEST(rules)
 {
     static const char *const rules[][2] = {
         {"",                    "no local part"                                          },
@@ -398,8 +393,7 @@ test_rules(void)
     ok(address_judge(TEXT("a@b"), &a) == NULL);
 }
 
-static void
-test_domain(void)
+TEST(domain)
 {
     ok(address_is_domain(TEXT("a")));
     ok(address_is_domain(TEXT("mx-1.Example.ORG")));
@@ -430,8 +424,7 @@ test_domain(void)
     ok(!address_is_domain(TEXT("a\xff")));
 }
 
-static void
-test_write_limits(void)
+TEST(write_limits)
 {
     struct address a;
     struct text mailboxes[] = {TEXT("joe@example.com"),
@@ -455,8 +448,7 @@ test_write_limits(void)
     }
 }
 
-static void
-test_write_local(void)
+TEST(write_local)
 {
     static const char *const pairs[][2] = {
         {"joe@b",            "joe"     },
@@ -479,8 +471,7 @@ test_write_local(void)
     }
 }
 
-static void
-test_xtext(void)
+TEST(xtext)
 {
     static const char *const pairs[][2] = {
         {"",                                       ""            },
@@ -530,8 +521,7 @@ test_xtext(void)
 }
 
 /* An accepted address stays within its limits and has a normal form. */
-static void
-test_noise(void)
+TEST(noise)
 {
     static const char alphabet[] = "<>@.a\"\\[]:,1 \t\r\n\xc3\xbc(-%!;";
     uint64_t seed = 42;
@@ -565,8 +555,7 @@ test_noise(void)
 }
 
 /* RFC 6533 §3. */
-static void
-test_utf8_xtext(void)
+TEST(utf8_xtext)
 {
     struct buffer out;
     buffer_init(&out, 60);
@@ -589,8 +578,7 @@ test_utf8_xtext(void)
 }
 
 /* A-labels would make it longer than a mailbox may be. */
-static void
-test_long_labels(void)
+TEST(long_labels)
 {
     char mailbox[ADDRESS_MAX + 1] = "a@";
     struct address a, again;
@@ -612,22 +600,4 @@ test_long_labels(void)
              "in lower case");
     buffer_free(&once);
     buffer_free(&twice);
-}
-
-int
-main(void)
-{
-    test_paths();
-    test_rest();
-    test_limits();
-    test_mailbox();
-    test_rules();
-    test_domain();
-    test_write_limits();
-    test_write_local();
-    test_xtext();
-    test_noise();
-    test_utf8_xtext();
-    test_long_labels();
-    return done();
 }

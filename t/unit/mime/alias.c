@@ -40,8 +40,7 @@ reads_as(void (*begin)(struct alias_reading *, struct text, const struct alias_r
     buffer_free(&got);
 }
 
-static void
-test_form(void)
+TEST(form)
 {
     reads_as(alias_begin, "", "");
     reads_as(alias_begin, "\n# a: b\n \t \n", "");
@@ -68,8 +67,7 @@ test_form(void)
              "user@domain, and commas between addresses]");
 }
 
-static void
-test_refusals(void)
+TEST(refusals)
 {
     static const char no_files[] =
         ": Petrel starts no programs and writes no files here; see routes]";
@@ -93,8 +91,7 @@ test_refusals(void)
     }
 }
 
-static void
-test_errors(void)
+TEST(errors)
 {
     reads_as(alias_begin, "no colon",
              " [1: 'no colon': not of the form NAME: ADDRESS, "
@@ -123,8 +120,7 @@ test_errors(void)
     reads_as(alias_begin, long_one, want);
 }
 
-static void
-test_include(void)
+TEST(include)
 {
     reads_as(alias_begin_include, "ann@x.test\n# no\n\nbob, \\eve\n",
              " ann@x.test bob \\eve");
@@ -136,8 +132,7 @@ test_include(void)
              "between addresses]");
 }
 
-static void
-test_address(void)
+TEST(address)
 {
     char out[ALIAS_NAME_MAX], error[ALIAS_ERROR_MAX];
     ok(alias_read_address(TEXT(" Ann@X.Test "), out, error));
@@ -181,8 +176,7 @@ count_error(void *context, unsigned line, const char *what)
 }
 
 /* Also within a line: no call does more than it may, and each does something. */
-static void
-test_steps(void)
+TEST(steps)
 {
     enum { FEW = 3 };
     static const char file[] = "a: b, c, d,,, e, f, g, h, i, j,\n\n# comment\n"
@@ -216,16 +210,4 @@ test_steps(void)
     ok_named(!alias_go_on(&r, &steps), "nothing without a step");
     buffer_free(&whole);
     buffer_free(&parts);
-}
-
-int
-main(void)
-{
-    test_form();
-    test_steps();
-    test_refusals();
-    test_errors();
-    test_include();
-    test_address();
-    return done();
 }

@@ -108,8 +108,7 @@ is_same(const struct header_scan *s, const struct sample *want)
            s->length == want->length;
 }
 
-static void
-test_scan(void)
+TEST(scan)
 {
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         struct text t = text_from(samples[i].header);
@@ -208,8 +207,7 @@ is_needed(const struct header_scan *s, const char *facts)
            s->has_odd_name == (strchr(facts, 'o') != NULL);
 }
 
-static void
-test_needs(void)
+TEST(needs)
 {
     for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
         struct text t = text_from(needs[i].header);
@@ -229,8 +227,7 @@ test_needs(void)
 }
 
 /* The tag of a message, from every split. */
-static void
-test_tag(void)
+TEST(tag)
 {
     static const struct {
         const char *header, *tag;
@@ -263,8 +260,7 @@ test_tag(void)
     is_number((int64_t)header_scan_tag(&s).length, HEADER_TAG_MAX, "a long one is cut");
 }
 
-static void
-test_next(void)
+TEST(next)
 {
     struct text rest =
         TEXT("A: b\r\nSubject : x\r\n\ty\r\n z\r\nE:\r\nL:1\n 2\n\r\nbody");
@@ -306,8 +302,7 @@ test_next(void)
 }
 
 /* header_next() and header_scan agree on where a header ends. */
-static void
-test_agreement(void)
+TEST(agreement)
 {
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         struct text t = text_from(samples[i].header), rest = t;
@@ -337,8 +332,7 @@ unfolds_to(struct text value, const char *want)
     buffer_free(&out);
 }
 
-static void
-test_unfold(void)
+TEST(unfold)
 {
     unfolds_to(TEXT(""), "");
     unfolds_to(TEXT(" a"), " a");
@@ -463,8 +457,7 @@ static const struct list {
 };
 /* clang-format on */
 
-static void
-test_lists(void)
+TEST(lists)
 {
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         struct buffer out;
@@ -507,8 +500,7 @@ is_found(const char *head, const char *unit, size_t count, const char *tail,
     buffer_free(&b);
 }
 
-static void
-test_bombs(void)
+TEST(bombs)
 {
     is_found("", "Some One <someone@example.com>, ", 20000, "", 20000, 0,
              "20,000 addresses");
@@ -533,8 +525,7 @@ test_bombs(void)
     is_found("a@", "b.", 500000, "c, c@d", 1, 1, "a megabyte of domain");
 }
 
-static void
-test_folds(void)
+TEST(folds)
 {
     struct buffer b, out;
     buffer_init(&b, 64 << 20);
@@ -574,8 +565,7 @@ check_mailbox(void *context, struct text mailbox)
         mailbox.length == 0 || text_has_control(mailbox) || !text_is_utf8(mailbox);
 }
 
-static void
-test_noise(void)
+TEST(noise)
 {
     static const char alphabet[] = "ab@.,:;<>()[]\"\\ \t\r\n1=?\xc3\xbc";
     uint64_t seed = 7;
@@ -622,8 +612,7 @@ check_message(struct text message, size_t *mailboxes)
     return (!s.ended || s.length == length) && s.has_from == has_from;
 }
 
-static void
-test_corpus(void)
+TEST(corpus)
 {
     const char *corpus = getenv("PETREL_CORPUS");
     unsigned messages = 0, good = 0;
@@ -648,21 +637,4 @@ test_corpus(void)
     }
     is_number(good, messages, "messages of a corpus");
     ok_named(mailboxes > messages / 2, "have addresses");
-}
-
-int
-main(void)
-{
-    test_scan();
-    test_needs();
-    test_tag();
-    test_next();
-    test_agreement();
-    test_unfold();
-    test_lists();
-    test_bombs();
-    test_folds();
-    test_noise();
-    test_corpus();
-    return done();
 }

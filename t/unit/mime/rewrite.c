@@ -27,8 +27,7 @@ becomes(const char *sender, const char *header, const char *want)
     buffer_free(&again);
 }
 
-static void
-test_removal(void)
+TEST(removal)
 {
     becomes("", "From: a@b\r\nBcc: c@d\r\n e@f\r\nTo: g@h\r\n",
             "From: a@b\r\nTo: g@h\r\n");
@@ -41,8 +40,7 @@ test_removal(void)
 }
 
 /* White space before a colon is obsolete, and dkimpy does not read such a field. */
-static void
-test_odd_names(void)
+TEST(odd_names)
 {
     becomes("", "From : a@b\r\nSubject \t: x : y\r\n\tz : a\r\nTo : c\r\n",
             "From: a@b\r\nSubject: x : y\r\n\tz : a\r\nTo: c@h.test\r\n");
@@ -51,8 +49,7 @@ test_odd_names(void)
     becomes("", "From: a@b\r\nX :", "From: a@b\r\nX:");
 }
 
-static void
-test_from(void)
+TEST(from)
 {
     becomes("s@x.test", "Received: by h\r\n\tid 1\r\nSubject: x\r\n",
             "Received: by h\r\n\tid 1\r\nFrom: s@x.test\r\nSubject: x\r\n");
@@ -67,8 +64,7 @@ test_from(void)
 }
 
 /* One that is empty or cannot be parsed counts as missing; its text stays. */
-static void
-test_unreadable_from(void)
+TEST(unreadable_from)
 {
     becomes("s@x.test", "From: <>\r\nTo: a@b\r\n", "From: s@x.test\r\nX-Original-From: <>\r\nTo: a@b\r\n");
     becomes("s@x.test", "From: \r\n\t\r\nTo: a@b\r\n", "From: s@x.test\r\nTo: a@b\r\n");
@@ -98,8 +94,7 @@ test_unreadable_from(void)
     becomes("s@x.test", "From: root, Joe <a@o.test>, b@o.test\r\n", "From: root@h.test, Joe <a@o.test>, b@o.test\r\n");
 }
 
-static void
-test_long_from(void)
+TEST(long_from)
 {
     struct rewrite r = {.hostname = TEXT("h.test"), .sender = TEXT("s@x.test")};
     struct buffer in, out;
@@ -154,8 +149,7 @@ changes(bool with_table, const char *header, const char *want)
 }
 
 /* Mail of cron, PHP and logwatch, without any table. */
-static void
-test_completed(void)
+TEST(completed)
 {
     static const char *const rows[][2] = {
         {"From: root (Cron Daemon)\r\nTo: root\r\n",
@@ -178,8 +172,7 @@ test_completed(void)
         changes(false, rows[i][0], rows[i][1]);
 }
 
-static void
-test_replaced(void)
+TEST(replaced)
 {
     static const char *const rows[][2] = {
         {"From: root (Cron Daemon)\r\n",
@@ -222,8 +215,7 @@ test_replaced(void)
         changes(true, rows[i][0], rows[i][1]);
 }
 
-static void
-test_odd(void)
+TEST(odd)
 {
     static const char *const values[] = {
         "Cron Daemon", "root, <", "a@b@c", "(never closed root", "\"never closed", "<root> x",
@@ -266,8 +258,7 @@ large(unsigned count, size_t each, bool stays)
     buffer_free(&out);
 }
 
-static void
-test_sizes(void)
+TEST(sizes)
 {
     large(REWRITE_ADDRESSES_MAX, 5, false);
     large(REWRITE_ADDRESSES_MAX + 1, 5, true);
@@ -275,8 +266,7 @@ test_sizes(void)
     large(990, 64, true); /* above 64 KiB */
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     static const char header[] = "From: a@b\r\nTo: c@d\r\n";
     struct rewrite r = {.hostname = TEXT("h.test")};
@@ -289,8 +279,7 @@ test_limit(void)
 }
 
 /* An address as others may write it is replaced, and nothing that only looks like one. */
-static void
-test_odd_addresses(void)
+TEST(odd_addresses)
 {
     static const char *const rows[][2] = {
         {"From: =?utf-8?q?root=40h=2Etest?= <root@h.test>\r\n", "From: =?utf-8?q?root=40h=2Etest?= <alerts@z.test>\r\n"},
@@ -343,8 +332,7 @@ longest_line(struct text t)
 }
 
 /* A name that is inserted counts, too. */
-static void
-test_long_name(void)
+TEST(long_name)
 {
     struct rewrite r = {.hostname = TEXT("h.test"), .find = find};
     struct buffer in, out;
@@ -362,8 +350,7 @@ test_long_name(void)
 }
 
 /* A name of one word that is longer than any mailbox is a name, too. */
-static void
-test_name_beyond_mailbox(void)
+TEST(name_beyond_mailbox)
 {
     static const unsigned lengths[] = {250, 253, 254, 255, 400, 900};
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
@@ -389,8 +376,7 @@ many_names(struct buffer *b, unsigned count)
 
 /* Lines that grow are folded; the names are complete, all of them; a line of 998 that stays is as
  * it was. Beyond 1,000 addresses a field stays. */
-static void
-test_long_lines(void)
+TEST(long_lines)
 {
     static const unsigned counts[] = {10, 70, 300, 1000, 1001, 10000};
     struct buffer in, out, again;
@@ -422,24 +408,4 @@ test_long_lines(void)
     buffer_free(&in);
     buffer_free(&out);
     buffer_free(&again);
-}
-
-int
-main(void)
-{
-    test_removal();
-    test_odd_names();
-    test_unreadable_from();
-    test_long_from();
-    test_from();
-    test_completed();
-    test_replaced();
-    test_odd();
-    test_sizes();
-    test_limit();
-    test_odd_addresses();
-    test_long_name();
-    test_name_beyond_mailbox();
-    test_long_lines();
-    return done();
 }

@@ -45,8 +45,7 @@ comes(const struct srs *s, const char *address, const char *want)
 
 /* Computed with Python: base64.b32encode(hmac.digest(b"0123456789abcdef",
  * b"ra=far.test=ann", "sha256"))[:6]. Day 20000 % 1024 = 544 = 17 * 32 + 0. */
-static void
-test_form(void)
+TEST(form)
 {
     struct srs *s = srs_of("d.test", "0123456789abcdef", NULL);
     is_text(srs_domain(s), TEXT("d.test"), "its domain");
@@ -69,8 +68,7 @@ test_form(void)
     ok(s == NULL);
 }
 
-static void
-test_foreign(void)
+TEST(foreign)
 {
     struct srs *s = srs_of("d.test", "0123456789abcdef", NULL);
     struct srs *next = srs_of("e.test", "fedcba9876543210", NULL);
@@ -96,8 +94,7 @@ test_foreign(void)
 }
 
 /* Ours, then another host's, then ours again, as in a circle of two hosts. */
-static void
-test_again(void)
+TEST(again)
 {
     struct srs *s = srs_of("d.test", "0123456789abcdef", NULL);
     struct srs *next = srs_of("e.test", "fedcba9876543210", NULL);
@@ -125,8 +122,7 @@ test_again(void)
     srs_free(&next);
 }
 
-static void
-test_age(void)
+TEST(age)
 {
     struct srs *s = srs_of("d.test", "0123456789abcdef", NULL);
     char out[SRS_ADDRESS_MAX];
@@ -144,8 +140,7 @@ test_age(void)
     srs_free(&s);
 }
 
-static void
-test_secrets(void)
+TEST(secrets)
 {
     struct srs *old = srs_of("d.test", "0123456789abcdef", NULL);
     struct srs *both = srs_of("d.test", "fedcba9876543210", "0123456789abcdef");
@@ -163,8 +158,7 @@ test_secrets(void)
 }
 
 /* Without a secret nothing is rewritten, and what may be ours is neither good nor bad. */
-static void
-test_blind(void)
+TEST(blind)
 {
     struct srs *s = srs_new(TEXT("d.test"), NULL, 0);
     struct srs *sees = srs_of("d.test", "0123456789abcdef", NULL);
@@ -181,8 +175,7 @@ test_blind(void)
     srs_free(&sees);
 }
 
-static void
-test_length(void)
+TEST(length)
 {
     struct srs *s = srs_of("d.test", "0123456789abcdef", NULL);
     char sender[300], out[SRS_ADDRESS_MAX];
@@ -209,8 +202,7 @@ random_byte(uint64_t *state, const char *of)
 
 /* Each there and back, also as a host writes it that changes the case; and with one
  * character of it changed. */
-static void
-test_random(void)
+TEST(random)
 {
     struct srs *s = srs_of("forward.test", "0123456789abcdef", NULL);
     struct buffer normal;
@@ -239,18 +231,4 @@ test_random(void)
     is_number(tampered, 0, "none with another hash");
     buffer_free(&normal);
     srs_free(&s);
-}
-
-int
-main(void)
-{
-    test_form();
-    test_foreign();
-    test_again();
-    test_age();
-    test_secrets();
-    test_blind();
-    test_length();
-    test_random();
-    return done();
 }

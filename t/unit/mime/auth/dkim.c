@@ -46,8 +46,7 @@ is_body(const char *body, const char *canonical, const char *name)
     ok_named(same, name);
 }
 
-static void
-test_bodies(void)
+TEST(bodies)
 {
     unsigned char out[DIGEST_SIZE];
     hash_body(TEXT(""), 1, out);
@@ -75,8 +74,7 @@ test_bodies(void)
 }
 
 /* All texts of up to 6 of the bytes that matter, and long ones. */
-static void
-test_twin(void)
+TEST(twin)
 {
     static const char bytes[] = "\r\n \ta";
     unsigned char want[DIGEST_SIZE], got[DIGEST_SIZE];
@@ -106,8 +104,7 @@ test_twin(void)
 }
 
 /* The header fields of RFC 8463 appendix A, in their canonical form, signed by its key. */
-static void
-test_rfc8463(void)
+TEST(rfc8463)
 {
     static const char signed_text[] =
         "from:Joe SixPack <joe@football.example.com>\r\n"
@@ -157,8 +154,7 @@ is_names(const char *header, const char *want)
     dkim_header_free(&h);
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     is_names("From: a@b\r\n\r\n", ALWAYS);
     is_names("From: a@b\r\n", ALWAYS);
@@ -184,8 +180,7 @@ test_names(void)
              "its header has a line that is not a field");
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct buffer t;
     struct dkim_header h;
@@ -228,8 +223,7 @@ digest_of(const char *header, struct buffer *field, unsigned char digest[DIGEST_
 }
 
 /* The canonical text is written by hand here (§3.4.2, §3.7, §5.4.2). */
-static void
-test_digest(void)
+TEST(digest)
 {
     unsigned char want[DIGEST_SIZE], got[DIGEST_SIZE], other[DIGEST_SIZE];
     struct buffer field = {0};
@@ -260,8 +254,7 @@ test_digest(void)
     buffer_free(&field);
 }
 
-static void
-test_field_end(void)
+TEST(field_end)
 {
     struct buffer field = {0};
     unsigned char digest[DIGEST_SIZE], signature[SIGN_SIZE_MAX] = {0};
@@ -276,8 +269,7 @@ test_field_end(void)
     buffer_free(&field);
 }
 
-static void
-test_author(void)
+TEST(author)
 {
     static const struct {
         const char *from, *author;
@@ -299,18 +291,4 @@ test_author(void)
         is_text(buffer_text(&h.author), text_from(rows[i].author), rows[i].from);
         dkim_header_free(&h);
     }
-}
-
-int
-main(void)
-{
-    test_bodies();
-    test_twin();
-    test_rfc8463();
-    test_names();
-    test_limits();
-    test_digest();
-    test_field_end();
-    test_author();
-    return done();
 }

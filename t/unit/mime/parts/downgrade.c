@@ -198,8 +198,7 @@ static const struct other {
 };
 /* clang-format on */
 
-static void
-test_others(void)
+TEST(others)
 {
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         const struct other *o = &others[i];
@@ -224,8 +223,7 @@ test_others(void)
 
 /* --- Other facts */
 
-static void
-test_facts(void)
+TEST(facts)
 {
     struct downgrade_way way = {.to_8bit = false};
     struct conversion c = kit_convert(TEXT("DKIM-Signature: x\r\n\r\n\xe9\r\n"), &way, 0, 9);
@@ -245,8 +243,7 @@ test_facts(void)
 }
 
 /* Started again in the midst, and left in the midst. */
-static void
-test_restart(void)
+TEST(restart)
 {
     static const char content[] = "MIME-Version: 1.0\r\nContent-Type: a/b\r\n\r\n\xff\xfe\xfd\r\n";
     struct downgrade_way way = {.to_8bit = false};
@@ -275,8 +272,7 @@ test_restart(void)
 }
 
 /* Content that is not what was scanned harms nobody. */
-static void
-test_changed(void)
+TEST(changed)
 {
     struct downgrade_way way = {.to_8bit = false};
     struct buffer out;
@@ -301,9 +297,6 @@ main(void)
 {
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
         test_sample(&samples[i]);
-    test_others();
-    test_facts();
-    test_restart();
-    test_changed();
+    tap_tests("");
     return done();
 }

@@ -73,8 +73,7 @@ print(const struct parameters *p, char *to, size_t size)
     return text_of(to, (size_t)length);
 }
 
-static void
-test_samples(void)
+TEST(samples)
 {
     struct parameters p = {.broken = false};
     char printed[1000];
@@ -86,8 +85,7 @@ test_samples(void)
     parameters_free(&p);
 }
 
-static void
-test_find(void)
+TEST(find)
 {
     struct parameters p = {.broken = false};
     parameters_read(&p, TEXT("Text/HTML; b=1; a=2; a*=''3"));
@@ -104,8 +102,7 @@ test_find(void)
     parameters_free(&p);
 }
 
-static void
-test_token(void)
+TEST(token)
 {
     struct text t = TEXT(" (c) base64 (d) x;");
     is_text(parameter_token(&t), TEXT("base64"), "the first word");
@@ -127,8 +124,7 @@ many(const char *before, const char *behind, size_t count)
     return text_of(at, (size_t)length);
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     static const struct {
         const char *before, *behind, *name;
@@ -155,8 +151,7 @@ test_limits(void)
 }
 
 /* 1 MB of each byte that opens something; quadratic time would not end. */
-static void
-test_bombs(void)
+TEST(bombs)
 {
     struct parameters p = {.broken = false};
     enum { SIZE = 1 << 20 };
@@ -179,15 +174,4 @@ test_bombs(void)
     is_number(parameters_find(&p, "boundary")->value.length, SIZE - 16, "a huge value");
     parameters_free(&p);
     free(at);
-}
-
-int
-main(void)
-{
-    test_samples();
-    test_find();
-    test_token();
-    test_limits();
-    test_bombs();
-    return done();
 }

@@ -79,8 +79,7 @@ is_sound(struct text plain, struct text coded, size_t step)
     return good;
 }
 
-static void
-test_quoted(void)
+TEST(quoted)
 {
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         struct text plain = text_from(samples[i].plain), coded = text_from(samples[i].coded);
@@ -94,8 +93,7 @@ test_quoted(void)
 }
 
 /* All pairs of bytes that matter, and long runs, at all columns. */
-static void
-test_columns(void)
+TEST(columns)
 {
     static const char bytes[] = ".- =F\r\n\t\xffx";
     char plain[300];
@@ -117,8 +115,7 @@ test_columns(void)
     is_number(wrong, 0, "lines keep to 76 bytes whatever stands at their end");
 }
 
-static void
-test_random(void)
+TEST(random)
 {
     static const char alphabet[] = "ab  .-=F\r\n\r\n\txyz\xe9\x01From --";
     char plain[3000];
@@ -138,8 +135,7 @@ test_random(void)
 }
 
 /* Every byte as often as can be, where it costs most. */
-static void
-test_sizes(void)
+TEST(sizes)
 {
     static const char *const units[] = {"\xff", "=", "\r\n", " \r\n", ".\r\n", "\r", "a", " ",
                                         "--\r\n", "\t", "From \r\n", ".", "-", "a\xff"};
@@ -172,8 +168,7 @@ base64(struct text plain, size_t piece)
     return out;
 }
 
-static void
-test_base64(void)
+TEST(base64)
 {
     char plain[400];
     size_t wrong = 0;
@@ -202,8 +197,7 @@ test_base64(void)
 }
 
 /* Each row: counted as a whole and in every cut. */
-static void
-test_tally(void)
+TEST(tally)
 {
     static const struct {
         const char *text;
@@ -235,8 +229,7 @@ test_tally(void)
 }
 
 /* Against a count byte by byte, at lengths around those of the fast path. */
-static void
-test_tally_large(void)
+TEST(tally_large)
 {
     static char text[20000];
     size_t wrong = 0, high = 0, nul = 0;
@@ -251,17 +244,4 @@ test_tally_large(void)
         wrong += t.high != high || t.nul != nul || t.bytes != i + 1;
     }
     is_number(wrong, 0, "large texts are counted right");
-}
-
-int
-main(void)
-{
-    test_quoted();
-    test_columns();
-    test_random();
-    test_sizes();
-    test_base64();
-    test_tally();
-    test_tally_large();
-    return done();
 }

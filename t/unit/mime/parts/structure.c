@@ -100,8 +100,7 @@ static const struct sample {
 };
 /* clang-format on */
 
-static void
-test_samples(void)
+TEST(samples)
 {
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         struct text content = text_from(samples[i].content);
@@ -167,8 +166,7 @@ read_bomb(struct buffer *b, size_t piece)
     return c;
 }
 
-static void
-test_depth(void)
+TEST(depth)
 {
     struct buffer b = repeat("", "Content-Type: message/rfc822\n\n", 5000, "S: t\n\nx\n");
     struct count c = read_bomb(&b, 4096);
@@ -187,8 +185,7 @@ test_depth(void)
     is_number(c.problems[PROBLEM_NOT_CLOSED], 0, "all that were looked into are closed");
 }
 
-static void
-test_parts(void)
+TEST(parts)
 {
     static const char head[] = "Content-Type: multipart/x; boundary=b\n\n";
     struct buffer b = repeat(head, "--b\n", 100000, "--b--\n");
@@ -201,8 +198,7 @@ test_parts(void)
     is_number(c.problems[PROBLEM_TOO_MANY_PARTS], 0, "is no problem");
 }
 
-static void
-test_long_headers(void)
+TEST(long_headers)
 {
     struct buffer b = repeat("X: ", "y", 1 << 20, "\nContent-Type: text/html\n\nbody\n");
     struct count c = read_bomb(&b, 5000);
@@ -220,8 +216,7 @@ test_long_headers(void)
 }
 
 /* Long headers must be cut alike, too. */
-static void
-test_long_headers_cut(void)
+TEST(long_headers_cut)
 {
     static const char *const units[] = {"y", "\n y", "z\nX: "};
     static const size_t pieces[] = {1, 2, 1000, 65536};
@@ -242,8 +237,7 @@ test_long_headers_cut(void)
 }
 
 /* As long as may be, and one more: white space behind counts too. */
-static void
-test_boundaries(void)
+TEST(boundaries)
 {
     struct buffer boundary = repeat("", "b", STRUCTURE_BOUNDARY_MAX, "");
     struct buffer space = repeat("", " ", STRUCTURE_PADDING_MAX, "");
@@ -272,8 +266,7 @@ test_boundaries(void)
 }
 
 /* Megabytes of what a line may begin with, under 90 boundaries. */
-static void
-test_lines(void)
+TEST(lines)
 {
     static const char *const units[] = {"\n", "\r\n", "--\n",     "--b\n ",
                                         "-",  "\r",   "--b0 \n-", "----------------\n"};
@@ -292,17 +285,4 @@ test_lines(void)
         is_number(c.problems[PROBLEM_NOT_CLOSED], 89, "and the outermost boundary ends it");
     }
     buffer_free(&head);
-}
-
-int
-main(void)
-{
-    test_samples();
-    test_depth();
-    test_parts();
-    test_long_headers();
-    test_long_headers_cut();
-    test_boundaries();
-    test_lines();
-    return done();
 }

@@ -160,8 +160,7 @@ read_by_python(const struct buffer *message)
     "From Mail Delivery System <MAILER-DAEMON@mx.a.example>\n"
 
 /* The path of a socket is private: it is not named. */
-static void
-test_local_socket(void)
+TEST(local_socket)
 {
     static const char *const remotes[] = {"/run/dovecot/lmtp", "unix:/run/dovecot/lmtp"};
     for (size_t i = 0; i < 2; i++) {
@@ -181,8 +180,7 @@ test_local_socket(void)
     }
 }
 
-static void
-test_failed(void)
+TEST(failed)
 {
     struct outcome unknown = outcome_with(
         550, "5.1.1", HOST_REPLY("550 5.1.1 No such user"), "mx.b[192.0.2.1]:25");
@@ -252,8 +250,7 @@ test_failed(void)
     buffer_free(&b);
 }
 
-static void
-test_delayed(void)
+TEST(delayed)
 {
     struct outcome busy =
         outcome_with(451, "4.3.0", HOST_REPLY("451 try later"), "mx.b[192.0.2.1]:25");
@@ -294,8 +291,7 @@ test_delayed(void)
     buffer_free(&b);
 }
 
-static void
-test_delivered(void)
+TEST(delivered)
 {
     struct outcome fine =
         outcome_with(250, "2.0.0", "250 2.0.0 Ok", "mx.b[192.0.2.1]:25");
@@ -316,8 +312,7 @@ test_delivered(void)
     buffer_free(&b);
 }
 
-static void
-test_double(void)
+TEST(double)
 {
     struct outcome o = outcome_with(550, "5.1.1", "unknown user", "");
     struct report_recipient recipient = {
@@ -339,8 +334,7 @@ test_double(void)
     buffer_free(&b);
 }
 
-static void
-test_utf8(void)
+TEST(utf8)
 {
     struct outcome o = outcome_with(
         550, "5.1.1", HOST_REPLY("550 5.1.1 unbekannt: J\xc3\xbcrgen \xff\xe2\x80\xae"),
@@ -444,8 +438,7 @@ is_harmless(struct text peer, const char *name)
     }
 }
 
-static void
-test_injection(void)
+TEST(injection)
 {
     is_harmless(TEXT("x\r\nX-Injected: 1"), "CRLF");
     is_harmless(TEXT("x\nX-Injected: 1\n\n"), "LF");
@@ -498,8 +491,7 @@ says(struct outcome o, const char *line, const char *name)
     buffer_free(&b);
 }
 
-static void
-test_outcomes(void)
+TEST(outcomes)
 {
     struct outcome o = outcome_with(552, "5.2.2", HOST_REPLY("552 5.2.2 full (quota)"),
                                     "mx.b[192.0.2.1]:25");
@@ -548,8 +540,7 @@ test_outcomes(void)
     buffer_free(&b);
 }
 
-static void
-test_reply(void)
+TEST(reply)
 {
     static const char host[] = "y[::1]:25";
     says(outcome_with(0, "4.4.2", "550 x", "y"), "Diagnostic-Code: x-petrel; 550 x",
@@ -583,8 +574,7 @@ lasts(int64_t ms, const char *words)
     buffer_free(&b);
 }
 
-static void
-test_durations(void)
+TEST(durations)
 {
     lasts(-5, "1 second");
     lasts(0, "1 second");
@@ -607,8 +597,7 @@ count_lines(struct text rest, struct text start)
     return found;
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     enum { MANY = 20000 };
     struct outcome o = outcome_with(550, "5.1.1", HOST_REPLY("550 no"), "mx[::1]:25");
@@ -631,8 +620,7 @@ test_many(void)
 }
 
 /* In pieces of any size it is what it is in one. */
-static void
-test_pieces(void)
+TEST(pieces)
 {
     enum { COUNT = 12 };
     struct outcome o = outcome_with(450, "4.2.2", HOST_REPLY("450 full"), "mx[::1]:25");
@@ -666,8 +654,7 @@ test_pieces(void)
 }
 
 /* Folding at every width: the words come through, joined by one space. */
-static void
-test_folding(void)
+TEST(folding)
 {
     char words[400];
     size_t wrong = 0;
@@ -714,8 +701,7 @@ hint_of(const struct outcome *outcome, char out[REPORT_HINT_MAX])
 }
 
 /* The hint stands below the server's reply, as one line of text. */
-static void
-test_hint(void)
+TEST(hint)
 {
     struct outcome outcome =
         outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.7.26",
@@ -737,24 +723,4 @@ test_hint(void)
     build(&r, "", &out);
     ok_named(!has(&out, "Hint:"), "none for this reply");
     buffer_free(&out);
-}
-
-int
-main(void)
-{
-    test_failed();
-    test_local_socket();
-    test_delayed();
-    test_delivered();
-    test_double();
-    test_utf8();
-    test_injection();
-    test_outcomes();
-    test_reply();
-    test_durations();
-    test_many();
-    test_pieces();
-    test_folding();
-    test_hint();
-    return done();
 }
