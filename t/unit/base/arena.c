@@ -4,8 +4,7 @@
 
 #include <malloc.h>
 
-static void
-test_pieces(void)
+TEST(pieces)
 {
     enum { PIECES = 2000 };
     static unsigned char *pieces[PIECES];
@@ -36,8 +35,7 @@ test_pieces(void)
     arena_free(&a);
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     struct arena a;
     bool exact = true, closed = true;
@@ -64,8 +62,7 @@ test_limit(void)
     arena_free(&a);
 }
 
-static void
-test_copy(void)
+TEST(copy)
 {
     struct arena a;
     arena_init(&a, 32);
@@ -85,8 +82,7 @@ test_copy(void)
 }
 
 /* Many clients have one small message each. */
-static void
-test_small(void)
+TEST(small)
 {
     struct arena a;
     arena_init(&a, 1 << 20);
@@ -95,14 +91,4 @@ test_small(void)
     ok(arena_get(&a, 5000) != NULL && arena_get(&a, 10) != NULL);
     ok_named(malloc_usable_size(a.chunks) >= 5000, "chunks grow with it");
     arena_free(&a);
-}
-
-int
-main(void)
-{
-    test_pieces();
-    test_limit();
-    test_copy();
-    test_small();
-    return done();
 }

@@ -21,8 +21,7 @@ fill(size_t limit, size_t step)
     return good;
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     bool good = true;
     for (size_t limit = 1; limit <= 300; limit++)
@@ -44,8 +43,7 @@ test_limits(void)
     buffer_free(&b);
 }
 
-static void
-test_add(void)
+TEST(add)
 {
     struct buffer b;
     buffer_init(&b, 5);
@@ -66,8 +64,7 @@ test_add(void)
     buffer_free(&b);
 }
 
-static void
-test_format(void)
+TEST(format)
 {
     struct buffer b;
     buffer_init(&b, 8);
@@ -91,8 +88,7 @@ test_format(void)
     buffer_free(&b);
 }
 
-static void
-test_reserve(void)
+TEST(reserve)
 {
     struct buffer b;
     buffer_init(&b, 1000);
@@ -108,8 +104,7 @@ test_reserve(void)
     buffer_free(&b);
 }
 
-static void
-test_take(void)
+TEST(take)
 {
     struct buffer b;
     buffer_init(&b, 10);
@@ -127,8 +122,7 @@ test_take(void)
     is_number(b.length, 0, "nothing taken from nothing");
 }
 
-static void
-test_clear(void)
+TEST(clear)
 {
     struct buffer b;
     buffer_init(&b, 1 << 20);
@@ -144,8 +138,7 @@ test_clear(void)
     buffer_free(&b);
 }
 
-static void
-test_fit(void)
+TEST(fit)
 {
     struct buffer b;
     buffer_init(&b, 1 << 20);
@@ -159,17 +152,4 @@ test_fit(void)
     ok(buffer_add(&b, TEXT("y")));
     is_number(b.length, 1052, "it can grow again");
     buffer_free(&b);
-}
-
-int
-main(void)
-{
-    test_limits();
-    test_add();
-    test_format();
-    test_reserve();
-    test_take();
-    test_clear();
-    test_fit();
-    return done();
 }

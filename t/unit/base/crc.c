@@ -25,8 +25,7 @@ both(const void *bytes, size_t size, uint32_t want, const char *name)
 }
 
 /* RFC 3720 §B.4 */
-static void
-test_published(void)
+TEST(published)
 {
     unsigned char bytes[32];
     both("123456789", 9, 0xe3069283, "the check value");
@@ -44,8 +43,7 @@ test_published(void)
     both(bytes, 32, 0x113fdb5c, "32 bytes going down");
 }
 
-static void
-test_reference(void)
+TEST(reference)
 {
     unsigned char bytes[300];
     uint32_t state = 1;
@@ -79,8 +77,7 @@ test_reference(void)
     is_number(wrong, 0, "every single bit turned is noticed");
 }
 
-static void
-test_join(void)
+TEST(join)
 {
     unsigned char bytes[300];
     size_t wrong = 0;
@@ -91,13 +88,4 @@ test_join(void)
         wrong += crc_join(crc_add(0, bytes, i), crc_add(0, bytes + i, sizeof(bytes) - i),
                           sizeof(bytes) - i) != all;
     is_number(wrong, 0, "the sum of two parts");
-}
-
-int
-main(void)
-{
-    test_published();
-    test_join();
-    test_reference();
-    return done();
 }

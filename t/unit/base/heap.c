@@ -42,8 +42,7 @@ next_random(uint32_t *state)
     return *state >> 8;
 }
 
-static void
-test_walk(void)
+TEST(walk)
 {
     static struct item items[NODES];
     struct heap h;
@@ -86,8 +85,7 @@ test_walk(void)
     heap_free(&h);
 }
 
-static void
-test_edges(void)
+TEST(edges)
 {
     struct heap h;
     struct item one = {.value = 1}, two = {.value = 2};
@@ -105,12 +103,4 @@ test_edges(void)
     ok(heap_first(&h) == NULL);
     heap_free(&h);
     ok(h.nodes == NULL && h.count == 0);
-}
-
-int
-main(void)
-{
-    test_walk();
-    test_edges();
-    return done();
 }

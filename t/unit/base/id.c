@@ -6,8 +6,7 @@ static const unsigned char lowest[5] = {0, 0, 0, 0, 0};
 static const unsigned char highest[5] = {0xff, 0xff, 0xff, 0xff, 0xff};
 static const uint64_t time_last = ((uint64_t)1 << 50) - 1;
 
-static void
-test_format(void)
+TEST(format)
 {
     char name[ID_LENGTH + 1];
     id_format(id_make(0, lowest), name);
@@ -22,8 +21,7 @@ test_format(void)
     is_number(strlen(name), ID_LENGTH, "always the same length");
 }
 
-static void
-test_parse(void)
+TEST(parse)
 {
     struct id id = {1, 2}, again;
     char name[ID_LENGTH + 1];
@@ -66,8 +64,7 @@ test_parse(void)
     is_number(wrong, 0, "one name has one spelling");
 }
 
-static void
-test_read(void)
+TEST(read)
 {
     static const char *const good[] = {"01JD3ZK5Q8-9F3K2C7A", "01jd3zk5q8-9f3k2c7a", "01JD3ZK5Q89F3K2C7A", "01jD3zk5q89f3k2C7a"},
                              *const bad[] = {"", "-", "01JD3ZK5Q8-9F3K2C7", "01JD3ZK5Q8-9F3K2C7AA", "01JD3ZK5Q-89F3K2C7A", "01JD3ZK5Q809F3K2C7A",
@@ -89,8 +86,7 @@ sign(int n)
     return (n > 0) - (n < 0);
 }
 
-static void
-test_order(void)
+TEST(order)
 {
     const uint64_t times[] = {0, 1, 31, 32, 1700000000000, 1700000000001, time_last};
     const unsigned char hashes[][5] = {
@@ -133,8 +129,7 @@ is_split(unsigned slices)
     return true;
 }
 
-static void
-test_slices(void)
+TEST(slices)
 {
     bool good = true, one = true, nested = true;
     for (unsigned slices = 1; slices <= 1024; slices *= 2) {
@@ -165,15 +160,4 @@ test_slices(void)
     }
     is_number(sum, 16000, "every digest is in exactly one slice");
     ok_named(fair, "and they are about as many in each");
-}
-
-int
-main(void)
-{
-    test_format();
-    test_parse();
-    test_read();
-    test_order();
-    test_slices();
-    return done();
 }

@@ -73,8 +73,7 @@ resident(void)
 }
 
 /* A block that is used, and one above it that stays. */
-static void
-test_return_large(void)
+TEST(return_large)
 {
     enum { MOST = 24 << 20, BLOCK = 12 << 20 };
     memory_return_large();
@@ -97,8 +96,7 @@ test_return_large(void)
 }
 
 /* Blocks that were used once, and one above them that stays. */
-static void
-test_trim(void)
+TEST(trim)
 {
     enum { BLOCKS = 2000, BLOCK = 8000 };
     static char *blocks[BLOCKS];
@@ -151,7 +149,6 @@ main(void)
     ok_named(is_fatal(overflow), "count * size that overflows ends the process");
     ok_named(is_fatal(too_much), "a size that nobody has ends the process");
     ok_named(is_fatal(resize_too_much), "so it does when resizing");
-    test_return_large();
-    test_trim();
+    tap_tests("");
     return done();
 }

@@ -58,8 +58,7 @@ static const struct {
     {"1:2:3:4:5:6:7:8:9:a:b:c:d:e:f:0:1:2:3:4:5:6:7:8", 99, NULL                   },
 };
 
-static void
-test_parse(void)
+TEST(parse)
 {
     for (size_t i = 0; i < sizeof(addresses) / sizeof(*addresses); i++) {
         char name[160], out[NET_ADDRESS_TEXT_MAX] = "";
@@ -88,8 +87,7 @@ test_parse(void)
         "a NUL behind");
 }
 
-static void
-test_paths(void)
+TEST(paths)
 {
     char text[200] = "unix:/", out[NET_ADDRESS_TEXT_MAX];
     struct net_address a;
@@ -108,8 +106,7 @@ test_paths(void)
     is_string(out, "unknown", "no address");
 }
 
-static void
-test_ip(void)
+TEST(ip)
 {
     static const char *const good[][2] = {
         {"127.0.0.1",       "127.0.0.1"      },
@@ -152,8 +149,7 @@ equal(const char *a, const char *b)
     return net_address_equal(&left, &right);
 }
 
-static void
-test_public(void)
+TEST(public)
 {
     static const struct {
         const char *text;
@@ -188,8 +184,7 @@ is_loopback(const char *text)
     return net_address_is_loopback(&a);
 }
 
-static void
-test_compare(void)
+TEST(compare)
 {
     ok_named(equal("1.2.3.4:25", "1.2.3.4"), "equal");
     ok_named(!equal("1.2.3.4:25", "1.2.3.4:26"), "another port");
@@ -260,8 +255,7 @@ static const struct {
     {"host/8",              NULL,               NULL             },
 };
 
-static void
-test_networks(void)
+TEST(networks)
 {
     for (size_t i = 0; i < sizeof(networks) / sizeof(*networks); i++) {
         struct net_network network;
@@ -278,16 +272,4 @@ test_networks(void)
         ok_named(net_network_has(&network, &inside), networks[i].inside);
         ok_named(!net_network_has(&network, &outside), networks[i].outside);
     }
-}
-
-int
-main(void)
-{
-    test_parse();
-    test_paths();
-    test_ip();
-    test_compare();
-    test_networks();
-    test_public();
-    return done();
 }

@@ -4,8 +4,7 @@
 
 /* The sentence is for logs; host and reply come back from it, whatever another program or
  * host has made of it. Each text is a heap block of its own, so a sanitizer sees reads beyond. */
-static void
-test_sentences(void)
+TEST(sentences)
 {
     static const struct {
         const char *text, *host, *reply;
@@ -36,8 +35,7 @@ test_sentences(void)
 }
 
 /* A sentence that was written is read again, cut or not; members count before words. */
-static void
-test_reply(void)
+TEST(reply)
 {
     char words[2 * OUTCOME_TEXT_MAX];
     struct outcome_sentence s;
@@ -61,8 +59,7 @@ test_reply(void)
 int
 main(void)
 {
-    test_sentences();
-    test_reply();
+    tap_tests("");
     struct outcome sent = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
                                        "Ok: queued as %s", "ABC");
     ok(sent.verdict == VERDICT_DELIVERED && sent.blame == BLAME_NONE);

@@ -4,8 +4,7 @@
 
 static const struct text none = {NULL, 0};
 
-static void
-test_make(void)
+TEST(make)
 {
     is_number(text_from("abc").length, 3, "text_from() counts");
     is_number(text_from(NULL).length, 0, "NULL is the empty text");
@@ -14,8 +13,7 @@ test_make(void)
     is_number(TEXT("a\0b").length, 3, "TEXT() counts a NUL inside");
 }
 
-static void
-test_equal(void)
+TEST(equal)
 {
     ok(text_equal(TEXT("abc"), TEXT("abc")));
     ok(!text_equal(TEXT("abc"), TEXT("abC")));
@@ -33,8 +31,7 @@ test_equal(void)
     ok(!text_equal_nocase(TEXT("\xc3\x84"), TEXT("\xc3\xa4")));
 }
 
-static void
-test_ends(void)
+TEST(ends)
 {
     ok(text_starts(TEXT("MAIL FROM"), TEXT("MAIL")));
     ok(!text_starts(TEXT("mail FROM"), TEXT("MAIL")));
@@ -49,8 +46,7 @@ test_ends(void)
     ok(text_ends_nocase(none, none));
 }
 
-static void
-test_find(void)
+TEST(find)
 {
     is_number(text_find(TEXT("a@b@c"), '@'), 1, "the first one");
     is_number(text_find_last(TEXT("a@b@c"), '@'), 3, "the last one");
@@ -62,8 +58,7 @@ test_find(void)
     is_number(text_find(TEXT("a\0b"), '\0'), 1, "a NUL is a byte");
 }
 
-static void
-test_parts(void)
+TEST(parts)
 {
     is_text(text_after(TEXT("abc"), 0), TEXT("abc"), "after nothing");
     is_text(text_after(TEXT("abc"), 2), TEXT("c"), "after two");
@@ -79,8 +74,7 @@ test_parts(void)
     is_text(text_trim(TEXT("\va\f")), TEXT("\va\f"), "these are no blanks");
 }
 
-static void
-test_cut(void)
+TEST(cut)
 {
     struct text rest = TEXT("a,,b,"), field;
     ok(text_cut(&rest, ',', &field));
@@ -101,8 +95,7 @@ test_cut(void)
     ok(!text_cut(&rest, ',', &field));
 }
 
-static void
-test_word(void)
+TEST(word)
 {
     struct text rest = TEXT(", a,b \n, c"), word;
     ok(text_word(&rest, ", \n", &word));
@@ -121,8 +114,7 @@ test_word(void)
     is_text(word, TEXT("a\0b"), "the end of the list of separators is none of them");
 }
 
-static void
-test_number(void)
+TEST(number)
 {
     uint64_t n = 7;
     ok(text_number(TEXT("0"), 0, &n) && n == 0);
@@ -143,8 +135,7 @@ test_number(void)
         ok_named(!text_number(text_from(bad[i]), 99, &n), bad[i]);
 }
 
-static void
-test_copy(void)
+TEST(copy)
 {
     char to[4] = "zzz";
     ok(text_copy(to, sizeof(to), TEXT("abc")));
@@ -170,8 +161,7 @@ test_copy(void)
     is_string(mixed, "azaz@[\xc3\x84", "only ASCII letters are lowered");
 }
 
-static void
-test_control(void)
+TEST(control)
 {
     size_t wrong = 0;
     for (int c = 0; c < 256; c++) {
@@ -205,8 +195,7 @@ encode(uint32_t code, char out[4])
     return length;
 }
 
-static void
-test_utf8(void)
+TEST(utf8)
 {
     size_t wrong = 0;
     for (uint32_t code = 0; code < 0x200000; code++) {
@@ -265,8 +254,7 @@ test_utf8(void)
     }
 }
 
-static void
-test_hash(void)
+TEST(hash)
 {
     ok_named(text_hash_nocase(TEXT_HASH, TEXT("")) == TEXT_HASH, "nothing added");
     ok_named(text_hash_nocase(TEXT_HASH, TEXT("foobar")) ==
@@ -279,8 +267,7 @@ test_hash(void)
              "piece by piece");
 }
 
-static void
-test_line_end(void)
+TEST(line_end)
 {
     static const struct {
         struct text line, without;
@@ -296,23 +283,4 @@ test_line_end(void)
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         is_text(text_without_line_end(all[i].line), all[i].without,
                 "one line end goes");
-}
-
-int
-main(void)
-{
-    test_make();
-    test_equal();
-    test_ends();
-    test_find();
-    test_parts();
-    test_cut();
-    test_word();
-    test_number();
-    test_copy();
-    test_control();
-    test_utf8();
-    test_hash();
-    test_line_end();
-    return done();
 }

@@ -4,8 +4,7 @@
 #include "t/support/tap.h"
 
 /* The formats of glibc, which reads signs by itself. */
-static void
-test_like_sscanf(void)
+TEST(like_sscanf)
 {
     static const char *const texts[] = {"",           "2",     "02:30",  "2:30:15",
                                         "2:30:15,M3", "2:",    "2:x",    "24:0:0",
@@ -34,19 +33,10 @@ test_like_sscanf(void)
     }
 }
 
-static void
-test_other_formats(void)
+TEST(other_formats)
 {
     int end = -1;
     is_number(zone_scan("12", "%d%n", &end, &end), 0,
               "of another directive nothing is read");
     is_number(end, -1, "nor anything behind it");
-}
-
-int
-main(void)
-{
-    test_like_sscanf();
-    test_other_formats();
-    return done();
 }

@@ -20,8 +20,7 @@ is_pair(struct text plain, const char *coded)
     buffer_free(&out);
 }
 
-static void
-test_bad(void)
+TEST(bad)
 {
     static const char *const bad[] = {"=",    "Zg",   "Zg=",   "Zh==",     "Zm9=",
                                       "Z===", "Zg==Zg==", "Zm 9", "Zm9v\r\n", "Zm9v\n",
@@ -33,8 +32,7 @@ test_bad(void)
     ok_named(!base64_decode(TEXT("Zm\0v"), to, sizeof(to), &length), "a NUL");
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     struct buffer out;
     buffer_init(&out, 8);
@@ -56,7 +54,6 @@ main(void)
     is_pair(TEXT("fooba"), "Zm9vYmE=");
     is_pair(TEXT("foobar"), "Zm9vYmFy");
     is_pair(TEXT("\0\xff\xfe\x3e\x3f"), "AP/+Pj8=");
-    test_bad();
-    test_limit();
+    tap_tests("");
     return done();
 }

@@ -11,8 +11,7 @@ is_hex(const unsigned char digest[DIGEST_SIZE], const char *want, const char *na
     is_string(hex, want, name);
 }
 
-static void
-test_keyed(void)
+TEST(keyed)
 {
     unsigned char out[DIGEST_SIZE], key[131];
     digest_plain(TEXT("abc"), out);
@@ -33,8 +32,7 @@ test_keyed(void)
 }
 
 /* The same in pieces of any size, and from a copy of a state. */
-static void
-test_pieces(void)
+TEST(pieces)
 {
     char content[1000];
     unsigned char want[DIGEST_SIZE], got[DIGEST_SIZE];
@@ -68,8 +66,7 @@ test_pieces(void)
            "nothing");
 }
 
-static void
-test_stretch(void)
+TEST(stretch)
 {
     struct digest_stretch s, pieces;
     digest_stretch_start(&s, TEXT("passwd"), TEXT("salt"), 1);
@@ -89,8 +86,7 @@ test_stretch(void)
     ok(digest_same(s.out, pieces.out, DIGEST_SIZE));
 }
 
-static void
-test_same(void)
+TEST(same)
 {
     char a[] = "0123456789", b[] = "0123456789";
     ok(digest_same(a, b, 10));
@@ -102,14 +98,4 @@ test_same(void)
     }
     digest_forget(a, sizeof(a));
     ok(a[0] == 0 && a[9] == 0);
-}
-
-int
-main(void)
-{
-    test_keyed();
-    test_pieces();
-    test_stretch();
-    test_same();
-    return done();
 }

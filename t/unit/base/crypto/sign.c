@@ -100,8 +100,7 @@ test_made(enum sign_kind kind, unsigned bits, size_t signature)
 }
 
 /* Damage is refused, or the key still signs: the library verifies what it signs. */
-static void
-test_damaged(void)
+TEST(damaged)
 {
     unsigned char digest[DIGEST_SIZE] = {1}, out[SIGN_SIZE_MAX];
     size_t length;
@@ -131,8 +130,7 @@ used_ms(clock_t since)
 }
 
 /* A reload reads up to 10,000 keys in one turn. */
-static void
-test_quick(void)
+TEST(quick)
 {
     enum { READ = 200, SIGNED = 40 };
     unsigned char digest[DIGEST_SIZE] = {1}, out[SIGN_SIZE_MAX];
@@ -157,8 +155,7 @@ test_quick(void)
     buffer_free(&pem);
 }
 
-static void
-test_refused(void)
+TEST(refused)
 {
     static const struct {
         const char *content, *words;
@@ -205,9 +202,7 @@ main(void)
     test_made(SIGN_RSA, 2048, 256);
     if (has_ed25519())
         test_made(SIGN_ED25519, 256, 64);
-    test_damaged();
-    test_quick();
-    test_refused();
+    tap_tests("");
     sign_random_free(&randomness);
     return done();
 }

@@ -38,8 +38,7 @@ same(const unsigned char a[TAG_SIZE], const unsigned char b[TAG_SIZE])
     return memcmp(a, b, TAG_SIZE) == 0;
 }
 
-static void
-test_pieces(void)
+TEST(pieces)
 {
     static const size_t lengths[] = {0,    1,    7,    8,    1023,  1024,
                                      1025, 2047, 2048, 2049, LENGTH};
@@ -55,8 +54,7 @@ test_pieces(void)
     }
 }
 
-static void
-test_each_bit(void)
+TEST(each_bit)
 {
     static const size_t lengths[] = {1, 9, 1024, LENGTH};
     unsigned char whole[TAG_SIZE], out[TAG_SIZE];
@@ -89,8 +87,7 @@ notices_exchange(size_t a, size_t b, size_t size)
     return !same(before, after);
 }
 
-static void
-test_order(void)
+TEST(order)
 {
     ok_named(notices_exchange(0, 4, 4), "the words of a pair");
     ok_named(notices_exchange(0, 8, 8), "pairs");
@@ -98,8 +95,7 @@ test_order(void)
     ok_named(notices_exchange(BLOCK, 2 * BLOCK, 8), "pairs of two blocks");
 }
 
-static void
-test_length(void)
+TEST(length)
 {
     unsigned char tags[2 * BLOCK + 2][TAG_SIZE];
     unsigned wrong = 0;
@@ -115,8 +111,7 @@ test_length(void)
 }
 
 /* RFC 8439 §2.5.2. */
-static void
-test_vector(void)
+TEST(vector)
 {
     static const struct tag_key of_rfc = {
         {0x85, 0xd6, 0xbe, 0x78, 0x57, 0x55, 0x6d, 0x33, 0x7f, 0x44, 0x52,
@@ -133,8 +128,7 @@ test_vector(void)
     ok_named(same(out, wanted), "as RFC 8439 has it");
 }
 
-static void
-test_key(void)
+TEST(key)
 {
     unsigned char before[TAG_SIZE], after[TAG_SIZE];
     unsigned wrong = 0;
@@ -148,8 +142,7 @@ test_key(void)
     is_number(wrong, 0, "each byte of the key counts");
 }
 
-static void
-test_unwanted(void)
+TEST(unwanted)
 {
     struct tag *t = tag_new(&key);
     tag_add(t, TEXT("nobody wants to know"));
@@ -163,12 +156,6 @@ main(void)
 {
     fill(&key, sizeof(key), 2);
     fill(text, sizeof(text), 1);
-    test_pieces();
-    test_each_bit();
-    test_order();
-    test_length();
-    test_key();
-    test_vector();
-    test_unwanted();
+    tap_tests("");
     return done();
 }

@@ -27,8 +27,7 @@ verifier_check(const struct verifier *v, struct text password)
     return finding == VERIFIER_RIGHT;
 }
 
-static void
-test_forms(void)
+TEST(forms)
 {
     static const char *const forms[] = {
         "SCRAM-SHA-256$4096:" SALT "$" STORED ":" SERVER,
@@ -49,8 +48,7 @@ test_forms(void)
     }
 }
 
-static void
-test_written(void)
+TEST(written)
 {
     struct verifier v, again;
     struct buffer out;
@@ -78,8 +76,7 @@ is_mistake(const char *form, const char *want)
     is_string(verifier_parse(&v, text_from(form)), want, form);
 }
 
-static void
-test_mistakes(void)
+TEST(mistakes)
 {
     const char *parts = "SCRAM-SHA-256 needs iterations, salt, stored key and server key",
                *key = "a key is not Base64 of 32 bytes",
@@ -126,8 +123,7 @@ test_mistakes(void)
     is_mistake("", what);
 }
 
-static void
-test_passwords(void)
+TEST(passwords)
 {
     struct verifier v;
     char longest[VERIFIER_PASSWORD_MAX + 1];
@@ -145,8 +141,7 @@ test_passwords(void)
     ok(!verifier_check(&v, text_of(longest, sizeof(longest))));
 }
 
-static void
-test_slices(void)
+TEST(slices)
 {
     struct verifier v;
     struct verifier_check c;
@@ -186,8 +181,7 @@ cost_us(const struct verifier *v)
 }
 
 /* The bound is loose, for slow machines and sanitizers; the numbers are told. */
-static void
-test_costs(void)
+TEST(costs)
 {
     struct verifier v = {.iterations = VERIFIER_ITERATIONS_MAX, .salt_length = 16};
     int64_t slice = cost_us(&v);
@@ -197,16 +191,4 @@ test_costs(void)
            "\n",
            slice, crypt);
     ok(slice < 100000 && crypt < 200000);
-}
-
-int
-main(void)
-{
-    test_forms();
-    test_written();
-    test_mistakes();
-    test_passwords();
-    test_slices();
-    test_costs();
-    return done();
 }

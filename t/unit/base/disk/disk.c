@@ -83,8 +83,7 @@ open_root(void)
     return disk;
 }
 
-static void
-test_open(void)
+TEST(open)
 {
     char path[PATH_MAX];
     struct disk *disk = NULL;
@@ -120,8 +119,7 @@ test_open(void)
     disk_close(&disk);
 }
 
-static void
-test_make_directory(void)
+TEST(make_directory)
 {
     struct disk *disk = open_root();
 
@@ -158,8 +156,7 @@ open_as(unsigned user, const char *name)
 }
 
 /* A file for one other user. */
-static void
-test_create_for(void)
+TEST(create_for)
 {
     enum { WRITER = 12345, READER, OTHER, UNKNOWN = 65534 };
     struct disk *disk = open_root();
@@ -192,8 +189,7 @@ test_create_for(void)
     disk_close(&disk);
 }
 
-static void
-test_create(void)
+TEST(create)
 {
     struct disk *disk = open_root();
     struct disk_info info;
@@ -228,8 +224,7 @@ test_create(void)
 }
 
 /* The owner of the directory above must not lead root elsewhere. */
-static void
-test_create_below_link(void)
+TEST(create_below_link)
 {
     struct disk *disk = open_root();
     struct disk_info info;
@@ -244,8 +239,7 @@ test_create_below_link(void)
     disk_close(&disk);
 }
 
-static void
-test_read_write(void)
+TEST(read_write)
 {
     struct disk *disk = open_root();
     int file = disk_create(disk, "data", 0600);
@@ -290,8 +284,7 @@ test_read_write(void)
     disk_close(&disk);
 }
 
-static void
-test_open_file(void)
+TEST(open_file)
 {
     struct disk *disk = open_root();
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -316,8 +309,7 @@ test_open_file(void)
     disk_close(&disk);
 }
 
-static void
-test_full(void)
+TEST(full)
 {
     struct disk *disk = open_root();
     int file = disk_create(disk, "limited", 0600), full = open("/dev/full", O_RDWR);
@@ -343,8 +335,7 @@ test_full(void)
     disk_close(&disk);
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     struct disk *disk = open_root();
     struct disk_info info;
@@ -397,8 +388,7 @@ on_name(void *context, const char *name)
 }
 
 /* In pieces, while names come and go. */
-static void
-test_list_pieces(void)
+TEST(list_pieces)
 {
     struct disk *disk = open_root();
     struct listing l = {.disk = disk}, some = {.disk = disk, .stop_at = 2};
@@ -429,8 +419,7 @@ test_list_pieces(void)
     disk_close(&disk);
 }
 
-static void
-test_list(void)
+TEST(list)
 {
     struct disk *disk = open_root();
     struct listing all = {.disk = disk}, some = {.disk = disk, .stop_at = 3};
@@ -462,8 +451,7 @@ test_list(void)
     disk_close(&disk);
 }
 
-static void
-test_space(void)
+TEST(space)
 {
     struct disk *disk = open_root();
     struct disk_space space = {-1, -1, -1, -1};
@@ -492,8 +480,7 @@ lock_elsewhere(unsigned first, unsigned count)
     return WEXITSTATUS(status);
 }
 
-static void
-test_lock(void)
+TEST(lock)
 {
     struct disk *disk = open_root();
     int file = disk_lock(disk, "lock", 0, 1), before = folder_descriptors();
@@ -518,8 +505,7 @@ test_lock(void)
     disk_close(&disk);
 }
 
-static void
-test_lock_ranges(void)
+TEST(lock_ranges)
 {
     struct disk *disk = open_root();
     int low = disk_lock(disk, "lock", 0, 64), high, last;
@@ -558,8 +544,7 @@ room_of(const char *name)
     return stat(path, &status) == 0 ? status.st_blocks * 512 : -1;
 }
 
-static void
-test_map(void)
+TEST(map)
 {
     struct disk *disk = open_root();
     struct disk_info info;
@@ -607,8 +592,7 @@ test_map(void)
     disk_close(&disk);
 }
 
-static void
-test_map_limits(void)
+TEST(map_limits)
 {
     struct disk *disk = open_root();
     char *map;
@@ -632,8 +616,7 @@ test_map_limits(void)
     disk_close(&disk);
 }
 
-static void
-test_fifo(void)
+TEST(fifo)
 {
     struct disk *disk = open_root();
     int reader, pulls = 0;
@@ -669,8 +652,7 @@ test_fifo(void)
     disk_close(&disk);
 }
 
-static void
-test_read_whole(void)
+TEST(read_whole)
 {
     struct disk *disk = open_root();
     char path[PATH_MAX], *content = NULL, *big = memory_new(100000);
@@ -715,8 +697,7 @@ test_read_whole(void)
     disk_close(&disk);
 }
 
-static void
-test_absolute(void)
+TEST(absolute)
 {
     struct disk *disk = open_root(), *elsewhere;
     char path[PATH_MAX];
@@ -732,8 +713,7 @@ test_absolute(void)
     disk_close(&elsewhere);
 }
 
-static void
-clean_up(void)
+TEST(clean_up)
 {
     char command[PATH_MAX + 16];
 
@@ -795,8 +775,7 @@ test_others(struct disk *disk)
     is_number(folder_descriptors(), before, "every file is closed");
 }
 
-static void
-test_disk_peek_all(void)
+TEST(disk_peek_all)
 {
     static const char *const names[] = {"one", "none", "fifo", "link"};
     char folder[] = "/tmp/petrel-peek-XXXXXX";
@@ -816,26 +795,6 @@ main(void)
     char template[] = "/tmp/petrel-disk-XXXXXX";
 
     root = mkdtemp(template);
-    test_open();
-    test_make_directory();
-    test_create();
-    test_create_for();
-    test_create_below_link();
-    test_read_write();
-    test_open_file();
-    test_full();
-    test_names();
-    test_list();
-    test_list_pieces();
-    test_space();
-    test_lock();
-    test_lock_ranges();
-    test_map();
-    test_map_limits();
-    test_fifo();
-    test_read_whole();
-    test_absolute();
-    clean_up();
-    test_disk_peek_all();
+    tap_tests("");
     return done();
 }

@@ -262,8 +262,7 @@ blocks(struct world *w, const char *why)
     disk_close_file(w->disk, directory);
 }
 
-static void
-test_blocks(void)
+TEST(blocks)
 {
     struct world w;
 
@@ -273,8 +272,7 @@ test_blocks(void)
     world_end(&w);
 }
 
-static void
-test_refused(void)
+TEST(refused)
 {
     static const struct {
         long call;
@@ -305,8 +303,7 @@ test_refused(void)
 }
 
 /* The system that could, and then cannot: owners hear -EIO, and it goes on. */
-static void
-test_broken(void)
+TEST(broken)
 {
     for (int way = 0; way < 2; way++) {
         struct world w;
@@ -335,8 +332,7 @@ test_broken(void)
     }
 }
 
-static void
-test_useless(void)
+TEST(useless)
 {
     struct world w;
 
@@ -353,8 +349,7 @@ test_useless(void)
     world_end(&w);
 }
 
-static void
-test_open_directory(void)
+TEST(open_directory)
 {
     struct world w;
     int directory;
@@ -773,11 +768,7 @@ main(void)
     if (!root || chdir(root) < 0)
         return 1;
     alarm(HANGS_S);
-    test_blocks();
-    test_refused();
-    test_broken();
-    test_useless();
-    test_open_directory();
+    tap_tests("");
     if (is_possible())
         test_in_background();
     else

@@ -258,8 +258,7 @@ test_there(void)
 
 /* --- Pretended ones --------------------------------------------------------------- */
 
-static void
-test_types(void)
+TEST(types)
 {
     static const struct {
         unsigned magic;
@@ -295,8 +294,7 @@ test_types(void)
     is_number(nature_now("another flag").copies, true, "does not matter");
 }
 
-static void
-test_commit_count(void)
+TEST(commit_count)
 {
     static const struct {
         const char *content;
@@ -346,8 +344,7 @@ super_says(size_t size, int magic, unsigned features, const char *device)
     return nature_now("by the superblock").fast_commit;
 }
 
-static void
-test_superblock(void)
+TEST(superblock)
 {
     int before = folder_descriptors();
     char name[100];
@@ -374,8 +371,7 @@ test_superblock(void)
 
 /* --- How long a sync takes -------------------------------------------------------- */
 
-static void
-test_median(void)
+TEST(median)
 {
     struct disk_traits nature;
 
@@ -388,8 +384,7 @@ test_median(void)
     is_number(system_is.writes, 7, "each of them of something new");
 }
 
-static void
-test_slow(void)
+TEST(slow)
 {
     struct disk_traits nature;
 
@@ -406,8 +401,7 @@ test_slow(void)
     is_number(nature.sync_us, 700000, "and says so");
 }
 
-static void
-test_failing(void)
+TEST(failing)
 {
     for (int i = 1; i <= 7; i += 3) {
         int before = folder_descriptors();
@@ -431,12 +425,7 @@ main(void)
     test_here();
     test_there();
     clock_stop(); /* a disk is as fast as its syncs, however busy this machine is */
-    test_types();
-    test_commit_count();
-    test_superblock();
-    test_median();
-    test_slow();
-    test_failing();
+    tap_tests("");
     if (chdir("/") < 0 || rmdir(root) < 0)
         printf("# %s stays\n", root);
     return done();

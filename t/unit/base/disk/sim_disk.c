@@ -52,8 +52,7 @@ leaves(enum sim_cut_kind kind, size_t item, const char *path, const char *conten
     return good;
 }
 
-static void
-test_syncs(void)
+TEST(syncs)
 {
     struct disk *disk = begin();
     int file = put(disk, "a/1", "one");
@@ -87,8 +86,7 @@ test_syncs(void)
     disk_close(&disk);
 }
 
-static void
-test_items(void)
+TEST(items)
 {
     char large[2 * PAGE + 1];
     struct disk *disk = begin();
@@ -131,8 +129,7 @@ test_items(void)
     disk_close(&disk);
 }
 
-static void
-test_torn(void)
+TEST(torn)
 {
     char three[3 * SECTOR + 1], want[3 * SECTOR + 1];
     struct disk *disk = begin();
@@ -169,8 +166,7 @@ test_torn(void)
     disk_close(&disk);
 }
 
-static void
-test_garbage(void)
+TEST(garbage)
 {
     struct disk *disk = begin();
     char two[2 * SECTOR + 1];
@@ -226,8 +222,7 @@ listen(struct heard *h)
     return h;
 }
 
-static void
-test_background(void)
+TEST(background)
 {
     struct heard h;
     struct loop *loop = sim_loop_new(1);
@@ -290,8 +285,7 @@ test_background(void)
 
 /* --- Memory and locks ------------------------------------------------------------ */
 
-static void
-test_map(void)
+TEST(map)
 {
     struct disk *disk = begin();
     char *map = disk_map(disk, "a/m", 6000);
@@ -334,8 +328,7 @@ test_map(void)
     disk_close(&disk);
 }
 
-static void
-test_locks(void)
+TEST(locks)
 {
     struct disk *disk = begin(), *other;
     disk_open(&other, "/d", false);
@@ -364,8 +357,7 @@ count_change(void *context)
     ++*(int *)context;
 }
 
-static void
-test_copies(void)
+TEST(copies)
 {
     int changes = 0;
     struct disk_info info;
@@ -409,14 +401,7 @@ int
 main(void)
 {
     struct disk_traits nature = {.type = "tmpfs", .forgets = true}, said;
-    test_syncs();
-    test_items();
-    test_torn();
-    test_garbage();
-    test_background();
-    test_map();
-    test_locks();
-    test_copies();
+    tap_tests("");
     sim_disk_set_nature(&nature);
     ok(disk_traits(NULL, "x", &said) == 0 && said.forgets);
     sim_disk_set_syncing(DISK_SYNC_BLOCKS, 0);

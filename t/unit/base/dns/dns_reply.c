@@ -109,8 +109,7 @@ read_wire(const struct wire *w, enum dns_type type)
     return read_part(text_of(w->at, w->length), true, type);
 }
 
-static void
-test_good(void)
+TEST(good)
 {
     struct wire w = wire_new(4);
     add_mx(&w, 20, "Mx2.Example.TEST");
@@ -137,8 +136,7 @@ test_good(void)
     is_string(got.mx[0].host, "example.test", "is a name");
 }
 
-static void
-test_ttl(void)
+TEST(ttl)
 {
     struct wire w = wire_new(3);
     add_record(&w, DNS_TYPE_CNAME, DNS_CLASS_IN, 7, "\1x", 3);
@@ -163,8 +161,7 @@ test_ttl(void)
     is_string(got.hosts[0], "x.example.test", "a CNAME that was asked for");
 }
 
-static void
-test_alias(void)
+TEST(alias)
 {
     char alias[DNS_NAME_MAX];
     uint32_t ttl_s = 0;
@@ -196,8 +193,7 @@ test_alias(void)
     ok_named(!dns_reply_alias(TEXT("short"), DNS_TYPE_MX, alias, &ttl_s), "nor is half a header");
 }
 
-static void
-test_addresses(void)
+TEST(addresses)
 {
     struct wire w = wire_new(5);
     char text[NET_ADDRESS_TEXT_MAX];
@@ -223,8 +219,7 @@ test_addresses(void)
              "an address has its family's size");
 }
 
-static void
-test_bounds(void)
+TEST(bounds)
 {
     struct wire w = wire_new(60);
     char host[32];
@@ -268,8 +263,7 @@ test_bounds(void)
     ok_named(read_wire(&w, DNS_TYPE_A) && got.count == 0, "the walk is bounded");
 }
 
-static void
-test_bad_records(void)
+TEST(bad_records)
 {
     static const struct {
         const char *what, *name;
@@ -318,8 +312,7 @@ test_bad_records(void)
     }
 }
 
-static void
-test_pointers(void)
+TEST(pointers)
 {
     struct wire w = wire_new(2);
     struct wire chain = {.length = 0};
@@ -344,8 +337,7 @@ test_pointers(void)
     ok_named(read_wire(&w, DNS_TYPE_MX) == false, "and one through two records");
 }
 
-static void
-test_bad_replies(void)
+TEST(bad_replies)
 {
     struct wire w = wire_new(65535);
     ok_named(!read_wire(&w, DNS_TYPE_MX), "65535 records promised, none there");
@@ -394,8 +386,7 @@ is_sane(const struct dns_answer *a, enum dns_type type)
     return true;
 }
 
-static void
-test_mutilated(void)
+TEST(mutilated)
 {
     struct wire good = wire_new(5);
     uint32_t random = 1;
@@ -421,8 +412,7 @@ test_mutilated(void)
     ok_named(read > 1000 && read < 99000, "some of them were read, some refused");
 }
 
-static void
-test_hosts(void)
+TEST(hosts)
 {
     char host[DNS_NAME_MAX], label[65], name[300];
     ok(dns_host_copy(host, TEXT("Mail-1._x.Example.COM.")));
@@ -463,8 +453,7 @@ add_text(struct wire *w, struct text strings)
     add_record(w, DNS_TYPE_TXT, DNS_CLASS_IN, 300, strings.at, strings.length);
 }
 
-static void
-test_texts(void)
+TEST(texts)
 {
     struct wire w = wire_new(5);
     add_text(&w, TEXT("\3abc\0\4 def"));
@@ -505,8 +494,7 @@ test_texts(void)
     is_number(got.count, DNS_TEXTS_MAX, "16 at most");
 }
 
-static void
-test_tlsa(void)
+TEST(tlsa)
 {
     struct wire w = wire_new(4);
     add_record(&w, DNS_TYPE_TLSA, DNS_CLASS_IN, 60, "\3\1\1\xab\0\xcd", 6);
@@ -530,8 +518,7 @@ test_tlsa(void)
     ok_named(!read_wire(&w, DNS_TYPE_TLSA), "a malformed one alone");
 }
 
-static void
-test_reverse(void)
+TEST(reverse)
 {
     struct wire w = wire_new(3);
     add_record(&w, DNS_TYPE_PTR, DNS_CLASS_IN, 60, "\4Mail\xc0\x0c", 7);
@@ -561,8 +548,7 @@ test_reverse(void)
     }
 }
 
-static void
-test_header(void)
+TEST(header)
 {
     struct wire w = wire_new(0);
     struct text reply = text_of(w.at, w.length);
@@ -576,8 +562,7 @@ test_header(void)
     ok(!dns_reply_is_authentic(text_before(reply, 0)));
 }
 
-static void
-test_merge(void)
+TEST(merge)
 {
     struct dns_answer six = {.ttl_s = 7}, four = {.ttl_s = 5, .secure = true}, out = {0};
     dns_answer_merge(&six, &four, &out);
@@ -595,21 +580,7 @@ test_merge(void)
 int
 main(void)
 {
-    test_texts();
-    test_tlsa();
-    test_reverse();
-    test_header();
-    test_merge();
-    test_good();
-    test_ttl();
-    test_alias();
-    test_addresses();
-    test_bounds();
-    test_bad_records();
-    test_pointers();
-    test_bad_replies();
-    test_mutilated();
-    test_hosts();
+    tap_tests("");
     free(octets);
     free(joined);
     return done();

@@ -3,8 +3,7 @@
 
 #include "t/support/tap.h"
 
-static void
-test_lists(void)
+TEST(lists)
 {
     static const struct {
         const char *list, *spelt;
@@ -31,8 +30,7 @@ test_lists(void)
     }
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct dns_servers servers;
     struct net_address address = {
@@ -51,8 +49,7 @@ test_limits(void)
     is_number(servers.count, 0, "  is none");
 }
 
-static void
-test_declared(void)
+TEST(declared)
 {
     static const struct {
         const char *content;
@@ -84,8 +81,7 @@ test_declared(void)
     }
 }
 
-static void
-test_read(void)
+TEST(read)
 {
     static const struct {
         const char *content, *spelt;
@@ -119,8 +115,7 @@ servers_of(struct dns_servers *servers, const char *list)
 }
 
 /* Dead ones are asked last, for a minute; when all are, each is asked. */
-static void
-test_order(void)
+TEST(order)
 {
     struct dns_servers s, other;
     char list[DNS_SERVERS_TEXT_MAX];
@@ -151,15 +146,4 @@ test_order(void)
     is_number(s.generation, 1, "another list");
     is_number(dns_servers_list(&s, true, list), 1, "what is known stays known");
     is_string(list, "192.0.2.3", "of a server that both have");
-}
-
-int
-main(void)
-{
-    test_lists();
-    test_read();
-    test_order();
-    test_limits();
-    test_declared();
-    return done();
 }

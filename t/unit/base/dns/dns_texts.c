@@ -21,8 +21,7 @@ is_kept(struct dns_texts *texts, const char *name, int64_t now_ms)
     return octets != NULL;
 }
 
-static void
-test_keep(void)
+TEST(keep)
 {
     struct dns_texts *texts = dns_texts_new();
     struct dns_answer a = found("v=STSv1; id=1", 300), b;
@@ -46,8 +45,7 @@ test_keep(void)
     ok(texts == NULL);
 }
 
-static void
-test_time(void)
+TEST(time)
 {
     static const struct {
         enum dns_status status;
@@ -85,8 +83,7 @@ test_time(void)
     }
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct dns_texts *texts = dns_texts_new();
     struct dns_answer a = found("x", 300);
@@ -118,13 +115,4 @@ test_limits(void)
              "then one goes, too");
     free(large);
     dns_texts_free(&texts);
-}
-
-int
-main(void)
-{
-    test_keep();
-    test_time();
-    test_limits();
-    return done();
 }

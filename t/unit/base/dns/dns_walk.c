@@ -135,8 +135,7 @@ ask_passing(struct dns *dns, dns_find *find, const char *name,
 
 /* Nothing listens at the first, whatever is asked for. With one socket for A and AAAA the
  * error of one would be taken for that of the other, which then waited 5 s. */
-static void
-test_refused(void)
+TEST(refused)
 {
     struct fake good;
     struct dns_answer a;
@@ -171,8 +170,7 @@ test_refused(void)
 }
 
 /* The first is silent: one query pays for that, once a minute. */
-static void
-test_silent(void)
+TEST(silent)
 {
     struct fake silent, good;
     struct dns_answer a;
@@ -212,8 +210,7 @@ test_silent(void)
 }
 
 /* A server that answers others is not dead when it is silent about one domain. */
-static void
-test_silent_domain(void)
+TEST(silent_domain)
 {
     struct fake f;
     struct asked silent;
@@ -239,8 +236,7 @@ test_silent_domain(void)
 }
 
 /* Each failure has its own sentence, which names who failed; the next is asked. */
-static void
-test_words(void)
+TEST(words)
 {
     static const struct {
         int code;
@@ -303,8 +299,7 @@ test_words(void)
 
 /* More queries than places, and the first server is silent: each yields to another one,
  * and then asks the second. */
-static void
-test_yield(void)
+TEST(yield)
 {
     enum { CROWD = 2 * DNS_OPEN_MAX };
     struct fake silent, good;
@@ -377,8 +372,7 @@ lose(struct dns *dns, struct fake f[2], const char *path, const char *other,
     ok(rmdir(path) == 0);
 }
 
-static void
-test_following(void)
+TEST(following)
 {
     char directory[] = "/tmp/petrel-resolv.XXXXXX", path[64], other[64], one[64],
          two[64];
@@ -440,8 +434,7 @@ test_following(void)
 }
 
 /* The servers change while one of the old ones is silent: the new ones are asked then. */
-static void
-test_change_meanwhile(void)
+TEST(change_meanwhile)
 {
     char path[] = "/tmp/petrel-resolv.XXXXXX", line[64], error[200];
     struct fake f[2];
@@ -477,13 +470,7 @@ main(void)
 {
     loop = loop_new();
     clock_stop();
-    test_refused();
-    test_silent();
-    test_silent_domain();
-    test_words();
-    test_yield();
-    test_following();
-    test_change_meanwhile();
+    tap_tests("");
     clock_go();
     loop_free(&loop);
     return done();

@@ -286,8 +286,7 @@ test_samples(enum http_kind kind, const struct sample *samples, size_t count)
 }
 
 /* Each beginning of a message that is whole wants more, and its end says so. */
-static void
-test_cut(void)
+TEST(cut)
 {
     static const char whole[] = OK "Transfer-Encoding: chunked\r\nA: b\r\n\r\n"
                                    "3;x\r\nabc\r\n0\r\nT: u\r\n\r\n";
@@ -306,8 +305,7 @@ test_cut(void)
     is_number(wrong, 0, "a message that is cut anywhere is refused");
 }
 
-static void
-test_nul(void)
+TEST(nul)
 {
     static const char bytes[] = OK "A: b\0c\r\n\r\n";
     struct http_reader reader;
@@ -320,8 +318,7 @@ test_nul(void)
 }
 
 /* A head without an end, a line without one, interim responses without one. */
-static void
-test_endless(void)
+TEST(endless)
 {
     static const struct {
         const char *piece, *error;
@@ -355,8 +352,7 @@ test_endless(void)
     }
 }
 
-static void
-test_fields(void)
+TEST(fields)
 {
     struct text input = TEXT(OK "A: 1\r\nRetry-After:\t 120 \r\na: 2\r\n"
                                 "Empty:\r\nContent-Length: 0\r\n\r\n");
@@ -384,8 +380,7 @@ test_fields(void)
     http_reader_free(&reader);
 }
 
-static void
-test_urls(void)
+TEST(urls)
 {
     static const struct {
         const char *url, *outcome;
@@ -439,8 +434,7 @@ test_urls(void)
     free(huge);
 }
 
-static void
-test_write(void)
+TEST(write)
 {
     static const struct http_request get = {.method = {"GET", 3}};
     static const struct http_request post = {{"POST", 4}, {"text/x", 6},
@@ -499,11 +493,6 @@ main(void)
 {
     test_samples(HTTP_RESPONSE, responses, sizeof(responses) / sizeof(responses[0]));
     test_samples(HTTP_REQUEST, requests, sizeof(requests) / sizeof(requests[0]));
-    test_cut();
-    test_nul();
-    test_endless();
-    test_fields();
-    test_urls();
-    test_write();
+    tap_tests("");
     return done();
 }

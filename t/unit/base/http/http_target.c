@@ -40,8 +40,7 @@ static const struct sample {
     {"/a/./b", "400 the target has a segment of dots"},
 };
 
-static void
-test_targets(void)
+TEST(targets)
 {
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         static struct http_target target;
@@ -59,8 +58,7 @@ test_targets(void)
     }
 }
 
-static void
-test_length(void)
+TEST(length)
 {
     static struct http_target target;
     char longest[HTTP_TARGET_MAX + 1];
@@ -74,8 +72,7 @@ test_length(void)
     is_string(why, "the target is too long", "says so");
 }
 
-static void
-test_parameters(void)
+TEST(parameters)
 {
     static struct http_parameter p;
     struct text rest = TEXT("a=1&&b&c=x+y%2Bz%26=&=e");
@@ -94,13 +91,4 @@ test_parameters(void)
     ok(!http_parameter_next(&rest, &p));
     rest = TEXT("");
     ok(!http_parameter_next(&rest, &p));
-}
-
-int
-main(void)
-{
-    test_targets();
-    test_length();
-    test_parameters();
-    return done();
 }

@@ -50,8 +50,7 @@ recipient_line(struct log *log)
     log_end(&line);
 }
 
-static void
-test_styles(void)
+TEST(styles)
 {
     char want[200];
     struct log *log = log_open(LOG_STYLE_PETREL);
@@ -84,8 +83,7 @@ test_styles(void)
 }
 
 /* Also for hostile items: a comma divides them, and the whole has a limit. */
-static void
-test_list(void)
+TEST(list)
 {
     static const char *const wants[] = {
         "p: to=x, dkim=a.test/s1,b.test/s2\n",
@@ -119,8 +117,7 @@ test_list(void)
     log_free(&log);
 }
 
-static void
-test_say(void)
+TEST(say)
 {
     struct log *log = log_open(LOG_STYLE_PETREL);
     log_say(log, LOG_LEVEL_INFO, "main", NULL, "started with %d sites", 3);
@@ -177,8 +174,7 @@ test_say(void)
     log_free(&log);
 }
 
-static void
-test_time(void)
+TEST(time)
 {
     static const struct {
         int64_t now_ms;
@@ -220,8 +216,7 @@ escape(struct text t)
     return buffer_text(&out);
 }
 
-static void
-test_escape(void)
+TEST(escape)
 {
     is_text(escape(TEXT("")), TEXT(""), "nothing");
     is_text(escape(text_of(NULL, 0)), TEXT(""), "nothing at all");
@@ -255,8 +250,7 @@ test_escape(void)
     is_number(wrong, 0, "every byte alone");
 }
 
-static void
-test_escape_limit(void)
+TEST(escape_limit)
 {
     const struct text t = TEXT("ab\xe2\x82\xac\nc");
     static const char *const want[] = {
@@ -294,8 +288,7 @@ remark(struct log *log, struct text value)
     return buffer_text(&out);
 }
 
-static void
-test_forgery(void)
+TEST(forgery)
 {
     struct log *log = log_open(LOG_STYLE_PETREL);
     is_text(field(log, TEXT("x, status=sent")), TEXT("p: k=x\\x2c status=sent\n"),
@@ -338,8 +331,7 @@ is_cut(struct text t, const char *mark)
            text_find(t, '\n') == t.length - 1 && text_ends_nocase(t, text_from(mark));
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     static char long_value[20000];
     struct log *log = log_open(LOG_STYLE_PETREL);
@@ -397,8 +389,7 @@ test_limits(void)
 }
 
 /* A line cut by json is still json, and small values are whole. */
-static void
-test_json_limits(void)
+TEST(json_limits)
 {
     static char long_value[20000];
     static const char fillers[] = {'v', '"', '\\', '\n', '\xc3'};
@@ -445,8 +436,7 @@ seconds(struct log *log, const int64_t *ms, size_t count)
 
 /* As printf() writes them, but for zeros at their end, and half a hundredth is rounded up;
  * in json to thousandths, as jansson does. */
-static void
-test_seconds(void)
+TEST(seconds)
 {
     static const int64_t several[] = {1005, 1500, 100000, INT64_C(31536000000000)};
     struct log *log = log_open(LOG_STYLE_PETREL);
@@ -551,8 +541,7 @@ at_send(void *context)
     s->came = tap_read(s->tapped).length > 0;
 }
 
-static void
-test_gathering(void)
+TEST(gathering)
 {
     struct tapped t;
     struct loop *loop = sim_loop_new(1);
@@ -591,8 +580,7 @@ test_gathering(void)
     loop_free(&loop);
 }
 
-static void
-test_gathering_limit(void)
+TEST(gathering_limit)
 {
     struct tapped t;
     char word[2001];
@@ -615,8 +603,7 @@ test_gathering_limit(void)
 }
 
 /* Nobody reads: what is said does not wait, what is lost is told, once it is read. */
-static void
-test_unread(void)
+TEST(unread)
 {
     struct tapped t;
     static char all[4 * 1024 * 1024];
@@ -669,8 +656,7 @@ test_unread(void)
 }
 
 /* Captures descriptor 2 while say runs. */
-static void
-test_stderr(void)
+TEST(stderr)
 {
     struct tapped t;
     tap_start(&t);
@@ -690,8 +676,7 @@ test_stderr(void)
 }
 
 /* Short values are copied in words, and a line is long enough for usual ones. */
-static void
-test_lengths(void)
+TEST(lengths)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ";
     static const char *const keys[] = {"k", "to", "dsn", "from", "class", "sasl_username", "a_key_of_nineteen_x"};
@@ -715,8 +700,7 @@ test_lengths(void)
 }
 
 /* At each of its lengths a line gets one field more. */
-static void
-test_growth(void)
+TEST(growth)
 {
     struct log *log = log_open(LOG_STYLE_PETREL);
     char filler[1000];
@@ -742,22 +726,7 @@ int
 main(void)
 {
     buffer_init(&out, 1 << 20);
-    test_lengths();
-    test_growth();
-    test_styles();
-    test_list();
-    test_say();
-    test_time();
-    test_escape();
-    test_escape_limit();
-    test_forgery();
-    test_limits();
-    test_json_limits();
-    test_seconds();
-    test_stderr();
-    test_gathering();
-    test_gathering_limit();
-    test_unread();
+    tap_tests("");
     buffer_free(&out);
     return done();
 }

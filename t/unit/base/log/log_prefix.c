@@ -32,8 +32,7 @@ is_prefix(enum log_target target, enum log_style style, enum log_level level,
 }
 
 /* The prefix of a line of JSON has the local time, its member "time" that of UTC. */
-static void
-both_times(void)
+TEST(both_times)
 {
     struct log_prefix p = {.target = LOG_TO_SYSLOG,
                            .style = LOG_STYLE_JSON,
@@ -49,8 +48,7 @@ both_times(void)
     }
 }
 
-static void
-journal_stream(void)
+TEST(journal_stream)
 {
     struct stat info;
     char value[80];
@@ -90,7 +88,6 @@ main(void)
               "<20>Nov 18 11:04:05 postfix/virtual[#]: ");
     is_prefix(LOG_TO_SYSLOG, LOG_STYLE_JSON, LOG_LEVEL_ERROR, "main",
               "<19>Nov 18 11:04:05 petrel[#]: ");
-    both_times();
-    journal_stream();
+    tap_tests("");
     return done();
 }

@@ -122,8 +122,7 @@ unread(int given, int other, const char *kind)
     is_number((int64_t)length, LINE, "the end writes what is left");
 }
 
-static void
-pipes(void)
+TEST(pipes)
 {
     int ends[2];
     if (pipe(ends) != 0)
@@ -152,8 +151,7 @@ pipes(void)
     close(ends[1]);
 }
 
-static void
-sockets(void)
+TEST(sockets)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
@@ -439,8 +437,7 @@ main(void)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     loop = sim_loop_new(1);
-    pipes();
-    sockets();
+    tap_tests("");
     terminals();
     files();
     gone();

@@ -51,8 +51,7 @@ a_then_post_b(void *context)
     story_add(s, 'A');
 }
 
-static void
-test_post(void)
+TEST(post)
 {
     struct story s = {.loop = loop_new()};
 
@@ -73,8 +72,7 @@ test_post(void)
     story_finish(&s);
 }
 
-static void
-test_wake(void)
+TEST(wake)
 {
     struct story s = {.loop = loop_new()};
     struct loop_timer timer = {0};
@@ -110,8 +108,7 @@ unpost_other(void *context)
     loop_unpost(s->loop, &s->other_task);
 }
 
-static void
-test_unpost(void)
+TEST(unpost)
 {
     struct loop_task third = {0};
     struct story s = {.loop = loop_new()};
@@ -173,8 +170,7 @@ release_in_task(void *context)
     story_add(s, 't');
 }
 
-static void
-test_stages(void)
+TEST(stages)
 {
     struct story s = {.loop = loop_new()};
 
@@ -212,8 +208,7 @@ remove_itself(void *context)
     loop_at_end(s->loop, LOOP_SEND_NET, say_b, s);
 }
 
-static void
-test_hook_changes(void)
+TEST(hook_changes)
 {
     struct story s = {.loop = loop_new()};
 
@@ -226,8 +221,7 @@ test_hook_changes(void)
     story_finish(&s);
 }
 
-static void
-test_release(void)
+TEST(release)
 {
     struct story s = {.loop = loop_new()};
 
@@ -256,8 +250,7 @@ now_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-static void
-test_timer_order(void)
+TEST(timer_order)
 {
     struct loop_timer timers[3] = {0};
     struct story s;
@@ -279,8 +272,7 @@ test_timer_order(void)
     story_finish(&s);
 }
 
-static void
-test_timer_now(void)
+TEST(timer_now)
 {
     struct story s = {.loop = loop_new()};
 
@@ -328,8 +320,7 @@ start_timer_in_task(void *context)
     loop_timer_start(s->loop, &s->other_timer, 0, say_b, s);
 }
 
-static void
-test_timer_in_callbacks(void)
+TEST(timer_in_callbacks)
 {
     struct story s = {.loop = loop_new()};
 
@@ -365,8 +356,7 @@ test_timer_in_callbacks(void)
     story_finish(&s);
 }
 
-static void
-test_many_timers(void)
+TEST(many_timers)
 {
     enum { MANY = 2000 };
     struct loop_timer *timers = memory_array(MANY, sizeof(*timers));
@@ -399,8 +389,7 @@ waste_time(void *context)
         loop_now_ms(s->loop) == wall_ms && loop_monotonic_ms(s->loop) == monotonic_ms;
 }
 
-static void
-test_time(void)
+TEST(time)
 {
     struct story s;
     int64_t wall_ms, monotonic_ms, started_us, wall_s;
@@ -426,8 +415,7 @@ test_time(void)
     story_finish(&s);
 }
 
-static void
-test_clock(void)
+TEST(clock)
 {
     int64_t start_us = now_us(), before_us = loop_clock_us(), after_us;
 
@@ -438,8 +426,7 @@ test_clock(void)
     ok_named(after_us - before_us <= now_us() - start_us, "in microseconds");
 }
 
-static void
-test_random(void)
+TEST(random)
 {
     struct story s;
     uint64_t seen_and = UINT64_MAX, seen_or = 0, last = 0;
@@ -477,8 +464,7 @@ put_byte(int descriptor)
         abort();
 }
 
-static void
-test_watch(void)
+TEST(watch)
 {
     struct story s;
     int pair[2];
@@ -523,8 +509,7 @@ free_own(void *context, int events)
     loop_watch_free(&s->other_watch);
 }
 
-static void
-test_watch_freed(void)
+TEST(watch_freed)
 {
     struct story s;
     int pair[2];
@@ -562,8 +547,7 @@ task_before_events(void *context)
     story_add(context, 't');
 }
 
-static void
-test_order_in_turn(void)
+TEST(order_in_turn)
 {
     struct story s;
     int pair[2];
@@ -584,8 +568,7 @@ test_order_in_turn(void)
     story_finish(&s);
 }
 
-static void
-test_regular_file(void)
+TEST(regular_file)
 {
     FILE *file = tmpfile();
     struct story s = {.loop = loop_new()};
@@ -599,8 +582,7 @@ test_regular_file(void)
     story_finish(&s);
 }
 
-static void
-test_signal(void)
+TEST(signal)
 {
     struct story s = {.loop = loop_new()};
 
@@ -617,8 +599,7 @@ test_signal(void)
     story_finish(&s);
 }
 
-static void
-test_stop(void)
+TEST(stop)
 {
     struct story s = {.loop = loop_new()};
 
@@ -633,8 +614,7 @@ test_stop(void)
 }
 
 /* The law of STYLE: one simulation, or one test, holds many. */
-static void
-test_two_loops(void)
+TEST(two_loops)
 {
     struct story one = {.loop = loop_new()}, two = {.loop = loop_new()};
 
@@ -659,8 +639,7 @@ count_turn(void *context)
 }
 
 /* It goes on with the next turn. */
-static void
-test_refused(void)
+TEST(refused)
 {
     struct story s = {.loop = loop_new()};
 
@@ -677,8 +656,7 @@ test_refused(void)
     story_finish(&s);
 }
 
-static void
-test_cost(void)
+TEST(cost)
 {
     int64_t started_us = now_us();
     struct story s = {.loop = loop_new()};
@@ -688,32 +666,4 @@ test_cost(void)
     printf("# a turn costs %.2f us\n", (double)(now_us() - started_us) / s.count);
     is_number(s.count, 200000, "200,000 turns");
     story_finish(&s);
-}
-
-int
-main(void)
-{
-    test_post();
-    test_wake();
-    test_unpost();
-    test_stages();
-    test_hook_changes();
-    test_release();
-    test_timer_order();
-    test_timer_now();
-    test_timer_in_callbacks();
-    test_many_timers();
-    test_time();
-    test_clock();
-    test_random();
-    test_watch();
-    test_watch_freed();
-    test_order_in_turn();
-    test_regular_file();
-    test_signal();
-    test_stop();
-    test_two_loops();
-    test_refused();
-    test_cost();
-    return done();
 }

@@ -25,8 +25,7 @@ stop_and_restart(void *context)
     loop_timer_start(s->loop, &s->timers[3], 0, say_b, s);
 }
 
-static void
-test_timers(void)
+TEST(timers)
 {
     struct loop loop = {0};
     struct story s = {.loop = &loop};
@@ -50,8 +49,7 @@ test_timers(void)
     turn_free(&loop);
 }
 
-static void
-test_changes_in_callbacks(void)
+TEST(changes_in_callbacks)
 {
     struct loop loop = {0};
     struct story s = {.loop = &loop};
@@ -83,8 +81,7 @@ test_changes_in_callbacks(void)
     turn_free(&loop);
 }
 
-static void
-test_end(void)
+TEST(end)
 {
     struct loop loop = {0};
     struct story s = {.loop = &loop};
@@ -106,8 +103,7 @@ test_end(void)
 }
 
 /* Clocks come from outside. */
-static void
-test_strange_clocks(void)
+TEST(strange_clocks)
 {
     struct loop loop = {0};
     struct story s = {.loop = &loop};
@@ -133,8 +129,7 @@ pass(void *context)
 }
 
 /* How long turns take is measured, and what took most of a slow one. */
-static void
-test_pace(void)
+TEST(pace)
 {
     static int64_t short_ms = 5, long_ms = 300, longer_ms = 400;
     struct loop loop = {0};
@@ -173,8 +168,7 @@ test_pace(void)
 }
 
 /* The wall clock is set, ahead and back; a wait is no jump. */
-static void
-test_jump(void)
+TEST(jump)
 {
     struct loop loop = {0};
     const struct loop_pace *pace = loop_pace(&loop);
@@ -193,16 +187,4 @@ test_jump(void)
     turn_end(&loop);
     ok_named(pace->jump_by_ms < -7000 * 1000, "it was set back");
     turn_free(&loop);
-}
-
-int
-main(void)
-{
-    test_pace();
-    test_jump();
-    test_strange_clocks();
-    test_timers();
-    test_changes_in_callbacks();
-    test_end();
-    return done();
 }

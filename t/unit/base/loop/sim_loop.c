@@ -18,8 +18,7 @@ note_time(void *context)
     s->seen_ms = loop_monotonic_ms(s->loop);
 }
 
-static void
-test_time(void)
+TEST(time)
 {
     struct story s = {.loop = sim_loop_new(42)};
 
@@ -40,8 +39,7 @@ test_time(void)
     story_finish(&s);
 }
 
-static void
-test_wall_step(void)
+TEST(wall_step)
 {
     struct story s = {.loop = sim_loop_new(42)};
 
@@ -64,8 +62,7 @@ again(void *context)
     loop_timer_start(s->loop, &s->timer, 10, again, s);
 }
 
-static void
-test_advance(void)
+TEST(advance)
 {
     struct story s = {.loop = sim_loop_new(42)};
 
@@ -87,8 +84,7 @@ test_advance(void)
     story_finish(&s);
 }
 
-static void
-test_turn(void)
+TEST(turn)
 {
     struct story s = {.loop = sim_loop_new(42)};
 
@@ -131,8 +127,7 @@ on_events(void *context, int events)
     story_add(s, both ? 'B' : events == LOOP_READ ? 'R' : 'W');
 }
 
-static void
-test_order_in_turn(void)
+TEST(order_in_turn)
 {
     struct story s = {.loop = sim_loop_new(42)};
 
@@ -165,8 +160,7 @@ free_both(void *context, int events)
     loop_watch_free(&s->other_watch);
 }
 
-static void
-test_watch(void)
+TEST(watch)
 {
     struct story s = {.loop = sim_loop_new(42)};
 
@@ -197,8 +191,7 @@ test_watch(void)
     story_finish(&s);
 }
 
-static void
-test_signal(void)
+TEST(signal)
 {
     struct story s = {.loop = sim_loop_new(42)};
 
@@ -216,8 +209,7 @@ test_signal(void)
     story_finish(&s);
 }
 
-static void
-test_random(void)
+TEST(random)
 {
     struct loop *one = sim_loop_new(1), *same = loop_new(), *other = sim_loop_new(2);
     bool equal = true, differs = true;
@@ -234,18 +226,4 @@ test_random(void)
     loop_free(&same);
     loop_free(&other);
     loop_free(&other);
-}
-
-int
-main(void)
-{
-    test_time();
-    test_wall_step();
-    test_advance();
-    test_turn();
-    test_order_in_turn();
-    test_watch();
-    test_signal();
-    test_random();
-    return done();
 }

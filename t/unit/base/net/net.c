@@ -336,8 +336,7 @@ test_close_in_failure(enum then then)
     net_finish(w);
 }
 
-static void
-test_idle_memory(void)
+TEST(idle_memory)
 {
     enum { CLIENTS = 1000 };
     struct world *w = start("127.0.0.1:0");
@@ -385,8 +384,7 @@ test_idle_memory(void)
 }
 
 /* Clients that hear their last reply and stay: they must not keep our descriptors. */
-static void
-test_lingering(void)
+TEST(lingering)
 {
     enum { CLIENTS = NET_LINGERING_MAX + 20 };
     struct world *w = start("127.0.0.1:0");
@@ -415,8 +413,7 @@ test_lingering(void)
 }
 
 /* There is no turn any more in which it could be sent. */
-static void
-test_last_words(void)
+TEST(last_words)
 {
     struct world *w = start("127.0.0.1:0");
     int fd = raw_client(w);
@@ -449,8 +446,7 @@ has_no_delay(const struct net_address *peer)
     return false;
 }
 
-static void
-test_no_delay(void)
+TEST(no_delay)
 {
     struct world *w = start("127.0.0.1:0");
 
@@ -462,8 +458,7 @@ test_no_delay(void)
 }
 
 /* The cost of a reply, over a real socket. */
-static void
-test_speed(void)
+TEST(speed)
 {
     enum { ROUNDS = 20000 };
     struct world *w = start("127.0.0.1:0");
@@ -484,8 +479,7 @@ test_speed(void)
 }
 
 /* A peer without anything unread hears an end of abort, but a failure of reset. */
-static void
-test_reset(void)
+TEST(reset)
 {
     for (int reset = 0; reset < 2; reset++) {
         struct world *w = start("127.0.0.1:0");
@@ -506,8 +500,7 @@ test_reset(void)
     }
 }
 
-static void
-test_nothing(void)
+TEST(nothing)
 {
     struct net_connection *none = NULL;
     struct net_listener *nobody = NULL;
@@ -541,12 +534,6 @@ main(void)
     test_callbacks();
     test_close_in_failure(THEN_CLOSE);
     test_close_in_failure(THEN_ABORT);
-    test_lingering();
-    test_last_words();
-    test_idle_memory();
-    test_no_delay();
-    test_speed();
-    test_reset();
-    test_nothing();
+    tap_tests("");
     return done();
 }

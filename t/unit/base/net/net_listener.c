@@ -11,8 +11,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-static void
-test_burst(void)
+TEST(burst)
 {
     enum { CLIENTS = 300 };
     struct world *w = start("127.0.0.1:0");
@@ -32,8 +31,7 @@ test_burst(void)
     net_finish(w);
 }
 
-static void
-test_exhaustion(void)
+TEST(exhaustion)
 {
     struct world *w = start("127.0.0.1:0");
     int fd = raw_connect(w), turns = 0, next = dup(fd);
@@ -57,8 +55,7 @@ test_exhaustion(void)
     net_finish(w);
 }
 
-static void
-test_is_own(void)
+TEST(is_own)
 {
     struct world *w = start("127.0.0.1:0"), *any = start("0.0.0.0:0");
     struct world *any6 = start("[::]:0");
@@ -93,8 +90,7 @@ test_is_own(void)
 }
 
 /* The address by which others reach this machine, when it has one. */
-static void
-test_is_own_elsewhere(void)
+TEST(is_own_elsewhere)
 {
     struct world *any = start("0.0.0.0:0"), *any6 = start("[::]:0");
     struct ifaddrs *list = NULL, *each;
@@ -131,8 +127,7 @@ listen_again(struct world *w, const struct net_address *at, unsigned mode, char 
     return net_listen(w->net, at, mode, on_accept, w, error, 200);
 }
 
-static void
-test_listen_errors(void)
+TEST(listen_errors)
 {
     struct world *w = start("127.0.0.1:0");
     struct net_address far = address("192.0.2.1:0");
@@ -186,8 +181,7 @@ leave_other(struct world *w, const struct net_address *at, const char *path, int
     unlink(path);
 }
 
-static void
-test_unix_listener(void)
+TEST(unix_listener)
 {
     struct world *w = start(NULL), *other = start(NULL);
     char directory[] = "/tmp/petrel-net-XXXXXX", path[64], target[64], error[200];
@@ -250,8 +244,7 @@ on_accept_free(void *context, struct net_connection *connection)
     net_listener_free(&w->listener);
 }
 
-static void
-test_listener_freed(void)
+TEST(listener_freed)
 {
     struct world *w = start(NULL);
     struct net_address at = address("127.0.0.1:0");
@@ -282,8 +275,7 @@ on_accept_close(void *context, struct net_connection *c)
     net_close(&c);
 }
 
-static void
-test_closed_at_once(void)
+TEST(closed_at_once)
 {
     struct world *w = start(NULL);
     struct net_address at = address("127.0.0.1:0");
@@ -308,8 +300,7 @@ share(struct world *w, const struct net_address *at, char error[200])
     return net_listen_shared(w->net, at, on_accept, w, error, 200);
 }
 
-static void
-test_shared(void)
+TEST(shared)
 {
     struct world *one = start(NULL), *two = start(NULL), *alone = start("127.0.0.1:0");
     struct net_address at = address("127.0.0.1:0");
@@ -336,8 +327,7 @@ test_shared(void)
 }
 
 /* The rest of a listener that ends. */
-static void
-test_rest(void)
+TEST(rest)
 {
     enum { CLIENTS = 100 }; /* more than in a turn */
     struct world *w = start(NULL);
@@ -368,20 +358,4 @@ test_rest(void)
     close(fds[0]);
     close(fds[1]);
     net_finish(w);
-}
-
-int
-main(void)
-{
-    test_shared();
-    test_rest();
-    test_burst();
-    test_exhaustion();
-    test_is_own();
-    test_is_own_elsewhere();
-    test_listen_errors();
-    test_unix_listener();
-    test_listener_freed();
-    test_closed_at_once();
-    return done();
 }

@@ -3,8 +3,7 @@
 
 #include "t/support/net_world.h"
 
-static void
-test_backpressure(void)
+TEST(backpressure)
 {
     struct world *w = start("127.0.0.1:0");
     int fd = raw_client(w);
@@ -57,8 +56,7 @@ test_backpressure(void)
 }
 
 /* The mark of one connection is its own. */
-static void
-test_low_water(void)
+TEST(low_water)
 {
     struct world *w = start("127.0.0.1:0");
     int fd = raw_client(w);
@@ -94,8 +92,7 @@ test_low_water(void)
     net_finish(w);
 }
 
-static void
-test_unsent_limit(void)
+TEST(unsent_limit)
 {
     struct world *w = start("127.0.0.1:0");
     int fd = raw_client(w);
@@ -124,8 +121,7 @@ test_unsent_limit(void)
     net_finish(w);
 }
 
-static void
-test_pause(void)
+TEST(pause)
 {
     struct world *w = start("127.0.0.1:0");
     int fd = raw_client(w);
@@ -172,8 +168,7 @@ test_pause(void)
     net_finish(w);
 }
 
-static void
-test_input_limit(void)
+TEST(input_limit)
 {
     struct world *w = start("127.0.0.1:0");
     size_t size = 300000, sent = 0;
@@ -211,8 +206,7 @@ test_input_limit(void)
 }
 
 /* A peer that says why it will not take more, and closes: the reason must be heard. */
-static void
-test_last_words(void)
+TEST(last_words)
 {
     struct world *w = start("127.0.0.1:0");
     struct linger reset = {1, 0};
@@ -232,8 +226,7 @@ test_last_words(void)
 }
 
 /* The sending side of the same: a loop that is busy sends after the reset. */
-static void
-test_send_after_reset(void)
+TEST(send_after_reset)
 {
     struct world *w = start("127.0.0.1:0");
     struct linger reset = {1, 0};
@@ -252,8 +245,7 @@ test_send_after_reset(void)
     net_finish(w);
 }
 
-static void
-test_adopt_pipes(void)
+TEST(adopt_pipes)
 {
     struct world *w = start(NULL);
     int in[2], out[2];
@@ -288,8 +280,7 @@ test_adopt_pipes(void)
     net_finish(w);
 }
 
-static void
-test_adopt_slow_pipe(void)
+TEST(adopt_slow_pipe)
 {
     struct world *w = start(NULL);
     size_t size = 1000000, total = 0;
@@ -323,8 +314,7 @@ test_adopt_slow_pipe(void)
 }
 
 /* sendmail -bs < commands > replies */
-static void
-test_adopt_files(void)
+TEST(adopt_files)
 {
     struct world *w = start(NULL);
     FILE *from = tmpfile(), *to = tmpfile();
@@ -353,8 +343,7 @@ test_adopt_files(void)
     net_finish(w);
 }
 
-static void
-test_adopt_socket(void)
+TEST(adopt_socket)
 {
     struct world *w = start(NULL);
     char at[100];
@@ -378,21 +367,4 @@ test_adopt_socket(void)
     until(w, !net_connections(w->net));
     is_number(net_connections(w->net), 0, "until it ends");
     net_finish(w);
-}
-
-int
-main(void)
-{
-    test_backpressure();
-    test_low_water();
-    test_unsent_limit();
-    test_pause();
-    test_input_limit();
-    test_last_words();
-    test_send_after_reset();
-    test_adopt_pipes();
-    test_adopt_slow_pipe();
-    test_adopt_files();
-    test_adopt_socket();
-    return done();
 }

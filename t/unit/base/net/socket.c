@@ -115,8 +115,7 @@ shared(void)
     is_number(socket_adopt_listening(d), -EBADF, "one that is closed");
 }
 
-static void
-local_sockets(void)
+TEST(local_sockets)
 {
     struct net_address at = unix_address("s"), peer;
     struct stat info;
@@ -143,8 +142,7 @@ local_sockets(void)
     must(unlink(at.path) == 0);
 }
 
-static void
-addresses(void)
+TEST(addresses)
 {
     struct net_address mine = address_of("127.0.0.1:9"),
                        nobodys = address_of("192.0.2.1:9"), source = {0};
@@ -155,8 +153,7 @@ addresses(void)
     ok_named(net_address_equal(&source, &mine), "it leads to itself");
 }
 
-static void
-pipes(void)
+TEST(pipes)
 {
     int ends[2];
     char bytes[8], name[100];
@@ -202,9 +199,7 @@ main(void)
     must(mkdtemp(folder) != NULL);
     streams("127.0.0.1:0", "127.0.0.3:0");
     shared();
-    local_sockets();
-    addresses();
-    pipes();
+    tap_tests("");
     must(rmdir(folder) == 0);
     ok_named(socket_backlog() >= 128, "many may wait");
     return done();

@@ -166,8 +166,7 @@ ping(struct world *w, void *subject)
     redis_send(w->redis, words, 1, &(struct redis_question){on_reply, w, subject});
 }
 
-static void
-test_list(void)
+TEST(list)
 {
     struct world w;
     world_open(&w);
@@ -199,8 +198,7 @@ test_list(void)
     world_end(&w);
 }
 
-static void
-test_nobody(void)
+TEST(nobody)
 {
     struct world w;
     world_open(&w);
@@ -218,8 +216,7 @@ test_nobody(void)
     world_end(&w);
 }
 
-static void
-test_scripts(void)
+TEST(scripts)
 {
     struct world w;
     struct redis_script script = {.text = "return 1"};
@@ -248,8 +245,7 @@ test_scripts(void)
 }
 
 /* The script may go with the one that has asked. */
-static void
-test_left(void)
+TEST(left)
 {
     struct world w;
     struct redis_script script = {.text = text_string(TEXT("return 2"))};
@@ -272,8 +268,7 @@ test_left(void)
     world_end(&w);
 }
 
-static void
-test_forgotten(void)
+TEST(forgotten)
 {
     struct world w;
     world_open(&w);
@@ -300,10 +295,6 @@ main(void)
         printf("1..0 # SKIP built without hiredis\n");
         return 0;
     }
-    test_list();
-    test_nobody();
-    test_scripts();
-    test_left();
-    test_forgotten();
+    tap_tests("");
     return done();
 }

@@ -331,8 +331,7 @@ test_old(bool landlock_too, const char *name)
 
 /* --- Plans ------------------------------------------------------------------------- */
 
-static void
-test_questions(void)
+TEST(questions)
 {
     struct sandbox *s = planned();
     ok_named(sandbox_may_write(s, "/etc") && sandbox_may_read(s, "/etc/shadow"),
@@ -563,8 +562,7 @@ test_shared_directories(void)
     is_number(status, 0, "directories of others are not opened for one that is made anew");
 }
 
-static void
-test_words(void)
+TEST(words)
 {
     char out[80];
     struct sandbox_state state = {.landlock = 7, .seccomp = true};
@@ -583,8 +581,7 @@ test_words(void)
     ok(strstr(out, "libseccomp") != NULL);
 }
 
-static void
-test_identity(void)
+TEST(identity)
 {
     struct identity who;
     ok(identity_find(&who, NULL) && !who.change);
@@ -602,9 +599,7 @@ main(void)
 {
     sandbox_offer(&offer);
     begin();
-    test_words();
-    test_questions();
-    test_identity();
+    tap_tests("");
     if (TAP_ADDRESS_SANITIZER) {
         struct sandbox *s = planned();
         sandbox_enter(s);

@@ -118,8 +118,7 @@ environment_mistake(const char *variable, const char *want)
     free(copy);
 }
 
-static void
-test_parse(void)
+TEST(parse)
 {
     static const struct {
         const char *from;
@@ -170,8 +169,7 @@ test_parse(void)
     }
 }
 
-static void
-test_defaults(void)
+TEST(defaults)
 {
     struct fixture f;
     begin(&f);
@@ -187,8 +185,7 @@ test_defaults(void)
     settings_free(&f.settings); /* nothing twice */
 }
 
-static void
-test_bool(void)
+TEST(bool)
 {
     static const char *const yes[] = {"yes", "true", "on", "1", "Yes"};
     static const char *const no[] = {"no", "false", "off", "0", "FALSE"};
@@ -204,8 +201,7 @@ test_bool(void)
     }
 }
 
-static void
-test_file_form(void)
+TEST(file_form)
 {
     struct fixture f;
     begin_with_file(&f, TEXT("# comment\n"
@@ -250,8 +246,7 @@ test_file_form(void)
 }
 
 /* The longest value there can be has space: all of the file but the key. */
-static void
-test_long_value(void)
+TEST(long_value)
 {
     struct fixture f;
     size_t size = 1 << 20;
@@ -274,8 +269,7 @@ test_long_value(void)
     free(content);
 }
 
-static void
-test_file_mistakes(void)
+TEST(file_mistakes)
 {
     file_mistake(TEXT("\nlistne = x\n"), "DIR/petrel.conf:2: listne: unknown setting",
                  "a key that is like no other");
@@ -321,8 +315,7 @@ test_file_mistakes(void)
                  "empty is no bool");
 }
 
-static void
-test_value_mistakes(void)
+TEST(value_mistakes)
 {
     argument_mistake("smtp_port=0",
                      "command line: smtp_port: 0 is less than the minimum, 1");
@@ -373,8 +366,7 @@ test_value_mistakes(void)
     argument_mistake(many, want);
 }
 
-static void
-test_environment(void)
+TEST(environment)
 {
     environment_mistake("PETREL_HOSTNMAE=x",
                         "environment: PETREL_HOSTNMAE: unknown setting; did you mean "
@@ -422,8 +414,7 @@ test_environment(void)
 }
 
 /* Every subset of the three sources, in two orders: the strongest decides. */
-static void
-test_precedence(void)
+TEST(precedence)
 {
     char variable[] = "PETREL_HOSTNAME=environment";
     char *const environment[] = {variable, NULL};
@@ -463,8 +454,7 @@ test_precedence(void)
     end(&f);
 }
 
-static void
-test_origin(void)
+TEST(origin)
 {
     struct fixture f;
     begin_with_file(&f, TEXT("\nhostname = a\n"));
@@ -480,8 +470,7 @@ test_origin(void)
 }
 
 /* Values of the machine: in place of the default, weaker than any source. */
-static void
-test_preset(void)
+TEST(preset)
 {
     struct fixture f;
     begin(&f);
@@ -509,8 +498,7 @@ test_preset(void)
     end(&f);
 }
 
-static void
-test_key_file(void)
+TEST(key_file)
 {
     struct fixture f;
     char argument[200];
@@ -568,8 +556,7 @@ test_key_file(void)
     file_mistake(text_from(content), argument, "a NUL in it");
 }
 
-static void
-test_unreadable(void)
+TEST(unreadable)
 {
     struct fixture f;
     begin(&f);
@@ -583,8 +570,7 @@ test_unreadable(void)
     end(&f);
 }
 
-static void
-test_complain(void)
+TEST(complain)
 {
     struct fixture f;
     char variable[] = "PETREL_ROUTES=x";
@@ -612,8 +598,7 @@ test_complain(void)
 }
 
 /* Several mistakes are all told, once; very many come to an end. */
-static void
-test_many_mistakes(void)
+TEST(many_mistakes)
 {
     struct fixture f;
     begin_with_file(&f, TEXT("smtp_port = x\nopen = x\nxyzzy = x\n"));
@@ -631,8 +616,7 @@ test_many_mistakes(void)
     end(&f);
 }
 
-static void
-test_print(void)
+TEST(print)
 {
     struct fixture f;
     struct buffer out;
@@ -681,8 +665,7 @@ test_print(void)
     end(&f);
 }
 
-static void
-test_example(void)
+TEST(example)
 {
     static const struct setting few[] = {
         {"hostname",  SETTING_STRING, 0, NULL,           0, 0, false, "Name in the banner."},
@@ -724,8 +707,7 @@ test_example(void)
 }
 
 /* The form alone, on every beginning of a file: no line is lost or made up. */
-static void
-test_prefixes(void)
+TEST(prefixes)
 {
     struct text whole =
         TEXT("a = 1\r\n  2\n# c\n b\n=\n  x\nkey\n\n c = d\ne=f=g\n\t h");
@@ -757,8 +739,7 @@ add_file(void *context, const char *path)
     snprintf(all + length, 1000 - length, "%s;", strrchr(path, '/') + 1);
 }
 
-static void
-test_each_file(void)
+TEST(each_file)
 {
     struct fixture f;
     char all[1000] = "";
@@ -777,25 +758,7 @@ main(void)
 {
     if (mkdtemp(folder) == NULL)
         return 1;
-    test_parse();
-    test_defaults();
-    test_bool();
-    test_file_form();
-    test_long_value();
-    test_file_mistakes();
-    test_value_mistakes();
-    test_environment();
-    test_precedence();
-    test_preset();
-    test_origin();
-    test_key_file();
-    test_unreadable();
-    test_complain();
-    test_many_mistakes();
-    test_print();
-    test_example();
-    test_prefixes();
-    test_each_file();
+    tap_tests("");
 
     static const char *const names[] = {"petrel.conf", "a.conf", "b.conf",
                                         "secret",      "port",   "zero"};

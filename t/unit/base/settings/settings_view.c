@@ -41,8 +41,7 @@ environment_warning(const char *variable, const char *want)
 
 /* A variable that resembles nothing is reported and ignored; those of Kubernetes are
  * not reported. */
-static void
-test_unknown_variables(void)
+TEST(unknown_variables)
 {
     static const char *const quiet[] = {
         "PETREL_SERVICE_HOST=10.0.0.1", "PETREL_SERVICE_PORT=25", "PETREL_SERVICE_PORT_SMTP=25",
@@ -69,8 +68,7 @@ see(void *context, const struct setting_view *view)
 }
 
 /* A value that equals its default is not changed, wherever it was set. */
-static void
-test_changed(void)
+TEST(changed)
 {
     static const char *const arguments[] = {"routes=* hold",  "smtp_port=25", "relay_password=sesame",
                                             "delay_warning_time=0", "hostname="};
@@ -104,8 +102,7 @@ test_changed(void)
 
 /* A value that is not read yet is not the default; and a full buffer has whole
  * lines. */
-static void
-test_file(void)
+TEST(file)
 {
     struct target target = {0};
     struct settings *s = settings_new(rows, "PETREL", &target);
@@ -119,13 +116,4 @@ test_file(void)
         buffer_free(&out);
     }
     settings_free(&s);
-}
-
-int
-main(void)
-{
-    test_unknown_variables();
-    test_changed();
-    test_file();
-    return done();
 }

@@ -36,8 +36,7 @@ is_refused(bool runs, const char *file, const char *argument, const char *expect
     settings_free(&s);
 }
 
-static void
-test_fifo(void)
+TEST(fifo)
 {
     char folder[] = "/tmp/petrel-wait-XXXXXX", path[100], argument[120], expected[300];
     ok(mkdtemp(folder) != NULL);
@@ -59,8 +58,7 @@ test_fifo(void)
     rmdir(folder);
 }
 
-static void
-test_pipe(void)
+TEST(pipe)
 {
     struct target target = {0};
     char path[40];
@@ -87,7 +85,6 @@ int
 main(void)
 {
     alarm(60); /* SIGALRM would end the test */
-    test_fifo();
-    test_pipe();
+    tap_tests("");
     return done();
 }

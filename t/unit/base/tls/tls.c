@@ -106,8 +106,7 @@ wish_of(enum tls_level level, const char *host)
     return (struct tls_client_options){.level = level, .host = text_from(host)};
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     static const struct {
         const char *pattern, *host;
@@ -153,8 +152,7 @@ test_names(void)
              "on either side");
 }
 
-static void
-test_version(void)
+TEST(version)
 {
     ok(strncmp(tls_version(), "mbedTLS ", 8) == 0);
     printf("# %s\n", tls_version());
@@ -534,8 +532,7 @@ main(void)
     struct secrets k;
 
     make_secrets(&k);
-    test_names();
-    test_version();
+    tap_tests("");
     test_server_files(&k);
     test_client_files(&k);
     test_talk(&k);

@@ -125,8 +125,7 @@ meet_shared(struct tls_server *server, struct tls_client *client)
     return told;
 }
 
-static void
-test_good(void)
+TEST(good)
 {
     static const char good[] = "TLSv1.2 TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256";
     struct tls_server *server = shared_server("mail", A, B);
@@ -147,8 +146,7 @@ has_bytes(const struct buffer *b, const char *bytes)
 }
 
 /* The view of an observer on the network. */
-static void
-test_seen(void)
+TEST(seen)
 {
     struct tls_client_options options = {.level = TLS_LEVEL_NONE};
     struct tls_server *server = shared_server("mail", A, NULL);
@@ -171,8 +169,7 @@ test_seen(void)
     tls_server_free(&server);
 }
 
-static void
-test_wrong(void)
+TEST(wrong)
 {
     struct tls_server *server = shared_server("mail", A, B);
     struct tls_client *other = shared_client("mail", C, NULL), *group = shared_client("post", A, NULL);
@@ -192,8 +189,7 @@ test_wrong(void)
 }
 
 /* Replayed: each server has a random number of its own. */
-static void
-test_replay(void)
+TEST(replay)
 {
     struct tls_client_options options = {.level = TLS_LEVEL_NONE};
     struct tls_server *server = shared_server("mail", A, NULL);
@@ -271,10 +267,7 @@ main(void)
 
     make_secrets(&k);
     tls = k.tls;
-    test_good();
-    test_seen();
-    test_wrong();
-    test_replay();
+    tap_tests("");
     test_certificates(&k);
     test_net();
     drop_secrets(&k);

@@ -19,8 +19,7 @@ account(const char *row)
     return a;
 }
 
-static void
-test_accounts(void)
+TEST(accounts)
 {
     struct oauth_account a = account(MICROSOFT);
     is_string(a.host, "smtp.office365.com", "the host");
@@ -53,8 +52,7 @@ test_accounts(void)
     ok(a.refresh[0] == '\0' && a.device_url[0] != '\0' && a.authorize_url[0] != '\0');
 }
 
-static void
-test_mistakes(void)
+TEST(mistakes)
 {
     static const struct {
         const char *row, *why;
@@ -119,8 +117,7 @@ test_mistakes(void)
     }
 }
 
-static void
-test_key(void)
+TEST(key)
 {
     struct oauth_account a = account(MICROSOFT), b = a;
     char one[OAUTH_KEY_SIZE], other[OAUTH_KEY_SIZE];
@@ -135,8 +132,7 @@ test_key(void)
     ok_named(strcmp(one, other) != 0, "another client does");
 }
 
-static void
-test_requests(void)
+TEST(requests)
 {
     struct oauth_account a = account(MICROSOFT);
     struct buffer out;
@@ -179,8 +175,7 @@ test_requests(void)
 }
 
 /* RFC 7636, appendix B. */
-static void
-test_authorize(void)
+TEST(authorize)
 {
     struct oauth_account a = account("h u google client=a");
     struct buffer out;
@@ -210,8 +205,7 @@ test_authorize(void)
     buffer_free(&out);
 }
 
-static void
-test_redirect(void)
+TEST(redirect)
 {
     static const struct {
         const char *address, *outcome;
@@ -311,8 +305,7 @@ static const struct {
     {404, "{\"error\":7}", NULL, "", 0, OAUTH_REFUSED, "status 404"},
 };
 
-static void
-test_tokens(void)
+TEST(tokens)
 {
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         struct oauth_answer a;
@@ -330,8 +323,7 @@ test_tokens(void)
     }
 }
 
-static void
-test_long(void)
+TEST(long)
 {
     for (size_t length = OAUTH_TOKEN_MAX; length <= OAUTH_TOKEN_MAX + 1; length++) {
         char *body = memory_new(length + 100);
@@ -362,8 +354,7 @@ test_long(void)
 }
 
 /* Some providers repeat what they were asked with. */
-static void
-test_hidden(void)
+TEST(hidden)
 {
     static const struct {
         const char *reason, *secret, *shown;
@@ -407,8 +398,7 @@ test_hidden(void)
              "a full one stays within its size");
 }
 
-static void
-test_device(void)
+TEST(device)
 {
     struct oauth_device d;
     oauth_read_device(200,
@@ -439,20 +429,4 @@ test_device(void)
     oauth_read_device(400, TEXT("{\"error\":\"invalid_scope\"}"), &d);
     is_number(d.verdict, OAUTH_REFUSED, "refused");
     is_string(d.reason, "status 400: invalid_scope", "with its reason");
-}
-
-int
-main(void)
-{
-    test_accounts();
-    test_mistakes();
-    test_key();
-    test_requests();
-    test_authorize();
-    test_redirect();
-    test_tokens();
-    test_long();
-    test_hidden();
-    test_device();
-    return done();
 }

@@ -15,8 +15,7 @@ account(const char *row)
 
 #define ROW "smtp.gmail.com u@gmail.com google client=c"
 
-static void
-test_round(void)
+TEST(round)
 {
     struct oauth_account a = account(ROW), other = account("smtp.gmail.com v google client=c");
     struct oauth_state state, read;
@@ -53,8 +52,7 @@ test_round(void)
     oauth_state_free(&read);
 }
 
-static void
-test_foreign(void)
+TEST(foreign)
 {
     static const char *const contents[] = {
         "", "null", "[]", "{}", "7",
@@ -78,8 +76,7 @@ test_foreign(void)
 
 /* Text of another program does no harm: a time that is before all times, an error that a
  * terminal would obey, or one that could not be written again. */
-static void
-test_odd(void)
+TEST(odd)
 {
     struct oauth_account a = account(ROW);
     struct oauth_state state;
@@ -105,8 +102,7 @@ test_odd(void)
 }
 
 /* The longest tokens fit. */
-static void
-test_long(void)
+TEST(long)
 {
     struct oauth_account a = account(ROW);
     struct oauth_state state, read;
@@ -130,14 +126,4 @@ test_long(void)
     oauth_state_free(&state);
     oauth_state_free(&read);
     free(token);
-}
-
-int
-main(void)
-{
-    test_round();
-    test_foreign();
-    test_odd();
-    test_long();
-    return done();
 }

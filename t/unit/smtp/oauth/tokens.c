@@ -186,8 +186,7 @@ is_failed(struct provider *p, const char *want, const char *name)
     is_string(why, want, name);
 }
 
-static void
-test_client(void)
+TEST(client)
 {
     struct provider *p = provider_start("grant=client secret=" CANARY "-secret");
     struct stat info;
@@ -235,8 +234,7 @@ test_client(void)
     provider_finish(p);
 }
 
-static void
-test_rotation(void)
+TEST(rotation)
 {
     struct provider *p;
     char first[100];
@@ -288,8 +286,7 @@ count_view(void *context, const struct tokens_view *view)
              view->refused ? " refused" : "");
 }
 
-static void
-test_trouble(void)
+TEST(trouble)
 {
     struct provider *p = provider_start("grant=client secret=" CANARY);
     char got[200], why[400];
@@ -321,8 +318,7 @@ test_trouble(void)
     provider_finish(p);
 }
 
-static void
-test_refused(void)
+TEST(refused)
 {
     struct provider *p = provider_start("secret=" CANARY);
     char got[200], why[400], content[600];
@@ -368,8 +364,7 @@ test_refused(void)
 }
 
 /* Another process asks for the same account. */
-static void
-test_lock(void)
+TEST(lock)
 {
     struct provider *p = provider_start("grant=client secret=" CANARY);
     char got[200], why[400], lock[200];
@@ -400,8 +395,7 @@ test_lock(void)
     provider_finish(p);
 }
 
-static void
-test_files(void)
+TEST(files)
 {
     char got[200], why[400];
     struct provider *p = provider_start("grant=client secret=" CANARY);
@@ -445,8 +439,7 @@ refused(struct provider *p, const char *token)
 }
 
 /* A fresh token that is refused, too, is as a wrong password; but not for ever. */
-static void
-test_refused_twice(void)
+TEST(refused_twice)
 {
     struct provider *p = provider_start("grant=client secret=" CANARY);
     char got[200], why[400];
@@ -479,8 +472,7 @@ pass(struct provider *p, int64_t ms)
 }
 
 /* Renewed without mail; when that fails the owner learns when the token ends. */
-static void
-test_renewal(void)
+TEST(renewal)
 {
     struct provider *p = provider_start("grant=client secret=" CANARY);
     char got[200], why[400];
@@ -516,8 +508,7 @@ test_renewal(void)
 }
 
 /* The clock is set forward by a day while nothing happens. */
-static void
-test_clock(void)
+TEST(clock)
 {
     struct provider *p = provider_start("grant=client secret=" CANARY);
     char got[200], why[400];
@@ -551,8 +542,7 @@ note_drained(void *context)
 }
 
 /* A stop waits for the answer, which has a new refresh token. */
-static void
-test_drain(void)
+TEST(drain)
 {
     struct provider *p = provider_start("grant=client secret=" CANARY);
     char got[200], why[400];
@@ -590,8 +580,7 @@ test_drain(void)
 }
 
 /* Ends while the provider is silent: neither a call nor a lock is left. */
-static void
-test_end(void)
+TEST(end)
 {
     struct provider *p = provider_start("grant=client secret=" CANARY);
     tokens_use(p);
@@ -620,17 +609,7 @@ main(void)
     snprintf(log, sizeof(log), "%s/log", made.directory);
     if (freopen(log, "w", stderr) == NULL)
         abort();
-    test_client();
-    test_rotation();
-    test_trouble();
-    test_refused();
-    test_lock();
-    test_files();
-    test_refused_twice();
-    test_renewal();
-    test_clock();
-    test_drain();
-    test_end();
+    tap_tests("");
     fflush(stderr);
     snprintf(word, sizeof(word), "! grep " CANARY " %s", log);
     ok_named(system(word) == 0, "no secret is in the log");

@@ -224,8 +224,7 @@ kept(const struct daemon *d, const char *word)
 /* --- Tests ------------------------------------------------------------------------- */
 
 /* The provider may have exchanged the refresh token already: the answer must arrive. */
-static void
-test_reload(void)
+TEST(reload)
 {
     struct daemon d = daemon_of("");
     char got[200];
@@ -267,8 +266,7 @@ test_reload(void)
 }
 
 /* New settings of an account. */
-static void
-test_reload_changed(void)
+TEST(reload_changed)
 {
     struct daemon d = daemon_of("grant=client secret=" CANARY "-old");
     char got[200];
@@ -291,8 +289,7 @@ test_reload_changed(void)
 }
 
 /* A state that cannot be read neither stops an account nor makes it ask in a hurry. */
-static void
-test_unreadable(void)
+TEST(unreadable)
 {
     struct daemon d = daemon_of("grant=client secret=" CANARY);
     char got[200];
@@ -314,8 +311,7 @@ test_unreadable(void)
 }
 
 /* The state in memory was good; damage comes later. */
-static void
-test_damaged(void)
+TEST(damaged)
 {
     struct daemon d = daemon_of("");
     prepare(&d, state_of("", 0, 0, CANARY "-r0"));
@@ -335,8 +331,7 @@ test_damaged(void)
 }
 
 /* petrel oauth forget. */
-static void
-test_forgotten(void)
+TEST(forgotten)
 {
     struct daemon d = daemon_of("");
     char got[200];
@@ -353,8 +348,7 @@ test_forgotten(void)
 }
 
 /* A token that is short-lived from the first. */
-static void
-test_short(void)
+TEST(short)
 {
     struct daemon d = daemon_of("grant=client secret=" CANARY);
     char got[200];
@@ -383,8 +377,7 @@ test_short(void)
 }
 
 /* A first refresh token that did not work, and another one in the same file. */
-static void
-test_first(void)
+TEST(first)
 {
     struct daemon d = daemon_of("refresh=@/first");
     char got[200];
@@ -410,8 +403,7 @@ test_first(void)
 }
 
 /* A provider that repeats what it was asked with. */
-static void
-test_hidden(void)
+TEST(hidden)
 {
     struct daemon d = daemon_of("secret=" CANARY "-secret");
     char got[200];
@@ -429,8 +421,7 @@ test_hidden(void)
 }
 
 /* A reload brings another secret, or none, before the provider answers. */
-static void
-test_hidden_later(void)
+TEST(hidden_later)
 {
     static const char *const after[] = {"another-secret", ""};
     for (size_t i = 0; i < 2; i++) {
@@ -451,8 +442,7 @@ test_hidden_later(void)
 }
 
 /* The secret of the settings is not a path, with any first character. */
-static void
-test_literal(void)
+TEST(literal)
 {
     struct daemon d = daemon_of("secret=x");
     text_copy(d.account.secret, sizeof(d.account.secret), TEXT("@/" CANARY));
@@ -463,8 +453,7 @@ test_literal(void)
 }
 
 /* Killed before the rename: the provider may know the new refresh token alone. */
-static void
-test_rest(void)
+TEST(rest)
 {
     static const char *const refresh[] = {"refresh_token=" CANARY "-r1&",
                                           "refresh_token=" CANARY "-r0&"};
@@ -485,8 +474,7 @@ test_rest(void)
 }
 
 /* A token of a second, and no mail. */
-static void
-test_shortest(void)
+TEST(shortest)
 {
     struct daemon d = daemon_of("grant=client secret=" CANARY);
     char got[200];
@@ -505,8 +493,7 @@ test_shortest(void)
     daemon_end(&d);
 }
 
-static void
-test_retry_after(void)
+TEST(retry_after)
 {
     struct daemon d = daemon_of("grant=client secret=" CANARY);
     daemon_begin(&d);
@@ -522,8 +509,7 @@ test_retry_after(void)
 }
 
 /* Clocks that are set. */
-static void
-test_clock(void)
+TEST(clock)
 {
     struct daemon d = daemon_of("grant=client secret=" CANARY);
     char got[200];
@@ -547,8 +533,7 @@ test_clock(void)
 }
 
 /* Each request has a file open: its lock. */
-static void
-test_many(void)
+TEST(many)
 {
     enum { MANY = TOKENS_ASKING_MAX + 36 };
     struct daemon d = daemon_of("grant=client secret=" CANARY);
@@ -586,8 +571,7 @@ daemon_writing(void)
 }
 
 /* The loop waits for no disk, and a token for its file. */
-static void
-test_background(void)
+TEST(background)
 {
     struct daemon d = daemon_writing();
     char got[200];
@@ -614,8 +598,7 @@ test_background(void)
 }
 
 /* A token that is still good while the next one is written. */
-static void
-test_overlap(void)
+TEST(overlap)
 {
     struct daemon d = daemon_writing();
     sim_loop_advance(d.loop, 10 * SYNC_MS);
@@ -629,8 +612,7 @@ test_overlap(void)
 }
 
 /* The account, or all, go meanwhile. */
-static void
-test_left(void)
+TEST(left)
 {
     for (int end = 0; end < 2; end++) {
         struct daemon d = daemon_writing();
@@ -648,8 +630,7 @@ test_left(void)
 
 /* On a full disk mail must be able to leave. Only a refresh token that was exchanged must
  * be written before. */
-static void
-test_full(void)
+TEST(full)
 {
     static const struct {
         const char *row, *refresh, *next; /* what there is, what the provider sends */
@@ -730,8 +711,7 @@ survives(uint64_t call, int fault, bool aio, bool *reached)
     return good;
 }
 
-static void
-test_faults(void)
+TEST(faults)
 {
     static const char *const names[] = {"an error",           "a kill",
                                         "a power cut",        "an error and AIO",
@@ -764,26 +744,7 @@ main(void)
     FILE *log = tmpfile();
     if (log == NULL || dup2(fileno(log), STDERR_FILENO) < 0)
         return 1;
-    test_reload();
-    test_reload_changed();
-    test_unreadable();
-    test_damaged();
-    test_forgotten();
-    test_short();
-    test_shortest();
-    test_first();
-    test_hidden();
-    test_literal();
-    test_hidden_later();
-    test_rest();
-    test_retry_after();
-    test_clock();
-    test_many();
-    test_background();
-    test_overlap();
-    test_left();
-    test_full();
-    test_faults();
+    tap_tests("");
     ok_named(is_logged(log, "is omitted: it is damaged or of another account"),
              "damage is logged");
     ok_named(is_logged(log, " is omitted: Invalid argument"), "a FIFO, too");
