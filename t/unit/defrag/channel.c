@@ -56,8 +56,7 @@ test_orders(int64_t journal)
 }
 
 /* E2: the last comes first, and is the only one that tells the total. */
-static void
-test_late_total(void)
+TEST(late_total)
 {
     struct stage s;
     stage_begin(&s, ROUTES);
@@ -81,8 +80,7 @@ test_late_total(void)
 }
 
 /* As many as may be, from the last to the first. */
-static void
-test_thousand(void)
+TEST(thousand)
 {
     enum { PARTS = 1000 };
     struct stage s;
@@ -113,8 +111,7 @@ test_thousand(void)
     stage_end(&s);
 }
 
-static void
-test_words(void)
+TEST(words)
 {
     struct stage s;
     stage_begin(&s, ROUTES);
@@ -131,8 +128,7 @@ test_words(void)
     stage_end(&s);
 }
 
-static void
-test_repetitions(void)
+TEST(repetitions)
 {
     struct stage s;
     stage_begin(&s, ROUTES);
@@ -160,8 +156,7 @@ test_repetitions(void)
     stage_end(&s);
 }
 
-static void
-test_time(void)
+TEST(time)
 {
     struct stage s;
     stage_begin(&s, ROUTES);
@@ -189,8 +184,7 @@ test_time(void)
     stage_end(&s);
 }
 
-static void
-test_timeouts(void)
+TEST(timeouts)
 {
     struct stage s;
     stage_begin(&s, ROUTES);
@@ -220,8 +214,7 @@ test_timeouts(void)
     stage_end(&s);
 }
 
-static void
-test_recipients(void)
+TEST(recipients)
 {
     struct stage s;
     stage_begin(&s, "z smtp://h\n" ROUTES);
@@ -293,8 +286,7 @@ submit_parts(struct stage *s, const char *id, const char *const submitters[3])
     is_number(s->count, 1, "joined");
 }
 
-static void
-test_submitter(void)
+TEST(submitter)
 {
     static const char *const ours[3] = {"user:a", "user:a", "user:a"},
                              *const none[3] = {NULL, NULL, NULL},
@@ -326,8 +318,7 @@ test_submitter(void)
     stage_end(&s);
 }
 
-static void
-test_parameters(void)
+TEST(parameters)
 {
     struct stage s;
     stage_begin(&s, ROUTES);
@@ -361,8 +352,7 @@ test_parameters(void)
     stage_end(&s);
 }
 
-static void
-test_nested(void)
+TEST(nested)
 {
     static const char nested[] = "Subject: in\r\nContent-Type: message/partial; id=%u; "
                                  "number=1; total=1\r\n\r\n";
@@ -389,8 +379,7 @@ test_nested(void)
     stage_end(&s);
 }
 
-static void
-test_large(void)
+TEST(large)
 {
     enum { SIZE = 1000 * 1000 };
     char *body = memory_array(SIZE + 1, 1), *whole = memory_array(3 * SIZE, 1);
@@ -422,8 +411,7 @@ test_large(void)
     stage_end(&s);
 }
 
-static void
-test_operator(void)
+TEST(operator)
 {
     struct stage s;
     stage_begin(&s, ROUTES);
@@ -758,18 +746,7 @@ main(void)
 {
     test_orders(0);
     test_orders(4 * 1024 * 1024);
-    test_late_total();
-    test_thousand();
-    test_words();
-    test_repetitions();
-    test_time();
-    test_timeouts();
-    test_recipients();
-    test_submitter();
-    test_parameters();
-    test_nested();
-    test_large();
-    test_operator();
+    tap_tests("");
     test_operator_releases(0);
     test_operator_releases(1 << 20);
     test_operator_early();

@@ -79,8 +79,7 @@ test_stop_while_joining(void)
 }
 
 /* A start offers what has files first, and it may be younger: the oldest counts. */
-static void
-test_time_over_a_restart(void)
+TEST(time_over_a_restart)
 {
     struct stage s;
     begin(&s);
@@ -116,8 +115,7 @@ lines_with(const struct stage *s, const char *words)
 }
 
 /* A turn releases a bounded number, and the next turns the others, in their order. */
-static void
-test_many_released(void)
+TEST(many_released)
 {
     enum { PARTS = 150, PER_TURN = 100 };
     struct stage s;
@@ -151,8 +149,7 @@ test_many_released(void)
 /* --- Not as the settings say ------------------------------------------------------ */
 
 /* The log says what happened, not what was to happen. */
-static void
-test_cannot_hold(void)
+TEST(cannot_hold)
 {
     struct stage s;
     char hold[100];
@@ -172,8 +169,7 @@ test_cannot_hold(void)
 }
 
 /* A fragment that an operator has held is not released, though its set is. */
-static void
-test_held_meanwhile(void)
+TEST(held_meanwhile)
 {
     struct stage s;
     begin(&s);
@@ -197,8 +193,7 @@ test_held_meanwhile(void)
 /* --- A route ---------------------------------------------------------------------- */
 
 /* Turned off everywhere, while one set waits, one is joined, and one looked into. */
-static void
-test_turned_off(void)
+TEST(turned_off)
 {
     char *body = large_body();
     struct stage s;
@@ -232,8 +227,7 @@ test_turned_off(void)
 }
 
 /* The settings that a reassembly began with may end before it does. */
-static void
-test_reload_while_joining(void)
+TEST(reload_while_joining)
 {
     char *body = large_body(), *hostname = memory_string("old.test");
     struct stage s;
@@ -598,12 +592,7 @@ main(void)
 {
     test_damaged_while_waiting(12);
     test_damaged_while_waiting(-1 + (off_t)sizeof(ONE) + 80);
-    test_time_over_a_restart();
-    test_many_released();
-    test_cannot_hold();
-    test_held_meanwhile();
-    test_turned_off();
-    test_reload_while_joining();
+    tap_tests("");
     test_many_to_end(ROUTES);
     test_many_to_end("* smtp://h");
     test_adopted_at_the_start();

@@ -31,8 +31,7 @@ look(const struct stage *s, size_t from, size_t count)
     return seen;
 }
 
-static void
-test_sets(void)
+TEST(sets)
 {
     struct stage s;
     stage_begin(&s, "* smtp://h?defragment=yes&notices=2h");
@@ -66,8 +65,7 @@ test_sets(void)
     stage_end(&s);
 }
 
-static void
-test_bounds(void)
+TEST(bounds)
 {
     struct stage s;
     stage_begin(&s, "* smtp://h?defragment=yes&notices=2h");
@@ -86,8 +84,7 @@ test_bounds(void)
 }
 
 /* It came by a clock that was ten days ahead: it waits no longer for that. */
-static void
-test_clock_ahead(void)
+TEST(clock_ahead)
 {
     struct stage s;
     stage_begin(&s, "* smtp://h?defragment=yes&notices=2h");
@@ -101,13 +98,4 @@ test_clock_ahead(void)
     sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2 + 2000);
     is_number(s.count, 1, "its time, and goes on");
     stage_end(&s);
-}
-
-int
-main(void)
-{
-    test_clock_ahead();
-    test_sets();
-    test_bounds();
-    return done();
 }

@@ -33,8 +33,7 @@ aside(struct stage *s, const char *id, unsigned number, unsigned total)
     stage_part_to(s, "a@x", "b@y c@z", id, number, total, number == 1 ? ONE : TWO);
 }
 
-static void
-test_life(void)
+TEST(life)
 {
     struct stage s;
     begin(&s);
@@ -54,8 +53,7 @@ test_life(void)
 }
 
 /* Released, it may wait for other reasons. */
-static void
-test_release(void)
+TEST(release)
 {
     struct stage s;
     begin(&s);
@@ -78,8 +76,7 @@ test_release(void)
 
 /* One recipient waits for fragments, the other for a retry: when the first is served
  * the message is deferred, and nothing more. */
-static void
-test_part_served(void)
+TEST(part_served)
 {
     struct stage s;
     begin(&s);
@@ -111,8 +108,7 @@ test_part_served(void)
     stage_end(&s);
 }
 
-static void
-test_operator(void)
+TEST(operator)
 {
     static const enum manager_verb verbs[] = {MANAGER_HOLD, MANAGER_REMOVE,
                                               MANAGER_BOUNCE};
@@ -133,8 +129,7 @@ test_operator(void)
     stage_end(&s);
 }
 
-static void
-test_routes(void)
+TEST(routes)
 {
     struct stage s;
     begin(&s);
@@ -152,8 +147,7 @@ test_routes(void)
 }
 
 /* The journal has no space: what moves out of it is marked. */
-static void
-test_crowded(void)
+TEST(crowded)
 {
     enum { SETS = 40, SIZE = 20000 };
     struct stage s;
@@ -220,8 +214,7 @@ offline(struct stage *s, enum manager_verb verb, enum manager_result want)
     manager_free(&manager);
 }
 
-static void
-test_offline(void)
+TEST(offline)
 {
     struct stage s;
     struct seen_places places = {0};
@@ -256,8 +249,7 @@ test_offline(void)
 }
 
 /* A mark is a file of its own: where no links can be made, it can. */
-static void
-test_links(void)
+TEST(links)
 {
     struct stage s;
     char path[200], name[ID_LENGTH + 1];
@@ -272,18 +264,4 @@ test_links(void)
     ok(mark.st_nlink == 1 && mess.st_nlink == 1 && mark.st_ino != mess.st_ino);
     is_number(mark.st_size, 0, "it is empty");
     stage_end(&s);
-}
-
-int
-main(void)
-{
-    test_life();
-    test_release();
-    test_part_served();
-    test_operator();
-    test_routes();
-    test_crowded();
-    test_offline();
-    test_links();
-    return done();
 }

@@ -72,8 +72,7 @@ contradict(struct stage *s)
     stage_part(s, "i", 2, 4, "other\r\n");
 }
 
-static void
-test_conflict(void)
+TEST(conflict)
 {
     struct stage s;
     stage_begin(&s, ROUTES);
@@ -94,8 +93,7 @@ test_conflict(void)
 }
 
 /* They are offered again after the restart, in any order. */
-static void
-test_deferred(void)
+TEST(deferred)
 {
     struct stage s;
     stage_begin(&s, ROUTES);
@@ -112,8 +110,7 @@ test_deferred(void)
     stage_end(&s);
 }
 
-static void
-test_other_ends(void)
+TEST(other_ends)
 {
     struct stage s;
     stage_begin(&s, ROUTES);
@@ -142,8 +139,7 @@ test_other_ends(void)
 
 /* --- The file --------------------------------------------------------------------- */
 
-static void
-test_damage(void)
+TEST(damage)
 {
     struct stage s;
     char line[200];
@@ -170,8 +166,7 @@ test_damage(void)
     stage_end(&s);
 }
 
-static void
-test_write_faults(void)
+TEST(write_faults)
 {
     struct stage s;
     char inner[120];
@@ -194,8 +189,7 @@ test_write_faults(void)
 }
 
 /* A clock that was ahead, and a line that nobody of us wrote. */
-static void
-test_future(void)
+TEST(future)
 {
     struct stage s;
     char line[200], more[400];
@@ -228,8 +222,7 @@ test_future(void)
     stage_end(&s);
 }
 
-static void
-test_bound(void)
+TEST(bound)
 {
     struct stage s;
     struct set_closed closed = {.memory_ms = 1000, .reason = SET_CONFLICT};
@@ -269,8 +262,7 @@ reload_routes(struct stage *s, const char *routes, struct route_table **kept)
     world_turns(&s->w);
 }
 
-static void
-test_shorter(void)
+TEST(shorter)
 {
     struct stage s;
     struct route_table *other[3];
@@ -299,18 +291,4 @@ test_shorter(void)
     for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
         route_free(&other[i]);
     stage_end(&s);
-}
-
-int
-main(void)
-{
-    test_conflict();
-    test_deferred();
-    test_other_ends();
-    test_damage();
-    test_write_faults();
-    test_future();
-    test_bound();
-    test_shorter();
-    return done();
 }

@@ -45,8 +45,7 @@ key_hex(const unsigned char key[DIGEST_SIZE], char out[2 * DIGEST_SIZE + 1])
 
 /* --- Ours ------------------------------------------------------------------------- */
 
-static void
-test_ours(void)
+TEST(ours)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -81,8 +80,7 @@ test_ours(void)
 
 /* --- Another's -------------------------------------------------------------------- */
 
-static void
-test_theirs(void)
+TEST(theirs)
 {
     struct shared h;
     char key[2 * DIGEST_SIZE + 1], mark[SET_MARK_SIZE + 16];
@@ -116,8 +114,7 @@ test_theirs(void)
 }
 
 /* A set that is complete before the answer is reassembled, with any owner. */
-static void
-test_complete(void)
+TEST(complete)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -131,8 +128,7 @@ test_complete(void)
     shared_end(&h);
 }
 
-static void
-test_some_recipients(void)
+TEST(some_recipients)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -147,8 +143,7 @@ test_some_recipients(void)
     shared_end(&h);
 }
 
-static void
-test_not_taken(void)
+TEST(not_taken)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -167,8 +162,7 @@ test_not_taken(void)
     shared_end(&h);
 }
 
-static void
-test_not_there(void)
+TEST(not_there)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -193,8 +187,7 @@ test_not_there(void)
 }
 
 /* Mail that must not pass in pieces does not pass by another host's absence. */
-static void
-test_not_there_hold(void)
+TEST(not_there_hold)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -218,8 +211,7 @@ test_not_there_hold(void)
     shared_end(&h);
 }
 
-static void
-test_back_in_time(void)
+TEST(back_in_time)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -240,8 +232,7 @@ test_back_in_time(void)
     shared_end(&h);
 }
 
-static void
-test_operators(void)
+TEST(operators)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -274,8 +265,7 @@ test_operators(void)
     shared_end(&h);
 }
 
-static void
-test_unknown_host(void)
+TEST(unknown_host)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -288,8 +278,7 @@ test_unknown_host(void)
     shared_end(&h);
 }
 
-static void
-test_moved_away(void)
+TEST(moved_away)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -313,8 +302,7 @@ test_moved_away(void)
 
 #define KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-static void
-test_from_peer(void)
+TEST(from_peer)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -339,8 +327,7 @@ test_from_peer(void)
     shared_end(&h);
 }
 
-static void
-test_lying_registry(void)
+TEST(lying_registry)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -359,8 +346,7 @@ test_lying_registry(void)
     shared_end(&h);
 }
 
-static void
-test_depth(void)
+TEST(depth)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -376,8 +362,7 @@ test_depth(void)
 }
 
 /* The key of the next layer hangs on how far its sender was believed. */
-static void
-test_trust_of_whole(void)
+TEST(trust_of_whole)
 {
     static const char inner[] =
         "Content-Type: message/partial; id=n; number=1; total=2\r\n\r\nx\r\n";
@@ -412,8 +397,7 @@ test_trust_of_whole(void)
 
 /* --- The registry ----------------------------------------------------------------- */
 
-static void
-test_alone(void)
+TEST(alone)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -440,8 +424,7 @@ test_alone(void)
     shared_end(&h);
 }
 
-static void
-test_many_starts(void)
+TEST(many_starts)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -459,27 +442,4 @@ test_many_starts(void)
     is_number(h.s.count, 100, "all go there");
     ok(world_is_empty(&h.s.w));
     shared_end(&h);
-}
-
-int
-main(void)
-{
-    test_ours();
-    test_theirs();
-    test_complete();
-    test_some_recipients();
-    test_not_taken();
-    test_not_there();
-    test_not_there_hold();
-    test_back_in_time();
-    test_operators();
-    test_unknown_host();
-    test_moved_away();
-    test_from_peer();
-    test_lying_registry();
-    test_depth();
-    test_trust_of_whole();
-    test_alone();
-    test_many_starts();
-    return done();
 }

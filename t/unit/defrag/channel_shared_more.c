@@ -42,8 +42,7 @@ send_away(struct shared *h, const char *to, int64_t left_ms)
 /* --- Time ------------------------------------------------------------------------- */
 
 /* A fragment whose time ends while the other host takes it. */
-static void
-test_taken_late(void)
+TEST(taken_late)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -59,8 +58,7 @@ test_taken_late(void)
 }
 
 /* The same for two recipients; one was taken before. */
-static void
-test_taken_late_by_one(void)
+TEST(taken_late_by_one)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -76,8 +74,7 @@ test_taken_late_by_one(void)
 }
 
 /* And what it refuses then. */
-static void
-test_refused_late(void)
+TEST(refused_late)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -109,8 +106,7 @@ stop_over_its_time(struct shared *h, enum channel_timeout on_timeout)
 }
 
 /* Its fate must not depend on the time of our start. */
-static void
-test_time_over_while_stopped(void)
+TEST(time_over_while_stopped)
 {
     struct shared h;
     stop_over_its_time(&h, CHANNEL_RELEASE);
@@ -127,8 +123,7 @@ test_time_over_while_stopped(void)
 }
 
 /* But what was let go before goes on. */
-static void
-test_let_go_before_stop(void)
+TEST(let_go_before_stop)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -154,8 +149,7 @@ test_let_go_before_stop(void)
 
 /* Somebody sets the clock, or the machine has slept: nothing is offered in vain again
  * and again until our timers notice. */
-static void
-test_clock(void)
+TEST(clock)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -170,8 +164,7 @@ test_clock(void)
     shared_end(&h);
 }
 
-static void
-test_reason(void)
+TEST(reason)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -189,8 +182,7 @@ test_reason(void)
 /* --- Floods ----------------------------------------------------------------------- */
 
 /* A stranger has some sets, and not the registry and all places for owners. */
-static void
-test_too_many_sets(void)
+TEST(too_many_sets)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -212,8 +204,7 @@ test_too_many_sets(void)
 }
 
 /* A part too many of a set that is open leaves the set ours. */
-static void
-test_too_large_a_part(void)
+TEST(too_large_a_part)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -233,8 +224,7 @@ test_too_large_a_part(void)
 }
 
 /* A host that is away must not make ours grow. */
-static void
-test_too_many_journeys(void)
+TEST(too_many_journeys)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -255,8 +245,7 @@ test_too_many_journeys(void)
 }
 
 /* Sets that began while the registry was down, when it is back. */
-static void
-test_too_many_at_once(void)
+TEST(too_many_at_once)
 {
     struct shared h;
     shared_begin(&h, ROUTES);
@@ -279,21 +268,4 @@ test_too_many_at_once(void)
     sim_loop_advance(h.s.w.loop, STAGE_HALF_MS * 2);
     ok(world_is_empty(&h.s.w));
     shared_end(&h);
-}
-
-int
-main(void)
-{
-    test_taken_late();
-    test_taken_late_by_one();
-    test_refused_late();
-    test_time_over_while_stopped();
-    test_let_go_before_stop();
-    test_clock();
-    test_reason();
-    test_too_many_sets();
-    test_too_large_a_part();
-    test_too_many_journeys();
-    test_too_many_at_once();
-    return done();
 }

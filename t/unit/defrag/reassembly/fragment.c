@@ -125,8 +125,7 @@ static const struct example types[] = {
     {"",                                                                               "not",                                       "no type at all"                          },
 };
 
-static void
-test_types(void)
+TEST(types)
 {
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         struct fragment_reading r = read_type(types[i].value);
@@ -176,8 +175,7 @@ static const struct example messages[] = {
     {"\r\n",                                                                              "not",                                                         "an empty line"                                },
 };
 
-static void
-test_messages(void)
+TEST(messages)
 {
     for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
         struct fragment_reading r = read_message(messages[i].value);
@@ -185,8 +183,7 @@ test_messages(void)
     }
 }
 
-static void
-test_body(void)
+TEST(body)
 {
     struct fragment_reading r = read_message(PARTIAL "\r\n\r\nbody");
     is_number(r.body, strlen(PARTIAL) + 2, "the body begins behind the empty line");
@@ -204,8 +201,7 @@ test_body(void)
              "two forms of an id are told");
 }
 
-static void
-test_envelope(void)
+TEST(envelope)
 {
     struct fragment_envelope e = ordinary;
     struct fragment_reading r;
@@ -230,8 +226,7 @@ test_envelope(void)
               "malformed stays malformed, whoever sends it");
 }
 
-static void
-test_long_ids(void)
+TEST(long_ids)
 {
     char id[FRAGMENT_ID_MAX + 2], value[1024];
     memset(id, 'i', sizeof(id));
@@ -266,8 +261,7 @@ read_long(size_t filler, bool type_first, const char *tail)
     return r;
 }
 
-static void
-test_long_headers(void)
+TEST(long_headers)
 {
     size_t most = FRAGMENT_HEADER_MAX - strlen(PARTIAL "X: \r\n\r\n");
     struct fragment_reading r = read_long(most, true, "\r\nbody");
@@ -304,8 +298,7 @@ same(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-static void
-test_keys(void)
+TEST(keys)
 {
     const char *key = key_of(FRAGMENT_EXTERNAL, "", "s@o.example", "x@h");
     /* printf '\1\0\0\0\3ext\0\0\0\13s@o.example\0\0\0\3x@h' | sha256sum */
@@ -333,17 +326,4 @@ test_keys(void)
                  !same(key_of(FRAGMENT_EXTERNAL, "", "local", "x"),
                        key_of(FRAGMENT_EXTERNAL, "", "Local", "x")),
              "a sender without a domain");
-}
-
-int
-main(void)
-{
-    test_types();
-    test_messages();
-    test_body();
-    test_envelope();
-    test_long_ids();
-    test_long_headers();
-    test_keys();
-    return done();
 }

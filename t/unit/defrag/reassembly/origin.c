@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-static void
-test_trust(void)
+TEST(trust)
 {
     static const struct {
         const char *trust;
@@ -40,8 +39,7 @@ test_trust(void)
     }
 }
 
-static void
-test_batv(void)
+TEST(batv)
 {
     static const struct {
         const char *sender, *kept;
@@ -78,8 +76,7 @@ same(enum origin_keying keying, const char *trust_a, const char *sender_a,
     return memcmp(a, b, DIGEST_SIZE) == 0;
 }
 
-static void
-test_keys(void)
+TEST(keys)
 {
     static const char near[] = "ext net:192.0.2.0/24", far[] = "ext net:192.0.3.0/24",
                       own[] = "int net:192.0.2.0/24";
@@ -108,13 +105,4 @@ test_keys(void)
                  memcmp(keys[1], keys[2], DIGEST_SIZE) != 0 &&
                  memcmp(keys[0], keys[2], DIGEST_SIZE) != 0,
              "kinds never meet");
-}
-
-int
-main(void)
-{
-    test_trust();
-    test_batv();
-    test_keys();
-    return done();
 }

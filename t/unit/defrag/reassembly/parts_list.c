@@ -18,8 +18,7 @@ depth_of(struct text made_of)
     return parts_list_depth(&e);
 }
 
-static void
-test_round(void)
+TEST(round)
 {
     struct buffer b;
     buffer_init(&b, 1000);
@@ -43,8 +42,7 @@ test_round(void)
 }
 
 /* For any input, only ids and numbers come out. */
-static void
-test_bad(void)
+TEST(bad)
 {
     static const struct {
         const char *made_of;
@@ -74,12 +72,4 @@ test_bad(void)
         }
         is_number(parts, rows[i].parts, rows[i].made_of);
     }
-}
-
-int
-main(void)
-{
-    test_round();
-    test_bad();
-    return done();
 }

@@ -71,8 +71,7 @@ is_joined(const char *outer, const char *const *bodies, const char *wanted,
 
 #define BODIES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static void
-test_rfc(void)
+TEST(rfc)
 {
     is_joined("X-Weird-Header-1: Foo\r\n"
               "From: Bill@host.com\r\n"
@@ -109,8 +108,7 @@ test_rfc(void)
               "check 22: E1: the RFC's own example");
 }
 
-static void
-test_seams(void)
+TEST(seams)
 {
     is_joined("From: a@b\r\n",
               BODIES("Subject: long\r\nX-A: 1\r\n", "MIME-Version: 1.0\r\n"
@@ -137,8 +135,7 @@ test_seams(void)
               "check 19: check 21: an empty part; dots and From stay");
 }
 
-static void
-test_fields(void)
+TEST(fields)
 {
     is_joined("Received: by x\r\nDisposition-Notification-To: x@evil\r\n"
               "List-Id: <l>\r\ncontent-language: de\r\nOriginal-Recipient: rfc822;o\r\n"
@@ -170,8 +167,7 @@ test_fields(void)
 }
 
 /* RFC 1521's fragmenters left it outside. */
-static void
-test_subject(void)
+TEST(subject)
 {
     static const struct {
         const char *inner, *wanted;
@@ -195,8 +191,7 @@ test_subject(void)
     }
 }
 
-static void
-test_odd_line(void)
+TEST(odd_line)
 {
     is_joined("X: 1\r\n", BODIES("Subject: s\r\nthis is no field\r\n\r\nb\r\n"),
               "X: 1\r\nSubject: s\r\n\r\nthis is no field\r\n\r\nb\r\n",
@@ -220,8 +215,7 @@ is_trouble(const char *bodies, enum reassemble_trouble trouble, const char *name
     }
 }
 
-static void
-test_trouble(void)
+TEST(trouble)
 {
     is_trouble("this is no header\r\n\r\n", REASSEMBLE_NO_HEADER, "check 28: no header");
     is_trouble(" continued\r\n\r\n", REASSEMBLE_NO_HEADER, "a continuation of nothing");
@@ -234,8 +228,7 @@ test_trouble(void)
 }
 
 /* REASSEMBLE_HEADER_MAX bytes of header are taken, one more is not. */
-static void
-test_long(void)
+TEST(long)
 {
     for (int over = 0; over < 2; over++) {
         size_t length = REASSEMBLE_HEADER_MAX - 2 + (size_t)over;
@@ -267,8 +260,7 @@ test_long(void)
     free(endless);
 }
 
-static void
-test_no_write(void)
+TEST(no_write)
 {
     struct text parts[2] = {TEXT("Subject: s\r\n\r\nbody\r\n"), TEXT("more\r\n")};
     for (size_t space = 1; space < 36; space++) {
@@ -284,18 +276,4 @@ test_no_write(void)
     is_number(r.trouble, REASSEMBLE_GOOD, "with room it goes well");
     is_number((long long)r.out.length, 36, "to the last byte");
     buffer_free(&r.out);
-}
-
-int
-main(void)
-{
-    test_rfc();
-    test_seams();
-    test_fields();
-    test_subject();
-    test_odd_line();
-    test_trouble();
-    test_long();
-    test_no_write();
-    return done();
 }

@@ -55,8 +55,7 @@ inspect(struct inspection *i, struct text message, size_t step)
     utf8_scan_end(i);
 }
 
-static void
-test_levels(void)
+TEST(levels)
 {
     for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
         struct text message = text_from(rows[r].message);
@@ -73,8 +72,7 @@ test_levels(void)
 }
 
 /* More levels than are looked into. */
-static void
-test_deep(void)
+TEST(deep)
 {
     struct buffer b;
     struct inspection i;
@@ -90,8 +88,7 @@ test_deep(void)
 }
 
 /* Dropped half way. */
-static void
-test_dropped(void)
+TEST(dropped)
 {
     struct inspection i;
     utf8_scan_start(&i);
@@ -100,13 +97,4 @@ test_dropped(void)
     utf8_scan_end(&i);
     utf8_scan_end(&i);
     ok(!i.eight_bit && !i.utf8);
-}
-
-int
-main(void)
-{
-    test_levels();
-    test_deep();
-    test_dropped();
-    return done();
 }

@@ -71,8 +71,7 @@ found(struct scene *s, unsigned number)
 
 /* --- Tests ------------------------------------------------------------------------ */
 
-static void
-test_ours(void)
+TEST(ours)
 {
     struct scene s;
     begin(&s);
@@ -94,8 +93,7 @@ test_ours(void)
     end(&s);
 }
 
-static void
-test_other(void)
+TEST(other)
 {
     struct scene s;
     begin(&s);
@@ -115,8 +113,7 @@ test_other(void)
     end(&s);
 }
 
-static void
-test_closed_before(void)
+TEST(closed_before)
 {
     struct scene s;
     begin(&s);
@@ -138,8 +135,7 @@ test_closed_before(void)
     end(&s);
 }
 
-static void
-test_alone(void)
+TEST(alone)
 {
     struct scene s;
     begin(&s);
@@ -176,8 +172,7 @@ test_alone(void)
     end(&s);
 }
 
-static void
-test_emptied(void)
+TEST(emptied)
 {
     struct scene s;
     begin(&s);
@@ -202,8 +197,7 @@ test_emptied(void)
     end(&s);
 }
 
-static void
-test_time(void)
+TEST(time)
 {
     struct scene s;
     begin(&s);
@@ -222,8 +216,7 @@ test_time(void)
     end(&s);
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     struct scene s;
     begin(&s);
@@ -236,17 +229,4 @@ test_many(void)
     claims_close(s.claims, key_of(1), 1);
     is_number(claim(&s, CLAIMS_MAX + 1), OWNER_ASKED, "until there is room");
     end(&s);
-}
-
-int
-main(void)
-{
-    test_ours();
-    test_other();
-    test_closed_before();
-    test_alone();
-    test_emptied();
-    test_time();
-    test_many();
-    return done();
 }

@@ -51,8 +51,7 @@ static const struct example settings[] = {
     {"redis://h/1/2",                     "behind the /"                      },
 };
 
-static void
-test_settings(void)
+TEST(settings)
 {
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         const struct example *e = &settings[i];
@@ -73,8 +72,7 @@ test_settings(void)
     }
 }
 
-static void
-test_long_settings(void)
+TEST(long_settings)
 {
     struct registry_place place;
     char setting[2000], error[256] = "";
@@ -109,8 +107,7 @@ test_long_settings(void)
     is_number(strlen(place.redis.password), 256, "... whole");
 }
 
-static void
-test_hosts(void)
+TEST(hosts)
 {
     char name[REGISTRY_HOST_MAX + 1];
     memset(name, 'a', sizeof(name));
@@ -158,8 +155,7 @@ on_first(void *context, enum registry_answer answer, const char *host)
     registry_cancel(p->w->registry, &p->second);
 }
 
-static void
-test_local(void)
+TEST(local)
 {
     struct world w;
     struct told t[3];
@@ -212,8 +208,7 @@ configured(const char *setting, const char *password)
                                           : "no redis";
 }
 
-static void
-test_password_apart(void)
+TEST(password_apart)
 {
     char much[258];
     memset(much, 'p', sizeof(much) - 1);
@@ -237,15 +232,4 @@ test_password_apart(void)
              "no password stands in the open");
     is_string(configured("redis://h", much),
               "defrag_registry_password is longer than 256 bytes", "too long");
-}
-
-int
-main(void)
-{
-    test_settings();
-    test_password_apart();
-    test_long_settings();
-    test_hosts();
-    test_local();
-    return done();
 }

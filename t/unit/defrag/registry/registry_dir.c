@@ -83,8 +83,7 @@ await(struct world *w)
     w->registry->counts = (struct registry_counts){0};
 }
 
-static void
-test_two(void)
+TEST(two)
 {
     struct home h;
     struct world a, b;
@@ -122,8 +121,7 @@ test_two(void)
     remove_tree(h.path);
 }
 
-static void
-test_stale(void)
+TEST(stale)
 {
     struct home h;
     struct world a, b;
@@ -239,8 +237,7 @@ run_race(const struct home *h, int64_t ttl_ms, char whose[2][KEYS])
     }
 }
 
-static void
-test_race(void)
+TEST(race)
 {
     char whose[2][KEYS];
     struct home h;
@@ -271,8 +268,7 @@ test_race(void)
     remove_tree(h.path);
 }
 
-static void
-test_missing(void)
+TEST(missing)
 {
     struct home h;
     struct world w;
@@ -298,8 +294,7 @@ test_missing(void)
     registry_world_end(&w);
 }
 
-static void
-test_unwritable(void)
+TEST(unwritable)
 {
     struct home h;
     struct world w;
@@ -330,8 +325,7 @@ on_alarm(int number)
 }
 
 /* A call that takes long: a signal comes in the middle of the work, and sleeps. */
-static void
-test_slow(void)
+TEST(slow)
 {
     enum { MANY = 4000 };
     struct home h;
@@ -365,16 +359,4 @@ test_slow(void)
     registry_world_end(&w);
     remove_tree(h.path);
     free(t);
-}
-
-int
-main(void)
-{
-    test_two();
-    test_stale();
-    test_race();
-    test_missing();
-    test_unwritable();
-    test_slow();
-    return done();
 }

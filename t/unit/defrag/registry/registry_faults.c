@@ -45,8 +45,7 @@ claim_as(struct world *w, const char *host, unsigned key)
     return told;
 }
 
-static void
-test_expiry(void)
+TEST(expiry)
 {
     struct world w;
     begin(&w);
@@ -65,8 +64,7 @@ test_expiry(void)
     registry_world_end(&w);
 }
 
-static void
-test_sweep(void)
+TEST(sweep)
 {
     struct world w;
     struct disk *disk;
@@ -94,8 +92,7 @@ test_sweep(void)
     registry_world_end(&w);
 }
 
-static void
-test_down_and_up(void)
+TEST(down_and_up)
 {
     struct world w;
     begin(&w);
@@ -168,9 +165,7 @@ test_every_call(int error)
 int
 main(void)
 {
-    test_expiry();
-    test_sweep();
-    test_down_and_up();
+    tap_tests("");
     test_every_call(EIO);
     test_every_call(ESTALE);
     return done();

@@ -78,8 +78,7 @@ found(const struct registry *r)
     return registry_counts(r).namesakes;
 }
 
-static void
-test_alone(void)
+TEST(alone)
 {
     struct world w;
     begin(&w, "a.example");
@@ -99,8 +98,7 @@ test_alone(void)
     registry_world_end(&w);
 }
 
-static void
-test_two(void)
+TEST(two)
 {
     struct world w;
     begin(&w, "a.example");
@@ -140,8 +138,7 @@ test_two(void)
     registry_world_end(&w);
 }
 
-static void
-test_crashes(void)
+TEST(crashes)
 {
     struct world w;
     begin(&w, "a.example");
@@ -182,8 +179,7 @@ write_name(const char *host, const char *content)
     disk_close(&disk);
 }
 
-static void
-test_odd(void)
+TEST(odd)
 {
     static const char *const contents[] = {
         "", "\n", "a.example", "a.example 60000 1750000000000 0123456789abcdefg\n",
@@ -203,8 +199,7 @@ test_odd(void)
     }
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     char name[REGISTRY_HOST_MAX + 1] = "";
     const char *const names[] = {"..", ".", "t0123456789abcdef", name};
@@ -220,8 +215,7 @@ test_names(void)
     }
 }
 
-static void
-test_down(void)
+TEST(down)
 {
     struct world w;
     begin(&w, "a.example");
@@ -238,8 +232,7 @@ test_down(void)
 }
 
 /* Where nobody tells when it was refreshed: after a minute the dead are gone. */
-static void
-test_untold(void)
+TEST(untold)
 {
     struct world w;
     registry_world_start(&w, "a.example", "local");
@@ -276,8 +269,7 @@ test_untold(void)
 }
 
 /* A directory that is made anew has not our name; after a failure that is seen at once. */
-static void
-test_emptied(void)
+TEST(emptied)
 {
     struct world w;
     struct disk *disk;
@@ -307,18 +299,4 @@ test_emptied(void)
     is_number(w.emptied, 2, "once");
     disk_close(&disk);
     registry_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_alone();
-    test_two();
-    test_crashes();
-    test_odd();
-    test_names();
-    test_down();
-    test_untold();
-    test_emptied();
-    return done();
 }

@@ -176,8 +176,7 @@ fake_start(struct fake *f)
     is_string(sure(&f->w, 99), "own", "it is ready");
 }
 
-static void
-test_bytes(void)
+TEST(bytes)
 {
     struct fake f;
     char want[1024];
@@ -246,8 +245,7 @@ check_name(const char *reply, const char *sent, const char *name)
     fake_end(&f);
 }
 
-static void
-test_name(void)
+TEST(name)
 {
     check_name("$-1\r\n", NULL, "it was nobody's");
     check_name("$16\r\n0123456789abcdef\r\n",
@@ -257,8 +255,7 @@ test_name(void)
     check_name("$3\r\na b\r\n", NULL, "nor what is no instance at all");
 }
 
-static void
-test_old(void)
+TEST(old)
 {
     struct fake f;
     fake_open(&f);
@@ -310,8 +307,7 @@ static const struct example replies[] = {
     {"$-1\r\n$-1\r\n",                       "own",         "a reply too many",     false},
 };
 
-static void
-test_replies(void)
+TEST(replies)
 {
     for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
         for (int cuts = 0; cuts < 2; cuts++) {
@@ -345,8 +341,7 @@ static const char *const nonsense[] = {"*1\r\n$1\r\na\r\n",
                                        "$99999999999999999999\r\n",
                                        "\n"};
 
-static void
-test_nonsense(void)
+TEST(nonsense)
 {
     for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
         struct fake f;
@@ -364,8 +359,7 @@ test_nonsense(void)
     }
 }
 
-static void
-test_endless_reply(void)
+TEST(endless_reply)
 {
     struct fake f;
     struct told t;
@@ -391,8 +385,7 @@ test_endless_reply(void)
     free(much);
 }
 
-static void
-test_greetings(void)
+TEST(greetings)
 {
     static const struct example greetings[] = {
         {"-NOAUTH Authentication required.\r\n",          "SET: NOAUTH Authentication", "NOAUTH",
@@ -426,8 +419,7 @@ some_turns(struct world *w)
         loop_turn(w->loop, 1);
 }
 
-static void
-test_silent(void)
+TEST(silent)
 {
     struct fake f;
     struct told t, others[3];
@@ -460,8 +452,7 @@ test_silent(void)
     fake_end(&f);
 }
 
-static void
-test_recovery(void)
+TEST(recovery)
 {
     struct fake f;
     fake_open(&f);
@@ -489,8 +480,7 @@ test_recovery(void)
     fake_end(&f);
 }
 
-static void
-test_ended(void)
+TEST(ended)
 {
     struct fake f;
     struct told t[2];
@@ -513,8 +503,7 @@ test_ended(void)
     fake_end(&f);
 }
 
-static void
-test_cancel(void)
+TEST(cancel)
 {
     struct fake f;
     struct told t[3];
@@ -540,8 +529,7 @@ test_cancel(void)
     fake_end(&f);
 }
 
-static void
-test_nobody(void)
+TEST(nobody)
 {
     struct world w;
     struct told t;
@@ -561,8 +549,7 @@ test_nobody(void)
     registry_world_end(&w);
 }
 
-static void
-test_complaint(void)
+TEST(complaint)
 {
     struct fake f;
     fake_start(&f);
@@ -588,19 +575,7 @@ main(void)
         return 0;
     }
     ok(text_starts(text_from(redis_version()), TEXT("hiredis ")));
-    test_bytes();
-    test_name();
-    test_old();
-    test_replies();
-    test_nonsense();
-    test_endless_reply();
-    test_greetings();
-    test_silent();
-    test_recovery();
-    test_ended();
-    test_cancel();
-    test_nobody();
-    test_complaint();
+    tap_tests("");
     registry_world_open(&w);
     world_connect(&w);
     ok_named(registry_of(&w, "a.example", "rediss://h", error) == NULL &&

@@ -114,8 +114,7 @@ finish(struct world *w)
 
 /* --- Joins ------------------------------------------------------------------------ */
 
-static void
-test_orders(void)
+TEST(orders)
 {
     static const uint32_t orders[6][3] = {
         {1, 2, 3},
@@ -159,8 +158,7 @@ test_orders(void)
     }
 }
 
-static void
-test_sizes(void)
+TEST(sizes)
 {
     struct world w = begin(&wide);
     w.growth = 7;
@@ -175,8 +173,7 @@ test_sizes(void)
     finish(&w);
 }
 
-static void
-test_no_total(void)
+TEST(no_total)
 {
     struct world w = begin(&wide);
     for (uint32_t n = 1; n <= 3; n++)
@@ -196,8 +193,7 @@ test_no_total(void)
 
 /* The parts of one reassembly are not gone with another one: each of them takes
  * messages that it serves itself. */
-static void
-test_two_copies(void)
+TEST(two_copies)
 {
     struct world w = begin(&wide);
     struct id ids[5];
@@ -219,8 +215,7 @@ test_two_copies(void)
 }
 
 /* Petrel may stop at any time. */
-static void
-test_freed_amid_joins(void)
+TEST(freed_amid_joins)
 {
     for (int taken = 0; taken <= 3; taken++) {
         struct world w = begin(&wide);
@@ -235,8 +230,7 @@ test_freed_amid_joins(void)
 }
 
 /* Part 1 for a and b, part 2 for a, part 2 again for b: two joins. */
-static void
-test_recipients(void)
+TEST(recipients)
 {
     struct world w = begin(&wide);
     struct id first = add(&w, 1, 2, "ab");
@@ -260,8 +254,7 @@ test_recipients(void)
     finish(&w);
 }
 
-static void
-test_some_wait(void)
+TEST(some_wait)
 {
     struct world w = begin(&wide);
     add(&w, 1, 2, "abc");
@@ -285,8 +278,7 @@ test_some_wait(void)
 
 /* --- Odd input -------------------------------------------------------------------- */
 
-static void
-test_repeated(void)
+TEST(repeated)
 {
     struct world w = begin(&wide);
     add(&w, 1, 2, "a");
@@ -336,8 +328,7 @@ is_conflict(uint32_t number, uint32_t total, char body, const char *name)
     finish(&w);
 }
 
-static void
-test_conflicts(void)
+TEST(conflicts)
 {
     is_conflict(2, 3, 'z', "check 33: E7: two bodies for one number");
     is_conflict(2, 4, 'C', "check 34: two totals");
@@ -346,8 +337,7 @@ test_conflicts(void)
     is_conflict(1, 2, 'B', "check 35: a total below a number");
 }
 
-static void
-test_keys(void)
+TEST(keys)
 {
     struct world w = begin(&wide);
     add_of(&w, 'K', 1, 2, "a", 'A', 1);
@@ -359,8 +349,7 @@ test_keys(void)
 
 /* --- Time ------------------------------------------------------------------------- */
 
-static void
-test_time(void)
+TEST(time)
 {
     struct world w = begin(&wide);
     struct id first = add(&w, 1, 3, "a");
@@ -386,8 +375,7 @@ test_time(void)
 }
 
 /* The first is the one born first, not the one that came first. */
-static void
-test_born_first(void)
+TEST(born_first)
 {
     struct world w = begin(&wide);
     struct set_view view;
@@ -408,8 +396,7 @@ test_born_first(void)
     finish(&w);
 }
 
-static void
-test_release_order(void)
+TEST(release_order)
 {
     static const uint32_t order[] = {5, 2, 4, 1, 2};
     struct world w = begin(&wide);
@@ -429,8 +416,7 @@ test_release_order(void)
 
 /* --- Ends of joins ---------------------------------------------------------------- */
 
-static void
-test_failure(void)
+TEST(failure)
 {
     struct world w = begin(&wide);
     add(&w, 1, 2, "a");
@@ -443,8 +429,7 @@ test_failure(void)
 }
 
 /* While one is under way nothing of its set is given up; at its end it is. */
-static void
-test_doom(void)
+TEST(doom)
 {
     for (int how = 0; how < 3; how++) {
         struct world w = begin(&wide);
@@ -480,8 +465,7 @@ test_doom(void)
     finish(&w);
 }
 
-static void
-test_forget(void)
+TEST(forget)
 {
     struct world w = begin(&wide);
     struct id first = add(&w, 1, 3, "a"), second = add(&w, 2, 3, "ab");
@@ -506,8 +490,7 @@ test_forget(void)
 
 /* --- Limits ----------------------------------------------------------------------- */
 
-static void
-test_quotas(void)
+TEST(quotas)
 {
     struct set_limits limits = wide;
     limits.sender_sets = 2;
@@ -534,8 +517,7 @@ test_quotas(void)
     finish(&w);
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct set_limits limits = wide;
     limits.sets = 2;
@@ -673,8 +655,7 @@ step(struct walk *k)
 }
 
 /* Every message is held, out or served to the last recipient, never two of these. */
-static void
-test_walk(void)
+TEST(walk)
 {
     struct set_limits limits = wide;
     limits.sets = 4;
@@ -717,8 +698,7 @@ test_walk(void)
 }
 
 /* Closed sets remember their recipients; of too many the oldest are forgotten. */
-static void
-test_closed_limit(void)
+TEST(closed_limit)
 {
     enum { MOST = 2000, SETS = 100 }; /* 16,000 bytes are for less than 50 */
     struct set_limits limits = {.parts = 1000, .recipients = MOST};
@@ -746,30 +726,4 @@ test_closed_limit(void)
     sets_reassembled(w.sets, join, w.now_ms);
     is_number((long long)sets_count(w.sets).closed, 1, "one there may be");
     finish(&w);
-}
-
-int
-main(void)
-{
-    test_orders();
-    test_sizes();
-    test_no_total();
-    test_two_copies();
-    test_freed_amid_joins();
-    test_recipients();
-    test_some_wait();
-    test_repeated();
-    test_conflicts();
-    test_keys();
-    test_time();
-    test_born_first();
-    test_release_order();
-    test_failure();
-    test_doom();
-    test_forget();
-    test_quotas();
-    test_limits();
-    test_closed_limit();
-    test_walk();
-    return done();
 }

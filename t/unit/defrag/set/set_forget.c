@@ -44,8 +44,7 @@ is_closed_once(struct sets *s, int64_t memory_ms)
 }
 
 /* A total, or a number above it, of a message that is gone is no contradiction. */
-static void
-test_numbers(void)
+TEST(numbers)
 {
     struct sets *s = sets_new(&(struct set_limits){.parts = 1000});
     struct set_answer answer;
@@ -70,8 +69,7 @@ test_numbers(void)
     sets_free(&s);
 }
 
-static void
-test_emptied(void)
+TEST(emptied)
 {
     struct sets *s = sets_new(&(struct set_limits){.parts = 1000});
     struct set_answer answer;
@@ -101,8 +99,7 @@ serve_one(struct sets *s, struct set_answer *answer)
     return first;
 }
 
-static void
-test_reassembled_for_another(void)
+TEST(reassembled_for_another)
 {
     struct sets *s = sets_new(&(struct set_limits){.parts = 1000});
     struct set_answer answer;
@@ -134,8 +131,7 @@ test_reassembled_for_another(void)
 }
 
 /* Other content for a number that a recipient has is no repetition: it is not lost. */
-static void
-test_digest_stays(void)
+TEST(digest_stays)
 {
     struct sets *s = sets_new(&(struct set_limits){.parts = 1000});
     struct set_answer answer;
@@ -154,14 +150,4 @@ test_digest_stays(void)
     ok_named(answer.verdict == SET_PASSES && answer.reason == SET_CONFLICT,
              "other content passes");
     sets_free(&s);
-}
-
-int
-main(void)
-{
-    test_numbers();
-    test_emptied();
-    test_reassembled_for_another();
-    test_digest_stays();
-    return done();
 }

@@ -80,8 +80,7 @@ take_all(struct sets *s, int64_t now_ms, enum set_reason reason, size_t wanted)
     is_number(wrong, 0, "by number within each set, for that reason");
 }
 
-static void
-test_due(void)
+TEST(due)
 {
     struct sets *s = fill(&(struct set_limits){.parts = PARTS + 1});
     sets_tick(s, NOW + DUE_MS);
@@ -100,8 +99,7 @@ test_due(void)
 }
 
 /* A reload with a smaller limit. */
-static void
-test_less_space(void)
+TEST(less_space)
 {
     struct sets *s = fill(&(struct set_limits){.parts = PARTS + 1});
     sets_limit(s, &(struct set_limits){.parts = PARTS + 1, .sets = 1});
@@ -112,8 +110,7 @@ test_less_space(void)
 }
 
 /* Fragments of one number for ever more recipients. */
-static void
-test_one_set(void)
+TEST(one_set)
 {
     struct sets *s = sets_new(&(struct set_limits){.parts = PARTS + 1});
     uint64_t serial = 0;
@@ -127,13 +124,4 @@ test_one_set(void)
               "it is released");
     is_number(wrong, 0, "for that reason");
     sets_free(&s);
-}
-
-int
-main(void)
-{
-    test_due();
-    test_less_space();
-    test_one_set();
-    return done();
 }
