@@ -24,8 +24,7 @@ with_verdict(const struct world *w)
 
 /* --- Shared sites ----------------------------------------------------------------- */
 
-static void
-test_roll_up(void)
+TEST(roll_up)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -59,8 +58,7 @@ test_roll_up(void)
     sched_world_end(&w);
 }
 
-static void
-test_found_dead(void)
+TEST(found_dead)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -104,8 +102,7 @@ test_found_dead(void)
 /* --- A delay of the transport -------------------------------------------------------
  */
 
-static void
-test_transport_delay(void)
+TEST(transport_delay)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -141,8 +138,7 @@ test_transport_delay(void)
 
 /* An idle session holds up nobody, and a site that waits for another's turn has that
  * bound. */
-static void
-test_transport_delay_idle(void)
+TEST(transport_delay_idle)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -175,8 +171,7 @@ test_transport_delay_idle(void)
 /* --- The backlog -------------------------------------------------------------------- */
 
 /* Its end comes while a session is at a site that its domain has left. */
-static void
-test_end_between_sites(void)
+TEST(end_between_sites)
 {
     struct world w;
     sched_world_learns(&w, 100, 0);
@@ -188,8 +183,7 @@ test_end_between_sites(void)
     sched_world_end(&w);
 }
 
-static void
-test_domain_vanishes(void)
+TEST(domain_vanishes)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -236,15 +230,13 @@ late_success(bool is_probe)
     sched_world_end(&w);
 }
 
-static void
-test_late_success(void)
+TEST(late_success)
 {
     late_success(false);
     late_success(true); /* the session that is left is the probe */
 }
 
-static void
-test_excess(void)
+TEST(excess)
 {
     struct world w;
     sched_world_learns(&w, 100, 20);
@@ -274,8 +266,7 @@ test_excess(void)
     sched_world_end(&w);
 }
 
-static void
-test_excess_operator(void)
+TEST(excess_operator)
 {
     struct world w;
     sched_world_learns(&w, 100, 20);
@@ -300,8 +291,7 @@ test_excess_operator(void)
 
 /* One message for several domains of a site is more than its share by itself: it has
  * its turn all the same. */
-static void
-test_excess_alone(void)
+TEST(excess_alone)
 {
     struct world w;
     sched_world_learns(&w, 4, 25);
@@ -324,8 +314,7 @@ test_excess_alone(void)
     sched_world_end(&w);
 }
 
-static void
-test_excess_dies(void)
+TEST(excess_dies)
 {
     struct world w;
     sched_world_learns(&w, 100, 20);
@@ -349,8 +338,7 @@ test_excess_dies(void)
 
 /* A message that left while it was backlogged does not use up the space of those behind
  * it. */
-static void
-test_excess_gone(void)
+TEST(excess_gone)
 {
     struct world w;
     sched_world_learns(&w, 2, 50);
@@ -369,8 +357,7 @@ test_excess_gone(void)
 /* --- Reload -------------------------------------------------------------------------
  */
 
-static void
-test_reload(void)
+TEST(reload)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -451,8 +438,7 @@ is_bound(struct world *w, enum sched_bound bound, int64_t until)
     is_number(e.until, until, "until then");
 }
 
-static void
-test_bounds_of_sessions(void)
+TEST(bounds_of_sessions)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -478,8 +464,7 @@ test_bounds_of_sessions(void)
     sched_world_end(&w);
 }
 
-static void
-test_bounds_of_rates(void)
+TEST(bounds_of_rates)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -520,8 +505,7 @@ test_bounds_of_rates(void)
     sched_world_end(&w);
 }
 
-static void
-test_bound_learnt(void)
+TEST(bound_learnt)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -549,8 +533,7 @@ test_bound_learnt(void)
     sched_world_end(&w);
 }
 
-static void
-test_bounds_of_greetings(void)
+TEST(bounds_of_greetings)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -594,8 +577,7 @@ test_bounds_of_greetings(void)
 }
 
 /* It became so while all sessions were out: nothing told the site. */
-static void
-test_congested_in_line(void)
+TEST(congested_in_line)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -616,8 +598,7 @@ test_congested_in_line(void)
     sched_world_end(&w);
 }
 
-static void
-test_probe(void)
+TEST(probe)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -649,8 +630,7 @@ test_probe(void)
 }
 
 /* Mail that leaves or comes by itself while it is backlogged leaves nothing behind. */
-static void
-test_backlogged_leaves(void)
+TEST(backlogged_leaves)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -680,8 +660,7 @@ test_backlogged_leaves(void)
     sched_world_end(&w);
 }
 
-static void
-test_drain(void)
+TEST(drain)
 {
     struct world w;
     sched_world_learns(&w, 100, 20);
@@ -704,8 +683,7 @@ test_drain(void)
     sched_world_end(&w);
 }
 
-static void
-test_clock_back(void)
+TEST(clock_back)
 {
     struct world w;
     sched_world_learns(&w, 100, 20);
@@ -727,32 +705,4 @@ test_clock_back(void)
     channel_drain(&w, c);
     is_number(w.finishes, 200, "and all is delivered");
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_roll_up();
-    test_found_dead();
-    test_transport_delay();
-    test_transport_delay_idle();
-    test_end_between_sites();
-    test_domain_vanishes();
-    test_late_success();
-    test_excess();
-    test_excess_operator();
-    test_excess_alone();
-    test_excess_dies();
-    test_excess_gone();
-    test_reload();
-    test_bounds_of_sessions();
-    test_bounds_of_rates();
-    test_bound_learnt();
-    test_bounds_of_greetings();
-    test_congested_in_line();
-    test_probe();
-    test_backlogged_leaves();
-    test_drain();
-    test_clock_back();
-    return done();
 }

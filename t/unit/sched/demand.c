@@ -66,8 +66,7 @@ site_now(struct world *w)
     return world_site(w, SITE).site;
 }
 
-static void
-test_proof(void)
+TEST(proof)
 {
     struct world w;
     start(&w, 5);
@@ -97,8 +96,7 @@ test_proof(void)
 }
 
 /* A second domain with the same demand needs no session of its own; one that turns out to have another demand does. */
-static void
-test_changed(void)
+TEST(changed)
 {
     struct world w;
     start(&w, 5);
@@ -123,8 +121,7 @@ test_changed(void)
 }
 
 /* The window allows no more: an idle session ends for a new one. */
-static void
-test_idle_ends(void)
+TEST(idle_ends)
 {
     struct world w;
     start(&w, 1);
@@ -175,8 +172,7 @@ serve(struct world *w, int64_t took_ms, int most)
 }
 
 /* Two demands and a window of one: they alternate, and not for each message. */
-static void
-test_turns(void)
+TEST(turns)
 {
     enum { EACH = 400 };
     struct world w;
@@ -400,10 +396,7 @@ test_learnt(void)
 int
 main(void)
 {
-    test_proof();
-    test_changed();
-    test_idle_ends();
-    test_turns();
+    tap_tests("");
     test_starve(PLAIN, DANE);
     test_starve(DANE, PLAIN);
     test_starve(DANE, STS);

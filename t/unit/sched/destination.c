@@ -98,8 +98,7 @@ test_revival(int share)
 }
 
 /* Postfix's rules: nothing is probed before mail is due. */
-static void
-test_no_early_probe(void)
+TEST(no_early_probe)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -121,8 +120,7 @@ test_no_early_probe(void)
 }
 
 /* Mail that has gone by another way is forgotten, and the site with it. */
-static void
-test_backlog_forgotten(void)
+TEST(backlog_forgotten)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -138,8 +136,7 @@ test_backlog_forgotten(void)
     sched_world_end(&w);
 }
 
-static void
-test_probe_fails(void)
+TEST(probe_fails)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -157,8 +154,7 @@ test_probe_fails(void)
     sched_world_end(&w);
 }
 
-static void
-test_living_sessions(void)
+TEST(living_sessions)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -187,8 +183,7 @@ test_living_sessions(void)
     sched_world_end(&w);
 }
 
-static void
-test_cohort_death(void)
+TEST(cohort_death)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -214,8 +209,7 @@ test_cohort_death(void)
     sched_world_end(&w);
 }
 
-static void
-test_late_answers(void)
+TEST(late_answers)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -247,8 +241,7 @@ test_late_answers(void)
     sched_world_end(&w);
 }
 
-static void
-test_never_dead(void)
+TEST(never_dead)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -269,8 +262,7 @@ test_never_dead(void)
     sched_world_end(&w);
 }
 
-static void
-test_permanent(void)
+TEST(permanent)
 {
     struct world w;
     struct outcome nowhere = world_trouble(VERDICT_FAILED, "no such domain");
@@ -296,8 +288,7 @@ test_permanent(void)
     sched_world_end(&w);
 }
 
-static void
-test_retry_all(void)
+TEST(retry_all)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -320,8 +311,7 @@ test_retry_all(void)
     sched_world_end(&w);
 }
 
-static void
-test_retry_one(void)
+TEST(retry_one)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -353,8 +343,7 @@ test_retry_one(void)
     sched_world_end(&w);
 }
 
-static void
-test_forgetting(void)
+TEST(forgetting)
 {
     struct world w;
     char domain[24];
@@ -387,8 +376,7 @@ test_forgetting(void)
     sched_world_end(&w);
 }
 
-static void
-test_clock(void)
+TEST(clock)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -424,8 +412,7 @@ test_clock(void)
     sched_world_end(&w);
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     struct destinations set;
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
@@ -470,18 +457,6 @@ main(void)
     test_suspended();
     test_revival(50);
     test_revival(0);
-    test_no_early_probe();
-    test_backlog_forgotten();
-    test_probe_fails();
-    test_living_sessions();
-    test_cohort_death();
-    test_late_answers();
-    test_never_dead();
-    test_permanent();
-    test_retry_all();
-    test_retry_one();
-    test_forgetting();
-    test_clock();
-    test_names();
+    tap_tests("");
     return done();
 }

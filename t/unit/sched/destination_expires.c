@@ -5,8 +5,7 @@
 
 /* The demand of a domain may change while sessions of other domains could carry its mail: after some time it
  * is looked up again. */
-static void
-test_expires(void)
+TEST(expires)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -46,8 +45,7 @@ test_expires(void)
 }
 
 /* A dead site stays the site of its domains, and a clock that is set back does not prolong an answer. */
-static void
-test_expires_dead(void)
+TEST(expires_dead)
 {
     struct world w;
     sched_world_learns(&w, 1000, 0);
@@ -64,12 +62,4 @@ test_expires_dead(void)
     is_number(w.open_now, 0, "mail for a dead site opens no session");
     is_number(world_site(&w, "mx:10 m").site.backlogged, 2, "and waits for it");
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_expires();
-    test_expires_dead();
-    return done();
 }

@@ -42,8 +42,7 @@ find_sites(struct world *w)
 
 /* The domains alternate between the sites: each site is asked once, with what others
  * have. */
-static void
-test_alternating(void)
+TEST(alternating)
 {
     struct world w;
     excess_start(&w);
@@ -68,8 +67,7 @@ test_alternating(void)
 }
 
 /* Alone it stays, however many domains of one site it has. */
-static void
-test_alone(void)
+TEST(alone)
 {
     enum { LIMIT = 8, OTHERS = 5 };
     struct world w;
@@ -99,8 +97,7 @@ test_alone(void)
 
 /* An operator that retries all mail, one by one and again, cannot make a backlog
  * grow. */
-static void
-test_retried_in_vain(void)
+TEST(retried_in_vain)
 {
     enum { MAILS = 400 };
     struct world w;
@@ -124,8 +121,7 @@ test_retried_in_vain(void)
 
 /* Mail that came out of turn, by an operator, and was deferred waits for its time: the
  * world aborts if a site recalls it before. */
-static void
-test_retried_and_deferred(void)
+TEST(retried_and_deferred)
 {
     enum { MAILS = 300, CHOSEN = 100 };
     struct world w;
@@ -157,8 +153,7 @@ test_retried_and_deferred(void)
 
 /* Mail of a dead site goes while it waits: the backlog forgets it although nothing else
  * makes the site prune it. */
-static void
-test_dies_again(void)
+TEST(dies_again)
 {
     enum { ROUNDS = 60, EACH = 20 };
     struct world w;
@@ -189,15 +184,4 @@ test_dies_again(void)
     printf("# %zu in the backlog\n", backlogged);
     ok_named(backlogged >= 1 && backlogged <= EACH, "what has gone is forgotten");
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_retried_in_vain();
-    test_retried_and_deferred();
-    test_alternating();
-    test_alone();
-    test_dies_again();
-    return done();
 }

@@ -126,8 +126,7 @@ append_many(struct client_transaction l, unsigned count)
         append(l);
 }
 
-static void
-test_one_sender(void)
+TEST(one_sender)
 {
     start();
     ok_named(!flow_queue_first(&post.q), "nothing waits");
@@ -144,8 +143,7 @@ test_one_sender(void)
     finish();
 }
 
-static void
-test_recipients(void)
+TEST(recipients)
 {
     start();
     post.target.transport.recipient_limit = 50;
@@ -172,8 +170,7 @@ test_recipients(void)
 }
 
 /* A host that takes fewer at a time than its transport says. */
-static void
-test_fewer(void)
+TEST(fewer)
 {
     start();
     post.target.transport.recipient_limit = 50;
@@ -209,8 +206,7 @@ test_fewer(void)
     finish();
 }
 
-static void
-test_shares(void)
+TEST(shares)
 {
     start();
     append_many((struct client_transaction){.sender = 1}, 500);
@@ -221,8 +217,7 @@ test_shares(void)
     finish();
 }
 
-static void
-test_classes(void)
+TEST(classes)
 {
     start();
     append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_URGENT},
@@ -250,8 +245,7 @@ test_classes(void)
     finish();
 }
 
-static void
-test_costs(void)
+TEST(costs)
 {
     start();
     append_many((struct client_transaction){.sender = 1, .size = 100 << 20}, 100);
@@ -264,8 +258,7 @@ test_costs(void)
     finish();
 }
 
-static void
-test_newcomer(void)
+TEST(newcomer)
 {
     start();
     append_many((struct client_transaction){.sender = 1}, 1000);
@@ -301,8 +294,7 @@ test_newcomer(void)
 }
 
 /* A sender of one letter as soon as the last is served is not better off. */
-static void
-test_one_by_one(void)
+TEST(one_by_one)
 {
     start();
     unsigned mine = 0;
@@ -319,8 +311,7 @@ test_one_by_one(void)
 }
 
 /* Nor with large mail of the other's: what it costs is paid back. */
-static void
-test_one_by_one_large(void)
+TEST(one_by_one_large)
 {
     start();
     unsigned mine = 0;
@@ -337,8 +328,7 @@ test_one_by_one_large(void)
 }
 
 /* New senders without end are remembered only up to a bound, and starve nobody. */
-static void
-test_many_senders(void)
+TEST(many_senders)
 {
     start();
     append_many((struct client_transaction){.sender = 1}, 2);
@@ -367,8 +357,7 @@ test_many_senders(void)
     finish();
 }
 
-static void
-test_jobs(void)
+TEST(jobs)
 {
     start();
     post.target.transport.recipient_limit = 1;
@@ -390,8 +379,7 @@ test_jobs(void)
     finish();
 }
 
-static void
-test_take(void)
+TEST(take)
 {
     start();
     post.target.transport.recipient_limit = 2;
@@ -425,8 +413,7 @@ test_take(void)
     finish();
 }
 
-static void
-test_take_order(void)
+TEST(take_order)
 {
     start();
     for (int i = 0; i < 30; i++)
@@ -457,8 +444,7 @@ test_take_order(void)
 }
 
 /* The account of a letter half served and taken off is that of a queue no more. */
-static void
-test_take_begun(void)
+TEST(take_begun)
 {
     start();
     post.target.transport.recipient_limit = 1;
@@ -481,8 +467,7 @@ test_take_begun(void)
 
 /* Its domain moves to other servers when most of it has been sent: there it needs one
  * transaction, and no jobs. */
-static void
-test_moves_begun(void)
+TEST(moves_begun)
 {
     struct flow_queue there;
     struct entry *moved = NULL;
@@ -506,8 +491,7 @@ test_moves_begun(void)
 
 /* Counts, order within senders and destinations, and nothing served twice, at random.
  */
-static void
-test_random(void)
+TEST(random)
 {
     static unsigned given[LETTERS_MAX], sizes[LETTERS_MAX];
     uint64_t random = 3;
@@ -559,8 +543,7 @@ sender(const char *address)
     return sched_sender(text_from(address));
 }
 
-static void
-test_sender(void)
+TEST(sender)
 {
     uint64_t list = sender("list@example.org");
     ok(sender("LIST@Example.ORG") == list);
@@ -580,8 +563,7 @@ test_sender(void)
 }
 
 /* New mail goes first; mail that was deferred before has an eighth, in its own order. */
-static void
-test_ages(void)
+TEST(ages)
 {
     start();
     for (unsigned i = 0; i < 6; i++)
@@ -605,8 +587,7 @@ test_ages(void)
     finish();
 }
 
-static void
-test_ages_are_apart(void)
+TEST(ages_are_apart)
 {
     start();
     append((struct client_transaction){.sender = 1});
@@ -618,29 +599,4 @@ test_ages_are_apart(void)
     m.attempts = 9;
     ok(flow_queue_has_sender(&post.flows, &post.q, &m));
     finish();
-}
-
-int
-main(void)
-{
-    test_one_sender();
-    test_recipients();
-    test_fewer();
-    test_shares();
-    test_classes();
-    test_costs();
-    test_newcomer();
-    test_one_by_one();
-    test_one_by_one_large();
-    test_many_senders();
-    test_jobs();
-    test_take();
-    test_take_order();
-    test_take_begun();
-    test_moves_begun();
-    test_random();
-    test_sender();
-    test_ages();
-    test_ages_are_apart();
-    return done();
 }

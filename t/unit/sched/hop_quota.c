@@ -53,8 +53,7 @@ serve(struct world *w)
         channel_drain(w, c);
 }
 
-static void
-test_waits(void)
+TEST(waits)
 {
     struct world w;
     start(&w, "smtp://h.test?quota=5/d");
@@ -81,8 +80,7 @@ test_waits(void)
 }
 
 /* A message with more recipients than are left goes in parts. */
-static void
-test_parts(void)
+TEST(parts)
 {
     struct world w;
     start(&w, "smtp://h.test?quota=3/d,100/h");
@@ -102,8 +100,7 @@ test_parts(void)
 }
 
 /* Recipients that were not sent are given back. */
-static void
-test_given_back(void)
+TEST(given_back)
 {
     struct world w;
     start(&w, "smtp://h.test?quota=2/d&minimal_backoff=60s&maximal_backoff=60s");
@@ -126,8 +123,7 @@ test_given_back(void)
 }
 
 /* All sites of the target have one quota, and so have all targets of an account. */
-static void
-test_shared(void)
+TEST(shared)
 {
     struct world w;
     struct target first, second;
@@ -157,8 +153,7 @@ test_shared(void)
 }
 
 /* The use is known when nothing waits any more, and when the clock is set. */
-static void
-test_remembered(void)
+TEST(remembered)
 {
     struct world w;
     start(&w, "smtp://h.test?quota=3/d");
@@ -184,8 +179,7 @@ test_remembered(void)
     sched_world_end(&w);
 }
 
-static void
-test_reset(void)
+TEST(reset)
 {
     struct world w;
     start(&w, "smtp://h.test:25?quota=1/h");
@@ -210,8 +204,7 @@ steady(void *context)
     return w->now - steady_offset_ms;
 }
 
-static void
-test_clock_set_forward(void)
+TEST(clock_set_forward)
 {
     struct world w;
     start(&w, "smtp://h.test?quota=3/d");
@@ -244,8 +237,7 @@ test_clock_set_forward(void)
 }
 
 /* After a reload what waits in memory has the new quota. */
-static void
-test_reload(void)
+TEST(reload)
 {
     struct world w;
     start(&w, "smtp://[h.test]:25?quota=2/d");
@@ -293,8 +285,7 @@ keep(void *context, const struct sched_quota *quota)
     kept->used = quota_used(quota->use, QUOTA_DAY, kept->now);
 }
 
-static void
-test_restart(void)
+TEST(restart)
 {
     struct world w;
     struct kept kept = {.used = 99};
@@ -315,8 +306,7 @@ test_restart(void)
 }
 
 /* Sessions of many sites, some mail refused, some sent, in any order. */
-static void
-test_random(void)
+TEST(random)
 {
     struct world w;
     uint64_t random = 88172645463325252u;
@@ -359,20 +349,4 @@ test_random(void)
         channel_end(&w, c, NULL);
     free(when);
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_waits();
-    test_parts();
-    test_given_back();
-    test_shared();
-    test_remembered();
-    test_reset();
-    test_clock_set_forward();
-    test_reload();
-    test_restart();
-    test_random();
-    return done();
 }

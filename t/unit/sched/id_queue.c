@@ -67,8 +67,7 @@ test_many(uint64_t factor, uint64_t offset, double most, const char *name)
 }
 
 /* Five blocks of one millisecond between two others, with additions in between. */
-static void
-test_one_millisecond(void)
+TEST(one_millisecond)
 {
     struct id_queue q = {0};
     uint64_t wrong = 0;
@@ -89,8 +88,7 @@ test_one_millisecond(void)
     is_number(q.count, 0, "and no more");
 }
 
-static void
-test_unite(void)
+TEST(unite)
 {
     struct id_queue q = {0};
     uint64_t wrong = 0;
@@ -126,8 +124,7 @@ is_odd(const void *context, struct id id)
 
 /* A queue of many is sifted in steps while ids come at both ends and in the middle, and the
  * oldest go. */
-static void
-test_sift(void)
+TEST(sift)
 {
     struct id_queue q = {0};
     struct id id, before = {0};
@@ -168,8 +165,7 @@ test_sift(void)
     is_number(most, 700, "they were counted");
 }
 
-static void
-test_has(void)
+TEST(has)
 {
     struct id_queue q = {0};
     uint64_t wrong = 0;
@@ -195,9 +191,6 @@ main(void)
     test_many(1, 0, 12.4, "in order");
     test_many(MANY - 1, MANY - 1, 25, "backwards");
     test_many(STEP, 0, 25, "in no order");
-    test_one_millisecond();
-    test_unite();
-    test_sift();
-    test_has();
+    tap_tests("");
     return done();
 }

@@ -43,8 +43,7 @@ expire_after(int64_t lifetime, int64_t bounce_lifetime, bool null_sender, int64_
     sched_world_end(&w);
 }
 
-static void
-test_expiry(void)
+TEST(expiry)
 {
     const int64_t day = 86400000;
     expire_after(5 * day, 5 * day, false, 5 * day - 1, false,
@@ -59,8 +58,7 @@ test_expiry(void)
                  "a birth before 1970 is old, not an overflow");
 }
 
-static void
-test_dead_expiry(void)
+TEST(dead_expiry)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -80,8 +78,7 @@ test_dead_expiry(void)
     sched_world_end(&w);
 }
 
-static void
-test_attempt_times(void)
+TEST(attempt_times)
 {
     struct world w;
     static const int64_t want_s[] = {0, 300, 600, 1200, 2400, 4800, 8800, 12800};
@@ -112,8 +109,7 @@ to(unsigned index, const struct target *target, const char *domain)
     return (struct sched_recipient){index, target, text_from(domain), 0};
 }
 
-static void
-test_sorting(void)
+TEST(sorting)
 {
     struct destinations set;
     struct target quick = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY},
@@ -166,8 +162,7 @@ test_sorting(void)
     destinations_free(&set);
 }
 
-static void
-test_same_index(void)
+TEST(same_index)
 {
     struct world w;
     sched_world_start(&w, 10, 10);
@@ -196,8 +191,7 @@ take_turns(struct sched *s, int64_t now)
     return turns;
 }
 
-static void
-test_many_recipients(void)
+TEST(many_recipients)
 {
     enum { MANY = 50000 };
     struct sched *s = sched_new(&(struct sched_settings){
@@ -248,8 +242,7 @@ test_many_recipients(void)
 }
 
 /* A loading that comes to nothing leaves nothing at its destinations. */
-static void
-test_loading_dropped(void)
+TEST(loading_dropped)
 {
     struct sched *s = sched_new(&(struct sched_settings){
         .active_limit = 10, .session_limit = 10000, .seed = 1});
@@ -274,8 +267,7 @@ test_loading_dropped(void)
 }
 
 /* An end while it enters its destinations, or leaves them. */
-static void
-test_end_in_between(void)
+TEST(end_in_between)
 {
     enum { COUNT = 3 * SCHED_ENTRIES_PER_TURN };
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
@@ -310,8 +302,7 @@ test_end_in_between(void)
     free(domains);
 }
 
-static void
-test_free_in_flight(void)
+TEST(free_in_flight)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -332,8 +323,7 @@ test_free_in_flight(void)
 
 /* Recipients with another sender are a work of their own, though they go to the same
  * destination. */
-static void
-test_groups(void)
+TEST(groups)
 {
     struct destinations set;
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
@@ -364,20 +354,4 @@ test_groups(void)
         message_settle(m, i, NULL);
     message_free(&set, &m, 0);
     destinations_free(&set);
-}
-
-int
-main(void)
-{
-    test_expiry();
-    test_dead_expiry();
-    test_attempt_times();
-    test_sorting();
-    test_groups();
-    test_same_index();
-    test_many_recipients();
-    test_loading_dropped();
-    test_end_in_between();
-    test_free_in_flight();
-    return done();
 }

@@ -129,8 +129,7 @@ step(struct message_index_set *set, struct model *m)
     }
 }
 
-static void
-test_model(void)
+TEST(model)
 {
     static struct model models[MODEL_MAX];
     struct message_index_set set;
@@ -157,8 +156,7 @@ test_model(void)
     message_index_free(&set);
 }
 
-static void
-test_order(void)
+TEST(order)
 {
     struct message_index_set set;
     message_index_init(&set);
@@ -180,8 +178,7 @@ test_order(void)
     message_index_free(&set);
 }
 
-static void
-test_extremes(void)
+TEST(extremes)
 {
     struct message_index_set set;
     struct id last = {(UINT64_C(1) << 50) - 1, (UINT64_C(1) << 40) - 1}, zero = {0, 0};
@@ -200,8 +197,7 @@ test_extremes(void)
     message_index_free(&set);
 }
 
-static void
-test_memory(void)
+TEST(memory)
 {
     enum { MANY = 100000 };
     struct message_index_set set;
@@ -240,8 +236,7 @@ count_one(void *context, struct message_index *k)
     ++*(size_t *)context;
 }
 
-static void
-test_each(void)
+TEST(each)
 {
     struct message_index_set set;
     size_t count = 0;
@@ -251,15 +246,4 @@ test_each(void)
     message_index_each(&set, count_one, &count);
     is_number(count, 1000, "each visits all");
     message_index_free(&set);
-}
-
-int
-main(void)
-{
-    test_model();
-    test_order();
-    test_extremes();
-    test_memory();
-    test_each();
-    return done();
 }

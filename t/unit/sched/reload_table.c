@@ -247,8 +247,7 @@ try_one(const struct pair *p, enum way way, enum state state)
     route_free(&table);
 }
 
-static void
-test_table(void)
+TEST(table)
 {
     size_t rows = 0;
     for (; transport_params_name(rows); rows++)
@@ -263,8 +262,7 @@ test_table(void)
 }
 
 /* Mail waits for an hour; the new parameter lets it go now. */
-static void
-test_pauses(void)
+TEST(pauses)
 {
     static const char *const from[] = {"rate_delay=1d", "transport_rate_delay=1d", "rate=1/d", "quota=1/d",
                                        "rate_delay=1d", "transport_rate_delay=1d"};
@@ -295,8 +293,7 @@ test_pauses(void)
 
 /* A dead site is probed no later than the new parameters say; with none that kills, it is
  * alive. */
-static void
-test_dead(void)
+TEST(dead)
 {
     static const char *const to[] = {"maximal_backoff=60s", "cohort=0"};
     for (size_t i = 0; i < sizeof(to) / sizeof(*to); i++) {
@@ -323,8 +320,7 @@ test_dead(void)
 }
 
 /* Transactions under way when a quota begins, changes or ends count where they began. */
-static void
-test_quota_under_way(void)
+TEST(quota_under_way)
 {
     static const struct {
         const char *from, *to, *then;
@@ -362,8 +358,7 @@ test_quota_under_way(void)
     }
 }
 
-static void
-test_shared(void)
+TEST(shared)
 {
     struct world w;
     struct route_table *table = NULL;
@@ -385,8 +380,7 @@ test_shared(void)
 }
 
 /* A message that needs many transactions from now on lets small mail pass. */
-static void
-test_preempted(void)
+TEST(preempted)
 {
     struct world w;
     struct route_table *table = NULL;
@@ -410,16 +404,4 @@ test_preempted(void)
     ok_named(serve(&w, 60 * 1000), "all go");
     sched_world_end(&w);
     route_free(&table);
-}
-
-int
-main(void)
-{
-    test_table();
-    test_preempted();
-    test_pauses();
-    test_dead();
-    test_quota_under_way();
-    test_shared();
-    return done();
 }

@@ -3,8 +3,7 @@
 
 #include "t/support/sched_world.h"
 
-static void
-test_one(void)
+TEST(one)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -33,8 +32,7 @@ test_one(void)
     sched_world_end(&w);
 }
 
-static void
-test_add(void)
+TEST(add)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -62,8 +60,7 @@ test_add(void)
 }
 
 /* A running action ends; nothing new begins. */
-static void
-test_drain(void)
+TEST(drain)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -87,8 +84,7 @@ test_drain(void)
     sched_world_end(&w);
 }
 
-static void
-test_unloaded(void)
+TEST(unloaded)
 {
     struct sched *s = sched_new(&(struct sched_settings){.active_limit = 1, .session_limit = 1, .seed = 1});
     struct sched_action a;
@@ -106,8 +102,7 @@ test_unloaded(void)
     sched_free(&s);
 }
 
-static void
-test_slow_start(void)
+TEST(slow_start)
 {
     struct world w;
     int most = 0;
@@ -139,8 +134,7 @@ test_slow_start(void)
     sched_world_end(&w);
 }
 
-static void
-test_window_shrinks(void)
+TEST(window_shrinks)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -166,8 +160,7 @@ test_window_shrinks(void)
     sched_world_end(&w);
 }
 
-static void
-test_worst_counts(void)
+TEST(worst_counts)
 {
     struct world w;
     struct outcome good =
@@ -196,8 +189,7 @@ test_worst_counts(void)
     sched_world_end(&w);
 }
 
-static void
-test_round_robin(void)
+TEST(round_robin)
 {
     struct world w;
     sched_world_start(&w, 1000, 6);
@@ -261,8 +253,7 @@ yields_together(struct world *w, int sessions)
     return yielded;
 }
 
-static void
-test_yield_together(void)
+TEST(yield_together)
 {
     struct world w;
     sched_world_start(&w, 1000, 10);
@@ -290,8 +281,7 @@ test_yield_together(void)
     sched_world_end(&w);
 }
 
-static void
-test_open_in_turn(void)
+TEST(open_in_turn)
 {
     struct world w;
     char order[16] = "";
@@ -310,8 +300,7 @@ test_open_in_turn(void)
     sched_world_end(&w);
 }
 
-static void
-test_time_slices(void)
+TEST(time_slices)
 {
     struct world w;
     int before = 0;
@@ -336,8 +325,7 @@ test_time_slices(void)
     sched_world_end(&w);
 }
 
-static void
-test_active_limit(void)
+TEST(active_limit)
 {
     struct world w;
     sched_world_start(&w, 100, 50);
@@ -365,8 +353,7 @@ last_loads(const struct world *w, char *kinds, unsigned count)
     kinds[count] = '\0';
 }
 
-static void
-test_feed(void)
+TEST(feed)
 {
     struct world w;
     char kinds[16];
@@ -394,8 +381,7 @@ test_feed(void)
     sched_world_end(&w);
 }
 
-static void
-test_order(void)
+TEST(order)
 {
     struct world w;
     bool ordered = true;
@@ -412,8 +398,7 @@ test_order(void)
     sched_world_end(&w);
 }
 
-static void
-test_recipient_limit(void)
+TEST(recipient_limit)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -453,8 +438,7 @@ test_recipient_limit(void)
     sched_world_end(&w);
 }
 
-static void
-test_partial(void)
+TEST(partial)
 {
     struct world w;
     struct outcome good =
@@ -487,8 +471,7 @@ test_partial(void)
     sched_world_end(&w);
 }
 
-static void
-test_session_limit(void)
+TEST(session_limit)
 {
     struct world w;
     char domain[24];
@@ -513,8 +496,7 @@ test_session_limit(void)
     sched_world_end(&w);
 }
 
-static void
-test_idle(void)
+TEST(idle)
 {
     struct world w;
     sched_world_start(&w, 100, 2);
@@ -566,8 +548,7 @@ test_idle(void)
     sched_world_end(&w);
 }
 
-static void
-test_idle_ends(void)
+TEST(idle_ends)
 {
     struct world w;
     sched_world_start(&w, 100, 10);
@@ -590,8 +571,7 @@ test_idle_ends(void)
     sched_world_end(&w);
 }
 
-static void
-test_rate_delay(void)
+TEST(rate_delay)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -620,8 +600,7 @@ test_rate_delay(void)
     sched_world_end(&w);
 }
 
-static void
-test_targets(void)
+TEST(targets)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -655,31 +634,4 @@ test_targets(void)
     channel_take(&w, world_channel(&w, "", 0));
     is_number(world_channel(&w, "", 0)->work.count, 2, "and one transaction");
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_one();
-    test_add();
-    test_drain();
-    test_unloaded();
-    test_slow_start();
-    test_window_shrinks();
-    test_worst_counts();
-    test_round_robin();
-    test_yield_together();
-    test_open_in_turn();
-    test_time_slices();
-    test_active_limit();
-    test_feed();
-    test_order();
-    test_recipient_limit();
-    test_partial();
-    test_session_limit();
-    test_idle();
-    test_idle_ends();
-    test_rate_delay();
-    test_targets();
-    return done();
 }

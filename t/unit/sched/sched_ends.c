@@ -52,8 +52,7 @@ test_ungreeted(const struct form *f)
 }
 
 /* A host that greets, and ends the session before it has heard the message. */
-static void
-test_unheard(void)
+TEST(unheard)
 {
     struct world w;
     struct outcome why = ended(VERDICT_DEFERRED, BLAME_SITE);
@@ -75,8 +74,7 @@ test_unheard(void)
 
 /* A greeted session whose host is gone while nothing is under way on its connection: it
  * has carried no mail, or else delivery.c would say that nothing is wrong. */
-static void
-test_gone(void)
+TEST(gone)
 {
     struct world w;
     struct outcome why = ended(VERDICT_DEFERRED, BLAME_SITE);
@@ -98,8 +96,7 @@ test_gone(void)
 }
 
 /* Mail that was refused in a way that ended its session fails alone. */
-static void
-test_refused_mail(void)
+TEST(refused_mail)
 {
     struct world w;
     struct outcome why = ended(VERDICT_FAILED, BLAME_MESSAGE);
@@ -120,8 +117,7 @@ test_refused_mail(void)
 }
 
 /* A kept session that ends although nothing is wrong: the next one comes immediately. */
-static void
-test_kept(void)
+TEST(kept)
 {
     struct world w;
     sched_world_start(&w, 100, 10);
@@ -140,8 +136,7 @@ test_kept(void)
 
 /* A host that is back, and whose mail on disk finds no place in memory, is not asked
  * again and again. */
-static void
-test_probe_without_room(void)
+TEST(probe_without_room)
 {
     struct world w;
     sched_world_start(&w, 2, 100);
@@ -176,10 +171,6 @@ main(void)
 {
     for (int i = 0; i < FORMS; i++)
         test_ungreeted(&forms[i]);
-    test_unheard();
-    test_gone();
-    test_refused_mail();
-    test_kept();
-    test_probe_without_room();
+    tap_tests("");
     return done();
 }

@@ -27,8 +27,7 @@ slow_down(struct world *w)
     world_run(w);
 }
 
-static void
-test_rate(void)
+TEST(rate)
 {
     struct world w;
     begin(&w);
@@ -47,8 +46,7 @@ test_rate(void)
     sched_world_end(&w);
 }
 
-static void
-test_dead(void)
+TEST(dead)
 {
     struct world w;
     begin(&w);
@@ -64,8 +62,7 @@ test_dead(void)
     sched_world_end(&w);
 }
 
-static void
-test_state(void)
+TEST(state)
 {
     struct world w;
     struct site_state r = {
@@ -89,8 +86,7 @@ test_state(void)
 }
 
 /* The key of a site by MX has spaces. */
-static void
-test_state_by_mx(void)
+TEST(state_by_mx)
 {
     struct world w;
     struct site_state r = {.key = "smtp: mx:10 m.example,20 n.example"};
@@ -102,14 +98,4 @@ test_state_by_mx(void)
     ok_named(sched_forget_limits(w.s, w.now, "mx:10 m.example,20 N.example"),
              "by its whole name");
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_rate();
-    test_dead();
-    test_state();
-    test_state_by_mx();
-    return done();
 }

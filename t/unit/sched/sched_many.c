@@ -290,8 +290,7 @@ test_many(bool passing)
     sched_world_end(&r.w);
 }
 
-static void
-test_memory(void)
+TEST(memory)
 {
     struct sched *s = sched_new(&(struct sched_settings){.active_limit = 1, .session_limit = 1, .seed = 1});
     size_t before = mallinfo2().uordblks;
@@ -304,8 +303,7 @@ test_memory(void)
 }
 
 /* Mail of a site whose idle session finds no free place. */
-static void
-test_idle_beside_busy(void)
+TEST(idle_beside_busy)
 {
     struct world w;
     sched_world_start(&w, 1000, 2);
@@ -344,8 +342,7 @@ test_idle_beside_busy(void)
 int
 main(void)
 {
-    test_idle_beside_busy();
-    test_memory();
+    tap_tests("");
     test_many(false);
     test_many(true);
     return done();

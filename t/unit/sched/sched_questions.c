@@ -63,8 +63,7 @@ is_bound(const struct id_set *seen, enum sched_bound bound)
 }
 
 /* A window of 1: one is delivered, two wait for it. */
-static void
-test_active(void)
+TEST(active)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -106,8 +105,7 @@ test_active(void)
     sched_world_end(&w);
 }
 
-static void
-test_expiry(void)
+TEST(expiry)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -120,8 +118,7 @@ test_expiry(void)
     sched_world_end(&w);
 }
 
-static void
-test_dead(void)
+TEST(dead)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -164,8 +161,7 @@ test_dead(void)
     sched_world_end(&w);
 }
 
-static void
-test_ahead(void)
+TEST(ahead)
 {
     struct world w;
     sched_world_start(&w, 2, 100);
@@ -192,8 +188,7 @@ test_ahead(void)
 }
 
 /* Two domains with the same servers. */
-static void
-test_shared(void)
+TEST(shared)
 {
     struct world w;
     const char *domains[] = {"a.test", "b.test", "c.test",
@@ -219,8 +214,7 @@ test_shared(void)
 }
 
 /* A deferred recipient beside one that is carried. */
-static void
-test_deferred(void)
+TEST(deferred)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -242,8 +236,7 @@ test_deferred(void)
 }
 
 /* How many wait with a message, if it can leave. */
-static void
-test_crowd(void)
+TEST(crowd)
 {
     struct world w;
     sched_world_start(&w, 3, 100);
@@ -272,8 +265,7 @@ test_crowd(void)
 }
 
 /* Each client that waits asks every few milliseconds, with up to 50,000 domains. */
-static void
-test_crowd_of_many(void)
+TEST(crowd_of_many)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -291,8 +283,7 @@ test_crowd_of_many(void)
 }
 
 /* With a rate more sessions would not help. */
-static void
-test_crowd_rate(void)
+TEST(crowd_rate)
 {
     struct world w;
     sched_world_start(&w, 100, 100);
@@ -326,8 +317,7 @@ glance(struct world *w)
 
 /* A message that an operator removes is counted no more: the site may be dead for
  * days. */
-static void
-test_backlogged_removed(void)
+TEST(backlogged_removed)
 {
     struct world w;
     struct outcome no = world_trouble(VERDICT_DEFERRED, "no route");
@@ -387,8 +377,7 @@ begin_removed(struct world *w)
 }
 
 /* For all sites together: a step may show 500 of them. */
-static void
-test_removed_in_steps(void)
+TEST(removed_in_steps)
 {
     struct world w;
     begin_removed(&w);
@@ -423,8 +412,7 @@ glance_and_look(void *context, const struct sched_glance *site)
     sched_look(l->w->s, site->site, visit_add, &l->sum);
 }
 
-static void
-test_removed_looked_at(void)
+TEST(removed_looked_at)
 {
     struct world w;
     begin_removed(&w);
@@ -466,8 +454,7 @@ begin_huge(struct world *w)
 }
 
 /* Questions that are repeated come to the end of it. */
-static void
-test_removed_of_many(void)
+TEST(removed_of_many)
 {
     struct world w;
     begin_huge(&w);
@@ -486,8 +473,7 @@ test_removed_of_many(void)
 }
 
 /* And a sweep does without a question. */
-static void
-test_removed_swept(void)
+TEST(removed_swept)
 {
     struct world w;
     begin_huge(&w);
@@ -526,8 +512,7 @@ begin_two_sites(struct world *w, int first, int second)
 }
 
 /* The backlog moves to a site that was checked since. */
-static void
-test_removed_then_moved(void)
+TEST(removed_then_moved)
 {
     struct world w;
     begin_two_sites(&w, 5, 1);
@@ -546,8 +531,7 @@ test_removed_then_moved(void)
 }
 
 /* A site that has it too forgets it; the first one must still hear of its removal. */
-static void
-test_removed_at_two_sites(void)
+TEST(removed_at_two_sites)
 {
     struct world w;
     begin_two_sites(&w, 1, 1);
@@ -560,26 +544,4 @@ test_removed_at_two_sites(void)
     w.mails[0].due = w.now;
     world_run(&w);
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_crowd();
-    test_crowd_of_many();
-    test_crowd_rate();
-    test_active();
-    test_expiry();
-    test_dead();
-    test_ahead();
-    test_shared();
-    test_deferred();
-    test_backlogged_removed();
-    test_removed_in_steps();
-    test_removed_looked_at();
-    test_removed_of_many();
-    test_removed_swept();
-    test_removed_then_moved();
-    test_removed_at_two_sites();
-    return done();
 }

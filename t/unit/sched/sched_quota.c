@@ -41,8 +41,7 @@ is_paused(struct world *w, int64_t ms, const char *name)
 
 static const char limit[] = "5.4.5 Daily user sending limit exceeded";
 
-static void
-test_doubled(void)
+TEST(doubled)
 {
     static const int hours[] = {1, 2, 4, 6, 6};
     struct world w;
@@ -69,8 +68,7 @@ test_doubled(void)
 }
 
 /* The time that the provider gives; mail for other domains goes there, too. */
-static void
-test_asked(void)
+TEST(asked)
 {
     static const struct {
         const char *words;
@@ -98,8 +96,7 @@ test_asked(void)
 }
 
 /* No pause after another refusal, and after one of a host that we do not log in to. */
-static void
-test_others(void)
+TEST(others)
 {
     struct world w;
     start(&w, "smtps://joe@h.test");
@@ -117,8 +114,7 @@ test_others(void)
 }
 
 /* Over a step of the clock, and to the end of its lifetime. */
-static void
-test_time(void)
+TEST(time)
 {
     struct world w;
     start(&w, "smtps://joe@h.test?lifetime=2h");
@@ -145,8 +141,7 @@ test_time(void)
     sched_world_end(&w);
 }
 
-static void
-test_reload(void)
+TEST(reload)
 {
     struct world w;
     start(&w, "smtps://joe@h.test");
@@ -165,15 +160,4 @@ test_reload(void)
     is_number(w.opens, opens + 1, "a reload ends the pause");
     answer(&w, 250, NULL);
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_doubled();
-    test_asked();
-    test_others();
-    test_time();
-    test_reload();
-    return done();
 }

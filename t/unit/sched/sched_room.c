@@ -119,8 +119,7 @@ end(struct disk *d)
     sched_free(&d->s);
 }
 
-static void
-test_large(void)
+TEST(large)
 {
     static struct disk d;
     begin(&d, LIMIT);
@@ -140,8 +139,7 @@ test_large(void)
     end(&d);
 }
 
-static void
-test_small(void)
+TEST(small)
 {
     static struct disk d;
     begin(&d, LIMIT);
@@ -154,8 +152,7 @@ test_small(void)
     end(&d);
 }
 
-static void
-test_passing(void)
+TEST(passing)
 {
     static struct disk d;
     begin(&d, LIMIT);
@@ -179,8 +176,7 @@ test_passing(void)
 }
 
 /* For each small message that leaves another comes, for ever. */
-static void
-test_no_starvation(void)
+TEST(no_starvation)
 {
     static struct disk d;
     unsigned left = 0;
@@ -199,8 +195,7 @@ test_no_starvation(void)
     end(&d);
 }
 
-static void
-test_larger_than_the_limit(void)
+TEST(larger_than_the_limit)
 {
     static struct disk d;
     begin(&d, LIMIT);
@@ -222,8 +217,7 @@ test_larger_than_the_limit(void)
     end(&d);
 }
 
-static void
-test_unknown(void)
+TEST(unknown)
 {
     static struct disk d;
     unsigned most = 0, loads = 0;
@@ -247,8 +241,7 @@ test_unknown(void)
 
 /* Its number is not known, and it is small: it keeps its place before those that are due
  * with it. */
-static void
-test_unknown_small(void)
+TEST(unknown_small)
 {
     static struct disk d;
     begin(&d, 8000); /* small: up to ten */
@@ -260,8 +253,7 @@ test_unknown_small(void)
     end(&d);
 }
 
-static void
-test_long_line(void)
+TEST(long_line)
 {
     static struct disk d;
     begin(&d, LIMIT);
@@ -280,8 +272,7 @@ test_long_line(void)
     end(&d);
 }
 
-static void
-test_commands(void)
+TEST(commands)
 {
     static struct disk d;
     begin(&d, LIMIT);
@@ -331,8 +322,7 @@ test_commands(void)
 }
 
 /* Held and released, it stands in line anew. */
-static void
-test_many_commands(void)
+TEST(many_commands)
 {
     static struct disk d;
     begin(&d, LIMIT);
@@ -354,8 +344,7 @@ test_many_commands(void)
 }
 
 /* The number is kept while deferred mail waits for its next attempt. */
-static void
-test_deferred(void)
+TEST(deferred)
 {
     struct world w;
     sched_world_start(&w, 100, 1);
@@ -458,17 +447,7 @@ test_random(void)
 int
 main(void)
 {
-    test_large();
-    test_small();
-    test_passing();
-    test_no_starvation();
-    test_larger_than_the_limit();
-    test_unknown();
-    test_unknown_small();
-    test_long_line();
-    test_commands();
-    test_many_commands();
-    test_deferred();
+    tap_tests("");
     test_share(50, 11, 5);
     test_share(0, 17, 0);
     test_random();

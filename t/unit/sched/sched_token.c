@@ -58,8 +58,7 @@ is_bound(struct world *w, enum sched_bound bound, const char *why)
 }
 
 /* Mail that waits for the first token stays in memory. */
-static void
-test_awaited(void)
+TEST(awaited)
 {
     struct world w;
     start(&w, "smtps://joe@h.test");
@@ -78,8 +77,7 @@ test_awaited(void)
     sched_world_end(&w);
 }
 
-static void
-test_failed(void)
+TEST(failed)
 {
     struct world w;
     start(&w, "smtps://joe@h.test");
@@ -114,8 +112,7 @@ test_failed(void)
 }
 
 /* Neither an operator nor a reload makes a token. */
-static void
-test_forced(void)
+TEST(forced)
 {
     struct world w;
     start(&w, "smtps://joe@h.test");
@@ -134,8 +131,7 @@ test_forced(void)
     sched_world_end(&w);
 }
 
-static void
-test_expiry(void)
+TEST(expiry)
 {
     struct world w;
     start(&w, "smtps://joe@h.test?lifetime=2h");
@@ -148,8 +144,7 @@ test_expiry(void)
 }
 
 /* A site that is dead for another reason, and the clock. */
-static void
-test_dead(void)
+TEST(dead)
 {
     struct world w;
     start(&w, "smtps://joe@h.test?cohort=1");
@@ -173,8 +168,7 @@ test_dead(void)
 }
 
 /* A session that is open goes on. */
-static void
-test_open(void)
+TEST(open)
 {
     struct world w;
     start(&w, "smtps://joe@h.test?concurrency=1");
@@ -194,16 +188,4 @@ test_open(void)
     channel_drain(&w, world_channel(&w, "", 0));
     ok_named(w.mails[second].gone, "then the other one");
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_awaited();
-    test_failed();
-    test_forced();
-    test_expiry();
-    test_dead();
-    test_open();
-    return done();
 }

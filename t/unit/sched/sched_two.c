@@ -25,8 +25,7 @@ take_second(struct world *w, struct channel *two)
     return two->busy;
 }
 
-static void
-test_second_work(void)
+TEST(second_work)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -58,8 +57,7 @@ test_second_work(void)
 }
 
 /* New mail must not find all sessions bound to a flush twice. */
-static void
-test_deferred(void)
+TEST(deferred)
 {
     enum { OLD = 1100 };
     struct world w;
@@ -92,8 +90,7 @@ test_deferred(void)
     sched_world_end(&w);
 }
 
-static void
-test_each_its_own(void)
+TEST(each_its_own)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -114,8 +111,7 @@ test_each_its_own(void)
     sched_world_end(&w);
 }
 
-static void
-test_waive(void)
+TEST(waive)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -140,8 +136,7 @@ test_waive(void)
     sched_world_end(&w);
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -173,8 +168,7 @@ test_limits(void)
 }
 
 /* The limits that the host announces, RFC 9422. */
-static void
-test_host_limits(void)
+TEST(host_limits)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -204,8 +198,7 @@ test_host_limits(void)
 }
 
 /* A host took two recipients, and said that the others were too many. */
-static void
-test_learnt_recipients(void)
+TEST(learnt_recipients)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
@@ -235,17 +228,4 @@ test_learnt_recipients(void)
     channel_send(&w, c);
     channel_end(&w, c, NULL);
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_second_work();
-    test_deferred();
-    test_each_its_own();
-    test_waive();
-    test_limits();
-    test_host_limits();
-    test_learnt_recipients();
-    return done();
 }

@@ -26,8 +26,7 @@ withdraw(struct world *w, unsigned number)
     return done;
 }
 
-static void
-test_waiting(void)
+TEST(waiting)
 {
     struct world w;
     sched_world_start(&w, 100, 1);
@@ -55,8 +54,7 @@ test_waiting(void)
 }
 
 /* Known again it is loaded as any other. */
-static void
-test_again(void)
+TEST(again)
 {
     struct world w;
     sched_world_start(&w, 100, 1);
@@ -77,8 +75,7 @@ test_again(void)
 }
 
 /* Jobs of several transactions keep their accounts without the one that goes. */
-static void
-test_jobs(void)
+TEST(jobs)
 {
     struct world w;
     sched_world_start(&w, 100, 1);
@@ -99,13 +96,4 @@ test_jobs(void)
     channel_end(&w, c, NULL);
     world_run(&w);
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_waiting();
-    test_again();
-    test_jobs();
-    return done();
 }

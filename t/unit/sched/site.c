@@ -89,8 +89,7 @@ close_session(struct sched_session *s)
     sched_session_free(s);
 }
 
-static void
-test_window_binds(void)
+TEST(window_binds)
 {
     struct place p;
     start(&p);
@@ -104,8 +103,7 @@ test_window_binds(void)
     finish(&p);
 }
 
-static void
-test_dead_binds(void)
+TEST(dead_binds)
 {
     struct place p;
     start(&p);
@@ -132,8 +130,7 @@ test_dead_binds(void)
     finish(&p);
 }
 
-static void
-test_rates_bind(void)
+TEST(rates_bind)
 {
     struct place p;
     prepare(&p);
@@ -155,8 +152,7 @@ test_rates_bind(void)
     finish(&p);
 }
 
-static void
-test_transport_delay_binds(void)
+TEST(transport_delay_binds)
 {
     struct place p;
     prepare(&p);
@@ -174,8 +170,7 @@ test_transport_delay_binds(void)
     finish(&p);
 }
 
-static void
-test_learnt_rate(void)
+TEST(learnt_rate)
 {
     struct place p;
     start(&p);
@@ -202,8 +197,7 @@ test_learnt_rate(void)
     finish(&p);
 }
 
-static void
-test_ceiling(void)
+TEST(ceiling)
 {
     struct place p;
     start(&p);
@@ -240,8 +234,7 @@ test_ceiling(void)
 }
 
 /* With a window above the ceiling a probe that is under way is bound by the ceiling. */
-static void
-test_ceiling_probe_out(void)
+TEST(ceiling_probe_out)
 {
     struct place p;
     prepare(&p);
@@ -259,8 +252,7 @@ test_ceiling_probe_out(void)
     finish(&p);
 }
 
-static void
-test_congested(void)
+TEST(congested)
 {
     struct place p;
     start(&p);
@@ -283,8 +275,7 @@ test_congested(void)
     finish(&p);
 }
 
-static void
-test_pause(void)
+TEST(pause)
 {
     struct place p;
     start(&p);
@@ -305,8 +296,7 @@ test_pause(void)
     finish(&p);
 }
 
-static void
-test_latency(void)
+TEST(latency)
 {
     struct place p;
     start(&p);
@@ -335,8 +325,7 @@ test_latency(void)
 
 /* A host that has become slow for good: its sessions come back after ten minutes, though
  * its best time is that of long ago. */
-static void
-test_slow_for_good(void)
+TEST(slow_for_good)
 {
     struct place p;
     int64_t now = NOW, until = NOW + 11 * 60000;
@@ -354,8 +343,7 @@ test_slow_for_good(void)
     finish(&p);
 }
 
-static void
-test_death(void)
+TEST(death)
 {
     struct place p;
     start(&p);
@@ -386,8 +374,7 @@ test_death(void)
     finish(&p);
 }
 
-static void
-test_probe_times(void)
+TEST(probe_times)
 {
     struct place p;
     start(&p);
@@ -421,8 +408,7 @@ test_probe_times(void)
     finish(&p);
 }
 
-static void
-test_backlog(void)
+TEST(backlog)
 {
     struct place p;
     struct id id;
@@ -467,8 +453,7 @@ test_backlog(void)
 }
 
 /* Ids that are added again and again take no more space, and keep their order. */
-static void
-test_backlog_repeated(void)
+TEST(backlog_repeated)
 {
     enum { IDS = 1000, ROUNDS = 50 };
     struct place p;
@@ -501,8 +486,7 @@ test_backlog_repeated(void)
     finish(&p);
 }
 
-static void
-test_clock(void)
+TEST(clock)
 {
     struct place p;
     prepare(&p);
@@ -538,8 +522,7 @@ test_clock(void)
 }
 
 /* State that a restart has left for a site that does not exist yet moves along, too. */
-static void
-test_clock_restored(void)
+TEST(clock_restored)
 {
     struct place p;
     struct site_state state;
@@ -567,8 +550,7 @@ test_clock_restored(void)
     finish(&p);
 }
 
-static void
-test_inherit(void)
+TEST(inherit)
 {
     struct place p;
     start(&p);
@@ -590,8 +572,7 @@ test_inherit(void)
 }
 
 /* Two domains at a site on probation, with a rate: all are freed. */
-static void
-test_free_probing(void)
+TEST(free_probing)
 {
     struct place p;
     prepare(&p);
@@ -616,29 +597,4 @@ test_free_probing(void)
     ok(p.site->is_ready);
     p.site->transport->target.transport.adaptive = 1;
     finish(&p);
-}
-
-int
-main(void)
-{
-    test_window_binds();
-    test_dead_binds();
-    test_rates_bind();
-    test_transport_delay_binds();
-    test_learnt_rate();
-    test_ceiling();
-    test_ceiling_probe_out();
-    test_congested();
-    test_pause();
-    test_latency();
-    test_slow_for_good();
-    test_death();
-    test_probe_times();
-    test_backlog();
-    test_backlog_repeated();
-    test_clock();
-    test_clock_restored();
-    test_inherit();
-    test_free_probing();
-    return done();
 }

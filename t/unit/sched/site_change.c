@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-static void
-ring(void)
+TEST(ring)
 {
     struct site_changes *all = NULL;
     struct site_change c;
@@ -39,8 +38,7 @@ ring(void)
     ok(all == NULL);
 }
 
-static void
-by_scheduler(void)
+TEST(by_scheduler)
 {
     struct world w;
     struct site_change c;
@@ -69,12 +67,4 @@ by_scheduler(void)
     ok(sched_site_change(w.s, &c) && !c.is_dead && c.dead_ms > 0);
     channel_end(&w, probe, NULL);
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    ring();
-    by_scheduler();
-    return done();
 }

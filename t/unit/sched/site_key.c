@@ -42,8 +42,7 @@ is_bad(const char *list)
     return bad;
 }
 
-static void
-test_grammar(void)
+TEST(grammar)
 {
     static const char *const good[] = {"",
                                        "  \t\n",
@@ -74,8 +73,7 @@ test_grammar(void)
     ok_named(!none, "nothing can be freed");
 }
 
-static void
-test_mistakes(void)
+TEST(mistakes)
 {
     struct buffer mistakes;
     buffer_init(&mistakes, 4096);
@@ -94,8 +92,7 @@ test_mistakes(void)
     buffer_free(&mistakes);
 }
 
-static void
-test_most_patterns(void)
+TEST(most_patterns)
 {
     static char list[SITE_KEYS_MAX * 16];
     size_t length = (size_t)snprintf(list, sizeof(list), "many=");
@@ -110,8 +107,7 @@ test_most_patterns(void)
     ok_named(is_bad(list), "one more is a mistake");
 }
 
-static void
-test_provider(void)
+TEST(provider)
 {
     struct site_keys *p =
         providers_of("google=*.google.com,*.googlemail.com,gmx.example "
@@ -143,8 +139,7 @@ test_provider(void)
     site_keys_free(&p);
 }
 
-static void
-test_provider_names(void)
+TEST(provider_names)
 {
     struct site_keys *p = providers_of("one=*.Example. two=*.two.org one=mx.two.org.");
     is_string(key_of(p, "1 MX.example"), "provider:one", "patterns with dots and case");
@@ -160,8 +155,7 @@ test_provider_names(void)
     site_keys_free(&p);
 }
 
-static void
-test_canonical(void)
+TEST(canonical)
 {
     const char *want = "mx:5 c.example,10 a.example,10 b.example";
     is_string(key_of(NULL, "10 b.example 10 a.example 5 c.example"), want, "sorted");
@@ -194,8 +188,7 @@ many(unsigned first, unsigned count, bool backwards, bool upper, unsigned prefer
     return result;
 }
 
-static void
-test_long_sets(void)
+TEST(long_sets)
 {
     char first[SITE_KEY_KEY_MAX];
     snprintf(first, sizeof(first), "%s", many(0, 50, false, false, 10));
@@ -222,8 +215,7 @@ test_long_sets(void)
 }
 
 /* One name as long as the key and longer: no byte beyond, and still told apart. */
-static void
-test_long_names(void)
+TEST(long_names)
 {
     char name[400], longest[SITE_KEY_KEY_MAX];
     bool whole = true;
@@ -237,18 +229,4 @@ test_long_names(void)
             strcmp(key_of(NULL, name), longest) != 0 && strchr(longest, 'w') == NULL;
     }
     ok_named(whole, "long names are told apart, at every length");
-}
-
-int
-main(void)
-{
-    test_grammar();
-    test_mistakes();
-    test_most_patterns();
-    test_provider();
-    test_provider_names();
-    test_canonical();
-    test_long_sets();
-    test_long_names();
-    return done();
 }

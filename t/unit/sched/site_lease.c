@@ -85,8 +85,7 @@ send_all(struct world *w, struct channel *c)
     return sent;
 }
 
-static void
-test_alone(void)
+TEST(alone)
 {
     struct world w;
     start(&w, "smtp://h.test?rate=60/m&concurrency=2", NULL);
@@ -105,8 +104,7 @@ test_alone(void)
     sched_world_end(&w);
 }
 
-static void
-test_lease(void)
+TEST(lease)
 {
     struct world w;
     start(&w, "smtp://h.test?rate=10/s&concurrency=20", &group);
@@ -140,8 +138,7 @@ test_lease(void)
 }
 
 /* A smaller lease ends sessions, idle ones immediately. */
-static void
-test_over(void)
+TEST(over)
 {
     struct world w;
     start(&w, "smtp://h.test?concurrency=20&shared=yes", &group);
@@ -172,8 +169,7 @@ test_over(void)
     sched_world_end(&w);
 }
 
-static void
-test_found(void)
+TEST(found)
 {
     struct world w;
     start(&w, "mx?shared=yes", &group);
@@ -198,8 +194,7 @@ test_found(void)
     sched_world_end(&w);
 }
 
-static void
-test_own(void)
+TEST(own)
 {
     struct world w;
     struct sched_group hosts = group;
@@ -234,8 +229,7 @@ test_own(void)
 }
 
 /* The bank was away: another one may answer now. The clock may be set meanwhile. */
-static void
-test_takeover(void)
+TEST(takeover)
 {
     struct world w;
     struct sched_group hosts = group;
@@ -270,8 +264,7 @@ test_takeover(void)
 }
 
 /* The route's own option comes first. */
-static void
-test_shared(void)
+TEST(shared)
 {
     static const struct {
         const char *target;
@@ -306,8 +299,7 @@ keep_limit(void *context, const struct sched_site *site)
 
 /* Two routes with limits of their own have the same next hop. One may be in the bank by
  * its name; the other must not be without any share of it. */
-static void
-test_siblings(void)
+TEST(siblings)
 {
     struct world w;
     struct transport_params base;
@@ -338,8 +330,7 @@ test_siblings(void)
 }
 
 /* The site that has the name wants nothing any more: the other one asks the bank. */
-static void
-test_heir(void)
+TEST(heir)
 {
     struct world w;
     struct transport_params base;
@@ -396,8 +387,7 @@ keep_bound(void *context, const struct sched_wait *wait)
 }
 
 /* The lease allows no more sessions: an idle one ends for mail that cannot use it. */
-static void
-test_demand(void)
+TEST(demand)
 {
     struct world w;
     enum sched_bound bound = SCHED_BOUNDS;
@@ -458,8 +448,7 @@ host_serve(struct world *w)
     return sent;
 }
 
-static void
-test_three(void)
+TEST(three)
 {
     static struct world hosts[HOSTS];
     struct bank *bank = bank_new();
@@ -489,21 +478,4 @@ test_three(void)
     for (int i = 0; i < HOSTS; i++)
         sched_world_end(&hosts[i]);
     bank_free(&bank);
-}
-
-int
-main(void)
-{
-    test_alone();
-    test_lease();
-    test_over();
-    test_found();
-    test_own();
-    test_takeover();
-    test_shared();
-    test_siblings();
-    test_heir();
-    test_demand();
-    test_three();
-    return done();
 }

@@ -3,8 +3,7 @@
 
 #include "t/support/tap.h"
 
-static void
-test_one(void)
+TEST(one)
 {
     struct site_state_set set = {0};
     char key[] = "smtp: mx:10 a";
@@ -23,8 +22,7 @@ test_one(void)
     site_state_clear(&set);
 }
 
-static void
-test_replaced(void)
+TEST(replaced)
 {
     struct site_state_set set = {0};
     struct site_state r = {.key = "a b", .window = 1};
@@ -38,8 +36,7 @@ test_replaced(void)
     site_state_clear(&set);
 }
 
-static void
-test_bound(void)
+TEST(bound)
 {
     struct site_state_set set = {0};
     char key[32];
@@ -57,13 +54,4 @@ test_bound(void)
     is_number(HASH_COUNT(set.by_key), SITE_STATE_MAX, "as many");
     site_state_clear(&set);
     ok(set.by_key == NULL);
-}
-
-int
-main(void)
-{
-    test_one();
-    test_replaced();
-    test_bound();
-    return done();
 }

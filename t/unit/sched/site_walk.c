@@ -60,8 +60,7 @@ leave(unsigned number)
     is_gone[number] = true;
 }
 
-static void
-test_steps(void)
+TEST(steps)
 {
     begin();
     struct site_walk *walk = site_walk_begin(&set.sites);
@@ -81,8 +80,7 @@ test_steps(void)
 }
 
 /* The next one goes, in the middle, at the end of a transport, and at the end of all. */
-static void
-test_leaving(void)
+TEST(leaving)
 {
     begin();
     struct site_walk *walk = site_walk_begin(&set.sites), *second = site_walk_begin(&set.sites);
@@ -112,21 +110,11 @@ test_leaving(void)
     site_walk_end(&walk);
 }
 
-static void
-test_nothing(void)
+TEST(nothing)
 {
     destinations_init(&set, 5);
     struct site_walk *walk = site_walk_begin(&set.sites);
     ok_named(!site_walk_step(walk, 10, meet, NULL), "no sites");
     site_walk_end(&walk);
     destinations_free(&set);
-}
-
-int
-main(void)
-{
-    test_steps();
-    test_leaving();
-    test_nothing();
-    return done();
 }

@@ -34,8 +34,7 @@ is_found(const struct token_table *t, const char *target, enum sched_token token
     is_string(why, expected, "its words");
 }
 
-static void
-test_logins(void)
+TEST(logins)
 {
     struct token_table t = {0};
     is_found(&t, "smtps://joe@a.test", SCHED_TOKEN_THERE, "");
@@ -57,8 +56,7 @@ test_logins(void)
     is_found(&t, "smtps://joe@a.test", SCHED_TOKEN_THERE, "");
 }
 
-static void
-test_lists(void)
+TEST(lists)
 {
     static const char list[] = "smtps://joe@a.test|jim@b.test";
     struct token_table t = {0};
@@ -72,8 +70,7 @@ test_lists(void)
     token_table_clear(&t);
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct token_table t = {0};
     char long_user[400];
@@ -87,13 +84,4 @@ test_limits(void)
     ok(set(&t, "a.test", 0, "joe", SCHED_TOKEN_FAILED, words));
     ok_named(!set(&t, "a.test", 0, "joe", SCHED_TOKEN_FAILED, words), "cut, the same");
     token_table_clear(&t);
-}
-
-int
-main(void)
-{
-    test_logins();
-    test_lists();
-    test_limits();
-    return done();
 }

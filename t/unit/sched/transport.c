@@ -15,8 +15,7 @@ target_of(int concurrency)
     return target;
 }
 
-static void
-test_sharing(void)
+TEST(sharing)
 {
     struct transports set = {0};
     struct target one = target_of(10), same = target_of(10), other = target_of(11);
@@ -41,8 +40,7 @@ test_sharing(void)
     ok_named(!set.by_target, "all are gone");
 }
 
-static void
-test_no_delay(void)
+TEST(no_delay)
 {
     struct transports set = {0};
     struct target target = target_of(10);
@@ -57,8 +55,7 @@ test_no_delay(void)
     transport_close(&set, c);
 }
 
-static void
-test_delay(void)
+TEST(delay)
 {
     struct transports set = {0};
     struct target target = target_of(10);
@@ -78,8 +75,7 @@ test_delay(void)
 }
 
 /* The limit of an account keeps the transport, even if all destinations leave it. */
-static void
-test_quota(void)
+TEST(quota)
 {
     struct transports set = {0};
     struct target target;
@@ -95,14 +91,4 @@ test_quota(void)
     is_number(c->quota_until_ms, 3601000 + 7200000, "then two hours");
     transport_quota_end(&set, c);
     ok_named(set.by_target == NULL && set.last == NULL, "mail that passed ends it");
-}
-
-int
-main(void)
-{
-    test_quota();
-    test_sharing();
-    test_no_delay();
-    test_delay();
-    return done();
 }

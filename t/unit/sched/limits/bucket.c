@@ -74,8 +74,7 @@ per_1000_s(int64_t count, int64_t ms)
     return count * 1000000 / ms;
 }
 
-static void
-test_parse(void)
+TEST(parse)
 {
     static const struct {
         const char *text;
@@ -139,8 +138,7 @@ taken(struct bucket *b, const struct rate *r, int64_t from, int64_t for_ms,
     return count;
 }
 
-static void
-test_bucket(void)
+TEST(bucket)
 {
     struct rate r;
     struct bucket b = {0};
@@ -179,8 +177,7 @@ taken_by(struct bucket b, const struct rate *r, int64_t now_ms, int64_t until_ms
 }
 
 /* It is what taking them one after the other comes to. */
-static void
-test_passes(void)
+TEST(passes)
 {
     static const struct rate rates[] = {
         {.amount = 2,   .burst = 1,  .period_ms = 60000},
@@ -218,8 +215,7 @@ test_passes(void)
               "nothing is learnt");
 }
 
-static void
-test_bucket_clock(void)
+TEST(bucket_clock)
 {
     struct rate r = {.amount = 1, .burst = 2, .period_ms = 1000};
     struct bucket b = {0};
@@ -237,8 +233,7 @@ test_bucket_clock(void)
 }
 
 /* One taken at 1/h, before the rate was raised. */
-static void
-test_raised(void)
+TEST(raised)
 {
     struct rate slow, fast;
     struct bucket b = {0};
@@ -250,8 +245,7 @@ test_raised(void)
     is_number(bucket_passes(&b, &fast, 6500, 8500), 2, "and goes on");
 }
 
-static void
-test_converge(void)
+TEST(converge)
 {
     static const struct {
         int64_t per_1000_s, depth, least,
@@ -295,8 +289,7 @@ test_converge(void)
     }
 }
 
-static void
-test_change(void)
+TEST(change)
 {
     static const int64_t faster[] = {30000, 100000, 300000};
     for (int i = 0; i < 3; i++) {
@@ -320,8 +313,7 @@ test_change(void)
     }
 }
 
-static void
-test_phases(void)
+TEST(phases)
 {
     struct learnt_rate l;
     int64_t now = START;
@@ -531,14 +523,7 @@ test_no_limit_again(void)
 int
 main(void)
 {
-    test_parse();
-    test_bucket();
-    test_passes();
-    test_bucket_clock();
-    test_raised();
-    test_converge();
-    test_change();
-    test_phases();
+    tap_tests("");
     test_shut();
     test_window();
     test_demand();

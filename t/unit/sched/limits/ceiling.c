@@ -16,8 +16,7 @@ found_at(int others)
     return c;
 }
 
-static void
-test_found(void)
+TEST(found)
 {
     struct ceiling c = {0};
     is_number(ceiling_allows(&c, START), INT_MAX, "none known");
@@ -35,8 +34,7 @@ test_found(void)
     is_number(ceiling_allows(&c, START + 10002), 6, "one more");
 }
 
-static void
-test_contradicted(void)
+TEST(contradicted)
 {
     struct ceiling c = {0};
     for (int i = 0; i < 100; i++) {
@@ -53,8 +51,7 @@ test_contradicted(void)
     is_number(ceiling_allows(&c, START), 5, "greetings not above do not");
 }
 
-static void
-test_probes(void)
+TEST(probes)
 {
     static const int64_t holds[] = {20, 40, 80, 160, 320, 600, 600};
     struct ceiling c = found_at(5);
@@ -82,8 +79,7 @@ test_probes(void)
     is_number(ceiling_allows(&late, now + 60000), 7, "found anew above");
 }
 
-static void
-test_climb(void)
+TEST(climb)
 {
     struct ceiling c = found_at(2);
     int64_t now = ceiling_wake_ms(&c);
@@ -98,8 +94,7 @@ test_climb(void)
     is_number(ceiling_allows(&c, now + CEILING_STEP_MS), 4, "fewer open: it stays");
 }
 
-static void
-test_lower(void)
+TEST(lower)
 {
     struct ceiling c = found_at(20);
     ceiling_refused(&c, START + 100, 3);
@@ -194,11 +189,7 @@ test_shift(void)
 int
 main(void)
 {
-    test_found();
-    test_contradicted();
-    test_probes();
-    test_climb();
-    test_lower();
+    tap_tests("");
     test_burst();
     test_hour();
     test_shift();

@@ -8,8 +8,7 @@
 
 static uint64_t dice = 7;
 
-static void
-test_states(void)
+TEST(states)
 {
     struct hosts *hosts = hosts_new();
     struct host_view v = hosts_find(hosts, START, A);
@@ -46,8 +45,7 @@ test_states(void)
     hosts_free(&hosts);
 }
 
-static void
-test_holds(void)
+TEST(holds)
 {
     static const int64_t want[] = {30, 60, 120, 240, 480, 900, 900};
     struct hosts *hosts = hosts_new();
@@ -87,8 +85,7 @@ is_permutation(const size_t *order, size_t count)
     return seen == (1U << count) - 1;
 }
 
-static void
-test_order(void)
+TEST(order)
 {
     static const int groups[COUNT] = {10, 10, 10, 20, 20, 20};
     struct hosts *hosts = hosts_new();
@@ -137,8 +134,7 @@ count_first(struct hosts *hosts, size_t count, int first[COUNT])
     }
 }
 
-static void
-test_weights(void)
+TEST(weights)
 {
     struct hosts *hosts = hosts_new();
     int first[COUNT];
@@ -164,8 +160,7 @@ test_weights(void)
     hosts_free(&hosts);
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     struct hosts *hosts = hosts_new();
     char address[HOSTS_ADDRESS_MAX + 2];
@@ -186,8 +181,7 @@ test_limit(void)
     hosts_free(&hosts);
 }
 
-static void
-test_shift(void)
+TEST(shift)
 {
     struct hosts *hosts = hosts_new();
     hosts_bad(hosts, START, A, &dice);
@@ -199,16 +193,4 @@ test_shift(void)
     is_number(hosts_find(hosts, START, six[0]).good_at_ms, START + delta, "good then");
     is_number(hosts_find(hosts, START, six[0]).until_ms, 0, "not held");
     hosts_free(&hosts);
-}
-
-int
-main(void)
-{
-    test_states();
-    test_holds();
-    test_order();
-    test_weights();
-    test_limit();
-    test_shift();
-    return done();
 }

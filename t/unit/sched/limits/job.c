@@ -46,8 +46,7 @@ post_vector(struct post *p, const struct vector *v, int sessions)
         post_add(p, v->sizes[i]);
 }
 
-static void
-test_vectors(void)
+TEST(vectors)
 {
     for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++) {
         const struct vector *v = &vectors[i];
@@ -62,8 +61,7 @@ test_vectors(void)
 }
 
 /* Several sessions take in turn and answer later: the order is of those that take. */
-static void
-test_vectors_parallel(void)
+TEST(vectors_parallel)
 {
     bool same = true;
     for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++) {
@@ -89,8 +87,7 @@ test_vectors_parallel(void)
     ok_named(same, "with three sessions the same orders");
 }
 
-static void
-test_off(void)
+TEST(off)
 {
     for (int cost = 0; cost < 2; cost++) {
         struct post p;
@@ -109,8 +106,7 @@ test_off(void)
 }
 
 /* 5000 single messages behind one of 10000 transactions. */
-static void
-test_share(void)
+TEST(share)
 {
     enum { LARGE = 10000, SMALL = 5000 };
     struct post p;
@@ -136,8 +132,7 @@ test_share(void)
     post_end(&p);
 }
 
-static void
-test_singles(void)
+TEST(singles)
 {
     struct post p;
     bool ordered = true;
@@ -150,8 +145,7 @@ test_singles(void)
     post_end(&p);
 }
 
-static void
-test_age(void)
+TEST(age)
 {
     struct post p;
     char order[64];
@@ -183,8 +177,7 @@ test_age(void)
 }
 
 /* The choice is made anew as they grow older: 2/4 and 1/1, later 10/4 and 9/1. */
-static void
-test_age_changes(void)
+TEST(age_changes)
 {
     struct job a = {.since_s = 0}, b = {.since_s = 7}, large = {.since_s = 0};
     struct jobs jobs = {0};
@@ -206,8 +199,7 @@ test_age_changes(void)
     jobs_free(&jobs);
 }
 
-static void
-test_clock(void)
+TEST(clock)
 {
     const int64_t day = 86400000;
     struct post p;
@@ -241,8 +233,7 @@ test_clock(void)
 }
 
 /* A child takes its last transaction; its verdicts come much later. */
-static void
-test_child_ends(void)
+TEST(child_ends)
 {
     struct post p;
     struct sched_work first, second, third;
@@ -265,8 +256,7 @@ test_child_ends(void)
     post_end(&p);
 }
 
-static void
-test_recursion(void)
+TEST(recursion)
 {
     struct post p;
     char order[256];
@@ -303,8 +293,7 @@ stack(struct post *p, struct sched_work works[3])
     post_must(post_take(p, 2, &works[2]) == 2, "the small one passes that");
 }
 
-static void
-test_site_dies(void)
+TEST(site_dies)
 {
     struct post p;
     struct sched_work works[3];
@@ -328,8 +317,7 @@ test_site_dies(void)
     post_end(&p);
 }
 
-static void
-test_nowhere(void)
+TEST(nowhere)
 {
     struct post p;
     struct sched_work works[3];
@@ -355,8 +343,7 @@ test_nowhere(void)
     post_end(&p);
 }
 
-static void
-test_expires(void)
+TEST(expires)
 {
     struct post p;
     struct sched_work works[3];
@@ -374,8 +361,7 @@ test_expires(void)
     post_end(&p);
 }
 
-static void
-test_drains(void)
+TEST(drains)
 {
     struct post p;
     struct sched_work works[3];
@@ -629,20 +615,7 @@ test_memory(void)
 int
 main(void)
 {
-    test_vectors();
-    test_vectors_parallel();
-    test_off();
-    test_share();
-    test_singles();
-    test_age();
-    test_age_changes();
-    test_clock();
-    test_child_ends();
-    test_recursion();
-    test_site_dies();
-    test_nowhere();
-    test_expires();
-    test_drains();
+    tap_tests("");
     test_list(5);
     test_list(0);
     test_references();

@@ -65,8 +65,7 @@ test_step(void) /* how many answers it takes to notice */
     ok_named(shrink > hold && shrink <= 10, "shrink after some more");
 }
 
-static void
-test_outliers(void)
+TEST(outliers)
 {
     struct latency l = {0};
     note_many(&l, 50, 100);
@@ -81,8 +80,7 @@ test_outliers(void)
     ok_named(quiet, "nor does one now and then");
 }
 
-static void
-test_noise(void)
+TEST(noise)
 {
     struct latency l = {0};
     note_many(&l, 50, 0);
@@ -94,8 +92,7 @@ test_noise(void)
     is_number(latency_judge(&l), LATENCY_SHRINK, "nor is 150");
 }
 
-static void
-test_follow(void)
+TEST(follow)
 {
     struct latency l = {0};
     note_many(&l, 10, 1000);
@@ -113,8 +110,7 @@ test_follow(void)
     ok_named(count > 1000 && count < 5000, "up slowly, but up");
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct latency l = {0};
     note_many(&l, 3, INT64_MIN);
@@ -131,9 +127,6 @@ main(void)
     test_begin();
     test_slower();
     test_step();
-    test_outliers();
-    test_noise();
-    test_follow();
-    test_limits();
+    tap_tests("");
     return done();
 }

@@ -35,8 +35,7 @@ grant(int tokens, int sessions, int64_t left_ms)
 
 /* --- One host --------------------------------------------------------------------- */
 
-static void
-test_questions(void)
+TEST(questions)
 {
     struct lease l = {0};
     struct lease_terms t = terms(100, 1000, 0);
@@ -85,8 +84,7 @@ test_questions(void)
 }
 
 /* It got all that it wanted, and then more mail comes. */
-static void
-test_again(void)
+TEST(again)
 {
     struct lease l = {0};
     struct lease_terms t = terms(1, 1000, 0);
@@ -157,8 +155,7 @@ last_ms(const struct lease_terms *t, size_t works)
 
 /* Far below the limit nothing waits for an even pace, and a ramp not for a quarter of a
  * second at each step. */
-static void
-test_far(void)
+TEST(far)
 {
     struct lease l = {0};
     struct lease_terms t = terms(1000, 1000, 0);
@@ -186,8 +183,7 @@ test_far(void)
     ok_named(last_ms(&t, 26) > 3000, "more goes evenly");
 }
 
-static void
-test_pace(void)
+TEST(pace)
 {
     struct lease l = {0};
     struct lease_terms t = terms(10, 1000, 0);
@@ -221,8 +217,7 @@ test_pace(void)
     is_number(l.pace.burst, 5, "half of the group's transactions: half of its burst");
 }
 
-static void
-test_ends(void)
+TEST(ends)
 {
     struct lease l = {0};
     struct lease_terms t = terms(10, 1000, 8);
@@ -254,8 +249,7 @@ test_ends(void)
 }
 
 /* The bank may have counted a question whose answer is lost. */
-static void
-test_lost(void)
+TEST(lost)
 {
     struct lease l = {0};
     struct lease_terms t = terms(10, 1000, 8);
@@ -289,8 +283,7 @@ test_lost(void)
 }
 
 /* Another bank has taken over, which may not know who has how many. */
-static void
-test_doubt(void)
+TEST(doubt)
 {
     struct lease l = {0};
     uint64_t random = 1;
@@ -324,8 +317,7 @@ test_doubt(void)
 }
 
 /* Others that may be lost may go on with their own parts soon. */
-static void
-test_others_late(void)
+TEST(others_late)
 {
     struct lease l = {0};
     uint64_t random = 1;
@@ -349,8 +341,7 @@ test_others_late(void)
 }
 
 /* Idle sessions of the own part do not end in each period. */
-static void
-test_busy(void)
+TEST(busy)
 {
     struct lease l = {0};
     struct lease_terms t = terms(0, 1000, 20);
@@ -375,8 +366,7 @@ test_busy(void)
 }
 
 /* The part that is kept for lost hosts is not asked for again and again. */
-static void
-test_kept(void)
+TEST(kept)
 {
     struct lease l = {0};
     uint64_t random = 1;
@@ -395,8 +385,7 @@ test_kept(void)
              "a host that has all of it asks once in a period");
 }
 
-static void
-test_loose(void)
+TEST(loose)
 {
     struct lease l = {0};
     struct lease_terms t = terms(0, 1000, 20);
@@ -562,8 +551,7 @@ group_minute(const struct group *g)
     return most;
 }
 
-static void
-test_all_hungry(void)
+TEST(all_hungry)
 {
     static struct group g;
     struct lease_terms t = terms(300, 60000, 20);
@@ -580,8 +568,7 @@ test_all_hungry(void)
     bank_free(&g.bank);
 }
 
-static void
-test_turns(void)
+TEST(turns)
 {
     static struct group g;
     struct lease_terms t = terms(0, 60000, 2);
@@ -597,8 +584,7 @@ test_turns(void)
     bank_free(&g.bank);
 }
 
-static void
-test_slow(void)
+TEST(slow)
 {
     static struct group g;
     struct lease_terms t = terms(2, 60000, 0);
@@ -611,8 +597,7 @@ test_slow(void)
     bank_free(&g.bank);
 }
 
-static void
-test_alone(void)
+TEST(alone)
 {
     static struct group g;
     struct lease_terms t = terms(100, 60000, 13);
@@ -637,8 +622,7 @@ test_alone(void)
     bank_free(&g.bank);
 }
 
-static void
-test_away(void)
+TEST(away)
 {
     static struct group g;
     struct lease_terms t = terms(300, 60000, 20);
@@ -663,8 +647,7 @@ test_away(void)
     bank_free(&g.bank);
 }
 
-static void
-test_small(void)
+TEST(small)
 {
     static struct group g;
     struct lease_terms t = terms(1000, 60000, 0);
@@ -685,8 +668,7 @@ test_small(void)
     bank_free(&g.bank);
 }
 
-static void
-test_deaf(void)
+TEST(deaf)
 {
     static struct group g;
     struct lease_terms t = terms(1000, 60000, 20);
@@ -705,8 +687,7 @@ test_deaf(void)
     bank_free(&g.bank);
 }
 
-static void
-test_cut(void)
+TEST(cut)
 {
     static struct group g;
     struct lease_terms t = terms(1000, 60000, 20);
@@ -730,8 +711,7 @@ test_cut(void)
     bank_free(&g.bank);
 }
 
-static void
-test_newcomer(void)
+TEST(newcomer)
 {
     static struct group g;
     struct lease_terms t = terms(0, 60000, 20);
@@ -752,25 +732,6 @@ main(void)
 {
     if (getenv("SEED"))
         seed = strtoull(getenv("SEED"), NULL, 10);
-    test_questions();
-    test_again();
-    test_pace();
-    test_far();
-    test_ends();
-    test_lost();
-    test_doubt();
-    test_others_late();
-    test_busy();
-    test_kept();
-    test_loose();
-    test_all_hungry();
-    test_turns();
-    test_slow();
-    test_alone();
-    test_away();
-    test_small();
-    test_deaf();
-    test_cut();
-    test_newcomer();
+    tap_tests("");
     return done();
 }

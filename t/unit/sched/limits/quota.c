@@ -19,8 +19,7 @@ quota(const char *text)
     return q;
 }
 
-static void
-test_parse(void)
+TEST(parse)
 {
     static const char *const bad[] = {"",      "5",       "/d",      "5/",    "0/d",
                                       "-1/d",  "5/w",     "5/day",   "x/d",   "5/d,",
@@ -53,8 +52,7 @@ send_some(struct quota_use *use, uint32_t count, int64_t now_ms)
     quota_settle(use, count, count, now_ms);
 }
 
-static void
-test_use(void)
+TEST(use)
 {
     struct quota q = quota("10/d");
     struct quota_use use = {.reserved = 0};
@@ -81,8 +79,7 @@ test_use(void)
     is_number(quota_left(&use, &q, NOW + 1000 * DAY_MS), 10, "a long time does");
 }
 
-static void
-test_ready_in_steps(void)
+TEST(ready_in_steps)
 {
     struct quota q = quota("6/d");
     struct quota_use use = {.reserved = 0};
@@ -102,8 +99,7 @@ test_ready_in_steps(void)
 }
 
 /* Several limits stand together. */
-static void
-test_several(void)
+TEST(several)
 {
     struct quota q = quota("10/d,3/h");
     struct quota_use use = {.reserved = 0};
@@ -243,8 +239,7 @@ try_random(const char *limits, uint64_t pause, size_t arrivals, uint64_t seed)
     free(t.sent);
 }
 
-static void
-test_random(void)
+TEST(random)
 {
     try_random("100/d", 60000, 250000, 1);
     try_random("500/d,100/h", 30000, 250000, 2);
@@ -254,8 +249,7 @@ test_random(void)
 }
 
 /* A stolen password: 1,000 a second for an hour. */
-static void
-test_flood(void)
+TEST(flood)
 {
     struct quota q = quota("500/d");
     struct quota_use use = {.reserved = 0};
@@ -269,8 +263,7 @@ test_flood(void)
 }
 
 /* A steady stream gets its quota, but for a part of a 25th. */
-static void
-test_steady(void)
+TEST(steady)
 {
     struct quota q = quota("240/h");
     struct quota_use use = {.reserved = 0};
@@ -309,8 +302,7 @@ test_restart_at(int64_t epoch, int64_t pause)
              "the next two hours later");
 }
 
-static void
-test_restart(void)
+TEST(restart)
 {
     for (int i = 0; i < 50; i++)
         test_restart_at(NOW - 1234567 * i, 7654321 * i % HOUR_MS);
@@ -323,8 +315,7 @@ test_restart(void)
     ok_named(quota_keep(&use, QUOTA_DAY, NOW + HOUR_MS, counts, &end), "the day is not");
 }
 
-static void
-test_bad_file(void)
+TEST(bad_file)
 {
     struct quota q = quota("100000000/d");
     struct quota_use use = {.reserved = 0};
@@ -339,19 +330,4 @@ test_bad_file(void)
     is_number(quota_left(&use, &q, NOW), QUOTA_AMOUNT_MAX, "one long ago is over");
     quota_restore(&use, QUOTA_DAY, NOW, counts, INT64_MAX);
     is_number(quota_left(&use, &q, NOW), 0, "as far as numbers go");
-}
-
-int
-main(void)
-{
-    test_parse();
-    test_use();
-    test_ready_in_steps();
-    test_several();
-    test_random();
-    test_flood();
-    test_steady();
-    test_restart();
-    test_bad_file();
-    return done();
 }

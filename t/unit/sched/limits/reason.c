@@ -9,8 +9,7 @@ say(const char *text)
     return outcome_make(VERDICT_DEFERRED, BLAME_SITE, 421, "4.3.2", "%s", text);
 }
 
-static void
-test_sharing(void)
+TEST(sharing)
 {
     struct reason *list = NULL;
     struct outcome busy = say("busy"), other, back;
@@ -43,8 +42,7 @@ test_sharing(void)
     ok_named(list == NULL, "no reason is closed without harm");
 }
 
-static void
-test_boundary(void)
+TEST(boundary)
 {
     struct reason *list = NULL;
     struct outcome one = say("ab"), two = say("a"), back;
@@ -68,8 +66,7 @@ test_boundary(void)
     reason_close(&list, &a);
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     struct reason *list = NULL, *held[200];
     bool good = true;
@@ -90,13 +87,4 @@ test_many(void)
     for (int i = 0; i < 200; i++)
         reason_close(&list, &held[i]);
     ok(list == NULL);
-}
-
-int
-main(void)
-{
-    test_sharing();
-    test_boundary();
-    test_many();
-    return done();
 }

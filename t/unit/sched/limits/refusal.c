@@ -153,8 +153,7 @@ outcome_text(const char *host, const char *reply)
     return text;
 }
 
-static void
-test_replies(void)
+TEST(replies)
 {
     for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++)
         is_string(refusal_name(refusal_classify_text(outcome_text(replies[i].host, replies[i].reply))),
@@ -162,8 +161,7 @@ test_replies(void)
 }
 
 /* A reply may have any bytes and length; a text of ours is no reply. */
-static void
-test_other_texts(void)
+TEST(other_texts)
 {
     static const char *const texts[] = {
         "", "connect to mx.example[192.0.2.1]:25: Connection refused",
@@ -181,8 +179,7 @@ test_other_texts(void)
     is_number(refusal_classify_text(long_text), REFUSAL_OTHER, "long");
 }
 
-static void
-test_hints(void)
+TEST(hints)
 {
     static const struct {
         const char *host, *reply, *hint;
@@ -214,8 +211,7 @@ test_hints(void)
 }
 
 /* An outcome has the host and the code beside its words, whatever those say. */
-static void
-test_outcomes(void)
+TEST(outcomes)
 {
     char hint[REFUSAL_HINT_MAX];
     struct outcome o = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 535, "5.7.8", "%s",
@@ -237,8 +233,7 @@ is_of_ipv6(int code, const char *text)
 }
 
 /* Those that IPv4 may avoid. */
-static void
-test_of_ipv6(void)
+TEST(of_ipv6)
 {
     static const struct {
         bool is_so;
@@ -257,15 +252,4 @@ test_of_ipv6(void)
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         is_number(is_of_ipv6(atoi(all[i].reply), outcome_text(all[i].host, all[i].reply)), all[i].is_so, all[i].reply);
     ok_named(!is_of_ipv6(0, "connect to mx[::1]:25: no PTR record over IPv6"), "no reply");
-}
-
-int
-main(void)
-{
-    test_replies();
-    test_other_texts();
-    test_hints();
-    test_outcomes();
-    test_of_ipv6();
-    return done();
 }

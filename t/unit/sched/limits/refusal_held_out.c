@@ -138,8 +138,7 @@ class_of(const char *host, const char *reply)
     return refusal_name(refusal_classify_text(text));
 }
 
-static void
-test_held_out(void)
+TEST(held_out)
 {
     size_t count = sizeof(replies) / sizeof(replies[0]), right = 0, wrongly = 0;
     for (size_t i = 0; i < count; i++) {
@@ -155,8 +154,7 @@ test_held_out(void)
 }
 
 /* For any bytes of a peer, the class is one of the table. */
-static void
-test_hostile(void)
+TEST(hostile)
 {
     char long_reply[2100];
     memset(long_reply, ' ', sizeof(long_reply));
@@ -168,12 +166,4 @@ test_hostile(void)
     is_string(class_of(GMAIL, long_reply), "", "2 KiB of brackets");
     is_string(class_of(GMAIL, "550 5.7.1 \xff\xfe\x80 user\xc3\xa9 unknown"), "", "UTF-8 and what is not");
     is_string(class_of(GMAIL, "550 5.99999.1 no such user"), "no_user", "a code out of range is none");
-}
-
-int
-main(void)
-{
-    test_held_out();
-    test_hostile();
-    return done();
 }

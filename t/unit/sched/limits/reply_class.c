@@ -93,8 +93,7 @@ static const struct {
      "with no limit"                                                                             },
 };
 
-static void
-test_wordings(void)
+TEST(wordings)
 {
     for (size_t i = 0; i < sizeof(wordings) / sizeof(*wordings); i++) {
         struct outcome o =
@@ -105,8 +104,7 @@ test_wordings(void)
     }
 }
 
-static void
-test_only_refusals(void)
+TEST(only_refusals)
 {
     struct outcome o = refusal(450, "4.7.1", "greylisted");
     o.code = 550;
@@ -156,8 +154,7 @@ delay(enum reply_class_class class, const char *words, int64_t age)
     return reply_class_delay_ms(class, &o, age, 5 * MINUTE, 66 * MINUTE);
 }
 
-static void
-test_delays(void)
+TEST(delays)
 {
     static const enum reply_class_class plain[] = {REPLY_CLASS_PLAIN, REPLY_CLASS_BUSY,
                                                    REPLY_CLASS_DNS};
@@ -206,8 +203,7 @@ test_delays(void)
     is_string(reply_class_name(REPLY_CLASS_ADDRESS), "address", "its name");
 }
 
-static void
-test_told(void)
+TEST(told)
 {
     static const struct {
         const char *words;
@@ -244,8 +240,7 @@ test_told(void)
               "what is told holds at any age");
 }
 
-static void
-test_recipients(void)
+TEST(recipients)
 {
     static const struct {
         bool is_of_recipients;
@@ -274,15 +269,4 @@ test_recipients(void)
         struct outcome o = refusal(all[i].code, all[i].enhanced, all[i].words);
         ok_named(reply_class_is_of_recipients(&o) == all[i].is_of_recipients, o.text);
     }
-}
-
-int
-main(void)
-{
-    test_wordings();
-    test_only_refusals();
-    test_delays();
-    test_told();
-    test_recipients();
-    return done();
 }

@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-static void
-test_words(void)
+TEST(words)
 {
     static const char *const rows[][2] = {
         {"host a said: 450-4.7.1 Too  MANY,mails!", " 450 4 7 1 too many mails "},
@@ -25,8 +24,7 @@ test_words(void)
     }
 }
 
-static void
-test_have(void)
+TEST(have)
 {
     struct reply_words w;
     char far[200];
@@ -52,8 +50,7 @@ test_have(void)
 }
 
 /* As long as an outcome's text can be, and longer. */
-static void
-test_long(void)
+TEST(long)
 {
     struct reply_words w;
     static char text[4 * OUTCOME_TEXT_MAX];
@@ -64,13 +61,4 @@ test_long(void)
         text[i] = ',';
     reply_words_make(&w, text_from(text));
     ok(strlen(w.at) <= OUTCOME_TEXT_MAX + 1);
-}
-
-int
-main(void)
-{
-    test_words();
-    test_have();
-    test_long();
-    return done();
 }

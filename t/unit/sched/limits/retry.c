@@ -17,8 +17,7 @@ test_ages(void) /* Appendix B.6, without scan granularity */
     }
 }
 
-static void
-test_bounds(void)
+TEST(bounds)
 {
     is_number(retry_delay_ms(299999, MINIMAL, MAXIMAL), MINIMAL, "just below minimal");
     is_number(retry_delay_ms(300001, MINIMAL, MAXIMAL), 300001, "just above");
@@ -30,8 +29,7 @@ test_bounds(void)
     is_number(retry_delay_ms(5000, 2000, 1000), 2000, "bounds crossed: minimal wins");
 }
 
-static void
-test_jitter(void)
+TEST(jitter)
 {
     uint64_t random = 1, again = 1, other = 2;
     bool within = true, same = true, differs = false;
@@ -66,7 +64,6 @@ int
 main(void)
 {
     test_ages();
-    test_bounds();
-    test_jitter();
+    tap_tests("");
     return done();
 }

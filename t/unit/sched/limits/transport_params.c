@@ -12,8 +12,7 @@ feedback_is(const char *written, enum feedback_kind kind, unsigned a, unsigned b
            f.denominator > 0;
 }
 
-static void
-test_feedback(void)
+TEST(feedback)
 {
     static const char *const bad[] = {"",
                                       "-1",
@@ -59,8 +58,7 @@ test_feedback(void)
     }
 }
 
-static void
-test_defaults(void)
+TEST(defaults)
 {
     struct transport_params t;
     memset(&t, 0xee, sizeof(t));
@@ -87,8 +85,7 @@ option(struct transport_params *t, const char *key, const char *value)
     return transport_params_option(t, text_from(key), text_from(value));
 }
 
-static void
-test_options(void)
+TEST(options)
 {
     struct transport_params t;
     transport_params_default(&t);
@@ -122,8 +119,7 @@ test_options(void)
     ok(option(&t, "Default_Minimum_Delivery_Slots", "8") && t.minimum_slots == 8);
 }
 
-static void
-test_bad_options(void)
+TEST(bad_options)
 {
     static const struct {
         const char *key, *value;
@@ -172,8 +168,7 @@ test_bad_options(void)
 }
 
 /* Limits that a route has of its own are kept exactly by a group of hosts. */
-static void
-test_strict(void)
+TEST(strict)
 {
     static const struct {
         const char *key, *value;
@@ -195,15 +190,4 @@ test_strict(void)
         snprintf(name, sizeof(name), "%s=%s", rows[i].key, rows[i].value);
         ok_named(transport_params_is_strict(&t) == rows[i].is_strict, name);
     }
-}
-
-int
-main(void)
-{
-    test_feedback();
-    test_defaults();
-    test_options();
-    test_bad_options();
-    test_strict();
-    return done();
 }

@@ -162,8 +162,7 @@ test_death(void) /* B.4, the README steps with >= */
     is_number(kill_it(one, 1, 1), 1, "one session, one failure");
 }
 
-static void
-test_success_forgives(void)
+TEST(success_forgives)
 {
     struct transport_params t = with(zero, 5, 20, 1);
     struct window w;
@@ -178,8 +177,7 @@ test_success_forgives(void)
     is_number(w.size, 5, "feedback 0 moves nothing");
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct transport_params t = with(one, 5, 3, 1);
     struct window w;
@@ -203,8 +201,7 @@ test_limits(void)
     is_number(w.size, 1, "for good");
 }
 
-static void
-test_change(void)
+TEST(change)
 {
     struct transport_params t = with(one, 5, 20, 1), other = with(one, 3, 4, 1);
     struct window w;
@@ -227,8 +224,7 @@ test_change(void)
     is_number(w.size, 1, "a rate delay makes it 1");
 }
 
-static void
-test_probe(void)
+TEST(probe)
 {
     struct transport_params t = with(one, 5, 20, 1);
     struct window w;
@@ -258,9 +254,6 @@ main(void)
     test_mixed();
     test_starved();
     test_death();
-    test_success_forgives();
-    test_limits();
-    test_change();
-    test_probe();
+    tap_tests("");
     return done();
 }

@@ -92,8 +92,7 @@ goes_to(struct aliases *a, const struct route_table *routes, bool ours,
     buffer_free(&got);
 }
 
-static void
-test_look_up(void)
+TEST(look_up)
 {
     struct route_table *r = routes_of("", "maildir:/m/%u", "d.test, e.test");
     struct aliases *a =
@@ -134,8 +133,7 @@ test_look_up(void)
     route_free(&r);
 }
 
-static void
-test_catch_all(void)
+TEST(catch_all)
 {
     struct route_table *r = routes_of("", "maildir:/m/%u", "d.test, e.test");
     struct aliases *a = table_with(r,
@@ -163,8 +161,7 @@ test_catch_all(void)
     route_free(&r);
 }
 
-static void
-test_include(void)
+TEST(include)
 {
     struct route_table *r = routes_of("", "", "d.test");
     struct aliases *a =
@@ -180,8 +177,7 @@ test_include(void)
     route_free(&r);
 }
 
-static void
-test_root(void)
+TEST(root)
 {
     struct route_table *r = routes_of("* smtp://relay.test", "", "d.test");
     struct aliases *a = table_with(r, "ann: ann@far.test\nabuse: \\abuse\n", "",
@@ -219,8 +215,7 @@ test_root(void)
     route_free(&r);
 }
 
-static void
-test_owners(void)
+TEST(owners)
 {
     struct route_table *r = routes_of("", "", "d.test, e.test");
     struct aliases *a = table_with(r,
@@ -246,8 +241,7 @@ test_owners(void)
     route_free(&r);
 }
 
-static void
-test_errors(void)
+TEST(errors)
 {
     struct route_table *r = routes_of("", "", "d.test");
     table_with(r, "a: b\nb: c\nc: a\n", "", "", false,
@@ -290,8 +284,7 @@ list_of(const char *name, unsigned members)
 }
 
 /* "all: b, b, ...": what is repeated costs a look-up, and is no member again. */
-static void
-test_repeated(void)
+TEST(repeated)
 {
     struct route_table *r = routes_of("", "", "d.test");
     for (unsigned many = 9999; many <= 10000; many++) {
@@ -315,8 +308,7 @@ test_repeated(void)
     route_free(&r);
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct route_table *r = routes_of("", "", "d.test");
     char *thousand = list_of("many", 1000), *more = list_of("more", 1001);
@@ -382,8 +374,7 @@ begin_with(const struct route_table *routes, const char *content, size_t include
 }
 
 /* A loop serves others between them. */
-static void
-test_steps(void)
+TEST(steps)
 {
     struct route_table *r = routes_of("", "", "d.test");
     struct buffer errors;
@@ -438,8 +429,7 @@ test_steps(void)
 }
 
 /* Names that nobody stands behind: included files of nobody. */
-static void
-test_empty(void)
+TEST(empty)
 {
     char name[400];
     struct route_table *r = routes_of("", "", "d.test");
@@ -463,8 +453,7 @@ test_empty(void)
 }
 
 /* Included members stand where they were named, with anything behind them. */
-static void
-test_include_order(void)
+TEST(include_order)
 {
     struct route_table *r = routes_of("", "", "d.test");
     struct buffer errors;
@@ -490,8 +479,7 @@ on_foreign(void *context, const char *file, unsigned line, const char *name)
     (void)!buffer_format(context, "%s:%u %s\n", file, line, name);
 }
 
-static void
-test_foreign(void)
+TEST(foreign)
 {
     struct route_table *r = routes_of("", "", "d.test");
     struct buffer got;
@@ -505,22 +493,4 @@ test_foreign(void)
     buffer_free(&got);
     aliases_free(&a);
     route_free(&r);
-}
-
-int
-main(void)
-{
-    test_look_up();
-    test_catch_all();
-    test_include();
-    test_root();
-    test_owners();
-    test_errors();
-    test_limits();
-    test_repeated();
-    test_steps();
-    test_include_order();
-    test_empty();
-    test_foreign();
-    return done();
 }

@@ -21,8 +21,7 @@ is_written(const struct bind_address *s, const char *want, const char *what)
     is_string(text, want, what);
 }
 
-static void
-test_read(void)
+TEST(read)
 {
     struct text word = TEXT("");
     struct bind_address s = read_list("");
@@ -42,8 +41,7 @@ test_read(void)
               "a name");
 }
 
-static void
-test_for(void)
+TEST(for)
 {
     struct bind_address s = read_list("2001:db8::1");
     struct net_address a, want;
@@ -54,8 +52,7 @@ test_for(void)
        !bind_address_for(&s, NET_NONE, &a));
 }
 
-static void
-test_complete(void)
+TEST(complete)
 {
     struct bind_address s = read_list("192.0.2.1"), both = read_list("192.0.2.9,::9");
     bind_address_complete(&s, &both);
@@ -63,13 +60,4 @@ test_complete(void)
     s = read_list("");
     bind_address_complete(&s, &both);
     is_written(&s, "192.0.2.9,::9", "both");
-}
-
-int
-main(void)
-{
-    test_read();
-    test_for();
-    test_complete();
-    return done();
 }

@@ -36,8 +36,7 @@ has(const struct peers *peers, const char *written)
     return peers_have(peers, &a);
 }
 
-static void
-test_good(void)
+TEST(good)
 {
     struct peers *p = peers_of("Mx1.Example.org=10.0.0.1:25",
                                "mx1.example.org=10.0.0.9, mx2=10.0.0.2,\n"
@@ -66,8 +65,7 @@ test_good(void)
     ok(p == NULL);
 }
 
-static void
-test_own_address(void)
+TEST(own_address)
 {
     char shown[NET_ADDRESS_TEXT_MAX];
     struct peers *p = peers_of("a", "a=10.0.0.1 b=10.0.0.2");
@@ -98,8 +96,7 @@ refuses(const char *host, const char *list, const char *line)
 #define NAME_MADE_OF "a host name has only letters, digits, '-', '_' and '.'\n"
 #define TAKEN        "another host has the same address and port\n"
 
-static void
-test_bad(void)
+TEST(bad)
 {
     refuses("a b", "", "defrag_host: 'a b': " NAME_MADE_OF);
     refuses("[10.0.0.1]", "", "defrag_host: '[10.0.0.1]': " NAME_MADE_OF);
@@ -137,8 +134,7 @@ test_bad(void)
     is_number(lines, 2, "so many");
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     struct buffer list;
     buffer_init(&list, 65536);
@@ -160,8 +156,7 @@ count_peers(void *context, const struct target *target)
     *count += target_peer(target) != NULL;
 }
 
-static void
-test_table(void)
+TEST(table)
 {
     struct route_settings settings = {.defrag_host = TEXT("a"),
                                       .defrag_peers =
@@ -203,11 +198,7 @@ test_table(void)
 int
 main(void)
 {
-    test_good();
-    test_own_address();
-    test_bad();
-    test_many();
-    test_table();
+    tap_tests("");
     buffer_free(&mistakes);
     return done();
 }

@@ -64,8 +64,7 @@ is_error(const char *text, const char *want)
     quotas_free(&q);
 }
 
-static void
-test_errors(void)
+TEST(errors)
 {
     is_error("alice 5/d", "quotas: 'alice 5/d': is not one of user:NAME");
     is_error("user: 5/d", "is not one of");
@@ -88,8 +87,7 @@ test_errors(void)
     is_error(text, "is too long");
 }
 
-static void
-test_many_rows(void)
+TEST(many_rows)
 {
     struct quotas *q = quotas_new();
     struct buffer rows, errors;
@@ -109,8 +107,7 @@ test_many_rows(void)
     quotas_free(&q);
 }
 
-static void
-test_kinds(void)
+TEST(kinds)
 {
     struct quotas *q = table("# a comment\n"
                              "user:alice 3/d, user:root none,\n"
@@ -142,8 +139,7 @@ test_kinds(void)
     quotas_free(&q);
 }
 
-static void
-test_first_row(void)
+TEST(first_row)
 {
     struct quotas *q = table("user:* 5/d\nuser:alice 3/d\nsender:* 2/d, sender:a@b none");
     is_number(passes(q, "alice", ""), 5, "the first that matches counts");
@@ -151,8 +147,7 @@ test_first_row(void)
     quotas_free(&q);
 }
 
-static void
-test_uid_and_all(void)
+TEST(uid_and_all)
 {
     struct quotas *q = table("uid:0033 2/d\nuid:* 3/d\nall 6/d");
     struct quotas_refusal refusal;
@@ -170,8 +165,7 @@ test_uid_and_all(void)
     quotas_free(&q);
 }
 
-static void
-test_refusal(void)
+TEST(refusal)
 {
     struct quotas *q = table("user:* 5/d,2/h");
     struct quotas_sender alice = sender("alice", "");
@@ -209,8 +203,7 @@ test_refusal(void)
     quotas_free(&q);
 }
 
-static void
-test_given_back(void)
+TEST(given_back)
 {
     struct quotas *q = table("user:* 5/d\nall 6/d");
     struct quotas_sender alice = sender("alice", "");
@@ -229,8 +222,7 @@ test_given_back(void)
 }
 
 /* A reload in the middle of a message. */
-static void
-test_reload(void)
+TEST(reload)
 {
     struct quotas *q = table("user:* 5/d");
     struct quotas_sender alice = sender("alice", "a@b.example");
@@ -253,8 +245,7 @@ test_reload(void)
     quotas_free(&q);
 }
 
-static void
-test_forgets(void)
+TEST(forgets)
 {
     struct quotas *q = table("sender:* 5/d");
     struct quotas_refusal refusal;
@@ -294,8 +285,7 @@ see(void *context, const struct quotas_state *state)
     ok_named(state->quota->amounts[QUOTA_DAY] == 5, "its quota");
 }
 
-static void
-test_reset(void)
+TEST(reset)
 {
     struct quotas *q = table("user:* 5/d\nall 9/d");
     struct quotas_sender alice = sender("alice", "");
@@ -315,8 +305,7 @@ test_reset(void)
     quotas_free(&q);
 }
 
-static void
-test_restart(void)
+TEST(restart)
 {
     struct quotas *q = table("user:* 5/d"), *after = table("user:* 5/d");
     struct seen seen = {.count = 0};
@@ -340,8 +329,7 @@ test_restart(void)
     quotas_free(&after);
 }
 
-static void
-test_times(void)
+TEST(times)
 {
     char text[QUOTAS_TIME_MAX];
     quotas_format_time(0, text);
@@ -354,22 +342,4 @@ test_times(void)
     is_string(text, "3h 20m", "hours");
     quotas_format_time(HOUR_MS * 3 - 1, text);
     is_string(text, "3h 0m", "not 2h 0m");
-}
-
-int
-main(void)
-{
-    test_errors();
-    test_many_rows();
-    test_kinds();
-    test_first_row();
-    test_uid_and_all();
-    test_refusal();
-    test_given_back();
-    test_reload();
-    test_forgets();
-    test_reset();
-    test_restart();
-    test_times();
-    return done();
 }

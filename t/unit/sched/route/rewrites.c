@@ -30,8 +30,7 @@ finds(const struct rewrites *r, const char *address, const char *want)
     is_string(got, want, address);
 }
 
-static void
-test_patterns(void)
+TEST(patterns)
 {
     struct rewrites *r = table_of("# a comment\n"
                                   "ann@example.org boss@example.net\n"
@@ -64,8 +63,7 @@ test_patterns(void)
     rewrites_free(&r);
 }
 
-static void
-test_order(void)
+TEST(order)
 {
     struct rewrites *r =
         table_of("example.org =\n* relay@example.org\nann@example.org x@y.test", "h.test", "");
@@ -90,8 +88,7 @@ test_order(void)
     rewrites_free(&r);
 }
 
-static void
-test_length(void)
+TEST(length)
 {
     struct rewrites *r = table_of("* @example.org", "h.test", "");
     char lengthy[700];
@@ -115,8 +112,7 @@ refuses(const char *table, const char *want)
     buffer_free(&errors);
 }
 
-static void
-test_errors(void)
+TEST(errors)
 {
     refuses("local", "rewrite: 'local': invalid replacement; use user@domain");
     refuses("local x", "rewrite: 'local x': invalid replacement");
@@ -149,8 +145,7 @@ note(void *context, const char *pattern, const char *by)
     snprintf(all + strlen(all), 200 - strlen(all), "%s<%s ", pattern, by);
 }
 
-static void
-test_hidden(void)
+TEST(hidden)
 {
     char all[200] = "";
     struct rewrites *r = table_of("a@x.test =\n.x.test =\nx.test =\nb@x.test =\n"
@@ -159,15 +154,4 @@ test_hidden(void)
     rewrites_each_hidden(r, note, all);
     is_string(all, "b@x.test<x.test sub.x.test<.x.test local<* z.test<* ", "entries in vain");
     rewrites_free(&r);
-}
-
-int
-main(void)
-{
-    test_patterns();
-    test_order();
-    test_length();
-    test_errors();
-    test_hidden();
-    return done();
 }

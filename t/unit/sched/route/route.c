@@ -46,8 +46,7 @@ goes_to(const struct route_table *table, const char *mailbox, const char *want)
     is_string(find(table, mailbox)->path, want, mailbox);
 }
 
-static void
-test_patterns(void)
+TEST(patterns)
 {
     struct route_table *t = table_of("joe@example.org error:5.1.1 joe\n"
                                      "example.org error:5.1.1 domain\n"
@@ -86,8 +85,7 @@ test_patterns(void)
 
 /* Patterns and local domains may be written with U-labels: addresses come with
  * A-labels. */
-static void
-test_labels(void)
+TEST(labels)
 {
     struct route_table *t =
         table_with("joe@b\xc3\xbc"
@@ -107,8 +105,7 @@ test_labels(void)
     route_free(&t);
 }
 
-static void
-test_order(void)
+TEST(order)
 {
     struct route_table *t = table_of(".b.c error:5.1.1 one, \n a.b.c hold\n"
                                      "x@a.b.c discard,d mx ,, e  hold");
@@ -133,8 +130,7 @@ test_order(void)
     route_free(&t);
 }
 
-static void
-test_local(void)
+TEST(local)
 {
     struct route_table *t =
         table_with("list@here.example error:5.1.1 list\n* mx", "", "maildir:/mail/%u",
@@ -200,8 +196,7 @@ past_hold(const char *routes, const char *local, const char *mailbox,
     route_free(&t);
 }
 
-static void
-test_past_hold(void)
+TEST(past_hold)
 {
     past_hold("a.example hold\n* discard", "", "x@a.example", TARGET_DISCARD);
     past_hold("x@a.example hold\na.example discard\n* mx", "", "x@a.example",
@@ -217,8 +212,7 @@ test_past_hold(void)
     past_hold("* discard", "hold", "x@here.example", TARGET_DISCARD);
 }
 
-static void
-test_relay(void)
+TEST(relay)
 {
     struct route_table *t =
         table_with("a.example hold\n* mx", "[192.0.2.9]:2526", "", "");
@@ -247,8 +241,7 @@ parse(const char *written, struct target *t, char problem[TARGET_PROBLEM_MAX])
     return target_parse(text_from(written), 2525, &base, t, problem);
 }
 
-static void
-test_hosts(void)
+TEST(hosts)
 {
     static const struct {
         const char *written, *host;
@@ -293,8 +286,7 @@ test_hosts(void)
 }
 
 /* Level, port and key of each scheme, and what ?tls= makes of them. */
-static void
-test_tls(void)
+TEST(tls)
 {
     static const struct {
         const char *written;
@@ -357,8 +349,7 @@ defragments(const char *routes, const char *relay, const char *local, bool want)
 }
 
 /* Wherever the target stands. */
-static void
-test_defragments(void)
+TEST(defragments)
 {
     defragments("* smtp://b", "", "", false);
     defragments("a.example mx?defragment=yes\n* smtp://b", "", "", true);
@@ -375,8 +366,7 @@ demands(const char *routes, const char *relay, const char *local, bool want)
     route_free(&t);
 }
 
-static void
-test_demands(void)
+TEST(demands)
 {
     demands("", "", "", false);
     demands("a.example mx?tls=encrypt\n* smtp://b", "", "lmtp://c", false);
@@ -386,8 +376,7 @@ test_demands(void)
     demands("", "", "lmtp://c?tls=verify", true);
 }
 
-static void
-test_others(void)
+TEST(others)
 {
     struct target t;
     char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX];
@@ -510,8 +499,7 @@ static const struct {
     {"hold?x=1",                         "have no options"                   },
 };
 
-static void
-test_bad_targets(void)
+TEST(bad_targets)
 {
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct target t;
@@ -522,8 +510,7 @@ test_bad_targets(void)
     }
 }
 
-static void
-test_long_targets(void)
+TEST(long_targets)
 {
     struct target t;
     char problem[TARGET_PROBLEM_MAX], path[2000] = "maildir:/";
@@ -545,8 +532,7 @@ test_long_targets(void)
 }
 
 /* A list in an option of a route: a comma within an entry has no blank behind it. */
-static void
-test_lists(void)
+TEST(lists)
 {
     static const char *const lists[] = {
         "a.test smtp://x?rate=10/s,burst=2&notices=4h,1d,3d, b.test mx\n* hold",
@@ -583,8 +569,7 @@ test_lists(void)
 }
 
 /* Behind `relay`, too; hosts are separated before the options alone. */
-static void
-test_relay_lists(void)
+TEST(relay_lists)
 {
     struct route_table *t =
         table_with("", "smtp://a.example, smtp://b.example?rate=10/s,burst=2", "", "");
@@ -599,8 +584,7 @@ test_relay_lists(void)
              "no host follows the options");
 }
 
-static void
-test_notices(void)
+TEST(notices)
 {
     struct target t;
     char problem[TARGET_PROBLEM_MAX];
@@ -620,8 +604,7 @@ test_notices(void)
     ok(!parse("mx?notices=1m,2m,3m,4m,5m,6m,7m,8m,9m,10m", &t, problem));
 }
 
-static void
-test_mistakes(void)
+TEST(mistakes)
 {
     struct route_table *t = table_with(
         "a.example\nb.example nowhere://x, c.example mx\n@x mx\n"
@@ -662,8 +645,7 @@ test_mistakes(void)
     ok_named(mistakes.length < 300, "a long entry is cut in its message");
 }
 
-static void
-test_bytes(void)
+TEST(bytes)
 {
     struct target a, b;
     char problem[TARGET_PROBLEM_MAX];
@@ -675,8 +657,7 @@ test_bytes(void)
              "equal targets are equal bytes, so that they are kept once");
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     struct buffer routes;
     char line[80];
@@ -703,8 +684,7 @@ count_target(void *context, const struct target *target)
     counts[target->kind]++;
 }
 
-static void
-test_each_target(void)
+TEST(each_target)
 {
     unsigned counts[TARGET_UNKNOWN + 1] = {0};
     struct route_table *table =
@@ -741,8 +721,7 @@ hidden_are(const char *routes, const char *senders, const char *want)
 }
 
 /* An entry behind a pattern that matches all of it is never chosen. */
-static void
-test_hidden(void)
+TEST(hidden)
 {
     hidden_are("* mx", "* mx", "");
     hidden_are("a@b.test mx\nb.test mx\n.b.test mx\n.test mx\n* mx", "<> mx\n* mx", "");
@@ -769,27 +748,7 @@ test_hidden(void)
 int
 main(void)
 {
-    test_hidden();
-    test_defragments();
-    test_each_target();
-    test_patterns();
-    test_labels();
-    test_order();
-    test_local();
-    test_past_hold();
-    test_relay();
-    test_hosts();
-    test_tls();
-    test_demands();
-    test_others();
-    test_bad_targets();
-    test_long_targets();
-    test_lists();
-    test_relay_lists();
-    test_notices();
-    test_mistakes();
-    test_bytes();
-    test_many();
+    tap_tests("");
     buffer_free(&mistakes);
     return done();
 }

@@ -35,8 +35,7 @@ successor_rate(const char *was_routes, const char *now_routes)
     return rate;
 }
 
-static void
-test_successor(void)
+TEST(successor)
 {
     is_number(successor_rate("a.test smtp://h.test?rate=1/s", "a.test smtp://h.test?rate=9/s"), 9, "another rate");
     is_number(successor_rate("a.test smtp://h.test?rate=1/s", "a.test smtp://h.test?rate=1/s"), 0, "no change");
@@ -63,8 +62,7 @@ test_successor(void)
 }
 
 /* The default of mail that no pattern matches is a target, too. */
-static void
-test_default(void)
+TEST(default)
 {
     struct route_table *was = table_of("", 20), *now = table_of("", 5);
     ok(was && now);
@@ -75,12 +73,4 @@ test_default(void)
     ok(route_leads_to(was, route_default(was)) && !route_leads_to(now, route_default(was)));
     route_free(&was);
     route_free(&now);
-}
-
-int
-main(void)
-{
-    test_successor();
-    test_default();
-    return done();
 }

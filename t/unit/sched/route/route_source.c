@@ -9,8 +9,7 @@
 #include <string.h>
 
 /* Where we come from, and to which addresses we go: a queue of its own. */
-static void
-test_sources(void)
+TEST(sources)
 {
     static const struct {
         const char *written, *key, *problem;
@@ -55,8 +54,7 @@ test_sources(void)
 }
 
 /* The longest options leave space for the host. */
-static void
-test_long_source(void)
+TEST(long_source)
 {
     struct target t;
     char written[1000], problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX], name[256];
@@ -73,12 +71,4 @@ test_long_source(void)
     size_t length = route_key(&t, TEXT(""), key);
     ok(length > 500 && strstr(key, "family=ipv4") != NULL &&
        strstr(key, "[h.") != NULL);
-}
-
-int
-main(void)
-{
-    test_sources();
-    test_long_source();
-    return done();
 }

@@ -30,8 +30,7 @@ says(const char *what)
 
 /* --- Targets ---------------------------------------------------------------------- */
 
-static void
-test_targets(void)
+TEST(targets)
 {
     static const struct {
         const char *written, *key;
@@ -64,8 +63,7 @@ test_targets(void)
     }
 }
 
-static void
-test_hosts(void)
+TEST(hosts)
 {
     struct target t;
     char problem[TARGET_PROBLEM_MAX];
@@ -115,8 +113,7 @@ static const struct {
     {"smtps://joe@a?tls=none",       "contradicts"                    },
 };
 
-static void
-test_bad_targets(void)
+TEST(bad_targets)
 {
     struct target t;
     char problem[TARGET_PROBLEM_MAX], many[3000] = "smtp://a";
@@ -142,8 +139,7 @@ test_bad_targets(void)
 }
 
 /* The key of a long list is cut, never too long, and another list is another target. */
-static void
-test_long_key(void)
+TEST(long_key)
 {
     struct target t;
     char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX], many[1600] = "smtps://a";
@@ -159,8 +155,7 @@ test_long_key(void)
 
 /* --- Passwords -------------------------------------------------------------------- */
 
-static void
-test_passwords(void)
+TEST(passwords)
 {
     struct route_settings s = {
         .routes = TEXT("a.example smtp://joe@b.example|jim@c.example:26"),
@@ -207,8 +202,7 @@ test_passwords(void)
              "a password in a route is not told again");
 }
 
-static void
-test_accounts(void)
+TEST(accounts)
 {
     struct address address;
     struct target first, second;
@@ -251,8 +245,7 @@ test_accounts(void)
     ok(table_of(s) == NULL && says("names, or an account into oauth, or set relay_"));
 }
 
-static void
-test_relay_password(void)
+TEST(relay_password)
 {
     struct address address;
     ok(address_parse(TEXT("x@a.example"), &address));
@@ -317,8 +310,7 @@ goes(const struct route_table *t, const char *sender, const char *recipient,
     is_string(where, want, name);
 }
 
-static void
-test_senders(void)
+TEST(senders)
 {
     struct route_settings s = {
         .routes = TEXT("partner.example smtp://partner, x@y.example hold, * mx"),
@@ -358,8 +350,7 @@ test_senders(void)
     route_free(&t);
 }
 
-static void
-test_more_senders(void)
+TEST(more_senders)
 {
     struct route_settings s = {.sender_routes = TEXT("a.example smtp://one\n"
                                                      "* smtp://all, b.example hold"),
@@ -397,19 +388,4 @@ test_more_senders(void)
        says("routes: '<> hold': invalid pattern; use user@domain, "
             "domain, .domain (sub-domains) or *\n"));
     buffer_free(&mistakes);
-}
-
-int
-main(void)
-{
-    test_targets();
-    test_hosts();
-    test_bad_targets();
-    test_long_key();
-    test_passwords();
-    test_accounts();
-    test_relay_password();
-    test_senders();
-    test_more_senders();
-    return done();
 }

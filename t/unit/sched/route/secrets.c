@@ -28,8 +28,7 @@ finds(const struct secrets *s, const char *host, uint16_t port, const char *user
     is_text(found ? found->value : TEXT("(none)"), text_from(want), host);
 }
 
-static void
-test_lines(void)
+TEST(lines)
 {
     struct secrets *s = read_table(TEXT("# a comment\r\n\n  \t\n"
                                         "a.example joe  pass word \r\n"
@@ -69,8 +68,7 @@ test_lines(void)
     secrets_free(&s);
 }
 
-static void
-test_add(void)
+TEST(add)
 {
     struct secrets *s = read_table(TEXT("a.example joe all"));
     struct text a = TEXT("a.example"), joe = TEXT("joe");
@@ -88,8 +86,7 @@ test_add(void)
     secrets_free(&s);
 }
 
-static void
-test_marks(void)
+TEST(marks)
 {
     struct secret a = {.value = TEXT("/a")}, b = {.value = TEXT("/b")}, token = a;
     token.is_token = true;
@@ -126,8 +123,7 @@ static const struct {
     {"ok.example joe secret",      "a line above for this host and user"},
 };
 
-static void
-test_bad_lines(void)
+TEST(bad_lines)
 {
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct buffer table;
@@ -147,8 +143,7 @@ test_bad_lines(void)
     }
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     char line[2000] = "a.example joe ";
     memset(line + 14, 'x', SECRETS_PASSWORD_MAX);
@@ -173,8 +168,7 @@ test_limits(void)
 }
 
 /* For any bytes it ends, and says so when it takes nothing. */
-static void
-test_noise(void)
+TEST(noise)
 {
     static const char letters[] = "a.:@/[] \t\r\n#\\\"'%\x01\xff\xc3\xa4"
                                   "019";
@@ -194,8 +188,7 @@ test_noise(void)
     is_number(silent, 0, "noise is told, or taken");
 }
 
-static void
-test_full(void)
+TEST(full)
 {
     struct buffer table;
     buffer_init(&table, 1 << 20);
@@ -216,8 +209,7 @@ note_file(void *context, const char *path)
 }
 
 /* The files that the sandbox has to leave readable, behind a byte order mark; no password is taken for a path. */
-static void
-test_files(void)
+TEST(files)
 {
     char all[200] = "";
     struct buffer wrong;
@@ -232,18 +224,4 @@ test_files(void)
     is_string(all, "/run/token\n", "and no others");
     secrets_free(&s);
     buffer_free(&wrong);
-}
-
-int
-main(void)
-{
-    test_lines();
-    test_add();
-    test_marks();
-    test_bad_lines();
-    test_limits();
-    test_noise();
-    test_full();
-    test_files();
-    return done();
 }

@@ -18,8 +18,7 @@ receiver_with(const char *options, uint64_t *random)
     return r;
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     static const struct {
         const char *options;
@@ -47,8 +46,7 @@ test_limit(void)
     is_number(r.sessions, 1000, "no limit");
 }
 
-static void
-test_queue(void)
+TEST(queue)
 {
     uint64_t random = 1;
     struct fake_server r = receiver_with("sessions=1 over=queue:2", &random);
@@ -65,8 +63,7 @@ test_queue(void)
     is_number(r.waiting, 0, "none waits");
 }
 
-static void
-test_state(void)
+TEST(state)
 {
     uint64_t random = 1;
     struct fake_server r = receiver_with("down", &random);
@@ -77,8 +74,7 @@ test_state(void)
     is_number(fake_server_connect(&r), RECEPTION_SESSION, "up again");
 }
 
-static void
-test_odds(void)
+TEST(odds)
 {
     uint64_t random = 1;
     struct fake_server r = receiver_with("fail=1/4", &random);
@@ -96,8 +92,7 @@ test_odds(void)
     is_number(fake_server_begin(&r, NOW), RECEIPT_TAKEN, "taken");
 }
 
-static void
-test_rate(void)
+TEST(rate)
 {
     uint64_t random = 1;
     struct fake_server r = receiver_with("rate=10/s,burst=2", &random);
@@ -107,8 +102,7 @@ test_rate(void)
     ok_named(taken >= 100 && taken <= 102, "ten a second, and two at first");
 }
 
-static void
-test_delays(void)
+TEST(delays)
 {
     uint64_t random = 1;
     struct fake_server r = receiver_with("delay.rcpt=1s delay.message=2s", &random);
@@ -126,8 +120,7 @@ test_delays(void)
     ok(least >= 900000 && least < 910000 && most <= 1100000 && most > 1090000);
 }
 
-static void
-test_problem(void)
+TEST(problem)
 {
     struct fake_server_settings s = {.sessions = 3};
     struct buffer problem;
@@ -138,17 +131,4 @@ test_problem(void)
             "what is right");
     is_number(s.sessions, 3, "nothing has changed");
     buffer_free(&problem);
-}
-
-int
-main(void)
-{
-    test_limit();
-    test_queue();
-    test_state();
-    test_odds();
-    test_rate();
-    test_delays();
-    test_problem();
-    return done();
 }

@@ -26,8 +26,7 @@ good(const char *content)
     return s;
 }
 
-static void
-test_all(void)
+TEST(all)
 {
     struct scenario *s = good(
         "# a comment\n"
@@ -90,8 +89,7 @@ test_all(void)
     ok(s == NULL);
 }
 
-static void
-test_defaults(void)
+TEST(defaults)
 {
     struct scenario *s = good("site s\ndomain d site s\narrive domain=d");
     ok(s->seed == 1 && s->until_us == INT64_MAX && s->targets[0].transport.adaptive);
@@ -107,8 +105,7 @@ test_defaults(void)
 }
 
 /* Later lines of a site change its addresses; a name with %d all of its sites. */
-static void
-test_again(void)
+TEST(again)
 {
     struct scenario *s = good("site s%d 1..2\naddress s%d a sessions=3\nsite s%d down\n"
                               "address s%d b up\ndomain d site s2\narrive domain=d");
@@ -123,8 +120,7 @@ test_again(void)
 }
 
 /* A target begins with the options of the transport as they are above it. */
-static void
-test_targets(void)
+TEST(targets)
 {
     struct scenario *s =
         good("transport concurrency=7\ntarget a recipients=3\n"
@@ -143,8 +139,7 @@ test_targets(void)
 }
 
 /* Hosts and their bank. */
-static void
-test_hosts(void)
+TEST(hosts)
 {
     struct scenario *s = good(
         "hosts 10\nbank period=5s\nsite s\ndomain d%d 1..3 site s\n"
@@ -182,8 +177,7 @@ test_hosts(void)
     scenario_free(&s);
 }
 
-static void
-test_many_hosts(void)
+TEST(many_hosts)
 {
     struct buffer mistakes;
     struct scenario *s = good("hosts 1000\nsite s%d 1..10000\ndomain d site s1\n"
@@ -199,8 +193,7 @@ test_many_hosts(void)
 }
 
 /* Statements of a bank that are no change of it, or come too late. */
-static void
-test_bad_hosts(void)
+TEST(bad_hosts)
 {
     static const char *const lines[][2] = {
         {"at 1m bank\n",            "down, up, empty or 'lose TIME' must follow 'bank'"},
@@ -223,8 +216,7 @@ test_bad_hosts(void)
     }
 }
 
-static void
-test_for(void)
+TEST(for)
 {
     struct scenario *s = good("site s\ndomain d site s\n"
                               "arrive domain=d for=90m rate=50/s\n"
@@ -318,8 +310,7 @@ static const struct {
     {"arrive domain=d colour=red",   "'colour=red' is not a part of 'arrive': domain="              },
 };
 
-static void
-test_mistakes(void)
+TEST(mistakes)
 {
     struct buffer mistakes;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -359,8 +350,7 @@ test_mistakes(void)
 }
 
 /* Errors that do not fit are left out whole: half a line would swallow the next output. */
-static void
-test_many_errors(void)
+TEST(many_errors)
 {
     struct buffer mistakes;
     char content[80 * 3 + 1] = "";
@@ -372,20 +362,4 @@ test_many_errors(void)
     ok(mistakes.length > 0 && mistakes.length <= 1000);
     ok_named(mistakes.at[mistakes.length - 1] == '\n', "whole lines");
     buffer_free(&mistakes);
-}
-
-int
-main(void)
-{
-    test_all();
-    test_defaults();
-    test_again();
-    test_targets();
-    test_hosts();
-    test_bad_hosts();
-    test_many_hosts();
-    test_for();
-    test_mistakes();
-    test_many_errors();
-    return done();
 }

@@ -124,8 +124,7 @@ row_median(const char *name)
     return (struct row){median(refused), median(mean), median(deviation), median(used)};
 }
 
-static void
-test_tables(void)
+TEST(tables)
 {
     static const struct {
         const char *name;
@@ -154,8 +153,7 @@ test_tables(void)
 }
 
 /* The same server, and what was learnt of it. */
-static void
-test_table3(void)
+TEST(table3)
 {
     struct experiment e = run("table3");
     ok_named(simulation_refused_per_100(e.result) <= 1,
@@ -169,8 +167,7 @@ test_table3(void)
 /* --- E4 to E11 -------------------------------------------------------------------- */
 
 /* One front end of K is broken: 20 sessions of 2 s could take ten a second. */
-static void
-test_noise(void)
+TEST(noise)
 {
     static const char *const names[] = {"e4-2", "e4-4", "e4-8"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -183,8 +180,7 @@ test_noise(void)
 }
 
 /* Small mail beside a list, and beside a sender of much: two service times. */
-static void
-test_fair(void)
+TEST(fair)
 {
     static const char *const names[] = {"e5-2", "e5-6", "e6-2", "e6-6"};
     static const int64_t ends_s[] = {440, 520, 440, 520}; /* the sum of the work */
@@ -200,8 +196,7 @@ test_fair(void)
 }
 
 /* From the first timeouts on, a dead exchange costs next to nothing. */
-static void
-test_dead_exchange(void)
+TEST(dead_exchange)
 {
     struct experiment one = run("e7-one"), e = run("e7");
     int64_t alone_ms = one.result->groups[1].last_ms - 31000,
@@ -215,8 +210,7 @@ test_dead_exchange(void)
     end(&one);
 }
 
-static void
-test_one_site(void)
+TEST(one_site)
 {
     struct experiment e = run("e8");
     const struct simulation_result *r = e.result;
@@ -227,8 +221,7 @@ test_one_site(void)
 }
 
 /* 100 a second can be served, when it is back. */
-static void
-test_outage(void)
+TEST(outage)
 {
     struct experiment e = run("e9");
     const struct simulation_result *r = e.result;
@@ -239,8 +232,7 @@ test_outage(void)
     end(&e);
 }
 
-static void
-test_slow_neighbours(void)
+TEST(slow_neighbours)
 {
     struct experiment alone = run("e10-alone"), e = run("e10");
     const struct simulation_group *slow = &e.result->groups[0],
@@ -259,8 +251,7 @@ test_slow_neighbours(void)
     end(&e);
 }
 
-static void
-test_throttle(void)
+TEST(throttle)
 {
     struct experiment e = run("e11");
     const struct simulation_result *r = e.result;
@@ -271,8 +262,7 @@ test_throttle(void)
 }
 
 /* Trouble of 20 s costs minutes: what was refused waits for one, nothing else for long. */
-static void
-test_slow_down(void)
+TEST(slow_down)
 {
     struct experiment e = run("slow-down");
     const struct simulation_result *r = e.result;
@@ -283,8 +273,7 @@ test_slow_down(void)
 }
 
 /* No session for mail that the rate keeps. */
-static void
-test_rate(void)
+TEST(rate)
 {
     struct experiment e = run("rate");
     const struct simulation_result *r = e.result;
@@ -293,8 +282,7 @@ test_rate(void)
     end(&e);
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     int64_t start_us = loop_clock_us();
     struct experiment e = run("many");
@@ -339,8 +327,7 @@ trace_of(const char *name, uint64_t seed)
     return t;
 }
 
-static void
-test_same_seed(void)
+TEST(same_seed)
 {
     struct trace first = trace_of("e6-6", 7), again = trace_of("e6-6", 7),
                  other = trace_of("e6-6", 8);
@@ -365,8 +352,7 @@ run_text(const char *content)
 }
 
 /* The result shows the behaviour of the servers. */
-static void
-test_weather(void)
+TEST(weather)
 {
     struct experiment e = run_text("site s tempfail=1/4 reject=1/5 per_session=3\n"
                                    "domain a.example site s\n"
@@ -399,8 +385,7 @@ test_weather(void)
 
 /* With the content of one message a prompt server gets the next: urgent mail that comes
  * then is behind it. */
-static void
-test_early(void)
+TEST(early)
 {
     static const char *const content =
         "transport concurrency=1\nsite s delay.message=%dms %s\n"
@@ -439,8 +424,7 @@ test_early(void)
 }
 
 /* The first of several addresses that answers has the mail. */
-static void
-test_addresses(void)
+TEST(addresses)
 {
     struct experiment e =
         run_text("site s\naddress s far preference=20 delay.rcpt=1s\n"
@@ -469,8 +453,7 @@ wait_in_order(const char *name)
     return longest;
 }
 
-static void
-test_feed_overload(void)
+TEST(feed_overload)
 {
     struct experiment e = run("feed-order");
     ok_named(e.result->groups[0].behind == 0 && e.result->groups[1].behind == 0,
@@ -496,8 +479,7 @@ test_feed_overload(void)
     end(&e);
 }
 
-static void
-test_feed_recipients(void)
+TEST(feed_recipients)
 {
     struct experiment e = run("feed-recipients");
     ok_named(e.result->finished && e.result->peak_recipients <= 40000,
@@ -509,8 +491,7 @@ test_feed_recipients(void)
     end(&e);
 }
 
-static void
-test_feed_flush(void)
+TEST(feed_flush)
 {
     static const char *const names[] = {"feed-flush", "feed-flush-small"};
     for (size_t i = 0; i < 2; i++) {
@@ -546,8 +527,7 @@ test_feed_flush(void)
 }
 
 /* With Postfix's rules and with ours. */
-static void
-test_feed_outage(void)
+TEST(feed_outage)
 {
     for (int adaptive = 0; adaptive < 2; adaptive++) {
         struct experiment e = {.scenario = scenario_read("feed-outage")};
@@ -568,8 +548,7 @@ test_feed_outage(void)
 
 /* The wait depends on the moment of a transaction of the slow target at which the mail
  * comes. */
-static void
-test_feed_targets(void)
+TEST(feed_targets)
 {
     for (int64_t part = 0; part < 8; part++) {
         struct experiment e = {.scenario = scenario_read("feed-targets")};
@@ -585,31 +564,4 @@ test_feed_targets(void)
     ok_named(e.result->groups[1].max_ms <= 500, "nor does later mail wait longer");
     ok_named(e.result->groups[0].max_ms <= 42000, "beside a target that loses little");
     end(&e);
-}
-
-int
-main(void)
-{
-    test_tables();
-    test_table3();
-    test_noise();
-    test_fair();
-    test_dead_exchange();
-    test_one_site();
-    test_outage();
-    test_slow_neighbours();
-    test_throttle();
-    test_slow_down();
-    test_rate();
-    test_feed_overload();
-    test_feed_recipients();
-    test_feed_flush();
-    test_feed_outage();
-    test_feed_targets();
-    test_many();
-    test_same_seed();
-    test_weather();
-    test_early();
-    test_addresses();
-    return done();
 }

@@ -204,8 +204,7 @@ test_many(const char *name)
     end(&e);
 }
 
-static void
-test_hundred(void)
+TEST(hundred)
 {
     struct rusage usage;
     if (!getenv("HUNDRED"))
@@ -232,8 +231,7 @@ delivered(const char *content)
     return count;
 }
 
-static void
-test_hosts(void)
+TEST(hosts)
 {
     is_number(delivered(BASE "arrive domain=d count=30 host=2\nuntil 100s\n"), 30,
               "one host of three has all of the rate");
@@ -265,8 +263,7 @@ test_hosts(void)
 }
 
 /* Without a bank each has its part, from the beginning; with one that is gone, later. */
-static void
-test_alone(void)
+TEST(alone)
 {
     struct experiment e =
         run_text("hosts 3\ntransport rate=60/m,burst=1\nsite s\ndomain d site s\n"
@@ -304,8 +301,7 @@ trace_line(void *context, struct text line)
     t->banks += text_starts(rest, TEXT("bank host "));
 }
 
-static void
-test_trace(void)
+TEST(trace)
 {
     static const char content[] =
         BASE "arrive domain=d count=300 random rate=2/s zipf\nat 20s bank down\n"
@@ -326,8 +322,7 @@ test_trace(void)
     ok(traces[0].alone >= 4 && traces[0].banks >= 5);
 }
 
-static void
-test_report(void)
+TEST(report)
 {
     struct experiment e =
         run_text("hosts 2\nbank period=5s\ntarget t shared=yes concurrency=2\n"
@@ -361,10 +356,6 @@ main(void)
     test_far();
     test_turns();
     test_many("cluster-twenty");
-    test_hundred();
-    test_hosts();
-    test_alone();
-    test_trace();
-    test_report();
+    tap_tests("");
     return done();
 }

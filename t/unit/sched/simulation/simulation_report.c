@@ -22,8 +22,7 @@ reports(const struct simulation_result *r, const struct scenario *s, const char 
     buffer_free(&out);
 }
 
-static void
-test_nothing(void)
+TEST(nothing)
 {
     struct simulation_result r = {.finished = true};
     struct scenario s = {0};
@@ -47,8 +46,7 @@ test_nothing(void)
         "nothing was sent: no division by it");
 }
 
-static void
-test_figures(void)
+TEST(figures)
 {
     static char letters[] = "letters", first[] = "provider", second[] = "open";
     struct simulation_group group = {.name = letters,
@@ -121,8 +119,7 @@ test_figures(void)
         "each figure at its place");
 }
 
-static void
-test_many_sites(void)
+TEST(many_sites)
 {
     static char name[] = "site";
     struct simulation_site sites[SITES];
@@ -142,13 +139,4 @@ test_many_sites(void)
     is_number(lines, 1 + 20, "the header and twenty sites are shown");
     ok(text_ends_nocase(buffer_text(&out), TEXT("\nand 5 more\n")));
     buffer_free(&out);
-}
-
-int
-main(void)
-{
-    test_nothing();
-    test_figures();
-    test_many_sites();
-    return done();
 }
