@@ -22,8 +22,7 @@
 
 static struct command_world world;
 
-static void
-test_rows(void)
+TEST(rows)
 {
     static const struct {
         const char *command, *answers, *asked;
@@ -71,8 +70,7 @@ test_rows(void)
     }
 }
 
-static void
-test_refusals(void)
+TEST(refusals)
 {
     unlink(world.control);
     is_refused(run(command_queue, "rm --cluster --all"), EX_USAGE, "petrel queue: rm cannot be undone, so it is for one host at a time; run it there\n");
@@ -88,8 +86,7 @@ main(void)
 {
     command_world_begin(&world, "cluster_queue");
     must(mkdir(world.spool, 0700) == 0);
-    test_rows();
-    test_refusals();
+    tap_tests("");
     command_world_end(&world);
     return done();
 }

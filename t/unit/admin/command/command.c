@@ -29,8 +29,7 @@ queue_line(const char *verb, struct id id)
 
 /* --- Without a daemon ---------------------------------------------------------------- */
 
-static void
-test_usage(void)
+TEST(usage)
 {
     static const char *const wrong[] = {"",     "list", "show",  "cat",    "why --json",
                                         "hold", "rm",   "retry", "bounce", "release"};
@@ -46,8 +45,7 @@ test_usage(void)
     is_refused(run(status_command, "--watch"), EX_UNAVAILABLE, "petrel status: ");
 }
 
-static void
-test_nobody(void)
+TEST(nobody)
 {
     is_refused(run(status_command, ""), EX_UNAVAILABLE,
                "petrel status: no daemon answers: ");
@@ -74,8 +72,7 @@ quarantine(struct id id, const char *note)
         abort();
 }
 
-static void
-test_looking(void)
+TEST(looking)
 {
     struct id one = command_world_inject(&world, "one@b.test");
     struct id two = command_world_inject(&world, "two@keep.test");
@@ -106,8 +103,7 @@ test_looking(void)
     released = two;
 }
 
-static void
-test_no_spool(void)
+TEST(no_spool)
 {
     struct command_world full = world;
     snprintf(world.spool, sizeof(world.spool), "%s/file", world.folder);
@@ -269,8 +265,7 @@ version(int count, char **arguments, const struct options *options)
     return command_version(count, arguments, "redis 9.9");
 }
 
-static void
-test_version(void)
+TEST(version)
 {
     is_printed(run(version, ""), 0, "petrel ");
     ok(strstr(world.output, "c-ares ") && strstr(world.output, "\nredis 9.9\n"));
@@ -285,11 +280,7 @@ int
 main(void)
 {
     command_world_begin(&world, "command");
-    test_usage();
-    test_version();
-    test_looking();
-    test_no_spool();
-    test_nobody();
+    tap_tests("");
     pid_t daemon = start_daemon(1);
     test_status();
     test_with_daemon();

@@ -91,8 +91,7 @@ run_there(const char *const *answers)
     return code;
 }
 
-static void
-test_terminal(void)
+TEST(terminal)
 {
     is_number(run_there((const char *[]){"pencil\n", "pencil\n"}), 0, "twice the same");
     ok(text_starts(text_from(world.output), TEXT("alice:")));
@@ -106,8 +105,7 @@ test_terminal(void)
     is_number(run_there((const char *[]){"\n", NULL}), EX_DATAERR, "none at all");
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     static const char *const wrong[] = {"a:b", "#a", "a\x07", "a\xff"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
@@ -122,8 +120,7 @@ int
 main(void)
 {
     command_world_begin(&world, "files");
-    test_names();
-    test_terminal();
+    tap_tests("");
     command_world_end(&world);
     return done();
 }

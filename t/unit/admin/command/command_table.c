@@ -31,8 +31,7 @@ refuse_all(int count, char **arguments, const struct options *options)
     return command_refuse_all();
 }
 
-static void
-test_rows(void)
+TEST(rows)
 {
     size_t rows = 0;
     for (const struct command_row *row = command_rows(); row->name != NULL; row++) {
@@ -48,8 +47,7 @@ test_rows(void)
     ok(command_find("") == NULL && command_find("que") == NULL && command_find("queues") == NULL);
 }
 
-static void
-test_help(void)
+TEST(help)
 {
     char name[40], line[100];
     is_printed(run(help, ""), 0, "usage: petrel [-c FILE] [-o KEY=VALUE]... [COMMAND]\n");
@@ -67,8 +65,7 @@ test_help(void)
     is_refused(run(help, "sttus"), EX_USAGE, "petrel: sttus: unknown command (did you mean 'status'?);");
 }
 
-static void
-test_wants(void)
+TEST(wants)
 {
     static char queue[] = "queue", flag[] = "--help", ls[] = "ls", frob[] = "frob";
     char *about_queue[] = {queue, flag, ls}, *no_command[] = {frob, flag}, *verb[] = {queue, ls};
@@ -77,8 +74,7 @@ test_wants(void)
     ok(!command_wants_help(2, no_command) && !command_wants_help(2, verb));
 }
 
-static void
-test_unknown(void)
+TEST(unknown)
 {
     char longest[200];
     is_refused(run(refuse, "quue"), EX_USAGE, "petrel: quue: unknown command (did you mean 'queue'?); `petrel help` lists all\n");
@@ -97,10 +93,7 @@ int
 main(void)
 {
     command_world_begin(&world, "command_table");
-    test_rows();
-    test_help();
-    test_wants();
-    test_unknown();
+    tap_tests("");
     command_world_end(&world);
     return done();
 }

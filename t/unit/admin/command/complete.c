@@ -39,8 +39,7 @@ offers(const char *words, const char *want)
     is_string(list, want, words);
 }
 
-static void
-test_commands(void)
+TEST(commands)
 {
     char line[200];
     offers("q", "quota queue ");
@@ -56,8 +55,7 @@ test_commands(void)
     offers("help|trace|", "");
 }
 
-static void
-test_program(void)
+TEST(program)
 {
     offers("-", "-c -o -h --help -V --version ");
     offers("--v", "--version ");
@@ -69,8 +67,7 @@ test_program(void)
     offers("-o|a=b|-", "-c -o -h --help -V --version ");
 }
 
-static void
-test_flags(void)
+TEST(flags)
 {
     offers("check|-", "--changed --json --example ");
     offers("check|--changed|--", "--changed --json --example ");
@@ -97,8 +94,7 @@ test_flags(void)
 }
 
 /* Those of the spool that the words name. */
-static void
-test_ids(void)
+TEST(ids)
 {
     struct id one = command_world_inject(&world, "one@b.test");
     char words[300], want[60];
@@ -117,8 +113,7 @@ test_ids(void)
 }
 
 /* Hostile or hurried hands. */
-static void
-test_odd(void)
+TEST(odd)
 {
     struct options_sources sources = {.overrides = no_overrides};
     char *none[] = {NULL}, mark[] = "--", *only[] = {mark, NULL};
@@ -134,11 +129,7 @@ int
 main(void)
 {
     command_world_begin(&world, "complete");
-    test_commands();
-    test_program();
-    test_flags();
-    test_ids();
-    test_odd();
+    tap_tests("");
     command_world_end(&world);
     return done();
 }

@@ -30,8 +30,7 @@ run_here(const char *format)
     return run(dkim_key, line);
 }
 
-static void
-test_usage(void)
+TEST(usage)
 {
     static const char *const wrong[] = {"",
                                         "--show",
@@ -80,8 +79,7 @@ test_record(void)
     ok_named(strstr(end, joined) != NULL, "both records are the same");
 }
 
-static void
-test_made(void)
+TEST(made)
 {
     char path[200], content[4096] = "";
     struct stat info;
@@ -114,8 +112,7 @@ test_made(void)
     ok_named(strstr(world.errors, secret) == NULL, "nor is it in an error");
 }
 
-static void
-test_ed25519(void)
+TEST(ed25519)
 {
     if (sign_ed25519_version()[0] == '\0') {
         is_refused(run_here("a.test ed --ed25519"), EX_UNAVAILABLE, "without libsodium");
@@ -126,8 +123,7 @@ test_ed25519(void)
     ok(strstr(world.errors, "warning: large receivers do not verify Ed25519") != NULL);
 }
 
-static void
-test_setting(void)
+TEST(setting)
 {
     setting = world.folder;
     is_printed(run(dkim_key, "b.test s --bits 1024"), 0, "dkim_keys names");
@@ -152,8 +148,7 @@ test_setting(void)
 }
 
 /* The daemon's user owns the directory, and root shows its keys. */
-static void
-test_fifo(void)
+TEST(fifo)
 {
     char path[300];
     snprintf(path, sizeof(path), "%s/pipe._domainkey.a.test.pem", world.folder);
@@ -170,11 +165,7 @@ int
 main(void)
 {
     command_world_begin(&world, "dkim-key");
-    test_usage();
-    test_made();
-    test_ed25519();
-    test_setting();
-    test_fifo();
+    tap_tests("");
     command_world_end(&world);
     return done();
 }

@@ -57,8 +57,7 @@ line_of(struct id id, const char *text)
     return line;
 }
 
-static void
-test_commands(void)
+TEST(commands)
 {
     struct id one = command_world_inject(&world, "one@b.test"),
               two = command_world_inject(&world, "two@b.test");
@@ -90,8 +89,7 @@ test_commands(void)
 }
 
 /* The holder of the lock keeps it, and nobody touches its files. */
-static void
-test_busy(void)
+TEST(busy)
 {
     struct options o = command_world_options(&world);
     struct offline *other = NULL, *mine = NULL;
@@ -131,8 +129,7 @@ hold_as_owner(void)
     return change(MANAGER_REMOVE, command_world_name(id)) == 0 ? 0 : 3;
 }
 
-static void
-test_owner(void)
+TEST(owner)
 {
     int status;
     if (geteuid() != 0) {
@@ -150,8 +147,7 @@ test_owner(void)
     is_number(status, 0, "the spool's owner");
 }
 
-static void
-test_no_spool(void)
+TEST(no_spool)
 {
     struct command_world full = world;
     snprintf(world.spool, sizeof(world.spool), "%s/never", world.folder);
@@ -168,10 +164,7 @@ int
 main(void)
 {
     command_world_begin(&world, "change");
-    test_commands();
-    test_busy();
-    test_no_spool();
-    test_owner();
+    tap_tests("");
     command_world_end(&world);
     return done();
 }

@@ -34,8 +34,7 @@ parses(const char *line, enum queue_shape_by want, const char *others)
     is_string(rest, others, "the other arguments");
 }
 
-static void
-test_arguments(void)
+TEST(arguments)
 {
     parses("", SHAPE_BY_RECIPIENT, "");
     parses("--by sender", SHAPE_BY_SENDER, "");
@@ -71,8 +70,7 @@ shape_of(const struct envelope *e, enum queue_shape_by grouping, const char *why
     return s;
 }
 
-static void
-test_messages(void)
+TEST(messages)
 {
     static const char *const to[] = {"a@x.test", "b@X.test", "c@y.test", "d@x.test", "root"};
     struct envelope *e = envelope_new();
@@ -95,8 +93,7 @@ int
 main(void)
 {
     command_world_begin(&world, "queue_shape");
-    test_arguments();
-    test_messages();
+    tap_tests("");
     command_world_end(&world);
     return done();
 }

@@ -21,8 +21,7 @@ prints(struct shape *s, const char *want)
     free(said);
 }
 
-static void
-test_table(void)
+TEST(table)
 {
     struct shape *s = shape_new();
     prints(s, "          T    5   10   20   40   80  160  320  640 1280 1280+\n"
@@ -45,8 +44,7 @@ test_table(void)
 }
 
 /* Columns are as wide as the largest number, and escaped names stay in their line. */
-static void
-test_wide(void)
+TEST(wide)
 {
     struct shape *s = shape_new();
     shape_add(s, TEXT("\x1b[2J\n"), 0, 1234567);
@@ -56,8 +54,7 @@ test_wide(void)
     shape_free(&s);
 }
 
-static void
-test_others(void)
+TEST(others)
 {
     struct shape *s = shape_new();
     char name[30];
@@ -91,8 +88,7 @@ test_others(void)
 }
 
 /* Beyond the limit names count, but are not kept. */
-static void
-test_many(void)
+TEST(many)
 {
     struct shape *s = shape_new();
     char name[30];
@@ -108,14 +104,4 @@ test_many(void)
     is_number((int)json_integer_value(json_object_get(other, "count")), SHAPE_NAMES_MAX + 11 - SHAPE_ROWS - 1, "other");
     json_decref(all);
     shape_free(&s);
-}
-
-int
-main(void)
-{
-    test_table();
-    test_wide();
-    test_others();
-    test_many();
-    return done();
 }

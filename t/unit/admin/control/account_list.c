@@ -31,8 +31,7 @@ account(const char *state, int port, int64_t until_ms, const char *reason)
     return a;
 }
 
-static void
-test_lines(void)
+TEST(lines)
 {
     json_t *all = json_pack("[o,o,o,o]", account("ready", 0, now + 60000, NULL),
                             account("ready", 587, now + 60000, "status 503"),
@@ -50,8 +49,7 @@ test_lines(void)
     json_decref(status);
 }
 
-static void
-test_json(void)
+TEST(json)
 {
     char folder[64], why[OAUTH_REASON_MAX], error[200];
     struct oauth_account one;
@@ -91,12 +89,4 @@ test_json(void)
     loop_turn(loop, 0);
     loop_free(&loop);
     folder_remove(folder);
-}
-
-int
-main(void)
-{
-    test_lines();
-    test_json();
-    return done();
 }

@@ -107,8 +107,7 @@ last(void)
 
 /* --- Without a group ---------------------------------------------------------------- */
 
-static void
-test_refusals(void)
+TEST(refusals)
 {
     service->cluster = NULL;
     ask(json_pack("{s:s,s:b}", "command", "list", "cluster", true));
@@ -204,8 +203,7 @@ list_hosts(void)
     torn->breaks = "the connection broke";
 }
 
-static void
-test_list(void)
+TEST(list)
 {
     list_hosts();
     ask(json_pack("{s:s,s:b,s:i}", "command", "list", "cluster", true, "limit", 1000));
@@ -231,8 +229,7 @@ test_list(void)
 }
 
 /* Hosts that would never come to an end. */
-static void
-test_list_round(void)
+TEST(list_round)
 {
     siblings_memory_begin(&m, w.loop, "own");
     siblings_memory_add(&m, "page")->answer =
@@ -253,8 +250,7 @@ test_list_round(void)
 }
 
 /* Lines that look like the end of the whole answer. */
-static void
-test_false_ends(void)
+TEST(false_ends)
 {
     static const char *const commands[] = {"list", "show", "status"};
     for (size_t i = 0; i < 3; i++) {
@@ -275,8 +271,7 @@ test_false_ends(void)
 }
 
 /* In several requests it is the same. */
-static void
-test_list_on(void)
+TEST(list_on)
 {
     char after[ID_LENGTH + 1] = "";
     unsigned seen = 0, rounds = 0;
@@ -296,8 +291,7 @@ test_list_on(void)
     is_number(rounds, (FAR + MESSAGES - 1) / 7, "seven at a time");
 }
 
-static void
-test_list_slowly(void)
+TEST(list_slowly)
 {
     list_hosts();
     reads = false;
@@ -307,8 +301,7 @@ test_list_slowly(void)
 }
 
 /* With 256 hosts a page is smaller, and a turn takes some lines only. */
-static void
-test_list_many(void)
+TEST(list_many)
 {
     siblings_memory_begin(&m, w.loop, "own");
     for (size_t i = 1; i < GROUP_HOSTS_MAX; i++) {
@@ -362,8 +355,7 @@ show_request(const char *id)
     return json_pack("{s:s,s:b,s:s,s:b}", "command", "show", "cluster", true, "id", id, "why", true);
 }
 
-static void
-test_show(void)
+TEST(show)
 {
     static const char *const moved[] = {"b", "c", "d"}, *const round[] = {"round"}, *const lost[] = {"lost"};
     id_format((struct id){.time_ms = 1, .hash = 1}, name_a);
@@ -401,8 +393,7 @@ test_show(void)
 
 /* --- Operations --------------------------------------------------------------------- */
 
-static void
-test_operations(void)
+TEST(operations)
 {
     char own[ID_LENGTH + 1];
     id_format(w.id, own);
@@ -438,8 +429,7 @@ answer_summary(void *context, const json_t *request)
     return json_pack("{s:b,s:s}", "ok", true, "version", "1");
 }
 
-static void
-test_status(void)
+TEST(status)
 {
     siblings_memory_begin(&m, w.loop, "own");
     siblings_memory_add(&m, "b")->answer = "{\"ok\":true,\"version\":\"2\"}\n";
@@ -453,8 +443,7 @@ test_status(void)
 }
 
 /* Texts of others may be anything. */
-static void
-test_odd_trouble(void)
+TEST(odd_trouble)
 {
     siblings_memory_begin(&m, w.loop, "own");
     siblings_memory_add(&m, "b")->breaks = "it said \xff\x1b[31m";
@@ -465,8 +454,7 @@ test_odd_trouble(void)
     ok_named(word(2, "trouble")[0] != '\0' && strchr(word(2, "trouble"), 0x1b) == NULL, "as an error is");
 }
 
-static void
-test_leaving(void)
+TEST(leaving)
 {
     list_hosts();
     char line[] = "{\"command\":\"list\",\"cluster\":true}";
@@ -493,18 +481,7 @@ main(void)
     questions_on(control_server_questions(w.control), "summary", answer_summary, NULL);
     session = control_session_new(service, &(struct control_transport){.line = on_line, .is_full = is_full, .is_idle = is_idle, .done = on_done});
     reads = true;
-    test_refusals();
-    test_list();
-    test_list_round();
-    test_false_ends();
-    test_list_on();
-    test_list_slowly();
-    test_list_many();
-    test_show();
-    test_operations();
-    test_status();
-    test_odd_trouble();
-    test_leaving();
+    tap_tests("");
     json_decref(lines);
     service->cluster = NULL;
     clock_go();

@@ -42,8 +42,7 @@ prints(const char *part)
         printf("# %s\n", world.output);
 }
 
-static void
-test_page(void)
+TEST(page)
 {
     is_number(answered("--cluster", "{\"seen\":0}\n" ONE TWO SILENT END), EX_TEMPFAIL, "a host that does not answer");
     is_string(command_world_asked(&world), "{\"command\":\"status\",\"cluster\":true}\n", "what is asked");
@@ -63,8 +62,7 @@ test_page(void)
            "mx.a.test                              20/20    19    18     80/83     1000        7  relay2 900, relay1 100\n");
 }
 
-static void
-test_codes(void)
+TEST(codes)
 {
     is_number(answered("--cluster", ONE TWO END), 0, "all answer and accept mail");
     is_number(answered("--cluster", ONE LEAVES END), EX_TEMPFAIL, "one accepts none");
@@ -77,8 +75,7 @@ test_codes(void)
     is_number(run(status_command, "--cluster --sites"), EX_USAGE, "sites are of one host");
 }
 
-static void
-test_json(void)
+TEST(json)
 {
     is_number(answered("--cluster --json", ONE TWO SILENT END), EX_TEMPFAIL, "as JSON");
     json_t *status = json_loads(world.output, 0, NULL);
@@ -95,8 +92,7 @@ test_json(void)
     "\"sites\":[{\"site\":\"mx.a.test\",\"limit\":" number ",\"lease_tokens\":" number ",\"sessions\":" number ",\"busy\":" number ",\"waiting\":" number ",\"backlogged\":" number "}]}\n"
 
 /* Numbers that no host has do not overflow the sums. */
-static void
-test_numbers(void)
+TEST(numbers)
 {
     is_number(answered("--cluster", WILD("9223372036854775807") WILD("9223372036854775807") END), 0, "numbers without measure");
     prints("messages waiting: 2000000000000000\n");
@@ -109,10 +105,7 @@ main(void)
 {
     command_world_begin(&world, "cluster_status");
     must(mkdir(world.spool, 0700) == 0);
-    test_page();
-    test_codes();
-    test_json();
-    test_numbers();
+    tap_tests("");
     command_world_end(&world);
     return done();
 }

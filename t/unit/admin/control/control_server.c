@@ -136,8 +136,7 @@ string_at(const json_t *answer, const char *key)
     return value ? value : "(none)";
 }
 
-static void
-test_slices(void)
+TEST(slices)
 {
     static const struct {
         const char *request, *answer;
@@ -163,8 +162,7 @@ test_slices(void)
     end(&w);
 }
 
-static void
-test_state(void)
+TEST(state)
 {
     struct world w;
     begin(&w);
@@ -201,8 +199,7 @@ test_state(void)
 }
 
 /* All that state tells, and what it waits for. */
-static void
-test_why(void)
+TEST(why)
 {
     struct world w;
     begin(&w);
@@ -235,8 +232,7 @@ test_why(void)
     end(&w);
 }
 
-static void
-test_sites(void)
+TEST(sites)
 {
     static const struct {
         const char *request;
@@ -267,8 +263,7 @@ test_sites(void)
 }
 
 /* While it is active each recipient has its own reason. An answer may be long. */
-static void
-test_long_answer(void)
+TEST(long_answer)
 {
     struct world w;
     begin(&w);
@@ -347,8 +342,7 @@ is_tried(struct world *w, struct control_client *a, json_int_t count, const char
     is_number(attempts(a, w->id), count, name);
 }
 
-static void
-test_commands(void)
+TEST(commands)
 {
     struct world w;
     begin(&w);
@@ -406,8 +400,7 @@ told(struct control_client *a, json_t *request, bool good)
     return lines;
 }
 
-static void
-test_filters(void)
+TEST(filters)
 {
     struct world w;
     begin(&w);
@@ -513,8 +506,7 @@ lines_with(const struct raw *r, const char *start)
 }
 
 /* Two at once, and one that leaves: each message is held or not, and both ends come. */
-static void
-test_two(void)
+TEST(two)
 {
     struct world w;
     struct raw one, two, three;
@@ -545,8 +537,7 @@ test_two(void)
 }
 
 /* The answer to a command about many is read late: the command waits. */
-static void
-test_slow_reader(void)
+TEST(slow_reader)
 {
     struct world w;
     struct raw r;
@@ -567,8 +558,7 @@ test_slow_reader(void)
 }
 
 /* The daemon refuses these with a sentence, and goes on. */
-static void
-test_bad_requests(void)
+TEST(bad_requests)
 {
     static const struct {
         struct text request;
@@ -629,8 +619,7 @@ test_bad_requests(void)
     end(&w);
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct world w;
     struct raw r, more[40];
@@ -658,8 +647,7 @@ test_limits(void)
 }
 
 /* Ten thousand questions in one go, read late: every one is answered. */
-static void
-test_pipeline(void)
+TEST(pipeline)
 {
     struct world w;
     struct raw r;
@@ -684,8 +672,7 @@ test_pipeline(void)
 }
 
 /* One client does not hold the loop. */
-static void
-test_pipeline_steps(void)
+TEST(pipeline_steps)
 {
     struct world w;
     struct raw r;
@@ -706,8 +693,7 @@ test_pipeline_steps(void)
     end(&w);
 }
 
-static void
-test_no_daemon(void)
+TEST(no_daemon)
 {
     char error[300] = "", path[300];
     struct loop *loop = loop_new();
@@ -722,8 +708,7 @@ test_no_daemon(void)
 }
 
 /* The daemon ends between two questions. */
-static void
-test_daemon_goes(void)
+TEST(daemon_goes)
 {
     struct world w;
     begin(&w);
@@ -737,8 +722,7 @@ test_daemon_goes(void)
     end(&w);
 }
 
-static void
-test_bad_paths(void)
+TEST(bad_paths)
 {
     struct world w;
     char error[300], path[300];
@@ -760,22 +744,7 @@ int
 main(void)
 {
     folder_make(folder, sizeof(folder), "control");
-    test_state();
-    test_why();
-    test_sites();
-    test_slices();
-    test_long_answer();
-    test_commands();
-    test_filters();
-    test_two();
-    test_slow_reader();
-    test_bad_requests();
-    test_limits();
-    test_pipeline();
-    test_pipeline_steps();
-    test_no_daemon();
-    test_daemon_goes();
-    test_bad_paths();
+    tap_tests("");
     folder_remove(folder);
     return done();
 }

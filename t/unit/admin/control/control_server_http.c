@@ -75,8 +75,7 @@ take_http(void *context, struct net_connection *connection)
     return NULL;
 }
 
-static void
-test_http(void)
+TEST(http)
 {
     struct world w;
     struct raw r;
@@ -120,11 +119,4 @@ test_http(void)
     buffer_free(&g.got);
     control_world_end(&w);
     folder_remove(folder);
-}
-
-int
-main(void)
-{
-    test_http();
-    return done();
 }

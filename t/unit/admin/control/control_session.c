@@ -81,8 +81,7 @@ take(struct wire *wire, const char *line)
     return control_session_take(wire->session, text_from(line));
 }
 
-static void
-test_owner(void)
+TEST(owner)
 {
     struct wire wire;
     wire_begin(&wire, false, 0);
@@ -102,8 +101,7 @@ test_owner(void)
     wire_end(&wire);
 }
 
-static void
-test_full(void)
+TEST(full)
 {
     struct wire wire;
     wire_begin(&wire, false, 0);
@@ -123,8 +121,7 @@ test_full(void)
     wire_end(&wire);
 }
 
-static void
-test_going(void)
+TEST(going)
 {
     struct wire wire;
     wire_begin(&wire, false, 0);
@@ -140,8 +137,7 @@ test_going(void)
     is_number(wire.done, 0, "and in the middle");
 }
 
-static void
-test_sibling(void)
+TEST(sibling)
 {
     static const char *const refused[] = {"rm", "bounce", "adopt", "test", "follow", "http", "page", "drain", "log-level", "reload", "unlock", "quota-reset", "forget-limits", "cluster-forget", "cat", "tokens", "nonsense", ""};
     static const char *const answered[] = {"status", "{\"command\":\"sites\",\"from\":0}"};
@@ -164,8 +160,7 @@ test_sibling(void)
     wire_end(&wire);
 }
 
-static void
-test_long_line(void)
+TEST(long_line)
 {
     struct wire wire;
     wire_begin(&wire, true, 600);
@@ -188,11 +183,7 @@ main(void)
     for (unsigned i = 0; i < MESSAGES; i++)
         post_mail(&w, 1, "keep.test");
     until(&w, w.accepted == MESSAGES && queue_count_apart(manager_queue(w.manager)).held == MESSAGES);
-    test_owner();
-    test_full();
-    test_sibling();
-    test_long_line();
-    test_going();
+    tap_tests("");
     ok(service.sessions == NULL);
     control_world_end(&w);
     folder_remove(folder);

@@ -28,8 +28,7 @@ sentence(enum activity_kind kind, int64_t for_ms, bool has_message, const char *
     return text;
 }
 
-static void
-test_words(void)
+TEST(words)
 {
     static const struct {
         enum activity_kind kind;
@@ -65,8 +64,7 @@ test_words(void)
               "since a time to come");
 }
 
-static void
-test_object(void)
+TEST(object)
 {
     struct activity a = {.kind = ACTIVITY_REPLY, .since_ms = now, .what = "DATA"};
     json_t *doing = doing_make(&a);
@@ -80,8 +78,7 @@ test_object(void)
 }
 
 /* An answer of another daemon. */
-static void
-test_unknown(void)
+TEST(unknown)
 {
     struct buffer out;
     json_t *doing = json_loads("{\"doing\":7}", 0, NULL);
@@ -90,13 +87,4 @@ test_unknown(void)
     is_text(buffer_text(&out), TEXT("open for 0 s"), "what is not known");
     buffer_free(&out);
     json_decref(doing);
-}
-
-int
-main(void)
-{
-    test_words();
-    test_object();
-    test_unknown();
-    return done();
 }

@@ -71,8 +71,7 @@ lines_of(size_t host)
     }
 }
 
-static void
-test_answers(void)
+TEST(answers)
 {
     begin();
     siblings_memory_add(&m, "b")->answer = "{\"a\":1}\n{\"seen\":7}\n{\"id\":\"x\",\"ok\":false}\n{\"ok\":true,\"end\":true,\"next\":\"n\"}\n";
@@ -95,8 +94,7 @@ test_answers(void)
     end();
 }
 
-static void
-test_troubles(void)
+TEST(troubles)
 {
     static const struct {
         const char *name, *answer, *breaks, *trouble;
@@ -136,8 +134,7 @@ test_troubles(void)
 }
 
 /* Texts of another host go to JSON and to terminals. */
-static void
-test_control_characters(void)
+TEST(control_characters)
 {
     json_t *line;
     begin();
@@ -177,8 +174,7 @@ answer_late(const struct memory_host *host, const char *line)
 }
 
 /* Two seconds from the question, or from the last sign of life. */
-static void
-test_silence(void)
+TEST(silence)
 {
     json_t *line;
     begin();
@@ -202,8 +198,7 @@ test_silence(void)
 
 static char *huge;
 
-static void
-test_too_much(void)
+TEST(too_much)
 {
     enum { LINE = 60 * 1000, LINES = 8 * 1024 * 1024 / LINE };
     huge = memory_new((size_t)LINES * (LINE + 20) + 100);
@@ -241,8 +236,7 @@ test_too_much(void)
     free(huge);
 }
 
-static void
-test_leaving(void)
+TEST(leaving)
 {
     begin();
     siblings_memory_add(&m, "b")->answer = "{\"a\":1}\n{\"ok\":true}\n";
@@ -270,12 +264,7 @@ main(void)
         post_mail(&w, 1, "keep.test");
     until(&w, w.accepted == MESSAGES && queue_count_apart(manager_queue(w.manager)).held == MESSAGES);
     clock_stop();
-    test_answers();
-    test_troubles();
-    test_control_characters();
-    test_silence();
-    test_too_much();
-    test_leaving();
+    tap_tests("");
     clock_go();
     control_world_end(&w);
     folder_remove(folder);

@@ -48,8 +48,7 @@ id_of(const char *name)
 #define ONE "01JD3ZK5Q8-9F3K2C7A"
 #define TWO "01JD3ZK5Q9-9F3K2C7A"
 
-static void
-test_form(void)
+TEST(form)
 {
     static struct filter f;
     ok(filter_is_open(parsed("")));
@@ -80,8 +79,7 @@ test_form(void)
         ok_named(!parse(&f, wrong[i]), wrong[i]);
 }
 
-static void
-test_many_ids(void)
+TEST(many_ids)
 {
     static struct filter f;
     static char names[FILTER_IDS_MAX + 1][ID_LENGTH + 1];
@@ -94,8 +92,7 @@ test_many_ids(void)
     ok(!filter_parse(&f, FILTER_IDS_MAX + 1, arguments));
 }
 
-static void
-test_ids(void)
+TEST(ids)
 {
     static struct filter f;
     ok(parse(&f, ""));
@@ -118,8 +115,7 @@ test_ids(void)
     is_number(f.id_count, 1, "an id counts once");
 }
 
-static void
-test_needs(void)
+TEST(needs)
 {
     ok(filter_is_place("maildrop") && filter_is_place("hold") && !filter_is_place(""));
     ok(filter_needs_envelope(parsed("--to x.test")));
@@ -150,8 +146,7 @@ matches(const char *words, const char *sender, bool want)
     envelope_free(&e);
 }
 
-static void
-test_conditions(void)
+TEST(conditions)
 {
     matches("", "a@a.test", true);
     matches("--to bob@B.test", "a@a.test", true);
@@ -176,8 +171,7 @@ test_conditions(void)
     matches("--to x.test --from a.test", "a@a.test", false);
 }
 
-static void
-test_place(void)
+TEST(place)
 {
     ok(filter_matches_place(parsed(""), "corrupt"));
     ok(filter_matches_place(parsed("--all"), "corrupt"));
@@ -189,8 +183,7 @@ test_place(void)
 }
 
 /* Wherever a message has gone, it has the id of its birth in its envelope. */
-static void
-test_first(void)
+TEST(first)
 {
     struct envelope *e = envelope_new();
     e->id = id_of(ONE);
@@ -206,17 +199,4 @@ test_first(void)
     static struct filter f;
     ok(!parse(&f, "--first nonsense"));
     envelope_free(&e);
-}
-
-int
-main(void)
-{
-    test_ids();
-    test_needs();
-    test_conditions();
-    test_place();
-    test_form();
-    test_many_ids();
-    test_first();
-    return done();
 }

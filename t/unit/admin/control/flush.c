@@ -39,8 +39,7 @@ is_logged(const struct world *w, const char *line)
     return memmem(w->lines.at, w->lines.length, line, strlen(line)) != NULL;
 }
 
-static void
-test_which(void)
+TEST(which)
 {
     struct world w;
     struct flush *f = flush_begin(&w);
@@ -70,8 +69,7 @@ test_which(void)
 }
 
 /* Two recipients of a node, and two nodes of a message. */
-static void
-test_counts(void)
+TEST(counts)
 {
     struct world w;
     struct flush *f = flush_begin(&w);
@@ -85,8 +83,7 @@ test_counts(void)
     flush_end(&w, &f);
 }
 
-static void
-test_dead_site(void)
+TEST(dead_site)
 {
     struct world w;
     struct flush *f = flush_begin(&w);
@@ -104,8 +101,7 @@ test_dead_site(void)
     flush_end(&w, &f);
 }
 
-static void
-test_how_often(void)
+TEST(how_often)
 {
     struct world w;
     struct flush *f = flush_begin(&w);
@@ -121,8 +117,7 @@ test_how_often(void)
     flush_end(&w, &f);
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     struct world w;
     char name[40];
@@ -149,8 +144,7 @@ test_limit(void)
 }
 
 /* More than a turn takes; a request within the walk is served by the next one. */
-static void
-test_many(void)
+TEST(many)
 {
     struct world w;
     struct flush *f = flush_begin(&w);
@@ -173,8 +167,7 @@ test_many(void)
 }
 
 /* It may be asked, and then all ends. */
-static void
-test_cut_short(void)
+TEST(cut_short)
 {
     struct world w;
     struct flush *f = flush_begin(&w);
@@ -189,17 +182,4 @@ test_cut_short(void)
     for (int i = 0; i < 3; i++)
         loop_turn(w.loop, 0);
     flush_end(&w, &f);
-}
-
-int
-main(void)
-{
-    test_which();
-    test_counts();
-    test_dead_site();
-    test_how_often();
-    test_limit();
-    test_many();
-    test_cut_short();
-    return done();
 }

@@ -31,8 +31,7 @@ listed(json_t *request)
     return count;
 }
 
-static void
-test_lines(void)
+TEST(lines)
 {
     is_number(listed(json_pack("{s:s}", "command", "list")), LIST_ANSWER_DEFAULT, "as many as usual");
     ok_named(next[0] != '\0', "there are more");
@@ -54,8 +53,7 @@ test_lines(void)
     json_decref(answer);
 }
 
-static void
-test_refused(void)
+TEST(refused)
 {
     static const struct {
         const char *request, *why;
@@ -77,8 +75,7 @@ test_refused(void)
 }
 
 /* A client that goes in the middle ends it. */
-static void
-test_leaving(void)
+TEST(leaving)
 {
     char error[300];
     struct control_client *b = control_client_new(w.loop, w.path, error, sizeof(error));
@@ -100,9 +97,7 @@ main(void)
     until(&w, w.accepted == MESSAGES && queue_count_apart(manager_queue(w.manager)).held == MESSAGES);
     a = control_client_new(w.loop, w.path, error, sizeof(error));
     ok_named(a != NULL, error);
-    test_lines();
-    test_refused();
-    test_leaving();
+    tap_tests("");
     control_client_free(&a);
     control_world_end(&w);
     folder_remove(folder);

@@ -37,8 +37,7 @@ walk_through(struct list_walk *walk, char name[ID_LENGTH + 1])
     return found;
 }
 
-static void
-test_all(void)
+TEST(all)
 {
     char first[ID_LENGTH + 1] = "", name[ID_LENGTH + 1] = "";
     filter_clear(&filter);
@@ -66,8 +65,7 @@ test_all(void)
     list_walk_end(&walk);
 }
 
-static void
-test_some(void)
+TEST(some)
 {
     char name[ID_LENGTH + 1] = "";
     filter_clear(&filter);
@@ -92,8 +90,7 @@ test_some(void)
 }
 
 /* A message that goes meanwhile, and one that cannot be read. */
-static void
-test_gone(void)
+TEST(gone)
 {
     char why[MANAGER_WHY_MAX], name[ID_LENGTH + 1] = "";
     filter_clear(&filter);
@@ -126,9 +123,7 @@ main(void)
         post_mail(&w, 1, "keep.test");
     until(&w, w.accepted == MESSAGES && queue_count_apart(manager_queue(w.manager)).held == MESSAGES);
     control_turns(&w, SOME);
-    test_all();
-    test_some();
-    test_gone();
+    tap_tests("");
     control_world_end(&w);
     folder_remove(folder);
     return done();

@@ -48,8 +48,7 @@ printed(void (*print)(const json_t *, int64_t), const json_t *listing)
     return printed_end(&p);
 }
 
-static void
-test_object(void)
+TEST(object)
 {
     struct envelope *e = make_envelope();
     json_t *l = listing_make(e, "incoming", NULL);
@@ -72,8 +71,7 @@ test_object(void)
     envelope_free(&e);
 }
 
-static void
-test_state(void)
+TEST(state)
 {
     struct envelope *e = make_envelope();
     e->recipients[0].done = true;
@@ -114,8 +112,7 @@ test_state(void)
     envelope_free(&e);
 }
 
-static void
-test_print(void)
+TEST(print)
 {
     struct envelope *e = make_envelope();
     json_t *l = listing_make(e, "incoming", NULL);
@@ -150,8 +147,7 @@ test_print(void)
     envelope_free(&e);
 }
 
-static void
-test_ages(void)
+TEST(ages)
 {
     static const struct {
         int64_t seconds;
@@ -178,8 +174,7 @@ test_ages(void)
 }
 
 /* Nothing that a peer chose reaches the terminal, or breaks the JSON. */
-static void
-test_hostile(void)
+TEST(hostile)
 {
     struct envelope *e = envelope_new();
     e->sender = envelope_text(e, TEXT("\"\x1b[2J\n\xff\"@a.test"));
@@ -198,15 +193,4 @@ test_hostile(void)
     ok(strstr(printed(listing_print_line, l), "-> <>") != NULL);
     json_decref(l);
     envelope_free(&e);
-}
-
-int
-main(void)
-{
-    test_object();
-    test_state();
-    test_print();
-    test_ages();
-    test_hostile();
-    return done();
 }

@@ -58,8 +58,7 @@ has_event(const json_t *line, const char *type)
     return false;
 }
 
-static void
-test_held(void)
+TEST(held)
 {
     json_t *line = shown(w.id, false);
     is_string(word(line, "queue_name"), "hold", "a held message");
@@ -71,8 +70,7 @@ test_held(void)
     json_decref(line);
 }
 
-static void
-test_waiting(void)
+TEST(waiting)
 {
     post_mail(&w, 1, "later.test");
     until(&w, w.accepted == 2);
@@ -83,8 +81,7 @@ test_waiting(void)
     json_decref(line);
 }
 
-static void
-test_damaged(void)
+TEST(damaged)
 {
     struct id id = w.id;
     queue_quarantine(manager_queue(w.manager), id, "somebody has sat on it");
@@ -95,8 +92,7 @@ test_damaged(void)
     json_decref(line);
 }
 
-static void
-test_gone(void)
+TEST(gone)
 {
     unsigned before = w.accepted;
     post_mail(&w, 1, "away.test");
@@ -110,8 +106,7 @@ test_gone(void)
     json_decref(line);
 }
 
-static void
-test_given(void)
+TEST(given)
 {
     struct id id = {.time_ms = 1749600000000, .hash = 7};
     char name[ID_LENGTH + 1], path[200];
@@ -133,8 +128,7 @@ test_given(void)
     json_decref(line);
 }
 
-static void
-test_unknown(void)
+TEST(unknown)
 {
     ok_named(shown((struct id){.time_ms = 1749600000001, .hash = 1}, false) == NULL, "no line about one that was never there");
     json_t *answer = control_client_question(a, json_pack("{s:s,s:s}", "command", "show", "id", "x"));
@@ -165,12 +159,7 @@ main(void)
     until(&w, w.accepted == 1 && queue_count_apart(manager_queue(w.manager)).held == 1);
     a = control_client_new(w.loop, w.path, error, sizeof(error));
     ok_named(a != NULL, error);
-    test_held();
-    test_waiting();
-    test_damaged();
-    test_gone();
-    test_given();
-    test_unknown();
+    tap_tests("");
     control_client_free(&a);
     manager_session_ended(w.manager, w.session, &outcome_no_trouble);
     history_free(&history);

@@ -76,8 +76,7 @@ number_of(const json_t *list, size_t i, size_t limit, const char *key)
     return json_integer_value(json_object_get(json_array_get(limits_of, limit), key));
 }
 
-static void
-test_order(void)
+TEST(order)
 {
     size_t count;
     quota_count = 0;
@@ -112,8 +111,7 @@ test_order(void)
     json_decref(list);
 }
 
-static void
-test_none(void)
+TEST(none)
 {
     size_t count;
     quota_count = 0;
@@ -127,8 +125,7 @@ test_none(void)
     json_decref(list);
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     quota_count = 0;
     for (int i = 0; i < MANY; i++) {
@@ -151,8 +148,7 @@ test_many(void)
 }
 
 /* A sender address may be anything. */
-static void
-test_hostile_names(void)
+TEST(hostile_names)
 {
     size_t count;
     quota_count = 0;
@@ -167,8 +163,7 @@ test_hostile_names(void)
     json_decref(list);
 }
 
-static void
-test_reset(void)
+TEST(reset)
 {
     json_t *request = json_pack("{s:s}", "who", "user:ann");
     for (int i = 0; i < 2; i++) {
@@ -194,8 +189,7 @@ test_reset(void)
     }
 }
 
-static void
-test_print(void)
+TEST(print)
 {
     size_t count;
     struct printed p;
@@ -211,16 +205,4 @@ test_print(void)
     ok_named(strstr(got, "4 of       100 a day\n") != NULL,
              "without a time: it is now");
     json_decref(list);
-}
-
-int
-main(void)
-{
-    test_order();
-    test_none();
-    test_many();
-    test_hostile_names();
-    test_reset();
-    test_print();
-    return done();
 }

@@ -38,8 +38,7 @@ same(const struct filter *a, const struct filter *b)
            same_text(a->place, b->place);
 }
 
-static void
-test_round_trip(void)
+TEST(round_trip)
 {
     static const char *const selections[] = {
         "--all",
@@ -64,8 +63,7 @@ test_round_trip(void)
         }
 }
 
-static void
-test_words(void)
+TEST(words)
 {
     enum manager_verb verb;
     ok(request_find_verb("rm", &verb) && verb == MANAGER_REMOVE);
@@ -73,8 +71,7 @@ test_words(void)
     is_string(request_word(MANAGER_BOUNCE), "bounce", "a word");
 }
 
-static void
-test_bad(void)
+TEST(bad)
 {
     static const char *const bad[] = {
         "{}",
@@ -107,8 +104,7 @@ test_bad(void)
     ok_named(request_read(NULL, &verb, &f) != NULL, "nothing at all");
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     static struct filter f;
     enum manager_verb verb;
@@ -131,8 +127,7 @@ test_many(void)
 }
 
 /* An argument that is no UTF-8 must not come to mean everybody. */
-static void
-test_bytes(void)
+TEST(bytes)
 {
     static struct filter written, read;
     enum manager_verb verb;
@@ -141,15 +136,4 @@ test_bytes(void)
     json_t *request = request_write(MANAGER_REMOVE, &written);
     ok(request_read(request, &verb, &read) == NULL && read.to && read.to[0]);
     json_decref(request);
-}
-
-int
-main(void)
-{
-    test_round_trip();
-    test_words();
-    test_bad();
-    test_many();
-    test_bytes();
-    return done();
 }

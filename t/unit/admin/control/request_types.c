@@ -93,8 +93,7 @@ test_member(const char *command, const char *member, int type)
     }
 }
 
-static void
-test_all(void)
+TEST(all)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct text rest = text_from(rows[i].commands), word;
@@ -106,8 +105,7 @@ test_all(void)
     }
 }
 
-static void
-test_items(void)
+TEST(items)
 {
     char why[REQUEST_TYPES_WHY_MAX];
     ok(!passes("{\"command\":\"hold\",\"ids\":[\"a\",7]}", why));
@@ -118,8 +116,7 @@ test_items(void)
     is_string(why, "q must be a list of strings, but has null", "nothing in a list");
 }
 
-static void
-test_requests(void)
+TEST(requests)
 {
     static const char *const none[] = {"[]", "7", "null", "\"status\"", "true", "[{\"command\":\"status\"}]"};
     char why[REQUEST_TYPES_WHY_MAX];
@@ -133,13 +130,4 @@ test_requests(void)
     ok_named(passes("{}", why) && passes("{\"command\":\"x\",\"id\":7}", why), "others know commands");
     ok_named(passes("{\"command\":\"status\",\"from\":{}}", why), "another command's members are none of it");
     ok_named(passes("{\"command\":\"sites\",\"from\":1,\"to\":null}", why), "members that it has not");
-}
-
-int
-main(void)
-{
-    test_all();
-    test_items();
-    test_requests();
-    return done();
 }

@@ -52,8 +52,7 @@ test_listing(size_t recipients, size_t reasons, size_t hops, size_t most)
 }
 
 /* Items that are cut cost nothing, and those that fit stay. */
-static void
-test_full(void)
+TEST(full)
 {
     char *text = shorten_write(listing_of(50000, 0, 0), 10000);
     ok_named(text != NULL && strlen(text) > 8500, "a list that is too long alone fills the answer");
@@ -66,8 +65,7 @@ test_full(void)
 }
 
 /* Any list: a status has several. */
-static void
-test_status(void)
+TEST(status)
 {
     json_t *status = json_pack("{s:i,s:[],s:[s,s]}", "uptime_s", 7, "tls_reports", "sites", "a", "b");
     for (int i = 0; i < 16000; i++)
@@ -86,8 +84,7 @@ test_status(void)
 int
 main(void)
 {
-    test_full();
-    test_status();
+    tap_tests("");
     test_listing(3, 3, 3, 1000);
     test_listing(1, 0, 0, 120);
     test_listing(50000, 1000, 100, 200 * 1024);

@@ -59,8 +59,7 @@ ask(struct caller *c, const char *line, size_t full_at)
         abort();
 }
 
-static void
-test_answers(void)
+TEST(answers)
 {
     static const struct {
         const char *line, *first;
@@ -84,8 +83,7 @@ test_answers(void)
     }
 }
 
-static void
-test_full(void)
+TEST(full)
 {
     struct caller c;
     unsigned pieces = 0;
@@ -112,8 +110,7 @@ test_full(void)
     ok_named(c.lines == 0, "nor one that went before it began");
 }
 
-static void
-test_too_long(void)
+TEST(too_long)
 {
     struct caller c;
     ask(&c, "{\"command\":\"list\",\"limit\":10000}", SIZE_MAX);
@@ -123,8 +120,7 @@ test_too_long(void)
     is_number(c.ends, 1, "once");
 }
 
-static void
-test_too_many(void)
+TEST(too_many)
 {
     static struct caller callers[SIBLING_ASKED_MAX + 2];
     unsigned ends = 0, refused = 0;
@@ -151,10 +147,7 @@ main(void)
     for (unsigned i = 0; i < MESSAGES; i++)
         post_mail(&w, RECIPIENTS, "keep.test");
     until(&w, w.accepted == MESSAGES && queue_count_apart(manager_queue(w.manager)).held == MESSAGES);
-    test_answers();
-    test_full();
-    test_too_long();
-    test_too_many();
+    tap_tests("");
     control_world_end(&w);
     folder_remove(folder);
     return done();

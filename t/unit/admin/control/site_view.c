@@ -10,8 +10,7 @@ static const int64_t now = INT64_C(1700000000000); /* 22:13:20Z */
 
 /* --- Words ------------------------------------------------------------------------ */
 
-static void
-test_words(void)
+TEST(words)
 {
     char out[FORMAT_TIME_MAX];
     static const struct {
@@ -98,8 +97,7 @@ case_begin(struct case_site *c)
     return &c->site;
 }
 
-static void
-test_sentences(void)
+TEST(sentences)
 {
     struct case_site c;
     struct sched_site *site = case_begin(&c);
@@ -146,8 +144,7 @@ test_sentences(void)
     }
 }
 
-static void
-test_more_sentences(void)
+TEST(more_sentences)
 {
     struct case_site c;
     struct sched_site *site = case_begin(&c);
@@ -202,8 +199,7 @@ test_more_sentences(void)
        !strstr(sentence(site), "from"));
 }
 
-static void
-test_json(void)
+TEST(json)
 {
     struct transport_params t;
     transport_params_default(&t);
@@ -249,8 +245,7 @@ key_of(const json_t *hops, size_t i)
     return key ? key : "(none)";
 }
 
-static void
-test_lists(void)
+TEST(lists)
 {
     struct world w;
     struct site_list_totals totals;
@@ -308,15 +303,4 @@ test_lists(void)
     is_number((long)json_array_size(sorted), 0, "of nothing");
     json_decref(sorted);
     sched_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_words();
-    test_sentences();
-    test_more_sentences();
-    test_json();
-    test_lists();
-    return done();
 }

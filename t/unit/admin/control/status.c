@@ -49,8 +49,7 @@ printed(const json_t *status)
 
 /* --- From a manager --------------------------------------------------------------- */
 
-static void
-test_counts(void)
+TEST(counts)
 {
     struct world w;
     manager_world_begin(&w, "held.test hold\n* smtp://sink.test");
@@ -91,8 +90,7 @@ test_counts(void)
     manager_world_end(&w);
 }
 
-static void
-test_journal(void)
+TEST(journal)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -116,8 +114,7 @@ test_journal(void)
 }
 
 /* A site that is down, and one with a full window. */
-static void
-test_sites(void)
+TEST(sites)
 {
     struct world w;
     manager_world_begin(&w, "dead.test smtp://dead.test?initial=1\n* "
@@ -160,8 +157,7 @@ test_sites(void)
 }
 
 /* More of them than are shown. */
-static void
-test_many_sites(void)
+TEST(many_sites)
 {
     struct world w;
     char to[40];
@@ -178,8 +174,7 @@ test_many_sites(void)
     manager_world_end(&w);
 }
 
-static void
-test_refusing(void)
+TEST(refusing)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -206,8 +201,7 @@ static const char full[] =
     "\"in\":6,\"stress\":true,"
     "\"out\":7},\"totals\":{\"stored\":8,\"ended\":9,\"quarantined\":10}}";
 
-static void
-test_page(void)
+TEST(page)
 {
     json_t *status = json_loads(full, 0, NULL);
     const char *text = printed(status);
@@ -257,8 +251,7 @@ test_page(void)
 }
 
 /* The daemon's sandbox, whole, partly, and with calls that it refused. */
-static void
-test_sandbox(void)
+TEST(sandbox)
 {
     struct sandbox_state state = {.entered = true, .landlock = 7, .seccomp = true};
     json_t *status = json_pack("{s:o}", "sandbox", status_sandbox(&state));
@@ -278,8 +271,7 @@ test_sandbox(void)
 }
 
 /* The listeners and their certificates. */
-static void
-test_listeners(void)
+TEST(listeners)
 {
     const int64_t day_ms = 24 * 3600 * 1000;
     json_t *status = json_pack(
@@ -296,18 +288,4 @@ test_listeners(void)
     has_line(text, "           without a name: expired 1969-12-30 00:00:00Z (2 d 0 h ago)");
     ok_named(strstr(text, "/run/control") == NULL, "not the socket by which this was asked");
     json_decref(status);
-}
-
-int
-main(void)
-{
-    test_listeners();
-    test_sandbox();
-    test_counts();
-    test_journal();
-    test_sites();
-    test_many_sites();
-    test_refusing();
-    test_page();
-    return done();
 }

@@ -66,8 +66,7 @@ begin(struct heard *h, const char *request)
     return refusal;
 }
 
-static void
-test_fates(void)
+TEST(fates)
 {
     struct heard h, other;
     ok(begin(&h, "{\"to\":\"a@keep.test\"}").why == NULL);
@@ -78,8 +77,7 @@ test_fates(void)
     is_string(other.types, "id submitted bounced notified ended bounced", "each hears of its own");
 }
 
-static void
-test_refused(void)
+TEST(refused)
 {
     struct heard h;
     is_string(begin(&h, "{\"to\":\"a\"}").why, "to must be one mail address: NAME@DOMAIN", "no domain");
@@ -95,8 +93,7 @@ test_refused(void)
 }
 
 /* Also the one whose client has gone, until it is stored. */
-static void
-test_many(void)
+TEST(many)
 {
     struct heard all[TRIALS_MAX], more;
     for (int i = 0; i < TRIALS_MAX; i++)
@@ -117,8 +114,7 @@ test_many(void)
 }
 
 /* The first is being stored; the second was not asked for any more. */
-static void
-test_end(void)
+TEST(end)
 {
     struct heard h;
     ok(begin(&h, "{\"to\":\"a@keep.test\"}").why == NULL);
@@ -148,10 +144,7 @@ main(void)
     manager_set_channel(w.manager, TARGET_SMTP, never_opens, NULL);
     trials = trials_new(&(struct trials_setup){.loop = w.loop, .events = w.events, .manager = w.manager, .hostname = host, .leaves = leaves, .context = name});
     clock_stop();
-    test_fates();
-    test_refused();
-    test_many();
-    test_end();
+    tap_tests("");
     for (size_t i = 0; i < session_count; i++)
         manager_session_ended(w.manager, sessions[i], &outcome_no_trouble);
     control_world_end(&w);

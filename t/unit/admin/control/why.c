@@ -35,8 +35,7 @@ is_word(const json_t *object, const char *key, const char *want)
 
 /* --- From a manager --------------------------------------------------------------- */
 
-static void
-test_active(void)
+TEST(active)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test?concurrency=1&initial=1&recipients=1");
@@ -86,8 +85,7 @@ watch(void *context, const struct sched_site *site, struct id message,
     }
 }
 
-static void
-test_sessions(void)
+TEST(sessions)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test?concurrency=1&initial=1&recipients=1");
@@ -113,8 +111,7 @@ test_sessions(void)
     manager_world_end(&w);
 }
 
-static void
-test_deferred(void)
+TEST(deferred)
 {
     struct world w;
     manager_world_begin(&w,
@@ -151,8 +148,7 @@ test_deferred(void)
     manager_world_end(&w);
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     struct world w;
     char text[20000];
@@ -171,8 +167,7 @@ test_many(void)
     manager_world_end(&w);
 }
 
-static void
-test_routes(void)
+TEST(routes)
 {
     struct world w;
     manager_world_begin(&w, "* hold");
@@ -224,8 +219,7 @@ has(const char *text, const char *line)
         printf("# want: %s\n# in: %s\n", line, text);
 }
 
-static void
-test_places(void)
+TEST(places)
 {
     is_string(
         printed("{'queue_name':'deferred'," HEAD, NULL),
@@ -259,8 +253,7 @@ test_places(void)
         "being loaded");
 }
 
-static void
-test_because(void)
+TEST(because)
 {
     has(printed("{'queue_name':'incoming'," HEAD,
                 "{'place':'incoming','due_ms':1,'active':20000,'active_limit':20000,"
@@ -328,8 +321,7 @@ test_because(void)
         "\nexpires:  now: open recipients then fail; there is no sender to notify\n");
 }
 
-static void
-test_recipients(void)
+TEST(recipients)
 {
     char text[4000];
     size_t used = (size_t)snprintf(text, sizeof(text),
@@ -342,18 +334,4 @@ test_recipients(void)
     const char *shown = printed(text, NULL);
     has(shown, "\nto:       <r19@c>\n          and 5 recipients more\n");
     ok(!strstr(shown, "r20@c"));
-}
-
-int
-main(void)
-{
-    test_active();
-    test_sessions();
-    test_deferred();
-    test_many();
-    test_routes();
-    test_places();
-    test_because();
-    test_recipients();
-    return done();
 }

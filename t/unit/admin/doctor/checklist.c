@@ -5,8 +5,7 @@
 #include "t/support/printed.h"
 #include "t/support/tap.h"
 
-static void
-test_escapes(void)
+TEST(escapes)
 {
     struct checklist list = {0};
     checklist_add(&list, "spf.record", CHECK_ERROR, "a\x1b[2J.test\n", "says \x9b%s",
@@ -23,8 +22,7 @@ test_escapes(void)
     is_number(list.count, 0, "an empty list stays one");
 }
 
-static void
-test_records(void)
+TEST(records)
 {
     struct checklist list = {0};
     char value[600];
@@ -58,8 +56,7 @@ fill(struct checklist *list)
                   "width of a terminal of eighty columns, which is cut");
 }
 
-static void
-test_order(void)
+TEST(order)
 {
     struct checklist list = {0};
     struct printed p;
@@ -91,8 +88,7 @@ test_order(void)
     checklist_free(&list);
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct checklist list = {0};
     static char huge[3 * CHECKLIST_TEXT_MAX];
@@ -107,14 +103,4 @@ test_limits(void)
         checklist_add(&list, "spf.record", CHECK_OK, "a.test", "x");
     is_number(list.count, CHECKLIST_MAX, "so has the list");
     checklist_free(&list);
-}
-
-int
-main(void)
-{
-    test_escapes();
-    test_records();
-    test_order();
-    test_limits();
-    return done();
 }

@@ -92,8 +92,7 @@ bed_close(struct bed *b)
     loop_free(&b->loop);
 }
 
-static void
-test_request(void)
+TEST(request)
 {
     char json[] = "--json", lists[] = "--blocklists", domain[] = "a.test", other[] = "b.test";
     char *good[] = {json, domain, lists, other};
@@ -112,8 +111,7 @@ test_request(void)
     }
 }
 
-static void
-test_domains(void)
+TEST(domains)
 {
     static const char *const there[] = {"a.test", "key.test", "b.test", "mail.a.test", "c.test", "d.test"};
     static const char *const absent[] = {" z.test", " e.test", "localhost", "x.test", "localdomain"};
@@ -131,8 +129,7 @@ test_domains(void)
     bed_close(&b);
 }
 
-static void
-test_direct(void)
+TEST(direct)
 {
     struct bed b;
     bed_open(&b, "");
@@ -153,8 +150,7 @@ test_direct(void)
     bed_close(&b);
 }
 
-static void
-test_smarthosts(void)
+TEST(smarthosts)
 {
     struct bed b;
     bed_open(&b, "submission://me@smtp.gmail.com");
@@ -181,8 +177,7 @@ test_smarthosts(void)
 }
 
 /* A new record keeps each address of the old one, also where one begins like another. */
-static void
-test_kept(void)
+TEST(kept)
 {
     struct bed b;
     char many[4000] = "v=spf1 nonsense";
@@ -249,8 +244,7 @@ way_run(struct bed *b, struct loop_timer *timer)
     return text;
 }
 
-static void
-test_ways(void)
+TEST(ways)
 {
     static const struct {
         const char *host, *severity, *text;
@@ -304,8 +298,7 @@ test_ways(void)
 }
 
 /* A provider whose include nobody knows for sure: its record is not guessed. */
-static void
-test_untold(void)
+TEST(untold)
 {
     struct bed b;
     bed_open(&b, "submission://me@smtp.zoho.com");
@@ -320,8 +313,7 @@ test_untold(void)
     bed_close(&b);
 }
 
-static void
-test_silence(void)
+TEST(silence)
 {
     struct bed b;
     bed_open(&b, "");
@@ -336,18 +328,4 @@ test_silence(void)
     ok_named(strstr(text, "does not resolve") == NULL && strstr(text, "has no ") == NULL, "nothing is called missing");
     ok(strstr(text, "keys and passwords cannot be read by this user") != NULL);
     bed_close(&b);
-}
-
-int
-main(void)
-{
-    test_request();
-    test_domains();
-    test_direct();
-    test_smarthosts();
-    test_untold();
-    test_kept();
-    test_ways();
-    test_silence();
-    return done();
 }

@@ -51,8 +51,7 @@ bed_close(struct bed *b)
     loop_free(&b->loop);
 }
 
-static void
-test_answers(void)
+TEST(answers)
 {
     struct bed b;
     bed_open(&b);
@@ -105,8 +104,7 @@ test_answers(void)
     bed_close(&b);
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     struct bed b;
     char name[40];
@@ -126,8 +124,7 @@ test_limit(void)
     bed_close(&b); /* while some wait */
 }
 
-static void
-test_time(void)
+TEST(time)
 {
     struct bed b;
     bed_open(&b);
@@ -151,8 +148,7 @@ test_time(void)
 }
 
 /* Silent name servers are asked once, not each question anew. */
-static void
-test_silent(void)
+TEST(silent)
 {
     struct bed b;
     bed_open(&b);
@@ -187,8 +183,7 @@ test_silent(void)
     bed_close(&b);
 }
 
-static void
-test_source(void)
+TEST(source)
 {
     struct bed b;
     struct inquiry_answer answer = {.status = DNS_FOUND, .verdict = 3, .reason = "hm"};
@@ -207,8 +202,7 @@ test_source(void)
     bed_close(&b);
 }
 
-static void
-test_bytes(void)
+TEST(bytes)
 {
     struct bed b;
     static char large[4000];
@@ -232,16 +226,4 @@ test_bytes(void)
     ok_named(cut > 50 && cut < 150, "beyond 32 MiB answers are dropped");
     ok(inquiry_is_cut(b.inquiry));
     bed_close(&b);
-}
-
-int
-main(void)
-{
-    test_answers();
-    test_limit();
-    test_time();
-    test_silent();
-    test_source();
-    test_bytes();
-    return done();
 }

@@ -252,8 +252,7 @@ fills(const char *code, const char *object, const char *want)
 }
 
 /* Objects come from domains of recipients, too: a shell runs nothing of them. */
-static void
-test_objects(void)
+TEST(objects)
 {
     fine();
     fills("oauth_refused", "smtp.test joe@a.test", "`petrel oauth login smtp.test joe@a.test`");
@@ -270,8 +269,7 @@ test_objects(void)
     fills("corrupt", "x", "`petrel queue ls --queue corrupt`");
 }
 
-static void
-test_each(void)
+TEST(each)
 {
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct findings *f = begin();
@@ -300,8 +298,7 @@ test_each(void)
 }
 
 /* One less than each limit. */
-static void
-test_limits(void)
+TEST(limits)
 {
     struct findings *f = begin();
     port_25_blocked();
@@ -329,8 +326,7 @@ test_limits(void)
     end(f);
 }
 
-static void
-test_rows(void)
+TEST(rows)
 {
     const struct finding_row *row;
     for (size_t i = 0; (row = findings_row_at(i)) != NULL; i++) {
@@ -345,8 +341,7 @@ test_rows(void)
     }
 }
 
-static void
-test_stopping(void)
+TEST(stopping)
 {
     struct findings *f = begin();
     not_accepting();
@@ -369,8 +364,7 @@ advance(int64_t ms)
     clock_turn(loop);
 }
 
-static void
-test_hour(void)
+TEST(hour)
 {
     clock_stop();
     struct findings *f = begin();
@@ -423,8 +417,7 @@ succeed(const char *relay)
     event_tell(hub, &(struct event){.kind = EVENT_UPSTREAM_OK, .relay = text_from(relay)});
 }
 
-static void
-test_upstreams(void)
+TEST(upstreams)
 {
     struct findings *f = begin();
     fail("a:25", NULL);
@@ -451,8 +444,7 @@ test_upstreams(void)
     end(f);
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     struct findings *f = begin();
     char name[20];
@@ -474,8 +466,7 @@ test_limit(void)
 
 /* --- The order, the manual ------------------------------------------------------- */
 
-static void
-test_order(void)
+TEST(order)
 {
     struct findings *f = begin();
     sync_blocking(), hold_by_route(), corrupt(), disk_low();
@@ -489,8 +480,7 @@ test_order(void)
 }
 
 /* Those of several subjects begin and end by themselves, and each is reported once an hour. */
-static void
-test_named(void)
+TEST(named)
 {
     clock_stop();
     struct findings *f = begin();
@@ -535,8 +525,7 @@ test_named(void)
     clock_go();
 }
 
-static void
-test_manual(void)
+TEST(manual)
 {
     static const char *const words[] = {"hint", "warning", "error"};
     static char manual[300000];
@@ -554,21 +543,4 @@ test_manual(void)
         fprintf(stderr, "%.*s", TEXT_ARGS(buffer_text(&wanted)));
     ok_named(memmem(manual, size, wanted.at, wanted.length) != NULL, "man/petrel.8 has the table");
     buffer_free(&wanted);
-}
-
-int
-main(void)
-{
-    test_each();
-    test_limits();
-    test_rows();
-    test_stopping();
-    test_hour();
-    test_upstreams();
-    test_limit();
-    test_order();
-    test_named();
-    test_objects();
-    test_manual();
-    return done();
 }

@@ -122,8 +122,7 @@ lines_in(const char *bytes)
     return count;
 }
 
-static void
-test_kinds(void)
+TEST(kinds)
 {
     struct world w;
     make(&w, 1 << 20, "");
@@ -157,8 +156,7 @@ test_kinds(void)
     end(&w);
 }
 
-static void
-test_off(void)
+TEST(off)
 {
     struct world w;
     make(&w, 0, "");
@@ -180,8 +178,7 @@ test_off(void)
     end(&w);
 }
 
-static void
-test_part(void)
+TEST(part)
 {
     struct world w;
     make(&w, 1 << 20, "0000-0511");
@@ -191,8 +188,7 @@ test_part(void)
     end(&w);
 }
 
-static void
-test_pause(void)
+TEST(pause)
 {
     struct world w;
     make(&w, 1 << 20, "");
@@ -239,8 +235,7 @@ test_pause(void)
     end(&w);
 }
 
-static void
-test_age(void)
+TEST(age)
 {
     struct world w;
     make(&w, 1 << 20, "");
@@ -258,8 +253,7 @@ test_age(void)
 }
 
 /* The bar: refusals without end leave all mail, and the size is kept. */
-static void
-test_flood(void)
+TEST(flood)
 {
     struct world w;
     make(&w, 256 * 1024, "");
@@ -279,8 +273,7 @@ test_flood(void)
     end(&w);
 }
 
-static void
-test_no_directory(void)
+TEST(no_directory)
 {
     struct world w;
     make(&w, 0, "");
@@ -308,8 +301,7 @@ on_line(void *context, struct id id, struct text line)
     ok(line.at[line.length - 1] == '\n');
 }
 
-static void
-test_listener(void)
+TEST(listener)
 {
     struct world w;
     struct heard heard = {0};
@@ -325,8 +317,7 @@ test_listener(void)
 }
 
 /* Many lines are written together, few immediately. */
-static void
-test_load(void)
+TEST(load)
 {
     struct world w;
     uint64_t number = 0;
@@ -437,15 +428,7 @@ test_kill(const char *part, const char *boot, bool is_same)
 int
 main(void)
 {
-    test_kinds();
-    test_off();
-    test_part();
-    test_pause();
-    test_age();
-    test_flood();
-    test_no_directory();
-    test_listener();
-    test_load();
+    tap_tests("");
     test_sum(256 * 1024);
     test_sum(4 * 1024 * 1024);
     test_kill("", "1", true);

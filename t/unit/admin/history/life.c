@@ -45,8 +45,7 @@ is_json(const json_t *value, const char *want, const char *name)
     free(got);
 }
 
-static void
-test_states(void)
+TEST(states)
 {
     is_state(BORN, "waiting");
     is_state(BORN SENT("a") SENT("b") END, "delivered");
@@ -70,8 +69,7 @@ test_states(void)
     is_state("garbage\n\n", "waiting");
 }
 
-static void
-test_members(void)
+TEST(members)
 {
     json_t *life = life_of(BORN SENT("a") FAIL("b") "2026-11-22T12:0\n" END);
     json_t *events = json_incref(json_object_get(life, "events"));
@@ -100,8 +98,7 @@ test_members(void)
     json_decref(life);
 }
 
-static void
-test_alone(void)
+TEST(alone)
 {
     json_t *life = life_make((struct id){0},
                              TEXT(AT "smtpd: event=refused, refused=554 5.7.1, client=unix, helo=x, to=<n@x>, command=RCPT "
@@ -124,13 +121,4 @@ test_alone(void)
     is_json(json_object_get(event, "type"), "\"a\\\\xff\\\\x1b[2J\"", "foreign bytes are escaped");
     json_decref(event);
     ok(life_event(TEXT("nothing")) == NULL);
-}
-
-int
-main(void)
-{
-    test_states();
-    test_members();
-    test_alone();
-    return done();
 }

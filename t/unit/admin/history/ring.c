@@ -93,8 +93,7 @@ is_in_order(const char *all, int last)
     return number == last;
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     struct ring ring;
     char line[101];
@@ -126,8 +125,7 @@ test_limit(void)
     disk_close(&disk);
 }
 
-static void
-test_long_lines(void)
+TEST(long_lines)
 {
     struct ring ring;
     static char lines[3 * 8000];
@@ -154,8 +152,7 @@ put(const char *path, const char *what)
     disk_close_file(disk, file);
 }
 
-static void
-test_start(void)
+TEST(start)
 {
     struct ring ring;
     char line[101];
@@ -196,8 +193,7 @@ test_start(void)
 }
 
 /* Somebody else writes into the file: within a second lines come behind that. */
-static void
-test_changed(void)
+TEST(changed)
 {
     struct ring r;
     struct found f = {.count = 0};
@@ -220,8 +216,7 @@ test_changed(void)
     disk_close(&disk);
 }
 
-static void
-test_age(void)
+TEST(age)
 {
     struct ring ring;
     char line[101];
@@ -252,8 +247,7 @@ test_age(void)
 
 /* Each call of the disk fails once: what was written before stays, lines stay whole but for the failed one, and
  * the ring goes on. */
-static void
-test_faults(void)
+TEST(faults)
 {
     bool good = true, over = false;
     for (uint64_t call = 1; !over && call < 1000; call++) {
@@ -293,8 +287,7 @@ test_faults(void)
 }
 
 /* Somebody else's file has the last name that there is: names behind it would not fit. */
-static void
-test_last_name(void)
+TEST(last_name)
 {
     struct ring r;
     char line[101];
@@ -379,8 +372,7 @@ resume_until(uint64_t call)
     return is_killed;
 }
 
-static void
-test_kills(void)
+TEST(kills)
 {
     bool good = true, over = false;
     unsigned kills = 0;
@@ -405,8 +397,7 @@ test_kills(void)
 }
 
 /* A write that a kill has cut. */
-static void
-test_cut(void)
+TEST(cut)
 {
     for (size_t cut = 0; cut <= 300; cut += 50) {
         struct ring ring;
@@ -435,8 +426,7 @@ test_cut(void)
 }
 
 /* The rest is not behind what it belongs to any more. */
-static void
-test_emptied(void)
+TEST(emptied)
 {
     struct ring ring;
     struct tail tail;
@@ -453,20 +443,4 @@ test_emptied(void)
     const char *all = content("mail", &bytes, &files);
     ok_named(strncmp(all, "torn\n2025-", 10) == 0 && bytes == 105, "a file that is shorter: all lines, on lines of their own");
     leave(&ring, &tail);
-}
-
-int
-main(void)
-{
-    test_last_name();
-    test_kills();
-    test_cut();
-    test_emptied();
-    test_limit();
-    test_long_lines();
-    test_start();
-    test_changed();
-    test_age();
-    test_faults();
-    return done();
 }

@@ -25,8 +25,7 @@ found(struct tail *t, const char *boot)
     return tail_lines(t);
 }
 
-static void
-test_kept(void)
+TEST(kept)
 {
     struct tail t;
     fresh();
@@ -50,8 +49,7 @@ test_kept(void)
     disk_close(&disk);
 }
 
-static void
-test_full(void)
+TEST(full)
 {
     struct tail t;
     fresh();
@@ -67,8 +65,7 @@ test_full(void)
     disk_close(&disk);
 }
 
-static void
-test_alone(void)
+TEST(alone)
 {
     struct tail t;
     fresh();
@@ -84,8 +81,7 @@ test_alone(void)
 }
 
 /* Somebody writes into the file while no daemon runs. */
-static void
-test_damaged(void)
+TEST(damaged)
 {
     const struct {
         const char *name;
@@ -114,14 +110,4 @@ test_damaged(void)
         tail_close(&t);
         disk_close(&disk);
     }
-}
-
-int
-main(void)
-{
-    test_kept();
-    test_full();
-    test_alone();
-    test_damaged();
-    return done();
 }

@@ -96,8 +96,7 @@ is_answer(size_t limit, int64_t since_ms, const char *one, const char *other, co
     trace_end(&t);
 }
 
-static void
-test_search(void)
+TEST(search)
 {
     char name[100];
     fresh();
@@ -135,8 +134,7 @@ test_search(void)
     disk_close(&disk);
 }
 
-static void
-test_slices(void)
+TEST(slices)
 {
     char name[100];
     fresh();
@@ -163,8 +161,7 @@ test_slices(void)
 }
 
 /* More messages than candidates are kept, and one with more lines than are gathered. */
-static void
-test_many(void)
+TEST(many)
 {
     char name[100], tail[40];
     fresh();
@@ -201,8 +198,7 @@ test_many(void)
     disk_close(&disk);
 }
 
-static void
-test_life(void)
+TEST(life)
 {
     char name[100];
     struct id id = {.time_ms = FIRST_MS + 1000, .hash = 1};
@@ -223,8 +219,7 @@ test_life(void)
     disk_close(&disk);
 }
 
-static void
-test_foreign(void)
+TEST(foreign)
 {
     char name[100];
     fresh();
@@ -259,8 +254,7 @@ on_followed(void *context, struct id id, struct text line)
     followed_id = id;
 }
 
-static void
-test_follow(void)
+TEST(follow)
 {
     char name[100];
     fresh();
@@ -297,8 +291,7 @@ test_follow(void)
 }
 
 /* Lines written between the begin and the answer come once: with the following ones. */
-static void
-test_follow_meanwhile(void)
+TEST(follow_meanwhile)
 {
     char name[100], old[100], id[ID_LENGTH + 1];
     struct trace *t = NULL;
@@ -331,17 +324,4 @@ test_follow_meanwhile(void)
     trace_end(&t);
     free(r);
     disk_close(&disk);
-}
-
-int
-main(void)
-{
-    test_search();
-    test_slices();
-    test_many();
-    test_life();
-    test_foreign();
-    test_follow();
-    test_follow_meanwhile();
-    return done();
 }

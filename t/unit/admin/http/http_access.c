@@ -73,8 +73,7 @@ static const struct {
     {"*", 421},
 };
 
-static void
-test_hosts(void)
+TEST(hosts)
 {
     for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
         char request[300];
@@ -179,8 +178,7 @@ static const struct {
     {"an action without a field of ours", POST JSON "\r\n{}", HTTP_AREA_DATA, 403},
 };
 
-static void
-test_rules(void)
+TEST(rules)
 {
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         const char *why = "";
@@ -191,8 +189,7 @@ test_rules(void)
 }
 
 /* "*" lets proxies use any name; it does not let any page act. */
-static void
-test_any_name(void)
+TEST(any_name)
 {
     static const struct { const char *host; unsigned status; } open[] = {
         {"127.0.0.1:8025", 0}, {"localhost", 0}, {"a.localhost:80", 0}, {"H.Example.ORG", 0},
@@ -213,8 +210,7 @@ test_any_name(void)
               403, "another origin where any host name is taken");
 }
 
-static void
-test_cookies(void)
+TEST(cookies)
 {
     static const struct http_limits limits = {HTTP_LINES_MAX, 8192, 100};
     struct http_reader reader;
@@ -227,14 +223,4 @@ test_cookies(void)
     ok(http_access_cookie(&reader, TEXT("c")).at == NULL);
     ok(http_access_bearer(&reader).at == NULL);
     http_reader_free(&reader);
-}
-
-int
-main(void)
-{
-    test_hosts();
-    test_rules();
-    test_any_name();
-    test_cookies();
-    return done();
 }

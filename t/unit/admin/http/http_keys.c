@@ -15,8 +15,7 @@ pass(int64_t ms)
     loop_turn(loop, 0);
 }
 
-static void
-test_key(void)
+TEST(key)
 {
     struct http_keys *k = http_keys_new(loop);
     char key[HTTP_SECRET_SIZE], other[HTTP_SECRET_SIZE], cookie[HTTP_SECRET_SIZE] = "";
@@ -41,8 +40,7 @@ test_key(void)
     http_keys_free(&k);
 }
 
-static void
-test_time(void)
+TEST(time)
 {
     struct http_keys *k = http_keys_new(loop);
     char key[HTTP_SECRET_SIZE], cookie[HTTP_SECRET_SIZE] = "";
@@ -62,8 +60,7 @@ test_time(void)
     http_keys_free(&k);
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct http_keys *k = http_keys_new(loop);
     static char keys[HTTP_SESSIONS_MAX + 1][HTTP_SECRET_SIZE],
@@ -91,8 +88,7 @@ test_limits(void)
     http_keys_free(&k);
 }
 
-static void
-test_tokens(void)
+TEST(tokens)
 {
     struct http_keys *k = http_keys_new(loop);
     ok_named(http_keys_token(k, TEXT("")) == HTTP_MAY_NOTHING, "no token is set");
@@ -118,10 +114,7 @@ main(void)
     loop = loop_new();
     clock_stop();
     pass(1);
-    test_key();
-    test_time();
-    test_limits();
-    test_tokens();
+    tap_tests("");
     loop_free(&loop);
     return done();
 }

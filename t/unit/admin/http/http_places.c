@@ -3,8 +3,7 @@
 
 #include "t/support/tap.h"
 
-static void
-test_good(void)
+TEST(good)
 {
     struct http_places p;
     struct buffer errors;
@@ -53,8 +52,7 @@ static const struct {
     {"unix:/h?mode=0600&uid=5&mode=0666", "'mode=0666': given twice"},
 };
 
-static void
-test_wrong(void)
+TEST(wrong)
 {
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct http_places p;
@@ -71,8 +69,7 @@ test_wrong(void)
 }
 
 /* places and user ids: one more than there is space for */
-static void
-test_many(void)
+TEST(many)
 {
     struct http_places p;
     struct buffer errors;
@@ -92,8 +89,7 @@ test_many(void)
     buffer_free(&errors);
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     struct buffer errors;
     buffer_init(&errors, 1000);
@@ -103,14 +99,4 @@ test_names(void)
     ok(!http_names_check(TEXT("https://mail.example.org"), &errors));
     ok(!http_names_check(TEXT("*.example.org"), &errors));
     buffer_free(&errors);
-}
-
-int
-main(void)
-{
-    test_good();
-    test_wrong();
-    test_many();
-    test_names();
-    return done();
 }

@@ -263,8 +263,7 @@ static const struct {
     {"a wrong key", "POST /api/session HTTP/1.1\r\n" OURS JSON "Content-Length: 11\r\n\r\n{\"key\":\"k\"}", NULL, NULL, false},
 };
 
-static void
-test_table(void)
+TEST(table)
 {
     struct world w;
     begin(&w, "127.0.0.1:0");
@@ -287,8 +286,7 @@ test_table(void)
     end(&w);
 }
 
-static void
-test_continue(void)
+TEST(continue)
 {
     struct world w;
     begin(&w, "127.0.0.1:0");
@@ -303,8 +301,7 @@ test_continue(void)
 }
 
 /* One after the other, however early they come; the hundredth closes. */
-static void
-test_many_requests(void)
+TEST(many_requests)
 {
     struct world w;
     begin(&w, "127.0.0.1:0");
@@ -323,8 +320,7 @@ test_many_requests(void)
     end(&w);
 }
 
-static void
-test_streams(void)
+TEST(streams)
 {
     struct world w;
     begin(&w, "127.0.0.1:0");
@@ -355,8 +351,7 @@ test_streams(void)
 }
 
 /* A client that does not read holds few pieces, and is cut off. */
-static void
-test_unread(void)
+TEST(unread)
 {
     struct world w;
     begin(&w, "127.0.0.1:0");
@@ -386,8 +381,7 @@ turns(struct world *w, int n)
 }
 
 /* An endless answer lasts as long as its client reads, stays, and may read. */
-static void
-test_endless(void)
+TEST(endless)
 {
     struct world w;
     begin(&w, "127.0.0.1:0");
@@ -441,8 +435,7 @@ test_endless(void)
 }
 
 /* The stream ends for a client whose token is no longer valid, or whose session is over. */
-static void
-test_endless_access(void)
+TEST(endless_access)
 {
     struct world w;
     struct http_places none = {.count = 0};
@@ -514,8 +507,7 @@ test_turned_away(struct world *w)
 }
 
 /* Connections that came another way: a key is needed, and the limits are the same. */
-static void
-test_adopted(void)
+TEST(adopted)
 {
     struct world w;
     char error[200];
@@ -554,8 +546,7 @@ test_adopted(void)
     end(&w);
 }
 
-static void
-test_times(void)
+TEST(times)
 {
     struct world w;
     begin(&w, "127.0.0.1:0");
@@ -584,8 +575,7 @@ test_times(void)
 }
 
 /* Half-open clients end; one that has asked before is answered. */
-static void
-test_half_open(void)
+TEST(half_open)
 {
     struct world w;
     begin(&w, "127.0.0.1:0");
@@ -604,8 +594,7 @@ test_half_open(void)
 }
 
 /* Connections without a request keep nobody out: the oldest ones go. */
-static void
-test_idle_crowd(void)
+TEST(idle_crowd)
 {
     struct world w;
     enum { CROWD = 3 * HTTP_CONNECTIONS_MAX };
@@ -629,8 +618,7 @@ test_idle_crowd(void)
 }
 
 /* Where all places have a request, health is answered all the same, and nothing else. */
-static void
-test_too_many(void)
+TEST(too_many)
 {
     struct world w;
     int fds[HTTP_CONNECTIONS_MAX];
@@ -656,8 +644,7 @@ test_too_many(void)
     end(&w);
 }
 
-static void
-test_denied(void)
+TEST(denied)
 {
     struct world w;
     begin(&w, "127.0.0.1:0");
@@ -679,8 +666,7 @@ test_denied(void)
     end(&w);
 }
 
-static void
-test_session(void)
+TEST(session)
 {
     struct world w;
     char key[HTTP_SECRET_SIZE], request[500], cookie[60] = "";
@@ -716,8 +702,7 @@ test_session(void)
     end(&w);
 }
 
-static void
-test_places(void)
+TEST(places)
 {
     struct world w;
     begin(&w, "127.0.0.1:0?metrics=no&page=no&access=read");
@@ -750,8 +735,7 @@ test_places(void)
     end(&w);
 }
 
-static void
-test_reload(void)
+TEST(reload)
 {
     struct world w;
     struct http_places none = {.count = 0};
@@ -780,21 +764,6 @@ int
 main(void)
 {
     clock_stop();
-    test_table();
-    test_continue();
-    test_many_requests();
-    test_streams();
-    test_unread();
-    test_endless();
-    test_endless_access();
-    test_adopted();
-    test_times();
-    test_half_open();
-    test_idle_crowd();
-    test_too_many();
-    test_denied();
-    test_session();
-    test_places();
-    test_reload();
+    tap_tests("");
     return done();
 }

@@ -74,8 +74,7 @@ key_of(const json_t *site)
     return key != NULL ? key : "";
 }
 
-static void
-test_pages(void)
+TEST(pages)
 {
     json_t *all = json_object(), *page;
     unsigned steps;
@@ -102,8 +101,7 @@ test_pages(void)
 }
 
 /* A client that leaves early. */
-static void
-test_left(void)
+TEST(left)
 {
     const char *why;
     struct http_routes routes = {.loop = w.loop, .log = w.log, .manager = w.manager, .questions = control_server_questions(w.control)};
@@ -119,8 +117,7 @@ test_left(void)
 
 /* --- The top ------------------------------------------------------------------------ */
 
-static void
-test_top(void)
+TEST(top)
 {
     const struct sched *sched = manager_sched(w.manager);
     struct site_list_totals totals;
@@ -151,9 +148,7 @@ main(void)
     for (unsigned i = 0; i < 1000 && sched_count(manager_sched(w.manager)).sites < SITES; i++)
         control_turns(&w, 1);
     is_number((long)sched_count(manager_sched(w.manager)).sites, SITES, "many sites");
-    test_pages();
-    test_left();
-    test_top();
+    tap_tests("");
     for (size_t i = 0; i < waiting_count; i++)
         manager_session_ended(w.manager, waiting_sessions[i], &outcome_no_trouble);
     control_world_end(&w);

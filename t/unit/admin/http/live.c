@@ -127,8 +127,7 @@ count(const char *text, const char *word)
 
 #define ENDED(n) #n " event {\"type\":\"ended\",\"time_ms\":1750000000000,\"text\":\"words\",\"message\":\"0000000001-00000007\"}\n"
 
-static void
-test_events(void)
+TEST(events)
 {
     struct world w;
     begin(&w, false);
@@ -156,8 +155,7 @@ test_events(void)
 }
 
 /* The events of clients, as the stream has them. */
-static void
-test_sessions(void)
+TEST(sessions)
 {
     static const struct event_client client = {.name = "[IPv6:2001:db8::1]", .uid = EVENT_NO_UID};
     struct world w;
@@ -178,8 +176,7 @@ test_sessions(void)
     end(&w);
 }
 
-static void
-test_shares(void)
+TEST(shares)
 {
     struct world w;
     begin(&w, false);
@@ -210,8 +207,7 @@ test_shares(void)
 }
 
 /* A reader that does not read costs nothing, and hears how much it missed. */
-static void
-test_slow(void)
+TEST(slow)
 {
     struct world w;
     begin(&w, false);
@@ -234,8 +230,7 @@ test_slow(void)
 }
 
 /* Events that are large push out more of the old ones. */
-static void
-test_bytes(void)
+TEST(bytes)
 {
     struct world w;
     static char large[6000];
@@ -261,8 +256,7 @@ test_bytes(void)
     end(&w);
 }
 
-static void
-test_places(void)
+TEST(places)
 {
     struct world w;
     begin(&w, false);
@@ -302,8 +296,7 @@ test_places(void)
     end(&w);
 }
 
-static void
-test_readers(void)
+TEST(readers)
 {
     struct world w;
     struct live_reader *readers[LIVE_READERS_MAX];
@@ -322,8 +315,7 @@ test_readers(void)
     end(&w);
 }
 
-static void
-test_status(void)
+TEST(status)
 {
     struct world w;
     begin(&w, true);
@@ -358,18 +350,4 @@ test_status(void)
     sim_loop_advance(w.loop, LIVE_KEEP_MS);
     is_number(w.asked, asked, "nobody reads, nobody asks");
     end(&w);
-}
-
-int
-main(void)
-{
-    test_events();
-    test_sessions();
-    test_shares();
-    test_slow();
-    test_bytes();
-    test_places();
-    test_readers();
-    test_status();
-    return done();
 }

@@ -13,8 +13,7 @@ count(struct event event)
     metrics_count(&m, &event);
 }
 
-static void
-test_intake(void)
+TEST(intake)
 {
     struct event_client smtp = {.protocol = "ESMTPS"}, lmtp = {.protocol = "LMTP"};
     count((struct event){.kind = EVENT_ACCEPTED, .client = &smtp, .recipients = 3, .size = 100,
@@ -37,8 +36,7 @@ test_intake(void)
     is_number(m.recipients[METRICS_REASSEMBLED], 4, "a reassembled message");
 }
 
-static void
-test_refusals(void)
+TEST(refusals)
 {
     struct outcome temporary = {.code = 450}, permanent = {.code = 554}, strange = {.code = 0};
     count((struct event){.kind = EVENT_REFUSED, .outcome = &temporary, .reason = "rate"});
@@ -63,8 +61,7 @@ test_refusals(void)
     ok(m.denied == 1 && m.locked == 1);
 }
 
-static void
-test_deliveries(void)
+TEST(deliveries)
 {
     struct outcome none = {.code = 0, .text = "no route to host"},
                    full = {.code = 452,
@@ -90,8 +87,7 @@ test_deliveries(void)
     ok(m.delays[3].sum == 5.0);
 }
 
-static void
-test_notifications(void)
+TEST(notifications)
 {
     count((struct event){.kind = EVENT_NOTIFIED, .reason = "delay"});
     count((struct event){.kind = EVENT_NOTIFIED, .reason = "postmaster"});
@@ -99,8 +95,7 @@ test_notifications(void)
 }
 
 /* Each label value is there once. */
-static void
-test_words(void)
+TEST(words)
 {
     is_number(METRICS_CLASSES, REFUSAL_CLASSES + 1, "all classes of replies, and none");
     for (size_t i = 0; i < METRICS_CLASSES; i++)
@@ -109,15 +104,4 @@ test_words(void)
     is_string(metrics_class(REFUSAL_OTHER), "other", "the class without a name");
     is_string(metrics_class(REFUSAL_CLASSES), "none", "no reply");
     is_string(metrics_reasons[METRICS_REASONS - 1], "other", "the last reason");
-}
-
-int
-main(void)
-{
-    test_intake();
-    test_refusals();
-    test_deliveries();
-    test_notifications();
-    test_words();
-    return done();
 }

@@ -36,8 +36,7 @@ write_all(struct metrics_writer *w, bool open)
     "d_bucket{le=\"0.1\"} 1\nd_bucket{le=\"1.0\"} 2\nd_bucket{le=\"10.0\"} 2\n"          \
     "d_bucket{le=\"+Inf\"} 3\nd_count 3\nd_sum 99.8\n"
 
-static void
-test_formats(void)
+TEST(formats)
 {
     struct metrics_writer w;
     write_all(&w, false);
@@ -61,8 +60,7 @@ test_formats(void)
     buffer_free(&w.out);
 }
 
-static void
-test_labels(void)
+TEST(labels)
 {
     static const struct {
         struct text value, label;
@@ -87,8 +85,7 @@ test_labels(void)
     }
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct metrics_writer w;
     metrics_writer_begin(&w, true);
@@ -113,13 +110,4 @@ test_limits(void)
     ok_named(memcmp(w.out.at + w.out.length - 7, "\n# EOF\n", 7) == 0,
              "octets are limited, by whole lines, and the end is there");
     buffer_free(&w.out);
-}
-
-int
-main(void)
-{
-    test_formats();
-    test_labels();
-    test_limits();
-    return done();
 }

@@ -92,8 +92,7 @@ size_of(const char *ring, const char *kind)
     return json_array_size(json_object_get(json_object_get(answer, ring), kind));
 }
 
-static void
-test_form(void)
+TEST(form)
 {
     static const char *const kinds[] = {"accepted", "refused", "delivered", "deferred", "bounced", "waiting"};
     struct world w;
@@ -115,8 +114,7 @@ test_form(void)
     end(&w);
 }
 
-static void
-test_counts(void)
+TEST(counts)
 {
     struct world w;
     begin(&w);
@@ -152,8 +150,7 @@ test_counts(void)
     end(&w);
 }
 
-static void
-test_waiting(void)
+TEST(waiting)
 {
     struct world w;
     begin(&w);
@@ -187,8 +184,7 @@ test_waiting(void)
 }
 
 /* The rings forget, also after a pause that is longer than they are. */
-static void
-test_age(void)
+TEST(age)
 {
     struct world w;
     begin(&w);
@@ -211,8 +207,7 @@ test_age(void)
 }
 
 /* The largest answer fits. */
-static void
-test_size(void)
+TEST(size)
 {
     struct world w;
     struct buffer out;
@@ -228,11 +223,7 @@ test_size(void)
 int
 main(void)
 {
-    test_form();
-    test_counts();
-    test_waiting();
-    test_age();
-    test_size();
+    tap_tests("");
     json_decref(answer);
     return done();
 }

@@ -49,8 +49,7 @@ become(struct text in, bool dot_ends, size_t header_lines, struct text want,
     }
 }
 
-static void
-test_line_ends(void)
+TEST(line_ends)
 {
     become(TEXT(""), true, 0, TEXT(""), "nothing is no line");
     become(TEXT("\n"), true, 0, TEXT("\r\n"), "an empty line");
@@ -64,8 +63,7 @@ test_line_ends(void)
     become(TEXT("\xff\x80\x01\t\n"), true, 0, TEXT("\xff\x80\x01\t\r\n"), "others stay");
 }
 
-static void
-test_header(void)
+TEST(header)
 {
     become(TEXT("Subject: a\rBcc: b\nTo: c\n\nx\ry\n"), true, 3,
            TEXT("Subject: a Bcc: b\r\nTo: c\r\n\r\nx\r\ny\r\n"),
@@ -75,8 +73,7 @@ test_header(void)
     become(TEXT(".\rb\n"), true, 9, TEXT(". b\r\n"), "a dot before it");
 }
 
-static void
-test_dots(void)
+TEST(dots)
 {
     become(TEXT("a\n.\nb\n"), true, 0, TEXT("a\r\n"), "a dot ends");
     become(TEXT("a\n.\r\nb\n"), true, 0, TEXT("a\r\n"), "with CRLF");
@@ -87,13 +84,4 @@ test_dots(void)
            "other dots stay");
     become(TEXT(".\rb\n.\n"), true, 0, TEXT(".\r\nb\r\n"), "a CR does not end the mail");
     become(TEXT(".\0\nb"), true, 0, TEXT(""), "a NUL does not hide the dot");
-}
-
-int
-main(void)
-{
-    test_line_ends();
-    test_header();
-    test_dots();
-    return done();
 }

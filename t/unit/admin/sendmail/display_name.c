@@ -13,8 +13,7 @@ written(struct text name, const char *want)
     buffer_free(&out);
 }
 
-static void
-test_forms(void)
+TEST(forms)
 {
     written(TEXT(""), "");
     written(TEXT("  \t "), "");
@@ -33,8 +32,7 @@ test_forms(void)
 }
 
 /* For any input the output holds no line end but folds, and no 8-bit byte. */
-static void
-test_bytes(void)
+TEST(bytes)
 {
     unsigned untamed = 0;
     for (int c = 0; c < 256; c++) {
@@ -50,8 +48,7 @@ test_bytes(void)
     is_number(untamed, 0, "every byte is tamed");
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     char name[400];
     struct buffer out;
@@ -94,8 +91,7 @@ gecos(const char *field, const char *login, const char *want)
     buffer_free(&out);
 }
 
-static void
-test_gecos(void)
+TEST(gecos)
 {
     gecos("Ann Example,Room 1,,", "ann", "Ann Example");
     gecos("", "ann", "");
@@ -107,14 +103,4 @@ test_gecos(void)
     buffer_init(&out, 4);
     ok(!display_name_from_gecos(TEXT("&&"), TEXT("ann"), &out));
     buffer_free(&out);
-}
-
-int
-main(void)
-{
-    test_forms();
-    test_bytes();
-    test_limits();
-    test_gecos();
-    return done();
 }

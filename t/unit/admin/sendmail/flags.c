@@ -71,8 +71,7 @@ with_who(const char *words)
     return f;
 }
 
-static void
-test_values(void)
+TEST(values)
 {
     const struct flags *f = parsed("");
     ok(f->mode == 'm' && !f->from_header && !f->ignore_dots && !f->verbose);
@@ -93,8 +92,7 @@ test_values(void)
     ok(with_who("-U -G -n -m -s -T -x who")->mode == 'm');
 }
 
-static void
-test_dots(void)
+TEST(dots)
 {
     ok(with_who("-i who")->ignore_dots);
     ok(with_who("-oi who")->ignore_dots);
@@ -109,8 +107,7 @@ test_dots(void)
     ok(f->from_header && f->ignore_dots && strcmp(f->sender, "x") == 0);
 }
 
-static void
-test_modes(void)
+TEST(modes)
 {
     ok(parsed("-bm")->mode == 'm');
     ok(parsed("-bp")->mode == 'p');
@@ -138,8 +135,7 @@ test_modes(void)
     is_number(parse(&f, "-b "), EX_USAGE, "an empty mode");
 }
 
-static void
-test_notices(void)
+TEST(notices)
 {
     ok(with_who("-N never who")->notify == NOTIFY_NEVER);
     ok(with_who("-N success,delay who")->notify == (NOTIFY_SUCCESS | NOTIFY_DELAY));
@@ -160,8 +156,7 @@ test_notices(void)
 }
 
 /* Flags of other programs' sendmail are accepted, with their values. */
-static void
-test_without_effect(void)
+TEST(without_effect)
 {
     static const char *const words[] = {
         "-A c who",  "-Ac who",    "-B8BITMIME who",  "-B 7BIT who", "-C /x who",
@@ -176,8 +171,7 @@ test_without_effect(void)
     }
 }
 
-static void
-test_recipients(void)
+TEST(recipients)
 {
     const struct flags *f = parsed("-i a b -f c");
     is_number(f->recipient_count, 4, "flags end at the first recipient");
@@ -190,8 +184,7 @@ test_recipients(void)
     is_number(f->recipient_count, 2, "- is no flag");
 }
 
-static void
-test_odd(void)
+TEST(odd)
 {
     struct flags f;
     is_number(parse(&f, "-Z -i -ty who"), 0, "unknown flags are ignored");
@@ -213,8 +206,7 @@ test_odd(void)
     is_number(parse(&f, "-if"), EX_USAGE, "in a cluster");
 }
 
-static void
-test_complaint(void)
+TEST(complaint)
 {
     int saved;
     char lengthy[3000];
@@ -229,18 +221,4 @@ test_complaint(void)
     ok_named(text_starts(text_from(said), TEXT("p: what: a\\x0ab\\x1b[2J\np: what\n")),
              "one line each");
     ok(strlen(said) < 1200 && said[strlen(said) - 1] == '\n');
-}
-
-int
-main(void)
-{
-    test_values();
-    test_dots();
-    test_modes();
-    test_notices();
-    test_without_effect();
-    test_recipients();
-    test_odd();
-    test_complaint();
-    return done();
 }

@@ -13,8 +13,7 @@ qualified(struct text written, const char *want)
     buffer_free(&out);
 }
 
-static void
-test_qualify(void)
+TEST(qualify)
 {
     qualified(TEXT("a@B.test"), "a@b.test");
     qualified(TEXT("<a@b.test>"), "a@b.test");
@@ -55,8 +54,7 @@ sender_is(const char *written, const char *want)
     buffer_free(&out);
 }
 
-static void
-test_sender(void)
+TEST(sender)
 {
     sender_is("ann", "ann@h.test");
     sender_is("<a@b.test>", "a@b.test");
@@ -92,8 +90,7 @@ list_is(const struct recipients *r, const char *want)
     is_string(all, want, want);
 }
 
-static void
-test_lists(void)
+TEST(lists)
 {
     struct recipients r = begin();
     ok(recipients_add(&r, TEXT("a@b.test")));
@@ -110,8 +107,7 @@ test_lists(void)
     recipients_free(&r);
 }
 
-static void
-test_once(void)
+TEST(once)
 {
     struct recipients r = begin();
     ok(recipients_add(&r, TEXT("a@b.test, <a@b.test>, \"a\"@B.TEST")));
@@ -136,8 +132,7 @@ add_users(struct recipients *r, int count)
     return good;
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     struct recipients r = begin();
     struct envelope *first = r.envelope, **last;
@@ -164,8 +159,7 @@ test_many(void)
     recipients_free(&r);
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     struct recipients r = begin();
     ok_named(add_users(&r, RECIPIENTS_MAX), "a million");
@@ -174,16 +168,4 @@ test_limit(void)
     is_string(r.error, "too many recipients (1000000 at most)", "the limit");
     is_number(recipients_count(&r), RECIPIENTS_MAX, "nothing beyond it");
     recipients_free(&r);
-}
-
-int
-main(void)
-{
-    test_qualify();
-    test_sender();
-    test_lists();
-    test_once();
-    test_many();
-    test_limit();
-    return done();
 }

@@ -171,8 +171,7 @@ has(const char *words)
     return strstr(out, words) != NULL;
 }
 
-static void
-test_message(void)
+TEST(message)
 {
     sends("-f|ann@a.test|bob@b.test", "Subject: x\n\nhello\n.\nrest\n");
     ok(text_starts(text_from(out), TEXT("Received: by h.test (Petrel, from userid ")));
@@ -197,8 +196,7 @@ test_message(void)
     clear();
 }
 
-static void
-test_envelope(void)
+TEST(envelope)
 {
     sends("-f|<>|-V|id+1|-N|success,delay|-R|full|bob@b.test|a, b@c.test|<d>",
           "x: y\n");
@@ -221,8 +219,7 @@ test_envelope(void)
     clear();
 }
 
-static void
-test_mistakes(void)
+TEST(mistakes)
 {
     fails(SENDMAIL, "", EX_USAGE, "sendmail: no recipients: name them, or use -t\n");
     fails(SENDMAIL, "-t", EX_USAGE,
@@ -256,8 +253,7 @@ test_mistakes(void)
     is_number(queued(), 0, "nothing else came in");
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     set_options("recipient_limit=2", "message_size_limit=1024");
     is_number(run(SENDMAIL, "a@b.test|c@d.test|e@f.test", "\n"), 0,
@@ -296,8 +292,7 @@ leaves(const char *arguments, int code, size_t bytes)
 }
 
 /* A program that writes the message first sees the exit code, and no EPIPE. */
-static void
-test_rest(void)
+TEST(rest)
 {
     char spool[100];
     is_number(leaves("a b c", EX_DATAERR, 60000), 0, "a bad recipient");
@@ -319,8 +314,7 @@ test_rest(void)
     set_options("user=", "user=");
 }
 
-static void
-test_modes(void)
+TEST(modes)
 {
     is_number(run(SENDMAIL, "-bs", ""), 42, "-bs is served by others");
     is_number(served, 1, "once");
@@ -333,8 +327,7 @@ test_modes(void)
     clear();
 }
 
-static void
-test_verify(void)
+TEST(verify)
 {
     set_options(
         "routes=b.test smtp://mx.test:2525\nc.test lmtp://unix:/l\nd.test hold\n"
@@ -373,8 +366,7 @@ some_id(const char *domain)
 }
 
 /* Somebody begins a message and does not end it. */
-static void
-test_patience(void)
+TEST(patience)
 {
     char spool[100], command[600];
     int ends[2];
@@ -408,8 +400,7 @@ test_patience(void)
 }
 
 /* A byte now and then is no reason to wait longer. */
-static void
-test_drip(void)
+TEST(drip)
 {
     int ends[2];
     if (pipe(ends) != 0)
@@ -436,8 +427,7 @@ test_drip(void)
 }
 
 /* A pipe that is closed in time: all of it, once. */
-static void
-test_in_time(void)
+TEST(in_time)
 {
     int ends[2];
     size_t before = queued();
@@ -454,8 +444,7 @@ test_in_time(void)
     patience_ms = 0;
 }
 
-static void
-test_queue(void)
+TEST(queue)
 {
     char arguments[100], want[200];
     for (int i = 0; i < 3; i++)
@@ -494,8 +483,7 @@ test_queue(void)
 }
 
 /* sendmail -q says nothing of what goes well, and complains in its own name. */
-static void
-test_flush(void)
+TEST(flush)
 {
     char arguments[100], want[200];
     is_number(run(SENDMAIL, "-fann@a.test|x@b.test", "A: b\n\n"), 0, "send");
@@ -528,8 +516,7 @@ test_flush(void)
     clear();
 }
 
-static void
-test_queue_mistakes(void)
+TEST(queue_mistakes)
 {
     static const char *const usages[] = {"",     "list", "rm",       "retry",
                                          "show", "cat",  "rm|--json"};
@@ -545,8 +532,7 @@ test_queue_mistakes(void)
 }
 
 /* A damaged message is listed by its name, kept, and removed on demand. */
-static void
-test_corrupt(void)
+TEST(corrupt)
 {
     char command[300], want[300], arguments[60], id[ID_LENGTH + 1];
     is_number(run(SENDMAIL, "a@b.test", "A: b\n\nbody\n"), 0, "send");
@@ -589,8 +575,7 @@ test_corrupt(void)
     ok_named(system(command) == 0, "with its files");
 }
 
-static void
-test_no_spool(void)
+TEST(no_spool)
 {
     set_options("spool=/proc/nowhere", "user=");
     is_number(run(SENDMAIL, "a@b.test", "x"), EX_CANTCREAT, "no spool");
@@ -606,8 +591,7 @@ test_no_spool(void)
     set_options("user=", "user=");
 }
 
-static void
-test_version(void)
+TEST(version)
 {
     is_number(run(VERSION, "", NULL), 0, "version");
     ok(text_starts(text_from(out), TEXT("petrel " PETREL_VERSION " (")));
@@ -630,22 +614,7 @@ main(void)
     if (mkdtemp(folder) == NULL)
         abort();
     set_options("user=", "user=");
-    test_message();
-    test_envelope();
-    test_mistakes();
-    test_limits();
-    test_rest();
-    test_modes();
-    test_verify();
-    test_patience();
-    test_drip();
-    test_in_time();
-    test_queue();
-    test_flush();
-    test_queue_mistakes();
-    test_corrupt();
-    test_no_spool();
-    test_version();
+    tap_tests("");
     char command[100];
     snprintf(command, sizeof(command), "rm -rf %s", folder);
     if (system(command) != 0)

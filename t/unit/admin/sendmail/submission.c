@@ -149,8 +149,7 @@ prefix_is(struct world *w, const char *message, const char *want)
     forget(&r);
 }
 
-static void
-test_content(void)
+TEST(content)
 {
     struct world w = begin();
     content_is(&w, TEXT("Subject: x\n\nhello\n"), "Subject: x\r\n\r\nhello\r\n",
@@ -186,8 +185,7 @@ test_content(void)
     end(&w);
 }
 
-static void
-test_mbox(void)
+TEST(mbox)
 {
     struct world w = begin();
     content_is(&w, TEXT("From ann Sat Jan  1\nA: b\n\nc\n"), "A: b\r\n\r\nc\r\n",
@@ -205,8 +203,7 @@ test_mbox(void)
     end(&w);
 }
 
-static void
-test_bcc(void)
+TEST(bcc)
 {
     struct world w = begin();
     content_is(
@@ -228,8 +225,7 @@ from_is(struct world *w, const char *want)
     forget(&r);
 }
 
-static void
-test_prefix(void)
+TEST(prefix)
 {
     struct world w = begin();
     prefix_is(&w, "Subject: x\n\n", "Received From Date Message-ID ");
@@ -274,8 +270,7 @@ recipients_are(struct world *w, const char *message, const char *want)
     forget(&r);
 }
 
-static void
-test_recipients(void)
+TEST(recipients)
 {
     struct world w = begin();
     recipients_are(&w, "To: c@d.test\n\n", "bob@b.test");
@@ -317,8 +312,7 @@ test_recipients(void)
     end(&w);
 }
 
-static void
-test_eight_bit(void)
+TEST(eight_bit)
 {
     struct world w = begin();
     struct result r = submit(&w, TEXT("A: b\n\nplain\n"));
@@ -352,8 +346,7 @@ refused(struct world *w, struct text message, int code, const char *error)
     forget(&r);
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct world w = begin();
     size_t size = 10 * 1024 * 1024;
@@ -395,8 +388,7 @@ test_limits(void)
 
 /* Bytes from a generator: in any case the spool holds lines of CRLF without NULs, an
  * empty line, and no Bcc before it. */
-static void
-test_noise(void)
+TEST(noise)
 {
     struct world w = begin();
     static const char *const words[] = {"A: b", "Bcc: x", "\n",     "\r",     "\r\n",
@@ -445,14 +437,7 @@ main(void)
 {
     if (mkdtemp(folder) == NULL)
         abort();
-    test_content();
-    test_mbox();
-    test_bcc();
-    test_prefix();
-    test_recipients();
-    test_eight_bit();
-    test_limits();
-    test_noise();
+    tap_tests("");
     char command[100];
     snprintf(command, sizeof(command), "rm -rf %s", folder);
     if (system(command) != 0)

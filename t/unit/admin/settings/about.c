@@ -61,8 +61,7 @@ read_it(const struct place *p, struct options *o)
     return about_read(&sources, o);
 }
 
-static void
-test_good(void)
+TEST(good)
 {
     struct place p;
     struct options o;
@@ -81,8 +80,7 @@ test_good(void)
     finish(&p);
 }
 
-static void
-test_mistakes(void)
+TEST(mistakes)
 {
     struct place p;
     struct options o;
@@ -107,8 +105,7 @@ test_mistakes(void)
     finish(&p);
 }
 
-static void
-test_spool(void)
+TEST(spool)
 {
     struct place p;
     struct options o;
@@ -123,8 +120,7 @@ test_spool(void)
     finish(&p);
 }
 
-static void
-test_write(void)
+TEST(write)
 {
     struct place p;
     struct options o;
@@ -144,14 +140,4 @@ test_write(void)
     about_write(disk, &(struct options){0}); /* no directory: not reported */
     ok_named(disk_inspect(disk, "lock/about", &info) < 0, "without a spool none is made");
     disk_close(&disk);
-}
-
-int
-main(void)
-{
-    test_good();
-    test_mistakes();
-    test_spool();
-    test_write();
-    return done();
 }

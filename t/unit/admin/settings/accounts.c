@@ -33,8 +33,7 @@ refuses(const char *table, const char *expected)
     free(copy);
 }
 
-static void
-test_good(void)
+TEST(good)
 {
     struct accounts accounts;
     char table[] = "# a comment\n\n"
@@ -52,8 +51,7 @@ test_good(void)
     ok_named(accounts.list == NULL, "and no memory");
 }
 
-static void
-test_mistakes(void)
+TEST(mistakes)
 {
     refuses("h.test joe google\n", "oauth: account 1: client= is missing\n");
     refuses("# none\nh.test joe micro client=x\ng.test joe google client=x\ng.test",
@@ -70,8 +68,7 @@ test_mistakes(void)
         "grant\n");
 }
 
-static void
-test_user(void)
+TEST(user)
 {
     char table[300];
     memset(table, 'u', sizeof(table));
@@ -80,8 +77,7 @@ test_user(void)
     refuses(table, "oauth: account 1: the user is longer than 128 bytes\n");
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     size_t rows = 1001, row = 40;
     char *table = calloc(rows, row);
@@ -91,8 +87,7 @@ test_limit(void)
     free(table);
 }
 
-static void
-test_secrets(void)
+TEST(secrets)
 {
     struct accounts accounts;
     struct buffer errors;
@@ -143,8 +138,7 @@ note_file(void *context, const char *path)
     strcat(files, " ");
 }
 
-static void
-test_files(void)
+TEST(files)
 {
     char table[] = "h.test joe google client=x secret=@/a refresh=@/b\n"
                    "h.test jim google client=x secret=plain\n";
@@ -155,16 +149,4 @@ test_files(void)
     files[0] = '\0';
     accounts_each_file(&options, note_file, NULL);
     is_string(files, "", "none");
-}
-
-int
-main(void)
-{
-    test_good();
-    test_mistakes();
-    test_user();
-    test_limit();
-    test_secrets();
-    test_files();
-    return done();
 }

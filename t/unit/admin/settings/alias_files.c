@@ -74,8 +74,7 @@ soon_ms(void)
     return ((int64_t)time(NULL) + 10) * 1000;
 }
 
-static void
-test_reading(void)
+TEST(reading)
 {
     struct reading r;
     char include[200], root[] = "alerts@x.test";
@@ -116,8 +115,7 @@ refuses(const char *list, const char *why)
     end(&r);
 }
 
-static void
-test_refusals(void)
+TEST(refusals)
 {
     char include[200];
     struct reading r;
@@ -136,8 +134,7 @@ test_refusals(void)
     end(&r);
 }
 
-static void
-test_warnings(void)
+TEST(warnings)
 {
     struct reading r;
     struct buffer lines;
@@ -187,8 +184,7 @@ is_warned(const char *files, char *root, const struct route_settings *settings,
 }
 
 /* Whenever their mail would be refused, and only then. */
-static void
-test_nobody(void)
+TEST(nobody)
 {
     char ann[] = "ann", far[] = "ann@far.test", path[200], mailbox[200], create[240],
          one[200];
@@ -258,8 +254,7 @@ include_is(const char *name, const char *error)
 }
 
 /* Any file there is an error with its line, or read, and nothing is waited for. */
-static void
-test_includes(void)
+TEST(includes)
 {
     char path[200], other[200];
     write_file("addresses", "a@x.test\r\n# comment\r\n\r\n\tb@x.test, \\c\r\n", 0644);
@@ -312,8 +307,7 @@ test_includes(void)
 }
 
 /* A million bytes in a line, lines without an end, files that are no texts. */
-static void
-test_sizes(void)
+TEST(sizes)
 {
     enum { LARGE = 1024 * 1024 };
     struct reading r;
@@ -368,11 +362,6 @@ main(void)
 {
     if (mkdtemp(directory) == NULL)
         abort();
-    test_reading();
-    test_refusals();
-    test_warnings();
-    test_nobody();
-    test_includes();
-    test_sizes();
+    tap_tests("");
     return done();
 }

@@ -81,8 +81,7 @@ two(const char *one, const char *other, const char *want)
 }
 
 /* One mistake hides no other, and brings no second one about the same key. */
-static void
-test_all_told(void)
+TEST(all_told)
 {
     char routes[] = "routs=* mx", longest[] = "maximal_backoff_time=x",
          style[] = "log_style=loud", host[] = "hostname_file=/nowhere/at/all";
@@ -103,8 +102,7 @@ test_all_told(void)
     end(&f);
 }
 
-static void
-test_trust(void)
+TEST(trust)
 {
     static const struct {
         const char *word;
@@ -125,8 +123,7 @@ test_trust(void)
     mistake("dns_trust=always", "dns_trust: 'always': say auto, yes or no");
 }
 
-static void
-test_stop(void)
+TEST(stop)
 {
     char hands_over[] = "stop=hand_over", keeps[] = "stop=keep";
     char *const rows[][2] = {{hands_over, NULL}, {keeps, NULL}, {NULL}};
@@ -140,8 +137,7 @@ test_stop(void)
     mistake("stop=never", "stop: 'never': say keep or hand_over");
 }
 
-static void
-test_defaults(void)
+TEST(defaults)
 {
     struct fixture f;
     begin(&f, NULL, NULL, NULL);
@@ -177,8 +173,7 @@ test_defaults(void)
 }
 
 /* Our defaults are those of the scheduler, so that neither says them alone. */
-static void
-test_transport(void)
+TEST(transport)
 {
     struct fixture f;
     struct transport_params ours, presets;
@@ -217,8 +212,7 @@ test_transport(void)
     end(&f);
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     char hostname[] = "hostname=a.test", spool[] = "spool=/x/y";
     char *const overrides[] = {hostname, spool, NULL};
@@ -237,8 +231,7 @@ test_names(void)
     end(&f);
 }
 
-static void
-test_mistakes(void)
+TEST(mistakes)
 {
     mistake("hostname=a b", "hostname: 'a b' is not a host name");
     mistake("hostname=", "hostname: '' is not a host name");
@@ -302,8 +295,7 @@ test_mistakes(void)
 }
 
 /* The longest name with which the addresses of bounces are still addresses. */
-static void
-test_long_hostname(void)
+TEST(long_hostname)
 {
     char argument[400] = "hostname=";
     for (int i = 0; i < 24; i++)
@@ -315,8 +307,7 @@ test_long_hostname(void)
     mistake(argument, "hostname: is longer than 240 bytes");
 }
 
-static void
-test_words(void)
+TEST(words)
 {
     static const char *const styles[] = {"petrel", "postfix", "json"};
     static const char *const levels[] = {"error", "warning", "info", "debug"};
@@ -334,8 +325,7 @@ test_words(void)
 }
 
 /* Variables that a container gets from Kubernetes are no errors. */
-static void
-test_environment(void)
+TEST(environment)
 {
     char a[] = "PETREL_SERVICE_HOST=10.0.0.1", b[] = "PETREL_SERVICE_PORT=25",
          c[] = "PETREL_PORT=tcp://10.0.0.1:25",
@@ -362,8 +352,7 @@ test_environment(void)
 }
 
 /* -c, then $PETREL_CONFIG, then ./petrel.conf. */
-static void
-test_files(void)
+TEST(files)
 {
     struct fixture f;
     write_file("petrel.conf", "smtp_port = 1\n");
@@ -432,8 +421,7 @@ must_obey(const char *name)
 }
 
 /* sendmail(1) is called in directories where others put files. */
-static void
-test_careful(void)
+TEST(careful)
 {
     struct options_sources sources = {.careful = true};
     struct fixture f;
@@ -466,8 +454,7 @@ test_careful(void)
     unlink("petrel.conf");
 }
 
-static void
-test_routes(void)
+TEST(routes)
 {
     char hostname[] = "hostname=a.test", relay[] = "relay=mail.test:2500",
          local[] = "local=maildir:/m/%u", bad[] = "routes=* nonsense//";
@@ -502,8 +489,7 @@ test_routes(void)
 }
 
 /* One error about the file, not one for each user whose password it would have. */
-static void
-test_passwords(void)
+TEST(passwords)
 {
     char path[100], words[120], relay[] = "relay=submission://ann@h.test";
     char spool[] = "spool=/s", slices[] = "slices=4", slice[] = "slice=2";
@@ -561,8 +547,7 @@ needs_restart(char *argument, const char *want, const char *name)
     end(&fresh);
 }
 
-static void
-test_restart(void)
+TEST(restart)
 {
     char same[] = "listen=127.0.0.1:2525", listen[] = "listen=127.0.0.1:25",
          user[] = "user=mail", relay[] = "relay=192.0.2.1", slices[] = "slices=2",
@@ -581,8 +566,7 @@ test_restart(void)
     needs_restart(peers, "", "but other hosts are known immediately");
 }
 
-static void
-test_restart_for_all(void)
+TEST(restart_for_all)
 {
     char all[][40] = {"listen=127.0.0.1:25",
                       "spool=/elsewhere",
@@ -622,8 +606,7 @@ test_restart_for_all(void)
 }
 
 /* For the file system of this test's directory. */
-static void
-test_fragments(void)
+TEST(fragments)
 {
     char set[] = "defrag_max_total=64G", key[] = "defrag_key=strict",
          policy[] = "partial_policy=reject";
@@ -649,8 +632,7 @@ test_fragments(void)
     disk_close(&disk);
 }
 
-static void
-test_ready_age(void)
+TEST(ready_age)
 {
     static const struct {
         const char *list;
@@ -675,8 +657,7 @@ test_ready_age(void)
 }
 
 /* t/unit/settings.t compares all of it with config.example. */
-static void
-test_example(void)
+TEST(example)
 {
     struct printed p;
     printed_begin(&p);
@@ -691,25 +672,7 @@ main(void)
 {
     if (mkdtemp(folder) == NULL || chdir(folder) != 0)
         abort();
-    test_defaults();
-    test_trust();
-    test_stop();
-    test_all_told();
-    test_transport();
-    test_names();
-    test_mistakes();
-    test_long_hostname();
-    test_words();
-    test_environment();
-    test_files();
-    test_careful();
-    test_routes();
-    test_passwords();
-    test_ready_age();
-    test_example();
-    test_restart();
-    test_restart_for_all();
-    test_fragments();
+    tap_tests("");
     if (chdir("/") != 0 || rmdir(folder) != 0)
         abort();
     return done();

@@ -57,8 +57,7 @@ sender_of(const uint64_t random[SRS_SECRET_RANDOM], bool wanted, int want)
     return out;
 }
 
-static void
-test_file(void)
+TEST(file)
 {
     char made[SRS_ADDRESS_MAX];
     srs_home();
@@ -84,8 +83,7 @@ test_file(void)
     disk_close(&disk);
 }
 
-static void
-test_damage(void)
+TEST(damage)
 {
     char why[SRS_SECRET_WHY_MAX];
     srs_home();
@@ -110,8 +108,7 @@ test_damage(void)
 }
 
 /* Another slice links its secret between our question and our link. */
-static void
-test_race(void)
+TEST(race)
 {
     char theirs[SRS_ADDRESS_MAX];
     srs_home();
@@ -144,8 +141,7 @@ put_at(const char *path, const char *content)
 }
 
 /* Drafts go as soon as there is a secret, and nothing else does. */
-static void
-test_drafts(void)
+TEST(drafts)
 {
     srs_home();
     put_at("lock/srs.00000000000000aa", "half");
@@ -169,8 +165,7 @@ test_drafts(void)
 }
 
 /* Another slice has linked its secret, and removed our draft, before our link. */
-static void
-test_lost_draft(void)
+TEST(lost_draft)
 {
     bool seen = false, over = false;
     for (uint64_t call = 1; !over; call++) {
@@ -313,11 +308,7 @@ main(void)
         route_new(&(struct route_settings){.routes = TEXT("* mx"),
                                            .local_domains = TEXT("d.test, e.test")},
                   NULL);
-    test_file();
-    test_damage();
-    test_race();
-    test_drafts();
-    test_lost_draft();
+    tap_tests("");
     test_faults(EIO);
     test_faults(ENOSPC);
     test_faults(EMFILE);

@@ -23,8 +23,7 @@ begin(const char *file, const char *one, const char *other, const char *variable
     settings = options_read(&sources, &options);
 }
 
-static void
-test_table(void)
+TEST(table)
 {
     for (const struct setting_synonym *a = synonyms_rows; a->name; a++) {
         ok_named(settings_find(options_rows, text_from(a->name)) == NULL, a->name);
@@ -38,16 +37,14 @@ test_table(void)
     }
 }
 
-static void
-test_both(void)
+TEST(both)
 {
     begin(NULL, "mynetworks=10.0.0.0/8", "relay_from=::1", NULL);
     is_text(settings_errors(settings),
             TEXT("command line: relay_from: mynetworks is set too\n"), "both names");
 }
 
-static void
-test_postfix(void)
+TEST(postfix)
 {
     begin(NULL, "mynetworks=10.0.0.0/8 [::1]/128", "relayhost=[m.test]:587",
           "PETREL_SMTP_TLS_CAFILE=/x");
@@ -72,9 +69,7 @@ test_postfix(void)
 int
 main(void)
 {
-    test_table();
-    test_both();
-    test_postfix();
+    tap_tests("");
     settings_free(&settings);
     return done();
 }

@@ -61,8 +61,7 @@ lines(void)
     return count;
 }
 
-static void
-test_good(void)
+TEST(good)
 {
     ask("local", "", false, "1");
     is_number(lines(), 0, "the defaults");
@@ -78,8 +77,7 @@ test_good(void)
     is_number(lines(), 1, "slices that join nothing");
 }
 
-static void
-test_bad(void)
+TEST(bad)
 {
     ask("dir:/shared", "", true, "1");
     ok(is_said("but defrag_peers names no other"));
@@ -99,8 +97,7 @@ test_bad(void)
     is_number(lines(), 2, "each has its line");
 }
 
-static void
-test_hostname(void)
+TEST(hostname)
 {
     static const struct {
         const char *hostname, *system, *says; /* NULL: nothing */
@@ -155,8 +152,7 @@ warns(const char *const *settings, const char *line)
         printf("# %.*s\n", TEXT_ARGS(buffer_text(&said)));
 }
 
-static void
-test_values(void)
+TEST(values)
 {
     static const struct {
         const char *const settings[4], *line;
@@ -220,8 +216,7 @@ test_values(void)
 }
 
 /* Ten are named, one a line. */
-static void
-test_many_hidden(void)
+TEST(many_hidden)
 {
     static char routes[1000] = "routes=* mx";
     for (int i = 0; i < 12; i++) {
@@ -252,8 +247,7 @@ test_accounts(void)
 }
 
 /* A sender that uses several daemons has that many quotas. */
-static void
-test_quotas(void)
+TEST(quotas)
 {
     static char quotas[60], relay[80], slices[20], peers[60], registry[40];
     char *const arguments[] = {quotas, relay, slices, peers, registry, NULL};
@@ -285,8 +279,7 @@ test_quotas(void)
 }
 
 /* A group of hosts that shares less than one might think. */
-static void
-test_group(void)
+TEST(group)
 {
     static char cluster[40], peers[60], relay[80], redis[40];
     char *const arguments[] = {cluster, peers, relay, redis, NULL};
@@ -323,8 +316,7 @@ test_group(void)
     ok_named(is_said("to nobody"), "but not without a group");
 }
 
-static void
-test_cores(void)
+TEST(cores)
 {
     static const struct {
         int slices, cores;
@@ -350,14 +342,7 @@ test_cores(void)
 int
 main(void)
 {
-    test_cores();
-    test_good();
-    test_bad();
-    test_hostname();
-    test_values();
-    test_quotas();
-    test_group();
-    test_many_hidden();
+    tap_tests("");
     buffer_free(&said);
     test_accounts();
     return done();

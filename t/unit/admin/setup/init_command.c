@@ -60,8 +60,7 @@ passes(void)
     return good;
 }
 
-static void
-test_combinations(void)
+TEST(combinations)
 {
     static const char *const hosts[] = {"", "--hostname mail.example.org"};
     static const char *const ways[] = {"mx", "hold", "smtp.example.org", "gmail", "smtp://[2001:db8::1]:2525", "submission://a%40b.test@smtp.example.org --password-file PW",
@@ -97,8 +96,7 @@ test_combinations(void)
     ok(all == 2 * 11 * 5 * 2 * 3 && examined == 0);
 }
 
-static void
-test_wrong(void)
+TEST(wrong)
 {
     static const struct {
         const char *line;
@@ -156,8 +154,7 @@ test_wrong(void)
     ok(strstr(world.errors, "warning: vps has no dot") && strstr(world.errors, "give the full name of this host, HOST.DOMAIN (--hostname)\n"));
 }
 
-static void
-test_write(void)
+TEST(write)
 {
     spit("petrel.conf", "# petrel: as installed\nuser = nobody\n");
     unlink(strcat(strcpy(world.output, world.folder), "/password"));
@@ -174,9 +171,7 @@ main(void)
 {
     command_world_begin(&world, "init_command");
     snprintf(file, sizeof(file), "%s/petrel.conf", world.folder);
-    test_combinations();
-    test_wrong();
-    test_write();
+    tap_tests("");
     command_world_end(&world);
     return done();
 }

@@ -59,8 +59,7 @@ writes(const char *name, bool force, const char *settings, const char *password)
     return code;
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     struct init_files f = {0};
     char here[1000], want[1100], longest[3000];
@@ -88,8 +87,7 @@ test_names(void)
     is_number(init_files_name(&f, longest, why), EX_USAGE, "a long directory");
 }
 
-static void
-test_writing(void)
+TEST(writing)
 {
     is_number(writes("a.conf", false, "one\n", ""), 0, "new settings");
     has("a.conf", "one\n", 0644);
@@ -157,8 +155,7 @@ main(void)
     if (mkdtemp(folder) == NULL)
         abort();
     umask(077);
-    test_names();
-    test_writing();
+    tap_tests("");
     umask(022);
     test_mark();
     test_refused();

@@ -57,8 +57,7 @@ prefers(const char *want, bool derived)
 }
 
 /* The sender that a smarthost wants of cron's mail. */
-static void
-test_sender(void)
+TEST(sender)
 {
     fresh(false);
     takes(INIT_HOSTNAME, "found.test");
@@ -93,8 +92,7 @@ test_sender(void)
     prefers("ann@reader.test", false);
 }
 
-static void
-test_relay(void)
+TEST(relay)
 {
     fresh(false);
     takes(INIT_HOSTNAME, "found.test");
@@ -140,8 +138,7 @@ test_relay(void)
     is_text(init_plan_host(plan), TEXT("2001:db8::1"), "an address");
 }
 
-static void
-test_user(void)
+TEST(user)
 {
     char longest[600], many[INIT_ANSWER_MAX + 2];
     fresh(false);
@@ -169,8 +166,7 @@ test_user(void)
     takes(INIT_USER, many);
 }
 
-static void
-test_others(void)
+TEST(others)
 {
     char many[INIT_ANSWER_MAX + 1];
     fresh(true);
@@ -211,8 +207,7 @@ test_others(void)
     takes(INIT_LISTEN, many);
 }
 
-static void
-test_file(void)
+TEST(file)
 {
     struct buffer out;
     buffer_init(&out, INIT_FILE_MAX);
@@ -244,11 +239,7 @@ int
 main(void)
 {
     plan = memory_new(sizeof(*plan));
-    test_sender();
-    test_relay();
-    test_user();
-    test_others();
-    test_file();
+    tap_tests("");
     free(plan);
     return done();
 }

@@ -21,8 +21,7 @@ check(int count, char **arguments, const struct options *options)
     return check_command(count, arguments, &sources);
 }
 
-static void
-test_lines(void)
+TEST(lines)
 {
     static const char end[] = "\n# These settings have no errors.\n";
     is_number(run(check, ""), 0, "check");
@@ -37,8 +36,7 @@ test_lines(void)
     ok(strstr(world.output, "\n#smtp_port = 25\n") != NULL);
 }
 
-static void
-test_json(void)
+TEST(json)
 {
     is_number(run(check, "--json --changed"), 0, "check --json");
     json_t *all = json_loads(world.output, 0, NULL), *settings = json_object_get(all, "settings");
@@ -51,8 +49,7 @@ test_json(void)
     json_decref(all);
 }
 
-static void
-test_refused(void)
+TEST(refused)
 {
     static const char *const wrong[] = {"--frob", "twice", "--example --json", "--json --example", "--json=1"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
@@ -67,9 +64,7 @@ int
 main(void)
 {
     command_world_begin(&world, "check_command");
-    test_lines();
-    test_json();
-    test_refused();
+    tap_tests("");
     command_world_end(&world);
     return done();
 }

@@ -171,8 +171,7 @@ greeting(const char *want)
     leave(&v);
 }
 
-static void
-bad_questions(void)
+TEST(bad_questions)
 {
     begin(0, 1000);
     is_string(asked("{\"command\":\"drain\",\"wait_ms\":-1}"), "a drain lasts at most a day", "a negative time");
@@ -184,8 +183,7 @@ bad_questions(void)
     end();
 }
 
-static void
-all_states(void)
+TEST(all_states)
 {
     begin(3600 * 1000, 50);
     is_string(asked(BEGIN), "leaving", "it begins");
@@ -222,8 +220,7 @@ all_states(void)
 }
 
 /* A client that hangs delays it for the timeout at most; the time is over for emptying, too. */
-static void
-time_over(void)
+TEST(time_over)
 {
     struct visitor busy;
     begin(0, 300);
@@ -257,8 +254,7 @@ waiting(void)
     return (int64_t)queue_count_apart(manager_queue(g.w.manager)).held;
 }
 
-static void
-hand_over(void)
+TEST(hand_over)
 {
     begin(0, 50);
     is_string(asked("{\"command\":\"drain\",\"to\":\"two\"}"), "this host cannot give its queue: `cluster` and `cluster_secret` are not set", "no siblings");
@@ -283,8 +279,7 @@ hand_over(void)
 }
 
 /* A client that was too slow for drain_timeout still hears 250: its message goes, too. */
-static void
-hand_over_late(void)
+TEST(hand_over_late)
 {
     struct visitor v;
     begin(0, 50);
@@ -315,8 +310,7 @@ hand_over_late(void)
     end();
 }
 
-static void
-hand_over_in_vain(void)
+TEST(hand_over_in_vain)
 {
     begin(0, 50);
     with_siblings(SIBLING_LATER);
@@ -342,8 +336,7 @@ hand_over_in_vain(void)
 }
 
 /* A sibling that may have a message is asked first by the next drain, whatever others say. */
-static void
-hand_over_cancelled(void)
+TEST(hand_over_cancelled)
 {
     begin(0, 50);
     with_siblings(SIBLING_LOST);
@@ -373,8 +366,7 @@ hand_over_cancelled(void)
 }
 
 /* SIGTERM with stop = hand_over: also of one that is being drained, and cancelled by nobody. */
-static void
-hand_over_at_stop(void)
+TEST(hand_over_at_stop)
 {
     for (int is_gone = 0; is_gone < 2; is_gone++) {
         begin(0, 50);
@@ -411,8 +403,7 @@ given_count(void)
 
 /* The daemon stops while sessions end, and the control socket answers: no order may begin what
  * nobody would end, or open the listener again. */
-static void
-ordered_at_stop(void)
+TEST(ordered_at_stop)
 {
     begin(0, 50);
     with_siblings(SIBLING_TAKEN);
@@ -505,15 +496,7 @@ stopped(void)
 int
 main(void)
 {
-    bad_questions();
-    all_states();
-    time_over();
-    hand_over();
-    hand_over_late();
-    hand_over_in_vain();
-    hand_over_cancelled();
-    ordered_at_stop();
-    hand_over_at_stop();
+    tap_tests("");
     hand_over_again(true, "{\"command\":\"drain\",\"wait_ms\":300,\"to\":\"two\"}");
     hand_over_again(false, "{\"command\":\"drain\",\"wait_ms\":300,\"to\":\"two\"}");
     hand_over_again(false, "{\"command\":\"drain\",\"wait_ms\":300,\"keep\":true}");

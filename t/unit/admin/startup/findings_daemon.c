@@ -37,8 +37,7 @@ burn(void *context)
     clock_pass(260);
 }
 
-static void
-test_loop(void)
+TEST(loop)
 {
     struct loop_timer timer = {0};
     struct finding_facts f = look(NULL);
@@ -61,8 +60,7 @@ test_loop(void)
     ok_named(look(NULL).jump_ms == 0, "then it is over");
 }
 
-static void
-test_log(void)
+TEST(log)
 {
     int ends[2];
     char read_back[65536];
@@ -94,8 +92,7 @@ test_log(void)
     close(ends[1]);
 }
 
-static void
-test_fragments(void)
+TEST(fragments)
 {
     struct finding_facts f = look(NULL);
     ok_named(f.fragments == 0 && f.fragments_ms == 0 && !f.namesake, "no fragments");
@@ -109,8 +106,7 @@ test_fragments(void)
     fragments = (struct manager_fragments){0};
 }
 
-static void
-test_certificates(void)
+TEST(certificates)
 {
     struct secrets k;
     make_secrets(&k);
@@ -135,10 +131,7 @@ main(void)
     loop = loop_new();
     log_of = log_new(loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     daemon_of = (struct findings_daemon){.loop = loop, .log = log_of};
-    test_loop();
-    test_log();
-    test_fragments();
-    test_certificates();
+    tap_tests("");
     log_free(&log_of);
     loop_free(&loop);
     clock_go();

@@ -15,8 +15,7 @@ collect(struct world *w, struct findings_mail *mail)
     return facts;
 }
 
-static void
-test_nothing(void)
+TEST(nothing)
 {
     struct world w;
     struct findings_mail mail = {0};
@@ -27,8 +26,7 @@ test_nothing(void)
     manager_world_end(&w);
 }
 
-static void
-test_dead(void)
+TEST(dead)
 {
     struct world w;
     struct findings_mail mail = {0};
@@ -57,8 +55,7 @@ test_dead(void)
     manager_world_end(&w);
 }
 
-static void
-test_clogged(void)
+TEST(clogged)
 {
     struct world w;
     struct findings_mail mail = {0};
@@ -115,8 +112,7 @@ fail_pending(struct world *w)
     pending_count = 0;
 }
 
-static void
-test_blocked(void)
+TEST(blocked)
 {
     struct world w;
     struct findings_mail mail = {0};
@@ -143,8 +139,7 @@ test_blocked(void)
 }
 
 /* A walk rests for two hundred times as long as it took. */
-static void
-test_rest(void)
+TEST(rest)
 {
     struct world w;
     struct findings_mail mail = {0};
@@ -194,8 +189,7 @@ open_limited(void *context, struct sched_session *session, const struct target *
     loop_post(limit_world->loop, &task, refuse_later, session);
 }
 
-static void
-test_named(void)
+TEST(named)
 {
     struct world w;
     struct findings_mail mail = {0};
@@ -224,16 +218,4 @@ test_named(void)
     ok_named(strcmp(f.named[0].code, "receiver_refuses_us") == 0 && strcmp(f.named[0].subject, "smtp.b.test") == 0, f.named[0].subject);
     free(f.named);
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_nothing();
-    test_dead();
-    test_clogged();
-    test_blocked();
-    test_rest();
-    test_named();
-    return done();
 }

@@ -72,8 +72,7 @@ heard(struct world *w)
     return out;
 }
 
-static void
-states(void)
+TEST(states)
 {
     struct world w;
     world_begin(&w, NULL, NULL);
@@ -109,8 +108,7 @@ states(void)
     world_end(&w);
 }
 
-static void
-signs_of_life(void)
+TEST(signs_of_life)
 {
     static const struct {
         const char *time, *pid;
@@ -141,8 +139,7 @@ signs_of_life(void)
 }
 
 /* It hears the state when it reads again. */
-static void
-does_not_read(void)
+TEST(does_not_read)
 {
     struct world w;
     world_begin(&w, NULL, NULL);
@@ -159,8 +156,7 @@ does_not_read(void)
     world_end(&w);
 }
 
-static void
-no_manager(void)
+TEST(no_manager)
 {
     static const char *const rows[] = {NULL, "", "relative", "/nowhere/notify", "@nobody-listens-here"};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -182,14 +178,4 @@ no_manager(void)
     struct notify never = {0};
     notify_stopping(&never);
     notify_close(&never);
-}
-
-int
-main(void)
-{
-    states();
-    signs_of_life();
-    does_not_read();
-    no_manager();
-    return done();
 }

@@ -216,8 +216,7 @@ passes(const struct keeper_world *w, int64_t ms)
     sim_loop_advance(w->daemon.loop, ms);
 }
 
-static void
-test_files(void)
+TEST(files)
 {
     struct keeper_world w;
     keeper_text("aliases", "ann: a@far.test\n");
@@ -260,8 +259,7 @@ test_files(void)
     keeper_end(&w);
 }
 
-static void
-test_reload(void)
+TEST(reload)
 {
     struct keeper_world w;
     keeper_text("aliases", "ann: a@far.test\n");
@@ -318,8 +316,7 @@ turns_of_reading(struct keeper_world *w)
 }
 
 /* A large file does not hold the loop, and until it is read the old aliases count. */
-static void
-test_steps(void)
+TEST(steps)
 {
     struct keeper_world w;
     keeper_text("aliases", "ann: a@far.test\n");
@@ -356,8 +353,7 @@ test_steps(void)
     ok(w.daemon.aliases.reading == NULL);
 }
 
-static void
-test_secret(void)
+TEST(secret)
 {
     struct keeper_world w;
     keeper_text("aliases", "# none yet\n");
@@ -381,8 +377,7 @@ test_secret(void)
 }
 
 /* The file cannot be read: nothing is made in its place, and it is tried again. */
-static void
-test_blind(void)
+TEST(blind)
 {
     struct keeper_world w;
     static const char whole[] = "0123456789abcdef0123456789abcdef";
@@ -434,11 +429,7 @@ main(void)
     if (disk_open(&spool, folder, true) != 0 ||
         disk_make_directory(spool, "lock", 0700) != 0)
         abort();
-    test_files();
-    test_reload();
-    test_steps();
-    test_secret();
-    test_blind();
+    tap_tests("");
     disk_close(&spool);
     folder_remove(folder);
     return done();

@@ -69,8 +69,7 @@ on_done(void *context)
     done_count++;
 }
 
-static void
-test_alone(void)
+TEST(alone)
 {
     start(NULL);
     json_t *said = summary();
@@ -87,8 +86,7 @@ test_alone(void)
     part_cluster_stop(&d);
 }
 
-static void
-test_group(void)
+TEST(group)
 {
     struct group_settings settings = {.name = "mail", .host = "relay1", .egress = "shared"};
     static char peer[1][GROUP_HOST_MAX + 1] = {"relay2"};
@@ -127,8 +125,7 @@ main(void)
     control_turns(&w, SOME);
     configuration.settings = settings_new(options_rows, "PETREL", &configuration.options);
     settings_apply(configuration.settings);
-    test_alone();
-    test_group();
+    tap_tests("");
     settings_free(&configuration.settings);
     control_world_end(&w);
     folder_remove(folder);

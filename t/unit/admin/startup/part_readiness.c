@@ -9,8 +9,7 @@ enum { MINUTE_MS = 60 * 1000 };
 static char ready_when[40];
 static struct configuration configuration = {.options = {.ready_when = ready_when}};
 
-static void
-test_conditions(void)
+TEST(conditions)
 {
     struct world w;
     struct health_check checks[HEALTH_CHECKS_MAX];
@@ -62,8 +61,7 @@ is_line(struct daemon *d, const char *want)
     is_string(line, want, want);
 }
 
-static void
-test_line(void)
+TEST(line)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -84,12 +82,4 @@ test_line(void)
     findings_free(&d.findings.findings);
     event_hub_free(&events);
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_conditions();
-    test_line();
-    return done();
 }

@@ -129,8 +129,7 @@ end(void)
     listener_world_end(&w);
 }
 
-static void
-test_renewal(void)
+TEST(renewal)
 {
     begin();
     struct tls_server *first = listener_tls(w.listener);
@@ -154,8 +153,7 @@ test_renewal(void)
 }
 
 /* A tool that writes for a while, or the key before the certificate. */
-static void
-test_half(void)
+TEST(half)
 {
     begin();
     put("exact.key", "live.key");
@@ -194,8 +192,7 @@ test_half(void)
     end();
 }
 
-static void
-test_wrong(void)
+TEST(wrong)
 {
     static const struct {
         const char *pair, *why;
@@ -234,8 +231,7 @@ test_wrong(void)
 }
 
 /* A change of rights or of the clock makes files good without another change. */
-static void
-test_later(void)
+TEST(later)
 {
     begin();
     put_pair("future");
@@ -270,8 +266,7 @@ test_later(void)
 }
 
 /* As Kubernetes does: live.pem -> ..data/live.pem, ..data -> a directory, which is swapped. */
-static void
-test_links(void)
+TEST(links)
 {
     listener_world_start(&w, &plain, false, true);
     d = (struct daemon){.loop = w.loop, .log = w.log, .events = w.events, .listener = w.listener};
@@ -290,8 +285,7 @@ test_links(void)
 }
 
 /* Several pairs, one is renewed; a reload; no certificates. */
-static void
-test_several(void)
+TEST(several)
 {
     char both[450], keys[450];
     begin();
@@ -337,12 +331,7 @@ main(void)
     dialog_must(mkdtemp(directory) != NULL, "no directory");
     snprintf(command, sizeof(command), "sh t/support/tls_certificates.sh %s", directory);
     dialog_must(system(command) == 0, "no certificates");
-    test_renewal();
-    test_half();
-    test_wrong();
-    test_later();
-    test_links();
-    test_several();
+    tap_tests("");
     snprintf(command, sizeof(command), "rm -rf %s", directory);
     return system(command) != 0 || done();
 }
