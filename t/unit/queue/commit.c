@@ -151,8 +151,7 @@ test_names(size_t size)
     is_number(sim_disk_count("/spool/pid"), 0, "no draft is left");
 }
 
-static void
-test_space(void)
+TEST(space)
 {
     struct space_for_one r;
     struct outcome refusal = {.code = 0};
@@ -181,8 +180,7 @@ test_space(void)
     stop(&r);
 }
 
-static void
-test_owners(void)
+TEST(owners)
 {
     struct space_for_one r;
     sim_disk_reset();
@@ -197,8 +195,7 @@ test_owners(void)
     is_number(sim_disk_count("/spool/mess"), 2, "what is not durable at the end goes");
 }
 
-static void
-test_slices(void)
+TEST(slices)
 {
     struct space_for_one r;
     struct queue_settings settings = {.spool = "/spool", .slices = 1024, .slice = 700};
@@ -215,9 +212,7 @@ main(void)
     test_batch();
     test_names(10);
     test_names(LARGE);
-    test_space();
-    test_owners();
-    test_slices();
+    tap_tests("");
     sim_disk_reset();
     return done();
 }

@@ -47,8 +47,7 @@ is_count(size_t held, size_t quarantined, int64_t oldest_ms, const char *what)
         printf("# %zu and %zu, not %zu and %zu\n", apart.held, apart.quarantined, held, quarantined);
 }
 
-static void
-test_few(void)
+TEST(few)
 {
     is_count(0, 0, 0, "none");
     put(SPOOL_HOLD, 5000, "");
@@ -73,8 +72,7 @@ test_few(void)
     is_count(3, 1, 1000, "the clock is set back");
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     for (unsigned i = 0; i < MANY; i++)
         put(SPOOL_HOLD, 10000 + i, "");
@@ -94,8 +92,7 @@ test_many(void)
     is_count(3, MANY + 1, 1000, "and counted");
 }
 
-static void
-test_troubles(void)
+TEST(troubles)
 {
     sim_loop_advance(loop, 1000);
     put(SPOOL_HOLD, 1, "");
@@ -112,8 +109,7 @@ test_troubles(void)
 
 /* Also the first count of many, which a program may ask for at startup, takes a thousand
  * names of each directory in a turn. */
-static void
-test_first(void)
+TEST(first)
 {
     count = (struct queue_apart_count){.spool = &spool, .loop = loop};
     size_t held = 0;
@@ -143,10 +139,7 @@ main(void)
         abort();
     size_t open_files = sim_disk_open_files();
     count = (struct queue_apart_count){.spool = &spool, .loop = loop};
-    test_few();
-    test_many();
-    test_troubles();
-    test_first();
+    tap_tests("");
     is_number((long)sim_disk_open_files(), (long)open_files, "no handle stays open");
     spool_close(&spool);
     log_free(&log_);

@@ -32,8 +32,7 @@ batch_is(struct kept *k, struct event_batch *batch, const char *first)
 }
 
 /* The end of a batch waits for the next one, which comes soon or not. */
-static void
-test_owed(void)
+TEST(owed)
 {
     struct kept k;
     struct event_batch batch = {0};
@@ -93,8 +92,7 @@ test_owed(void)
 
 /* A crash in the middle of a write in place leaves a part of the new line before the rest
  * of the old one. */
-static void
-test_torn(void)
+TEST(torn)
 {
     struct kept k;
     struct event_batch batch = {0};
@@ -141,8 +139,7 @@ test_torn(void)
 }
 
 /* A file grows by doubling, up to a limit, and what is written ahead is overwritten. */
-static void
-test_ahead(void)
+TEST(ahead)
 {
     struct kept k;
     sim_disk_reset();
@@ -174,8 +171,7 @@ test_ahead(void)
 }
 
 /* A file whose end cannot be read at startup keeps its events: they are read later. */
-static void
-test_unreadable_end(void)
+TEST(unreadable_end)
 {
     struct kept k;
     sim_disk_reset();
@@ -213,8 +209,7 @@ sync_names(void)
 }
 
 /* The name of a new `done` is durable as soon as a batch behind the first is. */
-static void
-test_name(void)
+TEST(name)
 {
     struct kept k;
     struct event_batch batch = {0};
@@ -249,15 +244,4 @@ test_name(void)
         kept_leave(&k, false);
     }
     buffer_free(&batch.lines);
-}
-
-int
-main(void)
-{
-    test_name();
-    test_owed();
-    test_torn();
-    test_ahead();
-    test_unreadable_end();
-    return done();
 }

@@ -181,8 +181,7 @@ pair_tell_words(struct pair *p, enum event_kind kind, unsigned at, unsigned step
     pair_tell(p, &event);
 }
 
-static void
-test_copies(void)
+TEST(copies)
 {
     struct pair p;
     memset(words[WORDS - 2], 'x', 1023);
@@ -202,8 +201,7 @@ test_copies(void)
 }
 
 /* An event at the place of another that the log has no line of. */
-static void
-test_copies_of_nothing(void)
+TEST(copies_of_nothing)
 {
     struct pair p;
     pairs_wrong = 0;
@@ -242,7 +240,6 @@ main(void)
              "a sender makes no further line, and nothing of a terminal");
     say(LOG_STYLE_JSON, "", line, sizeof(line));
     ok_named(strstr(line, "\"uid\":33") && strstr(line, "\"from\":\"\""), "JSON, and a null sender");
-    test_copies();
-    test_copies_of_nothing();
+    tap_tests("");
     return done();
 }

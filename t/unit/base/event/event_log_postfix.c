@@ -34,8 +34,7 @@ is_said(struct event *event, const char *wanted)
     is_text(buffer_text(&lines), text_from(want), wanted);
 }
 
-static void
-sessions(void)
+TEST(sessions)
 {
     struct event_verb verbs[] = {
         {"ehlo", 1, 1},
@@ -76,8 +75,7 @@ sessions(void)
                 "TLSv1.3 with cipher TLS_AES_256_GCM_SHA384 (256/256 bits)");
 }
 
-static void
-refusals(void)
+TEST(refusals)
 {
     struct outcome o = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 554, "5.7.1", "no");
     struct event e = {.kind = EVENT_REFUSED,
@@ -182,8 +180,7 @@ main(void)
     hub = event_hub_new(log_);
     buffer_init(&lines, 65536);
     log_capture(log_, &lines);
-    sessions();
-    refusals();
+    tap_tests("");
     mail();
     event_hub_free(&hub);
     log_free(&log_);

@@ -107,8 +107,7 @@ tell(struct world *w, enum event_kind kind, unsigned message, bool is_again,
     });
 }
 
-static void
-test_quiet(void)
+TEST(quiet)
 {
     struct world w;
     begin(&w, LOG_STYLE_PETREL, LOG_LEVEL_INFO, true);
@@ -123,8 +122,7 @@ test_quiet(void)
     finish(&w);
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     struct world w;
     begin(&w, LOG_STYLE_PETREL, LOG_LEVEL_INFO, true);
@@ -161,8 +159,7 @@ test_many(void)
     finish(&w);
 }
 
-static void
-test_many_sites(void)
+TEST(many_sites)
 {
     struct world w;
     char site[40];
@@ -189,8 +186,7 @@ tell_firsts(struct world *w, unsigned from)
         tell(w, EVENT_DEFERRED, i, false, i % 2 ? "smtp:b.example" : "smtp:a.example");
 }
 
-static void
-test_reasons(void)
+TEST(reasons)
 {
     struct world w;
     begin(&w, LOG_STYLE_PETREL, LOG_LEVEL_INFO, true);
@@ -224,8 +220,7 @@ test_reasons(void)
 }
 
 /* Programs that read these count each attempt. */
-static void
-test_other_styles(void)
+TEST(other_styles)
 {
     static const struct {
         enum log_style style;
@@ -284,8 +279,7 @@ outage(bool counts, unsigned *deferrals, size_t *waiting)
     return bytes;
 }
 
-static void
-test_volume(void)
+TEST(volume)
 {
     unsigned deferrals;
     size_t waiting, all = outage(false, &deferrals, &waiting);
@@ -297,16 +291,4 @@ test_volume(void)
            deferrals);
     ok_named(waiting < 2 << 20,
              "the lines of 7,000 messages that wait take less than 2 MiB");
-}
-
-int
-main(void)
-{
-    test_quiet();
-    test_many();
-    test_many_sites();
-    test_reasons();
-    test_other_styles();
-    test_volume();
-    return done();
 }

@@ -144,8 +144,7 @@ is_about(int64_t got, int64_t want, const char *name)
 
 /* --- Answers ---------------------------------------------------------------------- */
 
-static void
-test_taken(void)
+TEST(taken)
 {
     static const char page[300 * 1024] = {[0 ... 300 * 1024 - 2] = 'x'};
     struct {
@@ -178,8 +177,7 @@ test_taken(void)
 }
 
 /* A failed batch comes again, with the same id and body, and later each time. */
-static void
-test_backoff(void)
+TEST(backoff)
 {
     static const int64_t waits[] = {5, 10, 20, 40, 80, 160, 320, 640, 900, 900};
     struct posting p;
@@ -219,8 +217,7 @@ test_backoff(void)
     post_end(&p);
 }
 
-static void
-test_retry_after(void)
+TEST(retry_after)
 {
     static const struct {
         unsigned status;
@@ -249,8 +246,7 @@ test_retry_after(void)
     }
 }
 
-static void
-test_gone(void)
+TEST(gone)
 {
     static const char page[300 * 1024] = {[0 ... 300 * 1024 - 2] = 'x'};
     struct posting p;
@@ -274,8 +270,7 @@ test_gone(void)
 }
 
 /* The settings change while a request is under way: the batch goes to the new receiver. */
-static void
-test_reload(void)
+TEST(reload)
 {
     struct posting p;
     sim_disk_reset();
@@ -303,8 +298,7 @@ test_reload(void)
 }
 
 /* The wall clock says when; waits do not follow it. */
-static void
-test_clock(void)
+TEST(clock)
 {
     static const int64_t steps[] = {-10 * 24 * HOUR_MS, 10 * 24 * HOUR_MS};
     for (size_t i = 0; i < 2; i++) {
@@ -361,8 +355,7 @@ count_events(const char *path, unsigned *others)
     return count;
 }
 
-static void
-test_file(void)
+TEST(file)
 {
     struct posting p;
     unsigned others;
@@ -392,8 +385,7 @@ test_file(void)
 }
 
 /* A program may rotate the file at any time, and without a word: events are in the old file or the new one. */
-static void
-test_rotation(void)
+TEST(rotation)
 {
     struct posting p;
     unsigned others;
@@ -429,8 +421,7 @@ test_rotation(void)
     post_end(&p);
 }
 
-static void
-test_odd_file(void)
+TEST(odd_file)
 {
     struct posting p;
     unsigned others;
@@ -451,8 +442,7 @@ test_odd_file(void)
 }
 
 /* Each call of the disk fails once: each event is a line of the file in the end. */
-static void
-test_file_failures(void)
+TEST(file_failures)
 {
     unsigned missing = 0, glued = 0, calls = 0, others;
     for (uint64_t at = 1;; at++) {
@@ -484,8 +474,7 @@ test_file_failures(void)
 /* --- Signatures ------------------------------------------------------------------- */
 
 /* The example of the standard's libraries: its secret, id, time and payload. */
-static void
-test_signature(void)
+TEST(signature)
 {
     struct event_key keys[EVENT_SECRETS_MAX];
     struct buffer out;
@@ -505,8 +494,7 @@ test_signature(void)
     buffer_free(&out);
 }
 
-static void
-test_secrets(void)
+TEST(secrets)
 {
     struct event_key keys[EVENT_SECRETS_MAX];
     ok(!event_post_is_secret(TEXT("")) && !event_post_is_secret(TEXT("23 octets are too few..")));
@@ -519,8 +507,7 @@ test_secrets(void)
     is_number((long)event_sign_keys(text_from(many), keys), EVENT_SECRETS_MAX, "eight at most");
 }
 
-static void
-test_urls(void)
+TEST(urls)
 {
     static const struct {
         const char *url;
@@ -567,23 +554,4 @@ test_urls(void)
         else
             ok_named(strstr(why, "canary") == NULL, why);
     }
-}
-
-int
-main(void)
-{
-    test_taken();
-    test_backoff();
-    test_retry_after();
-    test_gone();
-    test_reload();
-    test_clock();
-    test_file();
-    test_rotation();
-    test_odd_file();
-    test_file_failures();
-    test_signature();
-    test_secrets();
-    test_urls();
-    return done();
 }

@@ -42,8 +42,7 @@ has_number(json_t *object, const char *member, int64_t value)
     is_number(json_integer_value(json_object_get(object, member)), value, member);
 }
 
-static void
-test_verdict(void)
+TEST(verdict)
 {
     struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
     struct event_origin origin = {.recipient = 3,
@@ -114,8 +113,7 @@ test_verdict(void)
     json_decref(o);
 }
 
-static void
-test_others(void)
+TEST(others)
 {
     struct event_client client = {.user = "ann"};
     struct event_origin origin = {.tag = TEXT("t")};
@@ -165,8 +163,7 @@ test_others(void)
 }
 
 /* Any text of a peer becomes a string of a JSON text in UTF-8, in one line. */
-static void
-test_bytes(void)
+TEST(bytes)
 {
     static const struct {
         const char *said, *read;
@@ -204,8 +201,7 @@ test_bytes(void)
     json_decref(o);
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     struct buffer out;
     buffer_init(&out, 50);
@@ -239,8 +235,7 @@ test_limit(void)
     buffer_free(&out);
 }
 
-static void
-test_kinds(void)
+TEST(kinds)
 {
     uint64_t kinds;
     struct text word;
@@ -253,8 +248,7 @@ test_kinds(void)
     ok(event_record_kinds(TEXT(""), &kinds, &word) && kinds == 0);
 }
 
-static void
-test_not_ours(void)
+TEST(not_ours)
 {
     static const char *const lines[] = {
         "", "{", "x", "{}", "{\"id\":\"\"}", "{\"id\":\"a\"}", "{\"id\":\"a\",\"time_ms\":}",
@@ -274,8 +268,7 @@ test_not_ours(void)
 }
 
 /* Numbers at their ends, in any space: all of the event or nothing. */
-static void
-test_space(void)
+TEST(space)
 {
     struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.7.1", "a\"b\n");
     struct event_origin origin = {.recipient = UINT32_MAX, .envelope_id = TEXT("x+2By")};
@@ -315,17 +308,4 @@ test_space(void)
     }
     is_number((int64_t)wrong, 0, "a buffer that is too small stays as it is");
     buffer_free(&whole);
-}
-
-int
-main(void)
-{
-    test_verdict();
-    test_others();
-    test_bytes();
-    test_space();
-    test_limit();
-    test_kinds();
-    test_not_ours();
-    return done();
 }

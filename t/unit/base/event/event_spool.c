@@ -8,8 +8,7 @@
 
 /* --- The gate --------------------------------------------------------------------- */
 
-static void
-test_gate(void)
+TEST(gate)
 {
     struct kept k;
     sim_disk_reset();
@@ -50,8 +49,7 @@ test_gate(void)
 }
 
 /* Off: nothing is made, nothing waits. */
-static void
-test_off(void)
+TEST(off)
 {
     struct event_hub *hub = event_hub_new(NULL);
     struct gate *gate = event_hub_gate(hub);
@@ -83,8 +81,7 @@ test_off(void)
 
 /* --- Disks ------------------------------------------------------------------------ */
 
-static void
-test_stalled(void)
+TEST(stalled)
 {
     struct kept k;
     sim_disk_reset();
@@ -121,8 +118,7 @@ test_stalled(void)
 
 /* Every call of the disk fails once: old or new state, mail goes on, and what was told is
  * there in the end. */
-static void
-test_failures(void)
+TEST(failures)
 {
     static const int errors[] = {ENOSPC, EIO};
     unsigned missing = 0, waiting = 0, calls = 0;
@@ -160,8 +156,7 @@ test_failures(void)
     ok_named(calls > 60, "many calls were tried");
 }
 
-static void
-test_full(void)
+TEST(full)
 {
     struct kept k;
     sim_disk_reset();
@@ -180,8 +175,7 @@ test_full(void)
 }
 
 /* Killed at each call, and the power cut: what the gate has let pass is there. */
-static void
-test_crashes(void)
+TEST(crashes)
 {
     unsigned missing = 0, early = 0, points = 0;
     for (int power = 0; power < 2; power++)
@@ -230,8 +224,7 @@ test_crashes(void)
 
 /* --- Files and batches ------------------------------------------------------------- */
 
-static void
-test_files(void)
+TEST(files)
 {
     struct kept k;
     unsigned repeated = 0;
@@ -256,8 +249,7 @@ test_files(void)
 }
 
 /* The batch under way is the same after a restart, although more events have come. */
-static void
-test_same_batch(void)
+TEST(same_batch)
 {
     struct kept k;
     struct event_batch first = {0}, again = {0};
@@ -295,8 +287,7 @@ test_same_batch(void)
     kept_leave(&k, false);
 }
 
-static void
-test_limit(void)
+TEST(limit)
 {
     struct kept k;
     sim_disk_reset();
@@ -330,8 +321,7 @@ put(struct kept *k, const char *path, struct text content)
     disk_close_file(k->disk, file);
 }
 
-static void
-test_damage(void)
+TEST(damage)
 {
     static const char *const dones[] = {"", "x", "petrel events 1\n", "petrel events 1\n1 2\n",
                                         "petrel events 1\n1 5 4\n", "petrel events 1\n1 0 0\nx",
@@ -365,8 +355,7 @@ test_damage(void)
 }
 
 /* A power cut or a full disk has cut the file, or `done`, off at any byte. */
-static void
-test_torn(void)
+TEST(torn)
 {
     struct kept k;
     char lines[4096], done_text[100];
@@ -417,8 +406,7 @@ test_torn(void)
 }
 
 /* A `done` of another spool, or a damaged one. */
-static void
-test_cursor_ahead(void)
+TEST(cursor_ahead)
 {
     static const char *const numbers[] = {"00000007", "99999998", "99999999", "4294967295",
                                           "4294967296"};
@@ -450,8 +438,7 @@ test_cursor_ahead(void)
 }
 
 /* A directory, or a file of another user's, has the name of the next file. */
-static void
-test_name_taken(void)
+TEST(name_taken)
 {
     struct kept k;
     unsigned repeated = 0;
@@ -470,8 +457,7 @@ test_name_taken(void)
 }
 
 /* `done` cannot be written: what is taken is removed all the same, or a full disk stays full. */
-static void
-test_done_fails(void)
+TEST(done_fails)
 {
     struct kept k;
     unsigned repeated = 0, next = 1, said = 0;
@@ -497,8 +483,7 @@ test_done_fails(void)
 }
 
 /* Instances of one spool: each has files, an order and a `done` of its own. */
-static void
-test_slices(void)
+TEST(slices)
 {
     struct kept k;
     struct event_spool *other;
@@ -540,8 +525,7 @@ test_slices(void)
 }
 
 /* A million recipients, while the receiver takes what it can: nothing grows. */
-static void
-test_million(void)
+TEST(million)
 {
     struct kept k;
     unsigned repeated = 0, next = 1, n = 0;
@@ -567,8 +551,7 @@ test_million(void)
 }
 
 /* A recipient's first deferral, then one a day. */
-static void
-test_deferrals(void)
+TEST(deferrals)
 {
     struct kept k;
     sim_disk_reset();
@@ -586,8 +569,7 @@ test_deferrals(void)
 }
 
 /* The wall clock says when, never how long. */
-static void
-test_clock(void)
+TEST(clock)
 {
     struct kept k;
     sim_disk_reset();
@@ -610,8 +592,7 @@ test_clock(void)
 }
 
 /* Nobody takes them for long: memory has a limit. */
-static void
-test_memory(void)
+TEST(memory)
 {
     struct kept k;
     sim_disk_reset();
@@ -625,29 +606,4 @@ test_memory(void)
     ok_named(event_spool_figures(k.spool).pending_bytes <= EVENT_GATHERED_MAX, "8 MiB");
     is_number((int64_t)event_spool_figures(k.spool).lost, 60000, "all of them are counted once");
     kept_leave(&k, false);
-}
-
-int
-main(void)
-{
-    test_gate();
-    test_off();
-    test_stalled();
-    test_failures();
-    test_full();
-    test_crashes();
-    test_files();
-    test_same_batch();
-    test_limit();
-    test_damage();
-    test_torn();
-    test_cursor_ahead();
-    test_name_taken();
-    test_done_fails();
-    test_slices();
-    test_million();
-    test_deferrals();
-    test_clock();
-    test_memory();
-    return done();
 }

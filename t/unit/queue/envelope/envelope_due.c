@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-static void
-test_warned(void)
+TEST(warned)
 {
     struct envelope e = {.id = {1000, 77}}, head = {0};
     char start[ENVELOPE_DUE_OFFSET + ENVELOPE_DUE_SIZE] = "petrel-info   1";
@@ -39,11 +38,4 @@ test_warned(void)
     envelope_read_due(text_of(start, sizeof(start)), e.id, &head);
     ok_named(head.delivery.due_ms == 0 && head.delivery.warned_s == 14400 + 36 * 36,
              "a torn one means now, and that the sender was warned");
-}
-
-int
-main(void)
-{
-    test_warned();
-    return done();
 }

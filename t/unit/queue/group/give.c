@@ -10,8 +10,7 @@
 
 #include <sys/resource.h>
 
-static void
-test_deferred(void)
+TEST(deferred)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -43,8 +42,7 @@ test_deferred(void)
 }
 
 /* In files it is the same. */
-static void
-test_files(void)
+TEST(files)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -68,8 +66,7 @@ test_files(void)
     group_world_end(&g);
 }
 
-static void
-test_held(void)
+TEST(held)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -102,8 +99,7 @@ test_held(void)
 }
 
 /* A message in memory, whose session never opens. */
-static void
-test_waiting(void)
+TEST(waiting)
 {
     struct group_world g;
     group_world_begin(&g, "* smtp://smtp.b.test?concurrency=1");
@@ -124,8 +120,7 @@ test_waiting(void)
 }
 
 /* The same host is asked again, and has it already. */
-static void
-test_lost_answer(void)
+TEST(lost_answer)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -146,8 +141,7 @@ test_lost_answer(void)
 }
 
 /* B knows it after a restart, though it has delivered it. */
-static void
-test_recalled(void)
+TEST(recalled)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -172,8 +166,7 @@ test_recalled(void)
 }
 
 /* After a minute it goes elsewhere. */
-static void
-test_gone_host(void)
+TEST(gone_host)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -191,8 +184,7 @@ test_gone_host(void)
     group_world_end(&g);
 }
 
-static void
-test_refused(void)
+TEST(refused)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -213,8 +205,7 @@ test_refused(void)
     group_world_end(&g);
 }
 
-static void
-test_local(void)
+TEST(local)
 {
     struct group_world g;
     group_world_begin(&g, "local.test lmtp://unix:/nowhere\n* smtp://smtp.b.test");
@@ -230,8 +221,7 @@ test_local(void)
 }
 
 /* A failure that no notification has reported yet is reported by the taker, once. */
-static void
-test_unreported(void)
+TEST(unreported)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -258,8 +248,7 @@ test_unreported(void)
 }
 
 /* A message that is on its way to the disk when the walk begins is given, too. */
-static void
-test_storing(void)
+TEST(storing)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -283,8 +272,7 @@ test_storing(void)
 }
 
 /* Siblings take turns, but only those that are named and take mail. */
-static void
-test_turns(void)
+TEST(turns)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -401,8 +389,7 @@ send_large(struct world *w)
 }
 
 /* Large content waits for its connection; small mail does not wait behind it. */
-static void
-test_large(void)
+TEST(large)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -442,8 +429,7 @@ test_commands(void)
 }
 
 /* All slices are in one spool: what is of another one, only its daemon gives away. */
-static void
-test_slices(void)
+TEST(slices)
 {
     enum { MAILS = 16 };
     struct group_world g;
@@ -474,8 +460,7 @@ test_slices(void)
 }
 
 /* The disk cannot be read for a moment: what was about to be given then goes later. */
-static void
-test_unreadable(void)
+TEST(unreadable)
 {
     struct group_world g;
     struct rlimit before, none;
@@ -580,21 +565,7 @@ test_quota(void)
 int
 main(void)
 {
-    test_deferred();
-    test_files();
-    test_held();
-    test_waiting();
-    test_lost_answer();
-    test_recalled();
-    test_gone_host();
-    test_refused();
-    test_local();
-    test_unreported();
-    test_storing();
-    test_turns();
-    test_large();
-    test_slices();
-    test_unreadable();
+    tap_tests("");
     test_injected(8 * 1024 * 1024);
     test_injected(0);
     test_quota();

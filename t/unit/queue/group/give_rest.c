@@ -40,8 +40,7 @@ cancel_giving(struct group_world *g)
 
 /* Mail that was not sent is here again immediately, and mail that a sibling may have once it has
  * answered. */
-static void
-test_cancelled(void)
+TEST(cancelled)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -72,8 +71,7 @@ test_cancelled(void)
 }
 
 /* It is not delivered here while another host may have it, nor given to a third one. */
-static void
-test_cancelled_lost(void)
+TEST(cancelled_lost)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -102,8 +100,7 @@ test_cancelled_lost(void)
 }
 
 /* A host that does not come back keeps no mail here for longer. */
-static void
-test_cancelled_gone(void)
+TEST(cancelled_gone)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -126,8 +123,6 @@ main(void)
 {
     test_stopped(0);
     test_stopped(INT64_C(-40) * 24 * 3600 * 1000);
-    test_cancelled();
-    test_cancelled_lost();
-    test_cancelled_gone();
+    tap_tests("");
     return done();
 }

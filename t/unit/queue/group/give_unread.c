@@ -5,8 +5,7 @@
 #include "t/support/must.h"
 
 /* B cannot read the form; C, of a newer version, can. */
-static void
-test_older(void)
+TEST(older)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -27,8 +26,7 @@ test_older(void)
 
 /* Until the one that can is back; others are given meanwhile. What none can read stays, and
  * is not refused over and over. */
-static void
-test_older_waits(void)
+TEST(older_waits)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -57,8 +55,7 @@ test_older_waits(void)
 }
 
 /* The one that can read it goes for good: what the others refused stays. */
-static void
-test_older_alone(void)
+TEST(older_alone)
 {
     struct group_world g;
     group_world_begin(&g, GROUP_WORLD_ROUTE);
@@ -79,13 +76,4 @@ test_older_alone(void)
     is_number(g.over, 1, "nothing more can be given");
     is_number(give_progress(g.give).refused, 2, "both stay");
     group_world_end(&g);
-}
-
-int
-main(void)
-{
-    test_older();
-    test_older_waits();
-    test_older_alone();
-    return done();
 }

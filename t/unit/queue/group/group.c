@@ -93,8 +93,7 @@ next_ask(struct world *w)
     abort();
 }
 
-static void
-test_peers(void)
+TEST(peers)
 {
     struct world w;
     manager_world_begin(&w, ROUTE);
@@ -124,8 +123,7 @@ test_peers(void)
     group_end(&w);
 }
 
-static void
-test_question(void)
+TEST(question)
 {
     struct world w;
     start_ready(&w);
@@ -151,8 +149,7 @@ test_question(void)
     group_end(&w);
 }
 
-static void
-test_late(void)
+TEST(late)
 {
     struct world w;
     const char *why;
@@ -179,8 +176,7 @@ test_late(void)
     group_end(&w);
 }
 
-static void
-test_odd(void)
+TEST(odd)
 {
     static const char *const answers[] = {"",
                                           "1 0 0 0",
@@ -203,8 +199,7 @@ test_odd(void)
     }
 }
 
-static void
-test_errors(void)
+TEST(errors)
 {
     struct world w;
     const char *why;
@@ -246,8 +241,7 @@ test_errors(void)
 }
 
 /* Heartbeats are answered, questions are not. */
-static void
-test_deaf(void)
+TEST(deaf)
 {
     struct world w;
     const char *why;
@@ -286,8 +280,7 @@ next_beat(struct world *w)
 }
 
 /* While the bank is away: it hears of it later, and does not bring the host back. */
-static void
-test_forgotten(void)
+TEST(forgotten)
 {
     struct world w;
     start_ready(&w);
@@ -317,8 +310,7 @@ test_forgotten(void)
 }
 
 /* Texts of another machine go to JSON and to terminals. */
-static void
-test_reasons(void)
+TEST(reasons)
 {
     static const struct {
         enum redis_kind kind;
@@ -349,8 +341,7 @@ test_reasons(void)
     group_end(&w);
 }
 
-static void
-test_namesake(void)
+TEST(namesake)
 {
     struct world w;
     manager_world_begin(&w, ROUTE);
@@ -367,8 +358,7 @@ test_namesake(void)
     group_end(&w);
 }
 
-static void
-test_file(void)
+TEST(file)
 {
     struct world w;
     start_ready(&w);
@@ -400,8 +390,7 @@ next_verb(struct world *w)
 }
 
 /* A heartbeat says that a host was not seen for a while: a list says which. */
-static void
-test_late_host(void)
+TEST(late_host)
 {
     struct world w;
     char list[64];
@@ -461,8 +450,7 @@ describe(void *context, struct group_self *self)
 }
 
 /* Descriptions of hosts in Redis, and addresses of hosts without one. */
-static void
-test_siblings(void)
+TEST(siblings)
 {
     struct world w;
     char state[] = "leaving";
@@ -491,22 +479,4 @@ test_siblings(void)
     is_string(all_siblings(1), "host2|10.0.9.9:1|running|0.2|aa|0\n", "until one is enough");
     sim_loop_advance(w.loop, 20000);
     group_end(&w);
-}
-
-int
-main(void)
-{
-    test_siblings();
-    test_peers();
-    test_question();
-    test_late();
-    test_odd();
-    test_errors();
-    test_deaf();
-    test_forgotten();
-    test_reasons();
-    test_namesake();
-    test_file();
-    test_late_host();
-    return done();
 }

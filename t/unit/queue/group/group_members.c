@@ -34,8 +34,7 @@ list_at(int64_t s, const char *list, const char *want, const char *name)
     free(all);
 }
 
-static void
-test_life(void)
+TEST(life)
 {
     group_members_init(&members, "b", 0);
     is_number(members.count, 1, "alone");
@@ -54,8 +53,7 @@ test_life(void)
     is_number(members.count, 1, "alone again");
 }
 
-static void
-test_doubt(void)
+TEST(doubt)
 {
     group_members_init(&members, "b", 0);
     list_at(0, "a 0 b 0 c 0", "a came;c came;", "three");
@@ -86,8 +84,7 @@ test_doubt(void)
 
 /* Redis goes shortly before a list is due, and is back after some seconds: the others have
  * had no chance to say that they are there. */
-static void
-test_silence(void)
+TEST(silence)
 {
     group_members_init(&members, "b", 0);
     list_at(0, "a 0 b 0", "a came;", "two");
@@ -101,8 +98,7 @@ test_silence(void)
 }
 
 /* It may be cut off. */
-static void
-test_late(void)
+TEST(late)
 {
     group_members_init(&members, "b", 0);
     list_at(0, "a 0 b 0 c 0 d 0", "a came;c came;d came;", "four");
@@ -120,8 +116,7 @@ test_late(void)
     is_number(members.old, 1, "but old");
 }
 
-static void
-test_file(void)
+TEST(file)
 {
     struct buffer file;
     buffer_init(&file, 1 << 16);
@@ -148,8 +143,7 @@ test_file(void)
 }
 
 /* By an operator, while the bank cannot be told. */
-static void
-test_forgotten(void)
+TEST(forgotten)
 {
     char name[16];
     struct buffer file;
@@ -182,12 +176,7 @@ int
 main(void)
 {
     buffer_init(&said, 1 << 20);
-    test_life();
-    test_doubt();
-    test_silence();
-    test_late();
-    test_file();
-    test_forgotten();
+    tap_tests("");
     buffer_free(&said);
     return done();
 }

@@ -34,8 +34,7 @@ wrong(struct group_texts texts, const char *line)
     free(all);
 }
 
-static void
-test_good(void)
+TEST(good)
 {
     struct group_texts t = good;
     ok_named(reads((struct group_texts){.host = TEXT("["), .redis = TEXT("x")}),
@@ -60,8 +59,7 @@ test_good(void)
 }
 
 /* Slices of one machine need neither Redis nor a name. */
-static void
-test_slices(void)
+TEST(slices)
 {
     struct group_texts t = good;
     t.slices = 4;
@@ -97,8 +95,7 @@ test_slices(void)
     ok_named(reads(t) && !read_.has_lead, "with a name, too");
 }
 
-static void
-test_redis(void)
+TEST(redis)
 {
     struct group_texts t = good;
     if (*redis_version() == '\0')
@@ -123,8 +120,7 @@ test_redis(void)
     wrong(t, "cluster_redis: at most 8 servers\n");
 }
 
-static void
-test_wrong(void)
+TEST(wrong)
 {
     struct group_texts t = good;
     t.cluster = TEXT("my mail");
@@ -175,10 +171,7 @@ int
 main(void)
 {
     buffer_init(&errors, 1 << 16);
-    test_good();
-    test_slices();
-    test_redis();
-    test_wrong();
+    tap_tests("");
     group_settings_free(&read_);
     buffer_free(&errors);
     return done();

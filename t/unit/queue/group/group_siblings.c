@@ -5,8 +5,7 @@
 #include "base/memory.h"
 #include "t/support/tap.h"
 
-static void
-test_round(void)
+TEST(round)
 {
     struct group_self self = {.address = "10.0.0.1:4650", .spool = "aabb", .state = "running", .version = "0.1.0", .waiting = 7};
     char info[GROUP_INFO_MAX], line[GROUP_INFO_MAX + 100];
@@ -25,8 +24,7 @@ test_round(void)
     group_siblings_free(&s);
 }
 
-static void
-test_longest(void)
+TEST(longest)
 {
     struct group_self self = {.waiting = 1000000000};
     char info[GROUP_INFO_MAX];
@@ -39,8 +37,7 @@ test_longest(void)
     ok_named(strlen(info) > 300 && info[strlen(info) - 1] == '}', "the longest fits");
 }
 
-static void
-test_odd(void)
+TEST(odd)
 {
     static const char *const odd[] = {"", " ", "relay1", "relay1 ", "relay/1 {}", " {}", "a b {}"};
     static const char *const empty[] = {
@@ -66,13 +63,4 @@ test_odd(void)
     is_number(s.count, GROUP_HOSTS_MAX, "not more than a group has");
     buffer_free(&many);
     group_siblings_free(&s);
-}
-
-int
-main(void)
-{
-    test_round();
-    test_longest();
-    test_odd();
-    return done();
 }

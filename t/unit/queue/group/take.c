@@ -133,8 +133,7 @@ load(const struct taker *t)
     return e;
 }
 
-static void
-test_sizes(void)
+TEST(sizes)
 {
     struct taker t;
     taker_begin(&t);
@@ -165,8 +164,7 @@ closed_now(void *context)
     return "draining: deliveries end";
 }
 
-static void
-test_closed(void)
+TEST(closed)
 {
     struct taker t;
     taker_begin(&t);
@@ -190,8 +188,7 @@ test_closed(void)
 }
 
 /* It begins to leave while bytes come: what it takes then may find its queue given. */
-static void
-test_closed_meanwhile(void)
+TEST(closed_meanwhile)
 {
     struct taker t;
     struct sibling_hello hello = {.host = "relay1"};
@@ -217,8 +214,7 @@ test_closed_meanwhile(void)
     taker_end(&t);
 }
 
-static void
-test_full_disk(void)
+TEST(full_disk)
 {
     struct taker t;
     taker_begin(&t);
@@ -231,8 +227,7 @@ test_full_disk(void)
     taker_end(&t);
 }
 
-static void
-test_damage(void)
+TEST(damage)
 {
     struct taker t;
     taker_begin(&t);
@@ -258,8 +253,7 @@ test_damage(void)
     taker_end(&t);
 }
 
-static void
-test_moves(void)
+TEST(moves)
 {
     struct taker t;
     taker_begin(&t);
@@ -283,8 +277,7 @@ test_moves(void)
 }
 
 /* The connection broke, and the giver is faster than the disk. */
-static void
-test_twice(void)
+TEST(twice)
 {
     struct taker t;
     taker_begin(&t);
@@ -310,8 +303,7 @@ test_twice(void)
 }
 
 /* A host that announces much on many connections does not fill the memory. */
-static void
-test_sections(void)
+TEST(sections)
 {
     enum { MANY = TAKE_SECTIONS_MAX / SIBLING_SECTIONS_MAX };
     struct taker t;
@@ -338,8 +330,7 @@ test_sections(void)
     taker_end(&t);
 }
 
-static void
-test_ignored(void)
+TEST(ignored)
 {
     struct taker t;
     taker_begin(&t);
@@ -364,8 +355,7 @@ test_ignored(void)
 }
 
 /* For an hour. */
-static void
-test_forgotten(void)
+TEST(forgotten)
 {
     struct taker t;
     taker_begin(&t);
@@ -391,8 +381,7 @@ note_recalled(void *context, const char *came, struct id id)
 }
 
 /* As many as can be known after a restart: those that may be given again, not the first. */
-static void
-test_recalled(void)
+TEST(recalled)
 {
     struct taker t;
     struct buffer all;
@@ -424,8 +413,7 @@ test_recalled(void)
 }
 
 /* The clock of this host is set while an answer is lost. */
-static void
-test_clock_set(void)
+TEST(clock_set)
 {
     static const int64_t hours[] = {2, -2};
     for (size_t i = 0; i < 2; i++) {
@@ -548,8 +536,7 @@ test_failures(bool notified)
 }
 
 /* States that no host of ours gives. */
-static void
-test_odd_states(void)
+TEST(odd_states)
 {
     struct taker t;
     taker_begin(&t);
@@ -581,8 +568,7 @@ test_odd_states(void)
 }
 
 /* Nor texts: what would be a line of its own in a notification is a part of a line. */
-static void
-test_forged(void)
+TEST(forged)
 {
     struct taker t;
     taker_begin(&t);
@@ -697,20 +683,7 @@ test_quota(void)
 int
 main(void)
 {
-    test_sizes();
-    test_closed();
-    test_closed_meanwhile();
-    test_full_disk();
-    test_damage();
-    test_moves();
-    test_twice();
-    test_sections();
-    test_odd_states();
-    test_forged();
-    test_ignored();
-    test_forgotten();
-    test_recalled();
-    test_clock_set();
+    tap_tests("");
     test_other_clock(0, 0);
     test_other_clock(INT64_C(-40) * 24 * 3600 * 1000, 0);
     test_other_clock(INT64_C(40) * 24 * 3600 * 1000, 0);

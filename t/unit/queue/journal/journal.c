@@ -18,8 +18,7 @@ reads_back(struct kit *k, unsigned number)
     return good;
 }
 
-static void
-test_first_open(void)
+TEST(first_open)
 {
     struct kit *k = kit_start(16, 4, false);
     struct text content = sim_disk_content("/s/journal/000-255/0000");
@@ -40,8 +39,7 @@ test_first_open(void)
     kit_stop(&k);
 }
 
-static void
-test_group_commit(void)
+TEST(group_commit)
 {
     struct kit *k = kit_start(64, 4, false);
     for (unsigned i = 0; i < 50; i++)
@@ -87,8 +85,7 @@ test_group_commit(void)
     kit_stop(&k);
 }
 
-static void
-test_slow_sync(void)
+TEST(slow_sync)
 {
     struct kit *k = kit_start(64, 4, false);
     sim_disk_set_syncing(DISK_SYNC_AIO, 50);
@@ -107,8 +104,7 @@ test_slow_sync(void)
     kit_stop(&k);
 }
 
-static void
-test_blocking(void)
+TEST(blocking)
 {
     struct kit *k = kit_start(16, 4, true);
     journal_kit_accept(k, 10);
@@ -121,8 +117,7 @@ test_blocking(void)
     kit_stop(&k);
 }
 
-static void
-test_lazy(void)
+TEST(lazy)
 {
     struct kit *k = kit_start(64, 4, false);
     struct id spool_id = kit_id(5000);
@@ -166,8 +161,7 @@ test_lazy(void)
     kit_stop(&k);
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct kit *k = kit_start(64, 4, false);
     for (unsigned i = 0; i < 3; i++)
@@ -208,8 +202,7 @@ test_limits(void)
 
 /* --- The ring -------------------------------------------------------------------- */
 
-static void
-test_many_rounds(void)
+TEST(many_rounds)
 {
     struct kit *k = kit_start(16, 4, false);
     unsigned waited = 0, accepted = 0;
@@ -249,8 +242,7 @@ test_many_rounds(void)
     kit_stop(&k);
 }
 
-static void
-test_no_space(void)
+TEST(no_space)
 {
     struct kit *k = kit_start(16, 4, false);
     for (unsigned i = 0; i < 30; i++) {
@@ -290,8 +282,7 @@ test_no_space(void)
 }
 
 /* Nothing ends, the reserve is full of marks: one more segment is made, and goes. */
-static void
-test_one_more(void)
+TEST(one_more)
 {
     struct kit *k = kit_start(16, 4, false);
     while (kit_accept_as(k, KIT_LARGE, true) > 0)
@@ -319,8 +310,7 @@ test_one_more(void)
     kit_stop(&k);
 }
 
-static void
-test_checkpoint(void)
+TEST(checkpoint)
 {
     struct kit *k = kit_start(16, 4, false);
     k->checkpoints = true;
@@ -358,8 +348,7 @@ test_checkpoint(void)
 }
 
 /* For a segment whose last batch is not yet durable. */
-static void
-test_checkpoint_waits(void)
+TEST(checkpoint_waits)
 {
     struct kit *k = kit_start(16, 6, false);
     char large[20000] = {0};
@@ -383,8 +372,7 @@ test_checkpoint_waits(void)
 
 /* Nothing but marks, over several segments at once: the header of the first does not
  * say that the next one is the oldest. */
-static void
-test_marks_only(void)
+TEST(marks_only)
 {
     struct kit *k = kit_start(16, 6, false);
     char large[20000] = {0};
@@ -409,8 +397,7 @@ test_marks_only(void)
 
 /* --- Changes --------------------------------------------------------------------- */
 
-static void
-test_changed_settings(void)
+TEST(changed_settings)
 {
     struct kit *k = kit_start(16, 8, false);
     for (unsigned i = 0; i < 14; i++) {
@@ -443,8 +430,7 @@ test_changed_settings(void)
     kit_stop(&k);
 }
 
-static void
-test_fewer_segments(void)
+TEST(fewer_segments)
 {
     struct kit *k = kit_start(16, 12, false);
     for (unsigned i = 0; i < 24; i++) {
@@ -468,8 +454,7 @@ test_fewer_segments(void)
     kit_stop(&k);
 }
 
-static void
-test_close(void)
+TEST(close)
 {
     struct kit *k = kit_start(64, 4, false);
     journal_kit_accept(k, 100);
@@ -491,8 +476,7 @@ test_close(void)
 }
 
 /* Other files in the space are left alone. */
-static void
-test_other_names(void)
+TEST(other_names)
 {
     struct kit *k = kit_start(16, 4, false);
     static const char *const names[] = {"README", "00001", "12a4", "0009", "123456789"};
@@ -523,8 +507,7 @@ test_other_names(void)
 }
 
 /* Segments are small beside the ring, and large beside a message. */
-static void
-test_division(void)
+TEST(division)
 {
     static const struct {
         int64_t size, segment, wanted;
@@ -545,27 +528,4 @@ test_division(void)
         is_number(s.segments, cases[i].segments, "segments");
         is_string(s.directory, "directory", "its directory");
     }
-}
-
-int
-main(void)
-{
-    test_division();
-    test_first_open();
-    test_group_commit();
-    test_slow_sync();
-    test_blocking();
-    test_lazy();
-    test_limits();
-    test_many_rounds();
-    test_no_space();
-    test_one_more();
-    test_checkpoint();
-    test_checkpoint_waits();
-    test_marks_only();
-    test_changed_settings();
-    test_fewer_segments();
-    test_close();
-    test_other_names();
-    return done();
 }

@@ -171,8 +171,7 @@ end_next(void *context, uint64_t batch, int error)
         kit_end(ending, 4, RECORD_END);
 }
 
-static void
-test_failing_many(void)
+TEST(failing_many)
 {
     struct kit *k = ending = kit_new(16, 4);
     is_number(open_with(k, end_next), 0, "opens");
@@ -193,8 +192,7 @@ test_failing_many(void)
     kit_stop(&k);
 }
 
-static void
-test_no_space(void)
+TEST(no_space)
 {
     struct kit *k = kit_start(16, 8, false);
     unsigned warned = 0;
@@ -220,8 +218,7 @@ test_no_space(void)
     kit_stop(&k);
 }
 
-static void
-test_open_failures(void)
+TEST(open_failures)
 {
     unsigned calls = 0, wrong = 0;
     for (uint64_t call = 1; calls == 0; call++) {
@@ -263,8 +260,6 @@ main(void)
     test_failing_often(4);
     test_end_before_durable(false);
     test_end_before_durable(true);
-    test_failing_many();
-    test_no_space();
-    test_open_failures();
+    tap_tests("");
     return done();
 }

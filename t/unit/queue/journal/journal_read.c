@@ -270,8 +270,7 @@ test_read_errors(int error)
 
 /* Each block of each segment in turn is gone for good: what is around it is read, what
  * it had is reported, always. */
-static void
-test_bad_blocks(void)
+TEST(bad_blocks)
 {
     unsigned wrong = 0, lost = 0, tries = 0, silent = 0;
     for (unsigned segment = 1; segment <= 3; segment++)
@@ -386,8 +385,7 @@ marks(struct kit *k)
     return result == 0 && k->strangers == 0 ? out : "?";
 }
 
-static void
-test_failed_batches(void)
+TEST(failed_batches)
 {
     struct hand h;
     struct kit *k = by_hand(&h);
@@ -434,8 +432,7 @@ test_failed_batches(void)
 }
 
 /* Somebody has copied a segment. */
-static void
-test_copied(void)
+TEST(copied)
 {
     struct hand h;
     struct kit *k = by_hand(&h);
@@ -461,8 +458,7 @@ test_copied(void)
     kit_stop(&k);
 }
 
-static void
-test_chain(void)
+TEST(chain)
 {
     struct hand h;
     struct kit *k = by_hand(&h);
@@ -495,8 +491,7 @@ test_chain(void)
 }
 
 /* Lengths that are wrong though all checksums are right. */
-static void
-test_lengths(void)
+TEST(lengths)
 {
     static const uint32_t lengths[] = {64,    65,      4096,      16 * 4096,
                                        65537, 1 << 30, UINT32_MAX};
@@ -526,8 +521,7 @@ test_lengths(void)
 
 /* A record that is not needed any more is read only if it is known to have been
  * acknowledged: here the segment of batch 3, which said that 2 had failed, was used again. */
-static void
-test_past(void)
+TEST(past)
 {
     struct hand h;
     struct kit *k = by_hand(&h);
@@ -550,8 +544,7 @@ test_past(void)
 }
 
 /* A file that is shorter than what its header says. */
-static void
-test_truncated(void)
+TEST(truncated)
 {
     struct hand h;
     struct kit *k = by_hand(&h);
@@ -599,8 +592,7 @@ accept_forged(struct kit *k, uint64_t sequence)
     return number;
 }
 
-static void
-test_forged(void)
+TEST(forged)
 {
     for (unsigned what = 0; what < 4; what++) {
         struct kit *k = kit_start(16, 4, false);
@@ -627,8 +619,7 @@ test_forged(void)
 }
 
 /* Random bytes everywhere, also behind good headers. */
-static void
-test_garbage(void)
+TEST(garbage)
 {
     uint64_t mix = 88172645463325252u;
     unsigned wrong = 0;
@@ -670,8 +661,7 @@ test_garbage(void)
 
 /* --- Readers beside a daemon ----------------------------------------------------- */
 
-static void
-test_beside(void)
+TEST(beside)
 {
     struct kit *k = kit_start(16, 4, false);
     struct kit *other = kit_new(16, 4);
@@ -703,8 +693,7 @@ test_beside(void)
 }
 
 /* A start reads what is needed, not all there is. */
-static void
-test_quick(void)
+TEST(quick)
 {
     struct kit *k = kit_start(64, 8, false);
     for (unsigned i = 1; i <= 300; i++) {
@@ -731,16 +720,6 @@ main(void)
     test_lost_files();
     test_read_errors(EIO);
     test_read_errors(ENOMEM);
-    test_bad_blocks();
-    test_failed_batches();
-    test_copied();
-    test_chain();
-    test_lengths();
-    test_past();
-    test_truncated();
-    test_forged();
-    test_garbage();
-    test_beside();
-    test_quick();
+    tap_tests("");
     return done();
 }

@@ -20,8 +20,7 @@ kill_and_open(struct kit *k)
 
 /* A batch is damaged, and the one behind it was cut off by a crash: so it is the last
  * that counts, in a segment of its own. */
-static void
-test_damaged_before_torn(void)
+TEST(damaged_before_torn)
 {
     struct kit *k = kit_start(16, 4, false);
     size_t max = journal_payload_max(k->journal);
@@ -112,8 +111,7 @@ test_unused_segment(uint64_t call)
 }
 
 /* The owner moves nothing: it is asked again, and not in every turn. */
-static void
-test_ask_again(void)
+TEST(ask_again)
 {
     struct kit *k = kit_start(16, 4, false);
     for (unsigned i = 0; i < 40 && k->refusals == 0; i++) {
@@ -146,8 +144,7 @@ test_ask_again(void)
 int
 main(void)
 {
-    test_ask_again();
-    test_damaged_before_torn();
+    tap_tests("");
     unsigned failures = 0;
     for (uint64_t call = 1; call <= 12; call++)
         failures += test_unused_segment(call);

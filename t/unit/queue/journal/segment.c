@@ -20,8 +20,7 @@ some_header(void)
                                  .oldest = 5};
 }
 
-static void
-test_header(void)
+TEST(header)
 {
     char bytes[BATCH_HEADER_SIZE];
     struct batch_header h = some_header(), back;
@@ -67,8 +66,7 @@ some_records(struct buffer *out)
     (void)segment_add_record(out, cookie, RECORD_END, second, NULL, 0);
 }
 
-static void
-test_records(void)
+TEST(records)
 {
     struct buffer out;
     struct journal_record r;
@@ -91,8 +89,7 @@ test_records(void)
 }
 
 /* One damaged byte costs one record. */
-static void
-test_damage(void)
+TEST(damage)
 {
     struct buffer out;
     unsigned wrong = 0;
@@ -113,8 +110,7 @@ test_damage(void)
     buffer_free(&out);
 }
 
-static void
-test_lengths(void)
+TEST(lengths)
 {
     struct buffer out;
     unsigned wrong = 0;
@@ -148,8 +144,7 @@ test_lengths(void)
     buffer_free(&out);
 }
 
-static void
-test_whole(void)
+TEST(whole)
 {
     struct buffer out, records;
     char header[BATCH_HEADER_SIZE] = {0};
@@ -182,8 +177,7 @@ test_whole(void)
     buffer_free(&records);
 }
 
-static void
-test_places(void)
+TEST(places)
 {
     is_number(segment_align(0), 0, "0");
     is_number(segment_align(1), JOURNAL_BLOCK, "1");
@@ -193,16 +187,4 @@ test_places(void)
     is_number(segment_batches_end(JOURNAL_BLOCK), JOURNAL_BLOCK, "a single block");
     is_number(segment_batches_end(JOURNAL_BLOCK + 1), JOURNAL_BLOCK + 1, "no blocks");
     is_number(segment_batches_end(0), 0, "nothing");
-}
-
-int
-main(void)
-{
-    test_header();
-    test_records();
-    test_damage();
-    test_lengths();
-    test_whole();
-    test_places();
-    return done();
 }

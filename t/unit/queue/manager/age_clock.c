@@ -31,8 +31,7 @@ write_clock(const char *content)
 }
 
 /* A boot in the past, mail, then the right time. */
-static void
-test_steps(void)
+TEST(steps)
 {
     struct age_clock c = begin("boot-1", NOW, 1000);
     is_number(age_clock_birth_ms(&c, NOW + 500, NOW + 500), NOW + 500,
@@ -57,8 +56,7 @@ test_steps(void)
 
 /* A step ahead, and back by so little that it is time that has passed: what comes then
  * seems to come in the time that the step ahead has left out. */
-static void
-test_left_out(void)
+TEST(left_out)
 {
     struct age_clock c = begin("boot-5", NOW, 0);
     int64_t ahead_ms = NOW - 40 * DAY_MS + 26 * HOUR_MS;
@@ -73,8 +71,7 @@ test_left_out(void)
 }
 
 /* The clock is set while no daemon runs, and back while one does. */
-static void
-test_between(void)
+TEST(between)
 {
     struct age_clock c = begin("boot-3", NOW, 0);
     c = begin("boot-3", NOW + 10 * DAY_MS, 2000);
@@ -96,8 +93,7 @@ test_between(void)
               AGE_STEPS_MAX, "also in the file");
 }
 
-static void
-test_damage(void)
+TEST(damage)
 {
     static const char *const rows[] = {
         "",
@@ -130,10 +126,7 @@ main(void)
     if (disk_open(&disk, "/spool", true) < 0 ||
         disk_make_directory(disk, "lock", 0700) < 0)
         return 1;
-    test_steps();
-    test_left_out();
-    test_between();
-    test_damage();
+    tap_tests("");
     disk_close(&disk);
     return done();
 }

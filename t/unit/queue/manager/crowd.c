@@ -65,8 +65,7 @@ begin(struct world *w, const char *routes)
     world_restart(w);
 }
 
-static void
-test_site(void)
+TEST(site)
 {
     struct world w;
     begin(&w, "c.test smtp://other.test, * smtp://sink.test");
@@ -99,8 +98,7 @@ test_site(void)
 }
 
 /* A crowd of large messages is smaller: the journal is what they fill. */
-static void
-test_large(void)
+TEST(large)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -125,8 +123,7 @@ test_large(void)
 
 /* The operator's rate is no reason to delay clients, nor is a dead site once its mail
  * is in files. */
-static void
-test_slow(void)
+TEST(slow)
 {
     struct world w;
     begin(&w, "c.test smtp://other.test?adaptive=no, * smtp://sink.test?rate=1/m");
@@ -152,13 +149,4 @@ test_slow(void)
                  !manager_is_crowded(w.manager, w.id, false),
              "or for a dead site");
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_site();
-    test_large();
-    test_slow();
-    return done();
 }

@@ -17,8 +17,7 @@ keep(struct deferral_reasons *r, struct id id, const char *text)
     deferral_reasons_keep(r, id, &o);
 }
 
-static void
-test_few(void)
+TEST(few)
 {
     struct deferral_reasons *r = deferral_reasons_new(3);
     is_string(deferral_reasons_find(r, id_of(1)), "", "nothing is known at first");
@@ -50,8 +49,7 @@ remember_number(void *context, struct id id, unsigned number)
 }
 
 /* Equal in everything but one part: not the same reason. */
-static void
-test_parts(void)
+TEST(parts)
 {
     struct deferral_reasons *r = deferral_reasons_new(10);
     struct outcome o = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.7.0", "%s",
@@ -88,8 +86,7 @@ test_parts(void)
 }
 
 /* Against an array: kept, replaced and forgotten as chance will have it. */
-static void
-test_many(void)
+TEST(many)
 {
     enum { IDS = 3000, STEPS = 60000, TEXTS = 50 };
     static unsigned have[IDS];
@@ -124,8 +121,7 @@ test_many(void)
     deferral_reasons_free(&r);
 }
 
-static void
-test_memory(void)
+TEST(memory)
 {
     enum { IDS = 100000 };
     struct deferral_reasons *r = deferral_reasons_new(2 * IDS);
@@ -138,8 +134,7 @@ test_memory(void)
 }
 
 /* Peers that say something new each time. */
-static void
-test_bytes(void)
+TEST(bytes)
 {
     enum { IDS = 30000 };
     struct deferral_reasons *r = deferral_reasons_new(IDS);
@@ -162,15 +157,4 @@ test_bytes(void)
     keep(r, id_of(1), "one");
     is_string(deferral_reasons_find(r, id_of(1)), "one", "and it goes on");
     deferral_reasons_free(&r);
-}
-
-int
-main(void)
-{
-    test_few();
-    test_parts();
-    test_many();
-    test_memory();
-    test_bytes();
-    return done();
 }

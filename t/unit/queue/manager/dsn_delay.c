@@ -33,8 +33,7 @@ tell_delay(struct kit *k, const struct envelope *e, size_t count)
     return t;
 }
 
-static void
-test_delay(void)
+TEST(delay)
 {
     struct kit k;
     is_number(queue_kit_open(&k, folder), 0, k.error);
@@ -75,8 +74,7 @@ test_delay(void)
 }
 
 /* NOTIFY: without it, or with DELAY; and there must be somebody to tell. */
-static void
-test_delay_notify(void)
+TEST(delay_notify)
 {
     static const struct {
         unsigned notify;
@@ -120,8 +118,7 @@ main(void)
 {
     if (mkdtemp(folder) == NULL)
         abort();
-    test_delay();
-    test_delay_notify();
+    tap_tests("");
     char command[100];
     snprintf(command, sizeof(command), "rm -rf %s", folder);
     if (system(command) != 0)

@@ -103,8 +103,7 @@ becomes(struct world *w, const char *sender, const char *list, unsigned notify,
 #define OF_ANN  "rfc822;ann@d.test"
 #define OF_ALL  "rfc822;all@d.test"
 
-static void
-test_members(void)
+TEST(members)
 {
     struct world w;
     char none[] = "";
@@ -131,8 +130,7 @@ test_members(void)
     world_end(&w);
 }
 
-static void
-test_senders(void)
+TEST(senders)
 {
     struct world w;
     char none[] = "";
@@ -162,8 +160,7 @@ test_senders(void)
 }
 
 /* The secret cannot be read: senders stay, and what comes back has no answer yet. */
-static void
-test_blind(void)
+TEST(blind)
 {
     struct world w;
     struct expansion x;
@@ -189,8 +186,7 @@ test_blind(void)
 }
 
 /* 2 SUCCESS, 4 FAILURE, 1 NEVER */
-static void
-test_notify(void)
+TEST(notify)
 {
     struct world w;
     char none[] = "";
@@ -214,8 +210,7 @@ test_notify(void)
     world_end(&w);
 }
 
-static void
-test_refusals(void)
+TEST(refusals)
 {
     struct world w;
     char all[] = "all@d.test";
@@ -227,8 +222,7 @@ test_refusals(void)
 }
 
 /* 60 lists of 999 members and owners: more than an envelope takes. */
-static void
-test_limit(void)
+TEST(limit)
 {
     struct world w;
     struct buffer file, errors;
@@ -262,16 +256,4 @@ test_limit(void)
     buffer_free(&file);
     buffer_free(&errors);
     world_end(&w);
-}
-
-int
-main(void)
-{
-    test_members();
-    test_senders();
-    test_blind();
-    test_notify();
-    test_refusals();
-    test_limit();
-    return done();
 }

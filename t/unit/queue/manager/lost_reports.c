@@ -31,8 +31,7 @@ answer(struct world *w, const char *sender, const char *host, const char *reply)
 }
 
 /* A smarthost that refuses the null sender, where mail waits since we have logged in. */
-static void
-test_refused(void)
+TEST(refused)
 {
     static const char refusal[] = "450 4.7.1 sender <> not owned by this account "
                                   "(in reply to MAIL FROM command)";
@@ -62,8 +61,7 @@ test_refused(void)
     manager_world_end(&w);
 }
 
-static void
-test_discarded(void)
+TEST(discarded)
 {
     struct world w;
     manager_world_begin(&w, "h.test smtp://other.test, * smtp://sink.test");
@@ -76,12 +74,4 @@ test_discarded(void)
     sim_loop_advance(w.loop, 8 * (int64_t)DAY_MS);
     ok_named(is_lost(&w, ""), "for a week");
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_refused();
-    test_discarded();
-    return done();
 }

@@ -47,8 +47,7 @@ path_for(const char *pattern, const char *mailbox)
     return good ? path : "(none)";
 }
 
-static void
-test_path(void)
+TEST(path)
 {
     char mailbox[400], label[100];
     is_string(path_for("/mail/%u", "joe@example.org"), "/mail/joe", "the user");
@@ -161,8 +160,7 @@ make_mailbox(const char *name)
         abort();
 }
 
-static void
-test_deliver(void)
+TEST(deliver)
 {
     char name[300];
     struct stat status;
@@ -210,8 +208,7 @@ test_deliver(void)
     envelope_free(&e);
 }
 
-static void
-test_line_ends(void)
+TEST(line_ends)
 {
     static char content[200000], want[200000];
     char name[300];
@@ -256,8 +253,7 @@ kept_as(bool ours, struct text content, struct text want, const char *name)
     envelope_free(&e);
 }
 
-static void
-test_header(void)
+TEST(header)
 {
     make_mailbox("kim");
     kept_as(false,
@@ -293,8 +289,7 @@ test_header(void)
     }
 }
 
-static void
-test_forged_sender(void)
+TEST(forged_sender)
 {
     char name[300];
     struct envelope *e = message("s@x>\nX-Forged: yes", "joe@x", TEXT("x"));
@@ -318,8 +313,7 @@ exists(const char *pattern, bool create, const char *mailbox)
            maildir_exists(&target, &address);
 }
 
-static void
-test_missing(void)
+TEST(missing)
 {
     struct envelope *e = message("s@x", "nobody@x", TEXT("x"));
     struct outcome o = deliver("%u", false, e, "h");
@@ -351,8 +345,7 @@ test_missing(void)
 }
 
 /* Alice and alice are one person; a mailbox from before that is still found. */
-static void
-test_letters(void)
+TEST(letters)
 {
     struct envelope *e = message("s@x", "Alice@x", TEXT("x"));
     struct envelope *old = message("s@x", "Carol@x", TEXT("x"));
@@ -372,8 +365,7 @@ test_letters(void)
 }
 
 /* user+tag is user, unless there is a mailbox for it. */
-static void
-test_tags(void)
+TEST(tags)
 {
     static const struct {
         const char *recipient, *mailbox;
@@ -407,8 +399,7 @@ test_tags(void)
 }
 
 /* Only the names in a file have mailboxes made. */
-static void
-test_names(void)
+TEST(names)
 {
     char path[300];
     struct envelope *e = message("s@x", "Dave@x", TEXT("x"));
@@ -454,8 +445,7 @@ test_names(void)
     envelope_free(&typo);
 }
 
-static void
-test_trouble(void)
+TEST(trouble)
 {
     char path[300];
     struct envelope *e = message("s@x", "zoe@x", TEXT("x"));
@@ -488,8 +478,7 @@ test_trouble(void)
     envelope_free(&e);
 }
 
-static void
-test_rights(void)
+TEST(rights)
 {
     char path[300];
     if (geteuid() != 0) {
@@ -518,8 +507,7 @@ test_rights(void)
 }
 
 /* The owner reads by the group what the daemon's user writes. */
-static void
-test_group(void)
+TEST(group)
 {
     static const char *const rooms[] = {"", "/tmp", "/new", "/cur"};
     static const struct {
@@ -563,18 +551,7 @@ main(void)
     snprintf(spool, sizeof(spool), "%s/spool", home);
     if (queue_kit_open(&kit, spool) != 0)
         abort();
-    test_path();
-    test_deliver();
-    test_line_ends();
-    test_forged_sender();
-    test_header();
-    test_missing();
-    test_letters();
-    test_tags();
-    test_names();
-    test_trouble();
-    test_rights();
-    test_group();
+    tap_tests("");
     kit_close(&kit);
     nftw(home, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     return done();

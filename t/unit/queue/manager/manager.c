@@ -3,8 +3,7 @@
 /* link: t/sim/loop.c */
 #include "t/support/manager_world.h"
 
-static void
-test_delivery(void)
+TEST(delivery)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -27,8 +26,7 @@ test_delivery(void)
     manager_world_end(&w);
 }
 
-static void
-test_bounce(void)
+TEST(bounce)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -50,8 +48,7 @@ test_bounce(void)
     manager_world_end(&w);
 }
 
-static void
-test_double_bounce(void)
+TEST(double_bounce)
 {
     struct world w;
     manager_world_begin(&w, "h.test smtp://other.test, * smtp://sink.test");
@@ -63,8 +60,7 @@ test_double_bounce(void)
     manager_world_end(&w);
 }
 
-static void
-test_deferral(void)
+TEST(deferral)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -97,8 +93,7 @@ count_deferrals(void *context, const struct event *event)
 }
 
 /* The log gives only the first deferral of a message its line in any case. */
-static void
-test_deferred_again(void)
+TEST(deferred_again)
 {
     struct world w;
     unsigned counts[2] = {0};
@@ -112,8 +107,7 @@ test_deferred_again(void)
 }
 
 /* One next hop with options of two routes, within a message: the last one counts. */
-static void
-test_options_of_two_routes(void)
+TEST(options_of_two_routes)
 {
     struct world w;
     manager_world_begin(&w, "one.test smtp://sink.test?recipients=1, two.test "
@@ -131,8 +125,7 @@ test_options_of_two_routes(void)
     manager_world_end(&w);
 }
 
-static void
-test_restart(void)
+TEST(restart)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -165,8 +158,7 @@ test_restart(void)
     manager_world_end(&w);
 }
 
-static void
-test_expiry(void)
+TEST(expiry)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test?lifetime=1h");
@@ -179,8 +171,7 @@ test_expiry(void)
     manager_world_end(&w);
 }
 
-static void
-test_immediate(void)
+TEST(immediate)
 {
     struct world w;
     manager_world_begin(&w, "drop.test discard\nno.test error:5.7.13 not, today\n"
@@ -205,8 +196,7 @@ test_immediate(void)
     manager_world_end(&w);
 }
 
-static void
-test_hold(void)
+TEST(hold)
 {
     struct world w;
     manager_world_begin(&w, "keep.test hold\ndrop.test discard\n* smtp://sink.test");
@@ -229,8 +219,7 @@ test_hold(void)
 }
 
 /* The others are retried, reported and expire as ever; then the rest is held. */
-static void
-test_hold_beside_others(void)
+TEST(hold_beside_others)
 {
     struct world w;
     manager_world_begin(&w, "keep.test hold\n* smtp://sink.test?lifetime=2h");
@@ -257,8 +246,7 @@ test_hold_beside_others(void)
 }
 
 /* A route that no longer holds frees them with the next attempt. */
-static void
-test_hold_until_reload(void)
+TEST(hold_until_reload)
 {
     struct world w;
     manager_world_begin(&w, "keep.test hold\n* smtp://sink.test");
@@ -276,8 +264,7 @@ test_hold_until_reload(void)
     manager_world_end(&w);
 }
 
-static void
-test_retry(void)
+TEST(retry)
 {
     struct world w;
     struct id first;
@@ -302,8 +289,7 @@ test_retry(void)
     manager_world_end(&w);
 }
 
-static void
-test_remove(void)
+TEST(remove)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -336,8 +322,7 @@ test_remove(void)
 }
 
 /* The operator comes between take and verdict. */
-static void
-test_remove_in_delivery(void)
+TEST(remove_in_delivery)
 {
     static const char *const fates[] = {"good@b.test", "bad@b.test", "later@b.test"};
     for (size_t i = 0; i < 3; i++) {
@@ -358,8 +343,7 @@ test_remove_in_delivery(void)
     }
 }
 
-static void
-test_drain(void)
+TEST(drain)
 {
     struct world w;
     struct delivery_request request;
@@ -391,8 +375,7 @@ test_drain(void)
 }
 
 /* The end waits for a bounce that is being written. */
-static void
-test_drain_notice(void)
+TEST(drain_notice)
 {
     struct world w;
     struct delivery_request request;
@@ -414,8 +397,7 @@ test_drain_notice(void)
     manager_world_end(&w);
 }
 
-static void
-test_drain_patience(void)
+TEST(drain_patience)
 {
     struct world w;
     struct delivery_request request;
@@ -439,8 +421,7 @@ test_drain_patience(void)
     manager_world_end(&w);
 }
 
-static void
-test_reload(void)
+TEST(reload)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -462,8 +443,7 @@ test_reload(void)
 }
 
 /* More mail than fits in memory; some of it takes several rounds. */
-static void
-test_many(void)
+TEST(many)
 {
     static const char *const to[] = {"good@b.test", "bad@b.test", "later@c.test",
                                      "good@c.test good@d.test later@e.test"};
@@ -517,8 +497,7 @@ count_from_start(struct world *w)
 }
 
 /* A queue full of mail must not keep a turn for itself. */
-static void
-test_loads(void)
+TEST(loads)
 {
     struct world w;
     struct loads l = {.world = &w};
@@ -543,8 +522,7 @@ test_loads(void)
     manager_world_end(&w);
 }
 
-static void
-test_active_limit(void)
+TEST(active_limit)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -574,8 +552,7 @@ test_active_limit(void)
 /* One recipient of a message has its verdict by the route alone, while the site of the
  * other has more than its share: it leaves memory with a mark that is not written
  * yet. */
-static void
-test_share(void)
+TEST(share)
 {
     struct world w;
     manager_world_begin(
@@ -604,8 +581,7 @@ test_share(void)
 
 /* One that is held and released before its first attempt passes the routes that hold,
  * too, though the active set has no space for it. */
-static void
-test_release_early(void)
+TEST(release_early)
 {
     struct world w;
     manager_world_begin(&w, "held.test hold\n* smtp://sink.test");
@@ -676,8 +652,7 @@ check_priority(bool restart)
     manager_world_end(&w);
 }
 
-static void
-test_priority(void)
+TEST(priority)
 {
     check_priority(false);
     check_priority(true);
@@ -711,16 +686,14 @@ check_turns(bool turns)
     manager_world_end(&w);
 }
 
-static void
-test_turns(void)
+TEST(turns)
 {
     check_turns(true);
     check_turns(false);
 }
 
 /* No space for the notice: the failure is kept until there is. */
-static void
-test_notice_refused(void)
+TEST(notice_refused)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -760,8 +733,7 @@ test_notice_refused(void)
     manager_world_end(&w);
 }
 
-static void
-test_start_errors(void)
+TEST(start_errors)
 {
     struct world w;
     manager_world_begin(&w, "* discard");
@@ -772,38 +744,4 @@ test_start_errors(void)
     ok(second == NULL && strstr(error, "another petrel") != NULL);
     manager_free(&second);
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_delivery();
-    test_bounce();
-    test_double_bounce();
-    test_deferral();
-    test_deferred_again();
-    test_options_of_two_routes();
-    test_restart();
-    test_expiry();
-    test_immediate();
-    test_hold();
-    test_hold_beside_others();
-    test_hold_until_reload();
-    test_retry();
-    test_remove();
-    test_remove_in_delivery();
-    test_drain();
-    test_drain_notice();
-    test_drain_patience();
-    test_reload();
-    test_many();
-    test_loads();
-    test_active_limit();
-    test_share();
-    test_release_early();
-    test_priority();
-    test_turns();
-    test_notice_refused();
-    test_start_errors();
-    return done();
 }

@@ -80,8 +80,7 @@ test_back_and_ahead(int64_t before_ms)
 }
 
 /* It is set while the message is in memory, in an attempt. */
-static void
-test_in_memory(void)
+TEST(in_memory)
 {
     struct world w = {.stalled = true};
     manager_world_begin(&w, "* smtp://127.0.0.1:1");
@@ -99,8 +98,7 @@ test_in_memory(void)
 }
 
 /* Files that are written after the step do not count it twice. */
-static void
-test_once(void)
+TEST(once)
 {
     struct world w = {0};
     manager_world_begin(&w, "* smtp://127.0.0.1:1");
@@ -122,8 +120,7 @@ test_once(void)
 
 /* It is set while messages are on their way to the disk; what comes first shows it to the
  * scheduler. */
-static void
-test_before_stored(void)
+TEST(before_stored)
 {
     struct world w = {0};
     manager_world_begin(&w, "* smtp://127.0.0.1:1");
@@ -137,8 +134,7 @@ test_before_stored(void)
 }
 
 /* It is held before its first attempt, and released behind the step. */
-static void
-test_released(void)
+TEST(released)
 {
     struct world w = {0};
     manager_world_begin(&w, "* smtp://127.0.0.1:1");
@@ -162,10 +158,7 @@ test_released(void)
 int
 main(void)
 {
-    test_released();
-    test_before_stored();
-    test_in_memory();
-    test_once();
+    tap_tests("");
     test_ahead("* smtp://127.0.0.1:1", -10 * DAY_MS, true);
     test_ahead("* smtp://127.0.0.1:1", -5 * HOUR_MS, true);
     test_ahead("* smtp://127.0.0.1:1", -HOUR_MS, false);

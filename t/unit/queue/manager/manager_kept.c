@@ -85,8 +85,7 @@ keeper_stop(struct keeper *c)
     manager_world_end(w);
 }
 
-static void
-test_rate_delay(void)
+TEST(rate_delay)
 {
     struct world w;
     struct keeper c;
@@ -109,8 +108,7 @@ test_rate_delay(void)
 }
 
 /* The second message is taken after the pump of its turn has set the timer. */
-static void
-test_rate(void)
+TEST(rate)
 {
     enum { SESSIONS = 3 };
     struct world w;
@@ -136,12 +134,4 @@ test_rate(void)
     is_number((long)(sim_loop_turns(w.loop) - before), 3,
               "in a turn each, before that in which the test ends the wait");
     keeper_stop(&c);
-}
-
-int
-main(void)
-{
-    test_rate_delay();
-    test_rate();
-    return done();
 }

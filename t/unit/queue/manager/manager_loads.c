@@ -13,8 +13,7 @@ load_id(unsigned number)
 }
 
 /* As after an outage, when the disk is slower than the network: a hundred always wait. */
-static void
-test_never_empty(void)
+TEST(never_empty)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://h");
@@ -32,11 +31,4 @@ test_never_empty(void)
     is_number(wrong, 0, "in their order");
     is_number(next, PASSED, "each once");
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_never_empty();
-    return done();
 }

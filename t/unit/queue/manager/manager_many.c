@@ -111,8 +111,7 @@ go_half_way(struct world *w, const struct meter *meter)
              "it is in the midst of it");
 }
 
-static void
-test_dead_site(void)
+TEST(dead_site)
 {
     struct world w;
     struct meter meter;
@@ -131,8 +130,7 @@ test_dead_site(void)
 
 static const char refusing[] = "b.test error:5.1.1 gone\n* smtp://sink.test";
 
-static void
-test_refused(void)
+TEST(refused)
 {
     struct world w;
     struct meter meter;
@@ -150,8 +148,7 @@ test_refused(void)
 }
 
 /* Others do not wait for it. */
-static void
-test_others(void)
+TEST(others)
 {
     struct world w;
     struct meter meter;
@@ -169,8 +166,7 @@ test_others(void)
 }
 
 /* A command of an operator is carried out when its recipients are routed. */
-static void
-test_operator(void)
+TEST(operator)
 {
     static const struct {
         enum manager_verb verb;
@@ -203,8 +199,7 @@ plug_lmtp(struct world *w)
 }
 
 /* Waiting recipients are bounced in many turns, also when a stop comes between. */
-static void
-test_bounce(void)
+TEST(bounce)
 {
     for (int stops = 0; stops < 2; stops++) {
         struct world w;
@@ -235,8 +230,7 @@ test_bounce(void)
 }
 
 /* New routes are for those, too, that had been routed by the old ones. */
-static void
-test_reload(void)
+TEST(reload)
 {
     struct world w;
     struct meter meter;
@@ -258,8 +252,7 @@ test_reload(void)
 }
 
 /* A stop in the midst: what was said before is not said again. */
-static void
-test_stop(void)
+TEST(stop)
 {
     struct world w;
     struct meter meter;
@@ -278,8 +271,7 @@ test_stop(void)
 
 /* A recipient settled from elsewhere, as a part of a reassembled message, is not
  * served. */
-static void
-test_settled(void)
+TEST(settled)
 {
     struct world w;
     struct meter meter;
@@ -297,8 +289,7 @@ test_settled(void)
 }
 
 /* Those that are refused are reported before the others are held. */
-static void
-test_held(void)
+TEST(held)
 {
     struct world w;
     struct meter meter;
@@ -348,8 +339,7 @@ deliver_all(struct world *w)
 
 /* Routed, found and entered some in a turn; in between a reload or a stop loses
  * nothing, and nobody is served twice. */
-static void
-test_many_sites(void)
+TEST(many_sites)
 {
     struct world w;
     struct meter meter;
@@ -379,20 +369,4 @@ test_many_sites(void)
         ok_named(world_is_empty(&w) && (!is_early || w.attempts == 0), "removed");
         end(&w, &meter);
     }
-}
-
-int
-main(void)
-{
-    test_dead_site();
-    test_refused();
-    test_others();
-    test_operator();
-    test_bounce();
-    test_reload();
-    test_stop();
-    test_settled();
-    test_held();
-    test_many_sites();
-    return done();
 }

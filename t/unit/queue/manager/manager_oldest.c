@@ -13,8 +13,7 @@ birth(struct id id)
     return (int64_t)id.time_ms;
 }
 
-static void
-test_oldest(void)
+TEST(oldest)
 {
     struct world w;
     struct manager_oldest oldest = {.birth_ms = 7, .behind_ms = 7};
@@ -58,8 +57,7 @@ test_oldest(void)
 }
 
 /* A site that does not answer is not its receiver's word. */
-static void
-test_dead_site(void)
+TEST(dead_site)
 {
     struct world w;
     struct manager_oldest oldest;
@@ -70,12 +68,4 @@ test_dead_site(void)
     manager_find_oldest(w.manager, &oldest);
     ok_named(oldest.behind_ms == birth(w.id), "mail of a dead site");
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_oldest();
-    test_dead_site();
-    return done();
 }

@@ -56,8 +56,7 @@ end_delivery(struct world *w, struct delivery_request *request)
     world_turns(w);
 }
 
-static void
-test_hold_deferred(void)
+TEST(hold_deferred)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test?lifetime=2h");
@@ -88,8 +87,7 @@ test_hold_deferred(void)
 }
 
 /* Beyond the active set: on the disk, and in the scheduler's list. */
-static void
-test_hold_incoming(void)
+TEST(hold_incoming)
 {
     struct world w;
     struct id ids[6];
@@ -126,8 +124,7 @@ test_hold_incoming(void)
 }
 
 /* The running attempt ends normally; what is left is held. */
-static void
-test_hold_in_delivery(void)
+TEST(hold_in_delivery)
 {
     static const struct {
         const char *to;
@@ -168,8 +165,7 @@ test_hold_in_delivery(void)
 }
 
 /* Other recipients of it, that no session has taken yet, are not served any more. */
-static void
-test_hold_rest(void)
+TEST(hold_rest)
 {
     struct world w;
     struct delivery_request request;
@@ -188,8 +184,7 @@ test_hold_rest(void)
 }
 
 /* The daemon ends before the delivery does. */
-static void
-test_hold_and_crash(void)
+TEST(hold_and_crash)
 {
     struct world w;
     struct delivery_request request;
@@ -220,8 +215,7 @@ test_hold_and_crash(void)
 }
 
 /* Its time is over when its last attempt ends, but it is to be held. */
-static void
-test_hold_expired(void)
+TEST(hold_expired)
 {
     struct world w;
     struct delivery_request request;
@@ -242,8 +236,7 @@ test_hold_expired(void)
 
 /* A released message passes the routes that say hold, also after a deferral and a
  * restart. */
-static void
-test_release_past_route(void)
+TEST(release_past_route)
 {
     struct world w;
     manager_world_begin(&w, "b.test hold\n.b.test hold\n* smtp://sink.test");
@@ -285,8 +278,7 @@ test_release_past_route(void)
 }
 
 /* Second thoughts while a delivery runs. */
-static void
-test_release_in_delivery(void)
+TEST(release_in_delivery)
 {
     struct world w;
     struct delivery_request request;
@@ -306,8 +298,7 @@ test_release_in_delivery(void)
     manager_world_end(&w);
 }
 
-static void
-test_bounce(void)
+TEST(bounce)
 {
     struct world w;
     struct delivery_request request;
@@ -360,8 +351,7 @@ test_bounce(void)
 }
 
 /* No space for the bounce: it stays, decided, and a hold keeps it. */
-static void
-test_bounce_refused(void)
+TEST(bounce_refused)
 {
     struct world w;
     manager_world_begin(&w, later_route);
@@ -387,8 +377,7 @@ test_bounce_refused(void)
 }
 
 /* The last of two commands while a delivery runs counts. */
-static void
-test_last_word(void)
+TEST(last_word)
 {
     static const enum manager_verb verbs[] = {MANAGER_HOLD, MANAGER_BOUNCE,
                                               MANAGER_REMOVE};
@@ -445,8 +434,7 @@ on_drained(void *context)
 
 /* A clean stop carries out commands that waited for the delivery's end; a recipient
  * that was served is not reported otherwise. */
-static void
-test_stop(void)
+TEST(stop)
 {
     static const struct {
         enum manager_verb verb;
@@ -497,8 +485,7 @@ test_stop(void)
 }
 
 /* More bounces than are written at a time. */
-static void
-test_stop_many(void)
+TEST(stop_many)
 {
     enum { MANY = 100 };
     struct world w;
@@ -522,8 +509,7 @@ test_stop_many(void)
 
 /* No space for the bounce: the stop does not wait for it, and the next start sends it.
  */
-static void
-test_stop_refused(void)
+TEST(stop_refused)
 {
     struct world w;
     struct delivery_request request;
@@ -562,8 +548,7 @@ set_content(const struct world *w, const char *space, const char *suffix,
         abort();
 }
 
-static void
-test_corrupt(void)
+TEST(corrupt)
 {
     struct world w;
     char why[MANAGER_WHY_MAX];
@@ -616,8 +601,7 @@ test_corrupt(void)
 }
 
 /* Every command without a daemon: nothing moves but what it is about. */
-static void
-test_offline(void)
+TEST(offline)
 {
     struct world w;
     struct id ids[6];
@@ -666,8 +650,7 @@ test_offline(void)
 }
 
 /* Mail that is due much later is due now. */
-static void
-test_offline_retry(void)
+TEST(offline_retry)
 {
     struct world w;
     manager_world_begin(&w, later_route);
@@ -685,8 +668,7 @@ test_offline_retry(void)
     manager_world_end(&w);
 }
 
-static void
-test_slices(void)
+TEST(slices)
 {
     struct world w;
     char why[MANAGER_WHY_MAX];
@@ -705,28 +687,4 @@ test_slices(void)
     ok(!manager_handles(w.manager, other));
     ok(manager_handles(w.manager, (struct id){.time_ms = 5, .hash = 1}));
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_hold_deferred();
-    test_hold_incoming();
-    test_hold_in_delivery();
-    test_hold_rest();
-    test_hold_and_crash();
-    test_hold_expired();
-    test_release_past_route();
-    test_release_in_delivery();
-    test_bounce();
-    test_bounce_refused();
-    test_last_word();
-    test_stop();
-    test_stop_many();
-    test_stop_refused();
-    test_corrupt();
-    test_offline();
-    test_offline_retry();
-    test_slices();
-    return done();
 }

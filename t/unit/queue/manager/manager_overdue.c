@@ -5,8 +5,7 @@
 static const char waited[] = "status=expired (it has waited for its turn at ";
 
 /* A session that is being opened is an attempt, however long that takes. */
-static void
-test_attempted(void)
+TEST(attempted)
 {
     static const struct {
         const char *routes, *name;
@@ -31,8 +30,7 @@ test_attempted(void)
     }
 }
 
-static void
-test_rate(void)
+TEST(rate)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://a.test?lifetime=0&rate=1/h");
@@ -47,8 +45,7 @@ test_rate(void)
 }
 
 /* All that is overdue ends at once, not one message a moment. */
-static void
-test_many(void)
+TEST(many)
 {
     enum { MANY = 400, MINUTE_MS = 60000 };
     struct world w;
@@ -64,13 +61,4 @@ test_many(void)
     is_number(sched_count(manager_sched(w.manager)).active, MANY - 1,
               "its reports wait there now");
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_attempted();
-    test_rate();
-    test_many();
-    return done();
 }

@@ -33,8 +33,7 @@ envelopes_in_memory(const struct world *w, const struct id *ids, unsigned count)
     return in_memory;
 }
 
-static void
-test_accepted(void)
+TEST(accepted)
 {
     struct world w;
     struct id ids[MESSAGES];
@@ -59,8 +58,7 @@ test_accepted(void)
 }
 
 /* Startup does not know how many recipients a message has. */
-static void
-test_found(void)
+TEST(found)
 {
     struct world w;
     struct id ids[MESSAGES];
@@ -86,8 +84,7 @@ test_found(void)
     manager_world_end(&w);
 }
 
-static void
-test_larger(void)
+TEST(larger)
 {
     struct world w;
     struct buffer many;
@@ -111,8 +108,7 @@ test_larger(void)
 
 /* Released mail that has not been tried yet is kept in memory only if there is room;
  * else the disk says that it passes the routes that hold. */
-static void
-test_released(void)
+TEST(released)
 {
     struct world w;
     begin(&w, "held.test hold\n* smtp://sink.test");
@@ -133,8 +129,7 @@ test_released(void)
 
 /* Deferred mail comes again in its order, never more of it than there is room for; what
  * has failed is reported. */
-static void
-test_deferred(void)
+TEST(deferred)
 {
     struct world w;
     begin(&w, "* smtp://sink.test?minimal_backoff=60s&maximal_backoff=60s");
@@ -154,15 +149,4 @@ test_deferred(void)
     ok(world_is_empty(&w));
     ok_named(world_logged(&w, "to=<later2@b.test>"), "and delivered");
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_accepted();
-    test_found();
-    test_larger();
-    test_released();
-    test_deferred();
-    return done();
 }

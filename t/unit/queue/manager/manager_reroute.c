@@ -61,8 +61,7 @@ is_done(struct world *w, unsigned attempts, const char *name)
     ok_named(!world_logged(w, "status=deferred"), "none was deferred");
 }
 
-static void
-test_kinds(void)
+TEST(kinds)
 {
     static const struct {
         const char *from, *to, *host;
@@ -87,8 +86,7 @@ test_kinds(void)
 }
 
 /* Two targets become one, or one becomes two of which one is the old one. */
-static void
-test_merged_and_split(void)
+TEST(merged_and_split)
 {
     struct world w;
     begin(&w, "x.test smtp://a.test?rate=1/d, y.test smtp://a.test?rate=1/d&reuse=1");
@@ -111,8 +109,7 @@ test_merged_and_split(void)
 
 /* A message of which a session has had a part: the attempt ends, and the rest goes at
  * once by the new route. */
-static void
-test_touched(void)
+TEST(touched)
 {
     struct world w;
     begin(&w, "* smtp://a.test?rate=1/d&recipients=1");
@@ -129,8 +126,7 @@ test_touched(void)
 }
 
 /* While a session has some of it, and twice in a turn. */
-static void
-test_in_session(void)
+TEST(in_session)
 {
     struct world w;
     begin(&w, "* smtp://a.test?concurrency=1");
@@ -148,8 +144,7 @@ test_in_session(void)
 }
 
 /* Held by a new route, and released by the next. */
-static void
-test_hold(void)
+TEST(hold)
 {
     struct world w;
     begin_bound(&w, "* smtp://a.test?rate=1/d");
@@ -188,8 +183,7 @@ waits_for(const struct world *w, const char *key)
 }
 
 /* Many messages: the turn is not longer for it. */
-static void
-test_many(void)
+TEST(many)
 {
     enum { MANY = 6000 };
     struct world w;
@@ -220,8 +214,7 @@ is_any_astray(void *context, unsigned index, const struct target *target)
 }
 
 /* A message that has been seen in part, and has come back with fewer recipients. */
-static void
-test_fewer(void)
+TEST(fewer)
 {
     struct world w;
     unsigned slot = 100000;
@@ -241,8 +234,7 @@ on_drained(void *context)
 }
 
 /* The daemon drains, reloads again or stops at each turn while mail is being rerouted. */
-static void
-test_ends_meanwhile(void)
+TEST(ends_meanwhile)
 {
     enum { MAIL = 1500, ROUNDS = 3 };
     for (int turns = 0; turns < ROUNDS; turns++) {
@@ -273,18 +265,4 @@ test_ends_meanwhile(void)
             manager_world_end(&w);
         }
     }
-}
-
-int
-main(void)
-{
-    test_kinds();
-    test_merged_and_split();
-    test_touched();
-    test_in_session();
-    test_hold();
-    test_many();
-    test_fewer();
-    test_ends_meanwhile();
-    return done();
 }

@@ -35,8 +35,7 @@ take_away(const struct world *w, int i)
     loop_turn(w->loop, 0); /* an operator's command comes in one */
 }
 
-static void
-test_sweep(void)
+TEST(sweep)
 {
     struct world w;
     begin_dead(&w);
@@ -50,11 +49,4 @@ test_sweep(void)
     ok_named(is_swept(&w), "it comes");
     take_away(&w, MAIL - 3);
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_sweep();
-    return done();
 }

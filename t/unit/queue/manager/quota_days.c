@@ -100,8 +100,7 @@ happen(struct world *w, int minute)
     }
 }
 
-static void
-test_days(void)
+TEST(days)
 {
     struct world w;
     sim_disk_reset();
@@ -140,11 +139,4 @@ test_days(void)
     snprintf(path, sizeof(path), "%s/mess", w.folder);
     is_number((long)sim_disk_count(path), 0, "nothing is left");
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_days();
-    return done();
 }

@@ -63,8 +63,7 @@ passes(struct quotas *q, const char *user, const char *address, int64_t now)
     return passed;
 }
 
-static void
-test_round(void)
+TEST(round)
 {
     struct disk *disk = lock_file_home();
     struct quotas *q = table(TABLE), *after = table(TABLE);
@@ -90,8 +89,7 @@ test_round(void)
     disk_close(&disk);
 }
 
-static void
-test_removed_rows(void)
+TEST(removed_rows)
 {
     struct disk *disk = lock_file_home();
     struct quotas *q = table(TABLE), *other = table("all 3/d"), *after = table(TABLE);
@@ -121,8 +119,7 @@ is_read(const char *lines, int want, uint32_t used, const char *name)
     disk_close(&disk);
 }
 
-static void
-test_damage(void)
+TEST(damage)
 {
     char line[600];
     is_read("d 1700000000000 3,4 all\n", 0, 7, "good");
@@ -146,8 +143,7 @@ test_damage(void)
     is_read(line, -EILSEQ, 0, "one too many");
 }
 
-static void
-test_foreign(void)
+TEST(foreign)
 {
     struct disk *disk = lock_file_home();
     struct quotas *q = table("all 9/d");
@@ -163,8 +159,7 @@ test_foreign(void)
 }
 
 /* The key of a next hop, which need not be known yet. */
-static void
-test_hops(void)
+TEST(hops)
 {
     struct disk *disk = lock_file_home();
     struct quotas *q = table(TABLE);
@@ -302,11 +297,7 @@ main(void)
     sched = sched_new(
         &(struct sched_settings){.active_limit = 10, .session_limit = 10, .seed = 7});
     ok(!sched_has_quotas(sched));
-    test_round();
-    test_removed_rows();
-    test_damage();
-    test_foreign();
-    test_hops();
+    tap_tests("");
     test_faults(ENOSPC);
     test_faults(EIO);
     test_deaths(false);

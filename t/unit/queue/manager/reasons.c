@@ -126,8 +126,7 @@ note_number(void *context, struct id id, unsigned number)
     *(unsigned *)context = number;
 }
 
-static void
-test_round(void)
+TEST(round)
 {
     struct bench b;
     bench_begin(&b);
@@ -160,8 +159,7 @@ test_round(void)
 }
 
 /* No text in an outcome makes the file unreadable. */
-static void
-test_odd_outcomes(void)
+TEST(odd_outcomes)
 {
     struct bench b;
     bench_begin(&b);
@@ -182,8 +180,7 @@ test_odd_outcomes(void)
 }
 
 /* Only of what waits. */
-static void
-test_gone(void)
+TEST(gone)
 {
     struct bench b;
     bench_begin(&b);
@@ -207,8 +204,7 @@ test_gone(void)
     bench_end(&b);
 }
 
-static void
-test_count(void)
+TEST(count)
 {
     enum { MORE = 20 };
     struct bench b;
@@ -228,8 +224,7 @@ test_count(void)
     bench_end(&b);
 }
 
-static void
-test_size(void)
+TEST(size)
 {
     enum { COUNT = 18000 };
     struct bench b;
@@ -251,8 +246,7 @@ test_size(void)
 }
 
 /* A byte less, or another one: nothing of it is believed. */
-static void
-test_damage(void)
+TEST(damage)
 {
     struct bench b;
     bench_begin(&b);
@@ -289,8 +283,7 @@ test_damage(void)
 }
 
 /* Well summed, and yet not what we write. */
-static void
-test_forged(void)
+TEST(forged)
 {
 #define ONE "450 4.2.0 1 0\nx\n"
 #define ID  "01HF7YAT00-0000000E"
@@ -359,8 +352,7 @@ test_forged(void)
     bench_end(&b);
 }
 
-static void
-test_huge(void)
+TEST(huge)
 {
     struct bench b;
     bench_begin(&b);
@@ -373,8 +365,7 @@ test_huge(void)
     bench_end(&b);
 }
 
-static void
-test_slices(void)
+TEST(slices)
 {
     struct bench b;
     bench_begin(&b);
@@ -393,8 +384,7 @@ test_slices(void)
 }
 
 /* Each call of the disk fails once: the file is the old one or the new one. */
-static void
-test_faults(void)
+TEST(faults)
 {
     struct bench b;
     bench_begin(&b);
@@ -439,8 +429,7 @@ file_of(const struct world *w, const char *name)
     return sim_disk_content(path);
 }
 
-static void
-test_restart(void)
+TEST(restart)
 {
     struct world w;
     manager_bench_begin(&w);
@@ -467,8 +456,7 @@ test_restart(void)
 }
 
 /* Not asked for what another recipient was told. */
-static void
-test_recipients(void)
+TEST(recipients)
 {
     struct world w;
     manager_bench_begin(&w);
@@ -484,8 +472,7 @@ test_recipients(void)
     manager_world_end(&w);
 }
 
-static void
-test_ignored(void)
+TEST(ignored)
 {
     struct world w;
     char path[100];
@@ -502,8 +489,7 @@ test_ignored(void)
     manager_world_end(&w);
 }
 
-static void
-test_suffix(void)
+TEST(suffix)
 {
     struct world w;
     manager_bench_begin(&w);
@@ -521,8 +507,7 @@ test_suffix(void)
 }
 
 /* Without a daemon. */
-static void
-test_all(void)
+TEST(all)
 {
     struct bench b;
     bench_begin(&b);
@@ -550,25 +535,4 @@ test_all(void)
     ok(deferral_reasons_find(b.to, id_of(1))[0] != '\0');
     is_string(deferral_reasons_find(b.to, id_of(2)), "two", "the other");
     bench_end(&b);
-}
-
-int
-main(void)
-{
-    test_round();
-    test_odd_outcomes();
-    test_gone();
-    test_count();
-    test_size();
-    test_damage();
-    test_forged();
-    test_huge();
-    test_slices();
-    test_faults();
-    test_restart();
-    test_recipients();
-    test_ignored();
-    test_suffix();
-    test_all();
-    return done();
 }

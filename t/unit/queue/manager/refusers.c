@@ -41,8 +41,7 @@ begin(struct world *w)
     world_refusal.blame = BLAME_MESSAGE;
 }
 
-static void
-test_which(void)
+TEST(which)
 {
     struct world w;
     begin(&w);
@@ -69,8 +68,7 @@ test_which(void)
     manager_world_end(&w);
 }
 
-static void
-test_until_when(void)
+TEST(until_when)
 {
     struct world w;
     begin(&w);
@@ -93,8 +91,7 @@ test_until_when(void)
     manager_world_end(&w);
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     struct world w;
     char host[300];
@@ -114,13 +111,4 @@ test_many(void)
     answer(&w, "", "550 5.7.25 no PTR record");
     is_number((long)refusers(&w), MANAGER_REFUSERS_MAX, "one without a name is none");
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_which();
-    test_until_when();
-    test_many();
-    return done();
 }

@@ -47,8 +47,7 @@ refuse_all(struct world *w)
 }
 
 /* Other limits of the same route hold at once, for mail that is in memory, too. */
-static void
-test_limits(void)
+TEST(limits)
 {
     struct world w;
     struct route_table *table = NULL;
@@ -85,8 +84,7 @@ test_limits(void)
 }
 
 /* A quota that a reload adds counts from then on, one that it changes holds immediately. */
-static void
-test_quota(void)
+TEST(quota)
 {
     struct world w;
     struct route_table *table = NULL;
@@ -118,8 +116,7 @@ test_quota(void)
     route_free(&table);
 }
 
-static void
-test_dead(void)
+TEST(dead)
 {
     struct world w;
     struct route_table *table = NULL;
@@ -146,8 +143,7 @@ test_dead(void)
 }
 
 /* Those that are connecting when the reload comes. */
-static void
-test_under_way(void)
+TEST(under_way)
 {
     struct world w;
     struct route_table *table = NULL;
@@ -183,8 +179,7 @@ refuse_login(struct world *w, struct channel *c)
     channel_end(w, c, &o);
 }
 
-static void
-test_login(void)
+TEST(login)
 {
     struct world w;
     struct route_table *table = NULL;
@@ -222,8 +217,7 @@ test_login(void)
 }
 
 /* After it has greeted five failures are forgiven; a refused login is not. */
-static void
-test_login_later(void)
+TEST(login_later)
 {
     struct world w;
     struct route_table *table = NULL;
@@ -242,16 +236,4 @@ test_login_later(void)
              "once is enough, for minutes");
     sched_world_end(&w);
     route_free(&table);
-}
-
-int
-main(void)
-{
-    test_limits();
-    test_quota();
-    test_dead();
-    test_under_way();
-    test_login();
-    test_login_later();
-    return done();
 }

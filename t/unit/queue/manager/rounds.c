@@ -41,8 +41,7 @@ failures(const struct world *w, unsigned *notified)
 }
 
 /* A full disk: the report comes with a later round, the retries go on. */
-static void
-test_refused(void)
+TEST(refused)
 {
     struct world w;
     unsigned notified;
@@ -65,8 +64,7 @@ test_refused(void)
     manager_world_end(&w);
 }
 
-static void
-test_who_is_told(void)
+TEST(who_is_told)
 {
     struct world w;
     world_begin_afresh(&w, "* smtp://sink.test", 1024 * 1024);
@@ -85,8 +83,7 @@ test_who_is_told(void)
 }
 
 /* Both notifications of a round: the bounce first, then the delay. */
-static void
-test_with_delay(void)
+TEST(with_delay)
 {
     struct world w;
     world_begin_afresh(&w, "* smtp://sink.test?delay_warning=1s", 1024 * 1024);
@@ -123,8 +120,7 @@ begin_report_before_hold(struct world *w)
 }
 
 /* Commands of the operator during the report that comes before a hold. */
-static void
-test_operator_before_hold(void)
+TEST(operator_before_hold)
 {
     struct world w;
     begin_report_before_hold(&w);
@@ -161,8 +157,7 @@ test_operator_before_hold(void)
 }
 
 /* A full disk: the rest is held only when what failed has been reported. */
-static void
-test_refused_before_hold(void)
+TEST(refused_before_hold)
 {
     struct world w;
     world_begin_afresh(&w, "bad.test error:5.7.1 no\nkeep.test hold\n* smtp://sink.test", 0);
@@ -350,11 +345,7 @@ test_reload_within_round(void)
 int
 main(void)
 {
-    test_refused();
-    test_who_is_told();
-    test_with_delay();
-    test_operator_before_hold();
-    test_refused_before_hold();
+    tap_tests("");
     test_release_beside_hold(0);
     test_release_beside_hold(1024 * 1024);
     test_release_held_recipients(0);

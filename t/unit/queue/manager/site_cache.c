@@ -21,8 +21,7 @@ world_open_again(struct world *w)
         &(struct sched_settings){.active_limit = 10, .session_limit = 10, .seed = 7});
 }
 
-static void
-test_window(void)
+TEST(window)
 {
     struct disk *disk = lock_file_home();
     struct world w;
@@ -59,8 +58,7 @@ test_window(void)
     disk_close(&disk);
 }
 
-static void
-test_dead(void)
+TEST(dead)
 {
     struct disk *disk = lock_file_home();
     struct world w;
@@ -97,8 +95,7 @@ put(struct disk *disk, const char *text)
 }
 
 /* Its time has passed while nobody ran: the first message tries it. */
-static void
-test_dead_before(void)
+TEST(dead_before)
 {
     struct disk *disk = lock_file_home();
     struct world w;
@@ -122,8 +119,7 @@ test_dead_before(void)
 }
 
 /* A site without mail since startup does not get younger by being written again. */
-static void
-test_age(void)
+TEST(age)
 {
     enum { HALF = SITE_CACHE_AGE_MAX_MS / 2 + 1 };
     struct disk *disk = lock_file_home();
@@ -145,8 +141,7 @@ test_age(void)
     disk_close(&disk);
 }
 
-static void
-test_nonsense(void)
+TEST(nonsense)
 {
     static const char *const pages[] = {
         "",
@@ -184,8 +179,7 @@ test_nonsense(void)
 }
 
 /* The file of a clock that was ahead by half a day delays no mail for that time. */
-static void
-test_ahead(void)
+TEST(ahead)
 {
     struct disk *disk = lock_file_home();
     struct world w;
@@ -218,8 +212,7 @@ test_ahead(void)
 }
 
 /* A rate that was never measured, or whose steps are endless, is one that may be learnt. */
-static void
-test_unmeasured(void)
+TEST(unmeasured)
 {
     struct disk *disk = lock_file_home();
     for (int phase = 1; phase <= 4; phase++) {
@@ -250,8 +243,7 @@ test_unmeasured(void)
     disk_close(&disk);
 }
 
-static void
-test_trouble(void)
+TEST(trouble)
 {
     struct disk *disk = lock_file_home();
     struct world w;
@@ -272,18 +264,4 @@ test_trouble(void)
     is_number(site_cache_read(disk, PATH, w.s, w.now), 1, "whole");
     sched_world_end(&w);
     disk_close(&disk);
-}
-
-int
-main(void)
-{
-    test_window();
-    test_dead();
-    test_dead_before();
-    test_age();
-    test_nonsense();
-    test_ahead();
-    test_unmeasured();
-    test_trouble();
-    return done();
 }

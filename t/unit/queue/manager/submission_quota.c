@@ -52,8 +52,7 @@ used_of(const struct world *w, const char *name)
 }
 
 /* Five of one recipient each, three a day. */
-static void
-test_waits(void)
+TEST(waits)
 {
     struct world w;
     quota_begin(&w, "uid:* 3/d");
@@ -77,8 +76,7 @@ test_waits(void)
     quota_end(&w);
 }
 
-static void
-test_as_given(void)
+TEST(as_given)
 {
     struct world w;
     quota_begin(&w, "uid:* 4/d");
@@ -124,8 +122,7 @@ srs_sighted(char address[SRS_ADDRESS_MAX])
 
 /* Mail of sendmail(1) for an address of SRS waits while the secret cannot be read: as
  * members of the null sender, bounces among them, can be lost. */
-static void
-test_unsure(void)
+TEST(unsure)
 {
     struct world w;
     char address[SRS_ADDRESS_MAX];
@@ -174,8 +171,7 @@ test_unsure(void)
 
 /* --- Released before it was loaded ------------------------------------------------ */
 
-static void
-test_released(void)
+TEST(released)
 {
     struct world w;
     quota_begin(&w, "");
@@ -201,8 +197,7 @@ test_released(void)
 }
 
 /* The active queue is full: it goes to the disk, with the members. */
-static void
-test_released_without_room(void)
+TEST(released_without_room)
 {
     struct world w;
     quota_begin(&w, "");
@@ -474,8 +469,7 @@ test_forged_own(void)
 
 /* Others wait with an address of SRS for an hour, not for days: then they get the message,
  * and the sender hears of that address. */
-static void
-test_unsure_shared(void)
+TEST(unsure_shared)
 {
     struct world w;
     char address[SRS_ADDRESS_MAX], both[2 * SRS_ADDRESS_MAX];
@@ -514,8 +508,7 @@ test_unsure_shared(void)
 }
 
 /* More than the quota in one message. */
-static void
-test_never(void)
+TEST(never)
 {
     struct world w;
     quota_begin(&w, "uid:* 3/d");
@@ -601,13 +594,7 @@ test_deferred(void)
 int
 main(void)
 {
-    test_waits();
-    test_as_given();
-    test_never();
-    test_unsure();
-    test_unsure_shared();
-    test_released();
-    test_released_without_room();
+    tap_tests("");
     test_released_unsure(100);
     test_released_unsure(1);
     test_release_remembered();

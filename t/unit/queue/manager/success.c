@@ -11,8 +11,7 @@ saw(struct world *w, const char *sender, const char *recipients, const char *wan
     world_saw(w, want, name);
 }
 
-static void
-test_wishes(void)
+TEST(wishes)
 {
     static const struct {
         unsigned notify;
@@ -48,8 +47,7 @@ test_wishes(void)
 }
 
 /* One notification for each round; what was reported survives restarts. */
-static void
-test_restart(void)
+TEST(restart)
 {
     struct world w;
     manager_world_begin(&w, "* smtp://sink.test");
@@ -74,8 +72,7 @@ test_restart(void)
 }
 
 /* Routes without a session. */
-static void
-test_immediate(void)
+TEST(immediate)
 {
     struct world w;
     manager_world_begin(&w, "gone.test discard\n* smtp://sink.test");
@@ -83,13 +80,4 @@ test_immediate(void)
     saw(&w, "ann@a.test", "x@gone.test", ">ann@a.test ", "discarded is delivered");
     ok(world_is_empty(&w));
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_wishes();
-    test_restart();
-    test_immediate();
-    return done();
 }

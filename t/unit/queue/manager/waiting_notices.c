@@ -36,8 +36,7 @@ begin(struct world *w, const char *routes)
     is_number(w->attempts, 1, "the rate allows one");
 }
 
-static void
-test_times(void)
+TEST(times)
 {
     struct world w;
     begin(&w, ROUTES);
@@ -64,8 +63,7 @@ test_times(void)
 }
 
 /* The time passed while no daemon ran, or while it waited on the disk. */
-static void
-test_late(void)
+TEST(late)
 {
     struct world w;
     begin(&w, ROUTES);
@@ -79,8 +77,7 @@ test_late(void)
     manager_world_end(&w);
 }
 
-static void
-test_nobody(void)
+TEST(nobody)
 {
     struct world w;
     begin(&w, ROUTES);
@@ -94,8 +91,7 @@ test_nobody(void)
     manager_world_end(&w);
 }
 
-static void
-test_reload(void)
+TEST(reload)
 {
     struct world w;
     begin(&w,
@@ -112,14 +108,4 @@ test_reload(void)
     manager_reload(w.manager, &w.settings, before);
     route_free(&fresh);
     manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_times();
-    test_late();
-    test_nobody();
-    test_reload();
-    return done();
 }

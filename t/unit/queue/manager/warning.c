@@ -52,8 +52,7 @@ is_warned(const struct world *w)
 
 /* A list: a notification at each time, over restarts; what passes while no daemon runs
  * has one. */
-static void
-test_list(void)
+TEST(list)
 {
     struct world w;
     world_begin_afresh(&w,
@@ -86,8 +85,7 @@ test_list(void)
 }
 
 /* Off, null senders, journaled mail, mail delivered at last, other routes. */
-static void
-test_nobody(void)
+TEST(nobody)
 {
     struct world w;
     world_begin_afresh(&w, "on.test smtp://one.test?delay_warning=20m, * smtp://sink.test", 0);
@@ -107,8 +105,7 @@ test_nobody(void)
 }
 
 /* Two of different patience: each is reported at its own time. */
-static void
-test_two_routes(void)
+TEST(two_routes)
 {
     struct world w;
     world_begin_afresh(&w,
@@ -296,9 +293,7 @@ test_operators(void)
 int
 main(void)
 {
-    test_list();
-    test_nobody();
-    test_two_routes();
+    tap_tests("");
     test_two_lists(0, false);
     test_two_lists(1024 * 1024, false);
     test_two_lists(1024 * 1024, true);

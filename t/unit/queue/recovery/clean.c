@@ -201,8 +201,7 @@ test_orphans(bool at_start, int64_t journal_size)
 }
 
 /* A file whose message has gone may be an injector's, while it is young. */
-static void
-test_young_orphans(void)
+TEST(young_orphans)
 {
     begin(4 * SEGMENT);
     for (unsigned i = 0; i < SPOOL_COUNT; i++)
@@ -291,8 +290,7 @@ is_suspect(const struct alone *a, struct id id)
 }
 
 /* Ten on each side of 36 hours. */
-static void
-test_age_of_suspects(void)
+TEST(age_of_suspects)
 {
     enum { SIDE = 10, PAUSES = 10 };
     static struct alone a;
@@ -314,8 +312,7 @@ test_age_of_suspects(void)
     alone_stop(&a);
 }
 
-static void
-test_age_of_drafts(void)
+TEST(age_of_drafts)
 {
     enum { SIDE = 5 };
     static struct alone a;
@@ -336,8 +333,7 @@ test_age_of_drafts(void)
     alone_stop(&a);
 }
 
-static void
-test_age_of_unfinished(void)
+TEST(age_of_unfinished)
 {
     static struct alone a;
     struct id id = {1, 1};
@@ -356,8 +352,7 @@ test_age_of_unfinished(void)
 }
 
 /* Messages that the daemon knows end in their own way. */
-static void
-test_known(void)
+TEST(known)
 {
     static struct alone a;
     struct id in_todo = {1, 1}, ending = {1, 2}, moving = {1, 3}, other = {1, 4};
@@ -381,8 +376,7 @@ test_known(void)
 }
 
 /* Until each journal is adopted, only drafts are swept. */
-static void
-test_careful(void)
+TEST(careful)
 {
     static struct alone a;
     alone_start(&a);
@@ -400,8 +394,7 @@ test_careful(void)
 }
 
 /* A name that was listed, and whose message came to its end or its mess meanwhile. */
-static void
-test_old_listing(void)
+TEST(old_listing)
 {
     static struct alone a;
     struct id gone = {1, 1}, whole = {1, 2};
@@ -418,8 +411,7 @@ test_old_listing(void)
 }
 
 /* More names than a turn lists: the others wait for the next turns. */
-static void
-test_large_directory(void)
+TEST(large_directory)
 {
     static struct alone a;
     enum { MANY = 12000 };
@@ -435,8 +427,7 @@ test_large_directory(void)
     alone_stop(&a);
 }
 
-static void
-test_strange_names(void)
+TEST(strange_names)
 {
     begin(0);
     plant_at("info/README");
@@ -457,8 +448,7 @@ test_strange_names(void)
 }
 
 /* A daemon's own drafts, for any number of slices then. */
-static void
-test_dead_drafts(void)
+TEST(dead_drafts)
 {
     begin(0);
     plant_at("pid/0000-1023.1700000000.0123456789abcdef.0");
@@ -480,8 +470,7 @@ test_dead_drafts(void)
 }
 
 /* And that is how they are named. */
-static void
-test_own_draft(void)
+TEST(own_draft)
 {
     struct outcome refusal;
     static char bytes[300000];
@@ -674,8 +663,7 @@ test_faults(int64_t journal_size, int error)
 }
 
 /* An injector at work while others sweep: never half there. */
-static void
-test_injector_at_work(void)
+TEST(injector_at_work)
 {
     static char large[300000];
     struct outcome refusal;
@@ -885,18 +873,7 @@ main(void)
     test_ctime();
     for (int i = 0; i < 4; i++)
         test_orphans(i % 2 == 0, i < 2 ? 0 : 4 * SEGMENT);
-    test_young_orphans();
-    test_age_of_suspects();
-    test_age_of_drafts();
-    test_age_of_unfinished();
-    test_known();
-    test_careful();
-    test_old_listing();
-    test_injector_at_work();
-    test_strange_names();
-    test_large_directory();
-    test_dead_drafts();
-    test_own_draft();
+    tap_tests("");
     test_living(0);
     test_living(4 * SEGMENT);
     test_other_slices();

@@ -101,8 +101,7 @@ submit(void)
     kit_close(&injector);
 }
 
-static void
-test_empty(void)
+TEST(empty)
 {
     begin();
     plant(MANY, TEXT(""));
@@ -127,8 +126,7 @@ test_empty(void)
     kit_close(&kit);
 }
 
-static void
-test_kinds(void)
+TEST(kinds)
 {
     char path[80], full[80], inside[100];
     struct disk_info info;
@@ -162,8 +160,7 @@ test_kinds(void)
 
 /* An envelope of another user without content, or of any octets: it is the other's inode
  * that is kept, not ours. */
-static void
-test_notes(void)
+TEST(notes)
 {
     begin();
     plant(MANY, TEXT("not an envelope"));
@@ -179,8 +176,7 @@ test_notes(void)
 }
 
 /* The content is a directory: the envelope is kept, and what cannot be moved goes. */
-static void
-test_content(void)
+TEST(content)
 {
     char path[80];
     struct disk_info info;
@@ -202,8 +198,7 @@ test_content(void)
 }
 
 /* A directory of the name of a message that is ours. */
-static void
-test_beside_ours(void)
+TEST(beside_ours)
 {
     char path[80], name[ID_LENGTH + 1];
     begin();
@@ -228,8 +223,7 @@ test_beside_ours(void)
     kit_close(&kit);
 }
 
-static void
-test_work(void)
+TEST(work)
 {
     uint64_t before, most = 0;
     begin();
@@ -258,8 +252,7 @@ put_names(unsigned count)
     leave(&disk);
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     begin();
     put_names(1);
@@ -282,17 +275,4 @@ test_names(void)
     pull(200);
     is_number(kit.found_count, 1, "but each second, so that mail is found");
     kit_close(&kit);
-}
-
-int
-main(void)
-{
-    test_empty();
-    test_kinds();
-    test_notes();
-    test_content();
-    test_beside_ours();
-    test_work();
-    test_names();
-    return done();
 }

@@ -74,8 +74,7 @@ files(void)
     return sim_disk_count("/spool/mess");
 }
 
-static void
-test_turns(void)
+TEST(turns)
 {
     struct bench b;
     bench_begin(&b);
@@ -101,8 +100,7 @@ test_turns(void)
     is_number(files(), MANY, "what is not durable stays");
 }
 
-static void
-test_hurry(void)
+TEST(hurry)
 {
     struct bench b;
     bench_begin(&b);
@@ -112,12 +110,4 @@ test_hurry(void)
     removal_settled(&b.removal, 2, 0, 0);
     is_number(files(), 0, "also for the last ones");
     bench_end(&b);
-}
-
-int
-main(void)
-{
-    test_turns();
-    test_hurry();
-    return done();
 }

@@ -39,8 +39,7 @@ inject(void)
 }
 
 /* Another petrel is at the journal that we want, for long. */
-static void
-test_busy(void)
+TEST(busy)
 {
     struct answer a = {0};
     struct disk *disk;
@@ -64,8 +63,7 @@ test_busy(void)
 }
 
 /* The disk refuses a part of the journal that we want: each call once. */
-static void
-test_refused(void)
+TEST(refused)
 {
     unsigned late = 0, refusals = 0;
     bool failed = true;
@@ -91,8 +89,7 @@ test_refused(void)
 }
 
 /* While the first listing of our own is under way, in any state. */
-static void
-test_early(void)
+TEST(early)
 {
     static const char *const one[] = {"a@x", NULL};
     static struct id ids[MANY];
@@ -174,8 +171,7 @@ cut_after_end(enum sim_cut_kind kind, size_t item, int64_t after_ms, unsigned *w
     return there;
 }
 
-static void
-test_cuts_after_end(void)
+TEST(cuts_after_end)
 {
     static const int64_t moments[] = {0, 50, 101, 150, 250, 1000};
     unsigned wrong = 0, cuts = 0;
@@ -192,8 +188,7 @@ test_cuts_after_end(void)
 
 /* Large content of our own is not yet found, because a call has failed, when the other
  * slice is listed. */
-static void
-test_not_found_yet(void)
+TEST(not_found_yet)
 {
     static const char *const one[] = {"a@x", NULL};
     static char large[20000];
@@ -231,11 +226,7 @@ test_not_found_yet(void)
 int
 main(void)
 {
-    test_busy();
-    test_refused();
-    test_early();
-    test_not_found_yet();
-    test_cuts_after_end();
+    tap_tests("");
     sim_disk_reset();
     return done();
 }

@@ -69,8 +69,7 @@ lines_for(struct bench *b, const struct disk_traits *nature, enum disk_syncing w
     return count_lines(b);
 }
 
-static void
-test_each(void)
+TEST(each)
 {
     static const struct {
         struct disk_traits nature;
@@ -122,8 +121,7 @@ test_each(void)
     bench_end(&b);
 }
 
-static void
-test_once(void)
+TEST(once)
 {
     struct bench b;
     struct disk *disk;
@@ -152,12 +150,4 @@ test_once(void)
     is_number(count_lines(&b), 1, "what cannot be asked is not warned about");
     disk_close(&disk);
     bench_end(&b);
-}
-
-int
-main(void)
-{
-    test_each();
-    test_once();
-    return done();
 }

@@ -85,8 +85,7 @@ name(unsigned number)
     return (struct id){1700000000000 + number, number * 77 + 1};
 }
 
-static void
-test_counting(void)
+TEST(counting)
 {
     struct lab l;
     lab_begin(&l);
@@ -113,8 +112,7 @@ test_counting(void)
 }
 
 /* An end from outside says little of what was at work: six of them are needed. */
-static void
-test_kills(void)
+TEST(kills)
 {
     struct lab l;
     lab_begin(&l);
@@ -142,8 +140,7 @@ test_kills(void)
     lab_end(&l);
 }
 
-static void
-test_nesting(void)
+TEST(nesting)
 {
     struct lab l;
     lab_begin(&l);
@@ -167,8 +164,7 @@ test_nesting(void)
 }
 
 /* Deferred in order is as good as ended; a deferral that crashes is not in order. */
-static void
-test_resting(void)
+TEST(resting)
 {
     struct lab l;
     lab_begin(&l);
@@ -198,8 +194,7 @@ test_resting(void)
     lab_end(&l);
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     struct lab l;
     lab_begin(&l);
@@ -218,8 +213,7 @@ test_many(void)
 }
 
 /* Ends without anything at work: the second early one makes us careful. */
-static void
-test_unknown(void)
+TEST(unknown)
 {
     struct lab l;
     lab_begin(&l);
@@ -253,8 +247,7 @@ test_unknown(void)
     lab_end(&l);
 }
 
-static void
-test_suspect(void)
+TEST(suspect)
 {
     struct lab l;
     lab_begin(&l);
@@ -286,8 +279,7 @@ test_suspect(void)
 }
 
 /* Killed from outside again and again: three suspects, and then it is not the mail. */
-static void
-test_innocent_suspects(void)
+TEST(innocent_suspects)
 {
     struct lab l;
     unsigned lives = 0;
@@ -318,8 +310,7 @@ open_page(const struct lab *l, int flags)
 }
 
 /* Every byte of the page, turned: it works in any case. */
-static void
-test_damage(void)
+TEST(damage)
 {
     struct lab l;
     unsigned wrong = 0;
@@ -354,8 +345,7 @@ test_damage(void)
     lab_end(&l);
 }
 
-static void
-test_file(void)
+TEST(file)
 {
     struct lab l;
     struct stat status;
@@ -554,16 +544,7 @@ test_release(int64_t journal_size)
 int
 main(void)
 {
-    test_counting();
-    test_kills();
-    test_nesting();
-    test_resting();
-    test_many();
-    test_unknown();
-    test_suspect();
-    test_innocent_suspects();
-    test_damage();
-    test_file();
+    tap_tests("");
     death = BY_KILL;
     test_killer(0, "kills, in files");
     test_killer(4 * 1024 * 1024, "kills, in the journal");

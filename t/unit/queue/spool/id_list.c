@@ -19,8 +19,7 @@ note_many(struct id_list *l, unsigned dirs)
         id_list_note(l, an_id(i * STEP % MANY), dirs);
 }
 
-static void
-test_few(void)
+TEST(few)
 {
     struct id_list l = {0};
     id_list_sort(&l);
@@ -49,8 +48,7 @@ test_few(void)
 
 /* More notes than are taken together: new ids, known ones and repeated ones between
  * each other, against a plain table. */
-static void
-test_mixed(void)
+TEST(mixed)
 {
     enum { IDS = 20000, NOTES = 100000 };
     static unsigned want[IDS];
@@ -83,8 +81,7 @@ test_mixed(void)
     is_number((int64_t)(l.count + id_list_memory(&l)), 0, "freed with a note: empty");
 }
 
-static void
-test_limits(void)
+TEST(limits)
 {
     struct id_list l = {0};
     struct id last = {(UINT64_C(1) << 50) - 1, (UINT64_C(1) << ID_HASH_BITS) - 1};
@@ -97,8 +94,7 @@ test_limits(void)
     id_list_free(&l);
 }
 
-static void
-test_million(void)
+TEST(million)
 {
     struct id_list l = {0};
     unsigned wrong = 0;
@@ -115,14 +111,4 @@ test_million(void)
     ok_named(memory <= (size_t)MANY * 20, "at most 20 bytes each");
     ok_named(id_list_memory(&l) == memory, "more directories need no more");
     id_list_free(&l);
-}
-
-int
-main(void)
-{
-    test_few();
-    test_mixed();
-    test_limits();
-    test_million();
-    return done();
 }

@@ -23,8 +23,7 @@ envelope_of(const char *sender, const char *recipient)
     return e;
 }
 
-static void
-test_taken(void)
+TEST(taken)
 {
     struct envelope *e = envelope_of("s@x.test", "r@y.test");
     e->envelope_id = TEXT("my+2Bid");
@@ -48,8 +47,7 @@ test_taken(void)
     envelope_free(&e);
 }
 
-static void
-test_dropped(void)
+TEST(dropped)
 {
     struct envelope *e = envelope_of("", "r@y.test");
     e->fragment.made_of = TEXT("1\n01JD3ZK5Q8-9F3K2C7A 4000000000\n");
@@ -76,8 +74,7 @@ test_dropped(void)
     envelope_free(&e);
 }
 
-static void
-test_birth(void)
+TEST(birth)
 {
     static const int64_t absurd[] = {INT64_MAX, INT64_C(1) << 62, 1, 0};
     for (size_t i = 0; i < sizeof(absurd) / sizeof(absurd[0]); i++) {
@@ -97,8 +94,7 @@ test_birth(void)
     envelope_free(&e);
 }
 
-static void
-test_senders(void)
+TEST(senders)
 {
     static const char *const bad[] = {"m@x> AUTH=<root@else.example",
                                       "a b@c.test",
@@ -119,8 +115,7 @@ test_senders(void)
     envelope_free(&e);
 }
 
-static void
-test_words(void)
+TEST(words)
 {
     static const char *const bad[] = {"a b", "a\r\nb", "a\x01", "\xff"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -149,8 +144,7 @@ test_words(void)
     envelope_free(&e);
 }
 
-static void
-test_recipients(void)
+TEST(recipients)
 {
     static char much[INJECTED_ADDRESS_MAX + 2];
     memset(much, 'x', sizeof(much) - 1);
@@ -195,8 +189,7 @@ given(void)
 }
 
 /* The state of mail that another host gives stays. */
-static void
-test_given(void)
+TEST(given)
 {
     struct envelope *e = given();
     ok(injected_take_given(e, now_ms) == NULL);
@@ -213,8 +206,7 @@ test_given(void)
 }
 
 /* State that no host of ours writes is not taken: it forges no line, no time, no trust. */
-static void
-test_given_forged(void)
+TEST(given_forged)
 {
     struct envelope *e = given();
     struct outcome *o = &e->delivery.failures[0].outcome;
@@ -266,18 +258,4 @@ test_given_forged(void)
     e->recipients[0].way = envelope_way(e, TEXT("list@x.test"), TEXT("no address\r\n"));
     ok_named(injected_take_given(e, now_ms) != NULL, "an owner that is no address");
     envelope_free(&e);
-}
-
-int
-main(void)
-{
-    test_given();
-    test_given_forged();
-    test_taken();
-    test_dropped();
-    test_birth();
-    test_senders();
-    test_words();
-    test_recipients();
-    return done();
 }

@@ -109,8 +109,7 @@ check_whole(struct kit *k, struct id id, const char *name)
     envelope_free(&e);
 }
 
-static void
-test_foreign(void)
+TEST(foreign)
 {
     struct kit k;
     struct id id = begin(&k, STRANGER, SIZE);
@@ -134,8 +133,7 @@ test_foreign(void)
     end(&k);
 }
 
-static void
-test_own(void)
+TEST(own)
 {
     struct kit k;
     struct id id = begin(&k, DAEMON, SIZE);
@@ -310,8 +308,7 @@ main(void)
 {
     for (size_t i = 0; i < SIZE; i++)
         content[i] = (char)('a' + i * 7 % 26);
-    test_foreign();
-    test_own();
+    tap_tests("");
     test_damaged(STRANGER);
     test_damaged(DAEMON);
     test_envelope_changes();

@@ -52,8 +52,7 @@ an_id(unsigned char n)
     return id_make(SIM_WALL_START_MS, (const unsigned char[]){n, 2, 3, 4, 5});
 }
 
-static void
-test_files(void)
+TEST(files)
 {
     struct spool s;
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
@@ -100,8 +99,7 @@ test_files(void)
 }
 
 /* The directory of an older release's spool is missing. */
-static void
-test_old_spool(void)
+TEST(old_spool)
 {
     struct spool s;
     char error[200];
@@ -168,8 +166,7 @@ put_aside(int64_t after_ms, bool awaits)
     return id;
 }
 
-static void
-test_young(void)
+TEST(young)
 {
     sim_disk_reset();
     begin(1024 * 1024);
@@ -194,8 +191,7 @@ test_young(void)
 }
 
 /* The cause of the move: a deferral, or the journal, which has no directory. */
-static void
-test_moving(void)
+TEST(moving)
 {
     enum { MANY = 200 };
     static char content[8000];
@@ -238,8 +234,7 @@ test_moving(void)
 }
 
 /* The queue's S4, which may have no journal, moves as well. */
-static void
-test_without_journal(void)
+TEST(without_journal)
 {
     sim_disk_reset();
     begin(0);
@@ -254,8 +249,7 @@ test_without_journal(void)
 }
 
 /* It changes its mind while it moves. */
-static void
-test_while_moving(void)
+TEST(while_moving)
 {
     sim_disk_reset();
     begin(1024 * 1024);
@@ -280,8 +274,7 @@ test_while_moving(void)
 
 /* --- The start -------------------------------------------------------------------- */
 
-static void
-test_order(void)
+TEST(order)
 {
     enum { EACH = 4 };
     struct id plain[EACH], marked[EACH];
@@ -307,8 +300,7 @@ test_order(void)
     end_run();
 }
 
-static void
-test_strays(void)
+TEST(strays)
 {
     sim_disk_reset();
     begin(1024 * 1024);
@@ -368,8 +360,7 @@ is_listed(const struct list *l, struct id id, enum queue_place place, const char
     ok_named(found == 1 && wrong == 0, name);
 }
 
-static void
-test_list(void)
+TEST(list)
 {
     struct list l = {0};
     sim_disk_reset();
@@ -404,8 +395,7 @@ test_list(void)
 }
 
 /* Nothing of a slice that is not ours is touched. */
-static void
-test_slices(void)
+TEST(slices)
 {
     struct id ids[16];
     unsigned kept = 0, gone = 0;
@@ -425,20 +415,4 @@ test_slices(void)
     is_number(gone, 8, "its own strays go");
     is_number(kept, 8, "the other's stay");
     end_run();
-}
-
-int
-main(void)
-{
-    test_files();
-    test_old_spool();
-    test_young();
-    test_moving();
-    test_without_journal();
-    test_while_moving();
-    test_order();
-    test_strays();
-    test_list();
-    test_slices();
-    return done();
 }

@@ -61,8 +61,7 @@ listed(struct fixture *r, struct id id, bool *is_there)
     return count;
 }
 
-static void
-test_files(void)
+TEST(files)
 {
     struct fixture r;
     bool is_there;
@@ -82,8 +81,7 @@ test_files(void)
     room_close(&r);
 }
 
-static void
-test_durable(void)
+TEST(durable)
 {
     struct fixture r;
     char error[200];
@@ -114,8 +112,7 @@ test_durable(void)
     }
 }
 
-static void
-test_trouble(void)
+TEST(trouble)
 {
     struct fixture r;
     struct id_set ids = {0};
@@ -201,8 +198,7 @@ marks(void)
     return count;
 }
 
-static void
-test_life(void)
+TEST(life)
 {
     struct id id = make_whole();
     is_number(marks(), 0, "young mail has none");
@@ -231,8 +227,7 @@ test_life(void)
 }
 
 /* Files that a power cut has brought back, or kept. */
-static void
-test_stray(void)
+TEST(stray)
 {
     struct id id = make_whole();
     struct fixture r;
@@ -249,8 +244,7 @@ test_stray(void)
 }
 
 /* Adopted by one whose message it is not. */
-static void
-test_slices(void)
+TEST(slices)
 {
     struct id id = make_whole();
     for (unsigned n = 2; n >= 1; n--)
@@ -304,8 +298,7 @@ start_asking(struct id id, bool journal)
 }
 
 /* At every call of the adoption. */
-static void
-test_faults(void)
+TEST(faults)
 {
     for (enum fault fault = KILLED; fault < FAULTS; fault++) {
         char words[80];
@@ -326,13 +319,7 @@ test_faults(void)
 int
 main(void)
 {
-    test_files();
-    test_durable();
-    test_trouble();
-    test_life();
-    test_stray();
-    test_slices();
-    test_faults();
+    tap_tests("");
     sim_disk_reset();
     return done();
 }

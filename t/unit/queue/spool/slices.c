@@ -9,8 +9,7 @@ with_hash(uint64_t hash)
     return (struct id){.time_ms = 1, .hash = hash};
 }
 
-static void
-test_have(void)
+TEST(have)
 {
     static const unsigned counts[] = {1, 2, 4, 64, ID_SLICES_MAX};
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
@@ -31,8 +30,7 @@ test_have(void)
 }
 
 /* Exact at every boundary of every number of slices (SB14). */
-static void
-test_boundaries(void)
+TEST(boundaries)
 {
     const uint64_t all = (UINT64_C(1) << 40) - 1;
     unsigned wrong = 0;
@@ -49,8 +47,7 @@ test_boundaries(void)
     is_number(wrong, 0, "SB14: 00..0, ff..f and all boundaries");
 }
 
-static void
-test_more(void)
+TEST(more)
 {
     struct slices s;
     unsigned ours = 0;
@@ -73,8 +70,7 @@ test_more(void)
     ok(!slices_overlap(&s, 512, 767));
 }
 
-static void
-test_suffix(void)
+TEST(suffix)
 {
     char suffix[SLICES_SUFFIX_MAX];
     slices_suffix(1, 0, suffix);
@@ -85,14 +81,4 @@ test_suffix(void)
     is_string(suffix, ".0512-1023", "the second half");
     slices_suffix(ID_SLICES_MAX, ID_SLICES_MAX - 1, suffix);
     is_string(suffix, ".1023-1023", "the last unit");
-}
-
-int
-main(void)
-{
-    test_have();
-    test_boundaries();
-    test_more();
-    test_suffix();
-    return done();
 }

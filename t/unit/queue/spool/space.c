@@ -72,8 +72,7 @@ set_free(struct bench *b, int64_t bytes, int64_t inodes)
     sim_loop_advance(b->loop, SPACE_EVERY_MS);
 }
 
-static void
-test_reserve(void)
+TEST(reserve)
 {
     static const struct {
         int64_t bytes, inodes, bytes_reserve, inodes_reserve, journal;
@@ -99,8 +98,7 @@ test_reserve(void)
     }
 }
 
-static void
-test_set(void)
+TEST(set)
 {
     struct bench b;
     bench_begin(&b, 1000 * MEGA, 1000);
@@ -114,8 +112,7 @@ test_set(void)
     bench_end(&b);
 }
 
-static void
-test_bytes(void)
+TEST(bytes)
 {
     struct bench b;
     bench_begin(&b, 24 << 20, 6000);
@@ -141,8 +138,7 @@ test_bytes(void)
     bench_end(&b);
 }
 
-static void
-test_files(void)
+TEST(files)
 {
     struct bench b;
     bench_begin(&b, 1000 * MEGA, 100000);
@@ -162,8 +158,7 @@ test_files(void)
 }
 
 /* Nobody asks: the daemon does. */
-static void
-test_alone(void)
+TEST(alone)
 {
     struct bench b;
     bench_begin(&b, 1000 * MEGA, 100000);
@@ -179,8 +174,7 @@ test_alone(void)
     bench_end(&b);
 }
 
-static void
-test_start(void)
+TEST(start)
 {
     struct bench b;
     bench_begin(&b, 24 << 20, 6000);
@@ -208,8 +202,7 @@ test_start(void)
     bench_end(&b);
 }
 
-static void
-test_described(void)
+TEST(described)
 {
     struct bench b;
     char text[SPACE_TEXT_MAX];
@@ -228,8 +221,7 @@ test_described(void)
 }
 
 /* A disk that does not tell takes mail until it refuses some. */
-static void
-test_unknown(void)
+TEST(unknown)
 {
     struct bench b;
     bench_begin(&b, 24 << 20, 6000);
@@ -241,18 +233,4 @@ test_unknown(void)
     bench_start(&b);
     is_number(b.space.bytes_reserve, SPACE_RESERVE, "nor at the start");
     bench_end(&b);
-}
-
-int
-main(void)
-{
-    test_reserve();
-    test_set();
-    test_bytes();
-    test_files();
-    test_alone();
-    test_start();
-    test_described();
-    test_unknown();
-    return done();
 }

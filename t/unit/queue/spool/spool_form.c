@@ -19,8 +19,7 @@ start(unsigned own)
     return spool_form_raise(disk, own, "0000-1023", error, sizeof(error));
 }
 
-static void
-test_raised(void)
+TEST(raised)
 {
     disk = lock_file_home();
     is_number(start(1), 0, "the first form");
@@ -38,8 +37,7 @@ test_raised(void)
     disk_close(&disk);
 }
 
-static void
-test_damaged(void)
+TEST(damaged)
 {
     static const char *const odd[] = {"", "2", "0\n", "2\n\n", "a\n", "12\n"};
     for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
@@ -51,8 +49,7 @@ test_damaged(void)
     }
 }
 
-static void
-test_faults(void)
+TEST(faults)
 {
     bool has_failed = true;
     for (uint64_t call = 1; has_failed; call++) {
@@ -79,13 +76,4 @@ test_faults(void)
         is_number(start(2), 0, "after a crash it starts");
         disk_close(&disk);
     }
-}
-
-int
-main(void)
-{
-    test_raised();
-    test_damaged();
-    test_faults();
-    return done();
 }

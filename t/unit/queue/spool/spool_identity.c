@@ -12,8 +12,7 @@
 static const uint64_t first[2] = {0x0123456789abcdef, 0xfedcba9876543210}, second[2] = {7, 8};
 static struct disk *disk;
 
-static void
-test_made(void)
+TEST(made)
 {
     char id[SPOOL_IDENTITY_DIGITS + 1];
     disk = lock_file_home();
@@ -30,8 +29,7 @@ test_made(void)
     disk_close(&disk);
 }
 
-static void
-test_damaged(void)
+TEST(damaged)
 {
     static const char *const odd[] = {"", "0123", "0123456789abcdeffedcba987654321g\n", "0123456789ABCDEFFEDCBA9876543210\n"};
     char id[SPOOL_IDENTITY_DIGITS + 1];
@@ -44,8 +42,7 @@ test_damaged(void)
     }
 }
 
-static void
-test_faults(void)
+TEST(faults)
 {
     char id[SPOOL_IDENTITY_DIGITS + 1], again[SPOOL_IDENTITY_DIGITS + 1];
     bool has_failed = true;
@@ -72,13 +69,4 @@ test_faults(void)
         ok_named(error != 0 || strcmp(id, again) == 0, "and the one that was used stays");
         disk_close(&disk);
     }
-}
-
-int
-main(void)
-{
-    test_made();
-    test_damaged();
-    test_faults();
-    return done();
 }

@@ -115,8 +115,7 @@ link_as(const struct place *p, const char *from, const char *to, bool hard)
         abort();
 }
 
-static void
-test_new(void)
+TEST(new)
 {
     struct place p;
     char name[PATH_SIZE];
@@ -135,8 +134,7 @@ test_new(void)
 }
 
 /* As a daemon without `user` leaves it. */
-static void
-test_of_root(void)
+TEST(of_root)
 {
     struct place p;
     begin(&p);
@@ -165,8 +163,7 @@ test_of_root(void)
 }
 
 /* By root, before the first start. */
-static void
-test_login_first(void)
+TEST(login_first)
 {
     struct place p;
     begin(&p);
@@ -181,8 +178,7 @@ test_login_first(void)
 }
 
 /* One file of each start tells that root was there. */
-static void
-test_later(void)
+TEST(later)
 {
     struct place p;
     begin(&p);
@@ -196,8 +192,7 @@ test_later(void)
     finish(&p);
 }
 
-static void
-test_planted(void)
+TEST(planted)
 {
     struct place p;
     char path[PATH_SIZE];
@@ -234,8 +229,7 @@ test_planted(void)
     finish(&p);
 }
 
-static void
-test_not_ours(void)
+TEST(not_ours)
 {
     struct place p;
     begin(&p);
@@ -264,8 +258,7 @@ test_not_ours(void)
     finish(&p);
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     struct identity who;
     char name[IDENTITY_NAME_MAX];
@@ -289,12 +282,6 @@ main(void)
         return 0;
     }
     umask(022);
-    test_new();
-    test_of_root();
-    test_login_first();
-    test_later();
-    test_planted();
-    test_not_ours();
-    test_names();
+    tap_tests("");
     return done();
 }
