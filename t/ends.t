@@ -17,7 +17,8 @@ sub row_trouble {
     return "column $_ is empty" for grep { $cells[ $_ - 1 ] eq '' } 1, 2, 5, 6;
     my ($file, $name) = $cells[5] =~ m{^`(t/[a-z0-9_/.-]+)` `([^`]+)`$} or return 'it names no test';
     my $source = slurp($file) // return "$file does not exist";
-    my $is_there = $name =~ /^\w+$/ && $file =~ /\.c$/ ? $source =~ /^\Q$name\E\(|"\Q$name\E/m : index($source, $name) >= 0;
+    my $test = $name =~ s/^test_//r;
+    my $is_there = $name =~ /^\w+$/ && $file =~ /\.c$/ ? $source =~ /^\Q$name\E\(|^TEST\(\Q$test\E\)|"\Q$name\E/m : index($source, $name) >= 0;
     return $is_there ? '' : "$file has no $name";
 }
 
