@@ -1,14 +1,10 @@
 #!/usr/bin/perl
 # Smarthosts that refuse our account, not our mail: one that has reached its limit pauses, mail waits and then flows, others
 # are unaffected; of a sender that it does not accept, and of nothing else, the sender is notified early and once.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
+use E2E;
 use AuthServer;
-use Petrel;
 use Report;
-use Sink;
 
 plan skip_all => 'no python3' unless Petrel::have('python3');
 

@@ -1,12 +1,9 @@
 #!/usr/bin/perl
 # A smarthost says that our account has reached its limit, and until when: mail waits there until that time, the operator hears of
 # it immediately, and then mail goes by itself. The clock of the daemon is set by the test.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
+use E2E;
 use AuthServer;
-use Petrel;
 
 plan skip_all => 'no python3' unless Petrel::have('python3');
 my ($library) = glob('{/opt/petrel-test-faketime,}/usr/lib/*/faketime/libfaketime.so.1');

@@ -1,14 +1,8 @@
 #!/usr/bin/perl
 # Aliases and `root`: a machine whose root and cron are read elsewhere, a host that forwards with SRS and takes the bounces
 # back, lists with owners, loops, files that change, and kill -9 between acceptance and delivery.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
 
 my $dir = tempdir('alias-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Sink->start('--fail-rcpt', 'gone:550');

@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # Forwarded mail that a real Postfix takes and bounces: the bounce comes back by SMTP to the address of SRS, is unwound and
 # reaches the author; over one host of ours (SRS0) and over two (SRS1). And Postfix that refuses it in the session.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
+use E2E;
 use Peer;
-use Petrel;
-use Sink;
 
 if (my $why = Peer::missing('postfix')) { plan skip_all => $why }
 my $dir = tempdir('alias_bounce-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -2,14 +2,8 @@
 # Odd names of aliases, asked for by odd senders: quoted, long, beyond ASCII, literals, wildcards, lists of nobody, owners of
 # owners, and addresses of SRS of every broken form, by SMTP and by sendmail(1). Each gets a reply, the daemon goes on, and all
 # that was accepted ends.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
 
 my $dir = tempdir('alias_hostile-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Sink->start;

@@ -1,15 +1,8 @@
 #!/usr/bin/perl
 # Aliases and LMTP (RFC 2033): every recipient has its answer after the dot. One that is refused, has too many members or
 # would loop answers for itself; the others lose nothing, and nobody gets a message twice.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use IO::Socket::INET;
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
 
 my $dir = tempdir('alias_lmtp-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Sink->start;

@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # Aliases that lead to each other, on one host and over two: the mail ends, its author hears of it once, and nobody else does.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Petrel;
-use Sink;
+use E2E;
 
 my $dir = tempdir('alias_loops-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Sink->start;

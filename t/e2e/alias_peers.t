@@ -1,15 +1,8 @@
 #!/usr/bin/perl
 # Aliases and SRS beside others: Postfix's postalias reads the same file and says the same; postsrsd, at the next host and
 # at the one before, and ours lead back through each other.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use IO::Socket::INET;
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
 
 my $dir = tempdir('alias_peers-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my ($postsrsd) = grep { -x } '/opt/petrel-test-postsrsd/usr/sbin/postsrsd', Petrel::have('postsrsd') // ();

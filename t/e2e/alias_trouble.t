@@ -1,16 +1,10 @@
 #!/usr/bin/perl
 # Passing trouble with aliases: files that are missing, damaged or no files at startup, at a reload and between;
 # too many members, a secret that cannot be read, a disk that is full: 4yz or the old table, and no mail is lost or doubled.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use POSIX qw(mkfifo);
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
+use POSIX qw(mkfifo);
 use Mount;
-use Petrel;
-use Sink;
 
 my $may_mount = Mount::namespace();
 my $dir = tempdir('alias_trouble-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # AUTH in, with clients that we did not write: every mechanism by STARTTLS and ?tls, wrong passwords and the lock-out,
 # auth=required, senders, Unix sockets, an old device, and how the log tells it.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use IO::Socket::UNIX;
+use lib 't/e2e';
+use E2E;
 use MIME::Base64;
-use Petrel;
-use Test::More;
 
 Petrel::have('openssl') or plan skip_all => 'openssl is not installed';
 my $scratch = tempdir('auth-XXXXXX', TMPDIR => 1, CLEANUP => 1);

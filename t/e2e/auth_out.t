@@ -1,13 +1,10 @@
 #!/usr/bin/perl
 # Smarthosts that want to know who we are: every mechanism, wrong passwords, a smarthost per sender, others to fall
 # back on, and settings that change while mail waits.
-use strict;
-use warnings;
-use JSON::PP;
-use Test::More;
 use lib 't/e2e';
+use E2E;
+use JSON::PP;
 use AuthServer;
-use Petrel;
 
 plan skip_all => 'no python3' unless Petrel::have('python3');
 

@@ -2,14 +2,9 @@
 # A smarthost that refuses MAIL FROM:<>: the finding says that nobody learns of failed mail, and names `bounce_sender`; with it
 # notifications arrive, marked and without asking for one themselves; and a host that takes no more than two recipients in a
 # transaction gets the others in the next ones.
-use strict;
-use warnings;
-use File::Temp ();
-use IO::Socket::INET;
-use POSIX ();
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
+use File::Temp ();
 
 # Takes mail in a process of its own; its log has each MAIL and RCPT, and the content.
 my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 20, ReuseAddr => 1) or die "$!";

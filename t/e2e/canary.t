@@ -1,16 +1,9 @@
 #!/usr/bin/perl
 # Canaries: a smarthost that refuses the login, the sender, or is down is found without any mail; said once; readiness; mail is the better canary.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use File::Temp qw(tempdir);
-use IO::Socket::INET;
+use lib 't/e2e';
+use E2E;
 use JSON::PP qw(decode_json);
 use MoodySmarthost;
-use Petrel;
-use Test::More;
 
 my $scratch = tempdir('canary-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $smarthost = MoodySmarthost->new($scratch);

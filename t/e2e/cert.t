@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # petrel cert: what openssl thinks of it, its files, and a daemon that uses it.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Petrel;
-use Sink;
+use E2E;
 
 plan skip_all => 'no openssl' unless Petrel::have('openssl');
 my $dir = tempdir('cert-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -1,18 +1,12 @@
 #!/usr/bin/perl
 # New certificates are taken up by themselves: openssl s_client sees them without a reload, sessions keep theirs, what is wrong with the files
 # is a finding. `status` has the listeners and the certificates. The clock of the daemon is set by the test.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
+use lib 't/e2e';
+use E2E;
 use File::Copy qw(copy);
-use File::Temp qw(tempdir);
 use IPC::Open2;
 use JSON::PP qw(decode_json);
-use Petrel;
 use POSIX qw(strftime);
-use Test::More;
 
 plan skip_all => 'no openssl' unless Petrel::have('openssl');
 my ($library) = glob('{/opt/petrel-test-faketime,}/usr/lib/*/faketime/libfaketime.so.1');

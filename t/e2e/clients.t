@@ -1,15 +1,10 @@
 #!/usr/bin/perl
 # Clients that we did not write - swaks, smtplib, curl, msmtp - send through Petrel to the sink, and are refused.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
+use lib 't/e2e';
+use E2E;
 use IO::Socket::IP;
 use JSON::PP;
 use MIME::Base64;
-use Petrel;
-use Test::More;
 
 my $scratch = tempdir('clients-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Petrel::sink();

@@ -1,13 +1,9 @@
 #!/usr/bin/perl
 # One view of several hosts: lists that are merged, a message wherever it is, changes on all hosts, hosts that do not
 # answer, and what another host may not ask.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use JSON::PP;
-use Petrel;
 use Sibling;
 
 my $secret = 'a secret of a group of three hosts';

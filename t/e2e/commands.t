@@ -1,14 +1,10 @@
 #!/usr/bin/perl
 # The command line: check, version, and sendmail(1) with its names and flags, with and without a daemon, for root and for nobody.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use FindBin;
-use lib $FindBin::Bin;
 use File::Copy qw(copy);
-use File::Temp qw(tempdir);
 use JSON::PP;
-use Petrel;
-use Test::More;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $scratch = tempdir('commands-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -1,12 +1,8 @@
 #!/usr/bin/perl
 # Completion in real shells: every command in bash, zsh and fish, and in bash and zsh as typed on a terminal.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
-use Test::More;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $scripts = "$FindBin::Bin/../../etc/completion";

@@ -2,15 +2,9 @@
 # The examples for containers (etc/container, etc/compose, etc/kubernetes), held against the program: each variable is a
 # setting with a value that it takes, each port is listened on, each path answers, each command and flag exists; and the
 # archive of image.sh is what OCI says, the same each time.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-use IO::Socket::INET;
-use lib $FindBin::Bin;
+use lib 't/e2e';
+use E2E;
 use JSON::PP;
-use Petrel;
-use Test::More;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $root = $Petrel::root;

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # Clients under control: rates, late answers, strangers who lie, and proxies with the PROXY protocol before us.
-use strict;
-use warnings;
-use IO::Select;
-use Socket qw(inet_aton);
-use Test::More;
-use Time::HiRes qw(sleep time);
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
+use Socket qw(inet_aton);
+use Time::HiRes qw(sleep time);
 
 my $sink = Sink->start;
 my %to_sink = (routes => "* smtp://127.0.0.1:$sink->{port}");

@@ -1,15 +1,10 @@
 #!/usr/bin/perl
 # The control socket with clients that do not behave: half and endless lines, anything but requests, many requests that
 # nobody reads the answers of, clients that leave in the middle. The daemon answers others, and holds nothing afterwards.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use FindBin;
-use lib $FindBin::Bin;
-use IO::Select;
-use IO::Socket::UNIX;
-use Petrel;
 use Socket qw(SOL_SOCKET SO_LINGER);
-use Test::More;
 
 local $SIG{PIPE} = 'IGNORE';
 my $petrel = Petrel->new(routes => '* hold')->start;

@@ -1,13 +1,8 @@
 #!/usr/bin/perl
 # Messages of mixed size and shape come out of Petrel byte for byte as they went in, but for the
 # lines that it puts before them, and each recipient exactly once.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
 
 my $seed = $ENV{SEED} || time;
 my $count = $ENV{MESSAGES} || 250;

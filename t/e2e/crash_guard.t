@@ -1,14 +1,8 @@
 #!/usr/bin/perl
 # A message that ends the daemon whenever it is worked on, in each way of work: at the third start it is quarantined,
 # the others go on, and an operator can release it. And ends without any message: then mail is tried one at a time, and who is innocent stays.
-use strict;
-use warnings;
-use POSIX ();
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
 
 plan skip_all => 'strace is not there' if system('strace -V >/dev/null 2>&1') != 0;
 plan skip_all => 'strace may not trace here' if system('strace -D -o /dev/null true 2>/dev/null') != 0;

@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # credential:NAME: files that a service manager passes, in values and as the path of a KEY_file.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 my $dir = tempdir('credentials-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 Petrel::spit("$dir/users", (Petrel::command("secret\n", $Petrel::binary, 'passwd', 'alice'))[1]);

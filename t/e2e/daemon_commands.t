@@ -1,14 +1,8 @@
 #!/usr/bin/perl
 # Commands that ask the daemon about itself: reload, log-level, health, unlock; with and without one that answers.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use File::Temp qw(tempdir);
+use lib 't/e2e';
+use E2E;
 use MIME::Base64;
-use Petrel;
-use Test::More;
 
 my $scratch = tempdir('daemon-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 Petrel::spit("$scratch/users", (Petrel::command("secret\n", $Petrel::binary, 'passwd', 'alice'))[1]);

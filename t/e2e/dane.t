@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # DANE: mail hosts with TLSA records in zones that ldnsutils signed and Unbound validates. Mail for a host with a
 # record goes to a host that proves it, or waits; what is not validated demands nothing.
-use strict;
-use warnings;
-use Digest::SHA qw(sha256_hex sha512_hex);
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
-use Petrel;
-use Test::More;
+use E2E;
+use Digest::SHA qw(sha256_hex sha512_hex);
 use Unbound;
 
 plan skip_all => 'no nsd, unbound or ldnsutils' unless Unbound->available;

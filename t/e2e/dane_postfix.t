@@ -1,16 +1,10 @@
 #!/usr/bin/perl
 # DANE beside Postfix: both get mail for the same destinations in zones that ldnsutils signed, ask the same Unbound about
 # them, and meet the same hosts. Each row says what becomes of mail; where Postfix differs the RFC's sentence stands in it.
-use strict;
-use warnings;
-use Digest::SHA qw(sha256_hex sha512_hex);
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use E2E;
+use Digest::SHA qw(sha256_hex sha512_hex);
 use Peer;
-use Petrel;
-use Test::More;
 use Unbound;
 
 plan skip_all => 'no nsd, unbound or ldnsutils' unless Unbound->available;

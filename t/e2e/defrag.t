@@ -1,13 +1,8 @@
 #!/usr/bin/perl
 # Fragments of message/partial arrive as the message they were cut from; in any order, over restarts, or as they are.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
+use lib 't/e2e';
+use E2E;
 use MIME::Base64 qw(decode_base64);
-use Petrel;
-use Test::More;
 
 # One of the fragments of an original.
 sub fragment {

@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # Ids without end from one sender, from many senders of one client, and more bytes than may wait: memory and disk stay
 # bounded, and all mail is accounted for: held + passed = received.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
+use lib 't/e2e';
+use E2E;
 use Fragments;
-use IO::Socket::INET;
-use Petrel;
-use Test::More;
 
 
 my $ids = 0;

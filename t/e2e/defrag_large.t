@@ -1,11 +1,7 @@
 #!/usr/bin/perl
 # A large message is joined on the disk: the daemon's memory does not grow with it, and every byte of it arrives.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Petrel;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 my ($count, $mib) = (40, 1);
 my $sink = Petrel::sink();

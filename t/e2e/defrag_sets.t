@@ -1,16 +1,11 @@
 #!/usr/bin/perl
 # Sets of fragments that mpack and others make, in every order, to every kind of target; what becomes of DSN wishes, of
 # 8-bit text and of UTF-8 on the way to old hosts; who may not send fragments at all.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
+use lib 't/e2e';
+use E2E;
 use Digest::SHA qw(sha256_hex);
 use Fragments;
-use IO::Socket::INET;
 use MIME::Base64 ();
-use Petrel;
-use Test::More;
 
 my $sink = Petrel::sink();
 my $lmtp = Petrel::sink('--lmtp');

@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # Fragments whose time is over: released as they came, returned or held, also when the daemon was stopped meanwhile. The
 # daemon lives at another time by libfaketime, for half of `notices` is two days.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
+use lib 't/e2e';
+use E2E;
 use Fragments;
-use IO::Socket::INET;
-use Petrel;
-use Test::More;
 
 my $clock = Fragments::clock() or plan skip_all => 'no libfaketime';
 my $hour = 3600;

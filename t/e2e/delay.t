@@ -1,15 +1,10 @@
 #!/usr/bin/perl
 # The next hop says "later" for long: the sender is told, once, that the mail is late, and why; without needless facts, and never
 # again, with any event of the daemon.
-use strict;
-use warnings;
-use JSON::PP;
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
+use E2E;
+use JSON::PP;
 use Report;
-use Sink;
 
 plan skip_all => 'no python3' unless Petrel::have('python3');
 

@@ -1,10 +1,7 @@
 #!/usr/bin/perl
 # `make demo`, as README has it: both letters arrive, nothing frightens, and the end says what comes next.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
 
 plan skip_all => 'swaks is not installed' unless Petrel::have('swaks');
 plan skip_all => 'the system has no authorities' unless -s '/etc/ssl/certs/ca-certificates.crt';

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # DKIM: every signed message verifies with dkimpy, OpenDKIM and Mail::DKIM, in any form and by any way in; a change of any signed
 # field or of the body breaks it. The key that signs, unsigned mail, rotation at reload, and no part of a key in any output.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use Nsd;
-use Petrel;
-use Sink;
 
 plan skip_all => 'needs dkimpy and PyNaCl (python3-dkim python3-nacl)' if system('/usr/bin/python3 -c "import dkim, nacl" 2>/dev/null') != 0;
 plan skip_all => 'needs openssl' unless Petrel::have('openssl');

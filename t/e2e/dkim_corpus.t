@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # DKIM over the messages of other projects' tests, as they are and converted to 7 bits: each is signed, a broken
 # header once it is repaired; dkimpy and OpenDKIM verify every signature, and a change of a signed field or of the body breaks it.
-use strict;
-use warnings;
-use File::Basename;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
+use File::Basename;
 
 my $corpus = '../shared/corpus';
 my $opendkim = Petrel::have('opendkim');

@@ -1,16 +1,10 @@
 #!/usr/bin/perl
 # Key records in DNS, asked of a real name server when a key has signed: a record that does not fit is one warning, which has
 # the record to publish; mail leaves signed all the same.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use JSON::PP qw(decode_json);
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
+use JSON::PP qw(decode_json);
 use Nsd;
-use Petrel;
-use Sink;
 
 plan skip_all => 'no nsd' unless Nsd->available;
 

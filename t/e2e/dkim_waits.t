@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # DKIM of mail that has waited: over a restart or a kill, also under other settings; as fragments that are reassembled; and
 # converted after that. Mail of an untrusted client stays unsigned.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use Fragments;
-use Petrel;
-use Sink;
 
 plan skip_all => 'needs dkimpy and PyNaCl (python3-dkim python3-nacl)' if system('/usr/bin/python3 -c "import dkim, nacl" 2>/dev/null') != 0;
 

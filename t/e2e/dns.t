@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # Where mail goes by DNS: a real name server, sinks on several addresses, and for every verdict the log
 # line and the bounce.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use Nsd;
-use Petrel;
-use Sink;
 
 plan skip_all => 'no nsd' unless Nsd->available;
 

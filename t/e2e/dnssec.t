@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # Which answers count as validated (base/dns/): Unbound validates zones that NSD serves and ldnsutils signed.
-use strict;
-use warnings;
-use Cwd qw(getcwd);
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use E2E;
+use Cwd qw(getcwd);
 use Nsd;
-use Petrel;
-use Test::More;
 
 plan skip_all => 'no nsd' unless Nsd->available;
 plan skip_all => 'no unbound' unless Petrel::have('unbound');

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # petrel doctor: a host and domains that are all right, and faults, each by itself in a domain or on a host: it is found,
 # under the right code, and the record that the remedy prints, pasted into the zone, ends it.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use E2E;
 use Doctor;
-use Petrel;
-use Test::More;
 
 plan skip_all => 'no nsd' unless Nsd->available;
 plan skip_all => 'no openssl' unless Petrel::have('openssl');

@@ -1,19 +1,11 @@
 #!/usr/bin/perl
 # petrel doctor ADDRESS: whether mail could go there, and what its domain demands of TLS, in zones that Unbound
 # validates; and what this host publishes, so that others can prove its own.
-use strict;
-use warnings;
-use Digest::SHA qw(sha256_hex);
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use E2E;
+use Digest::SHA qw(sha256_hex);
 use Doctor;
-use IO::Socket::INET;
 use Nginx;
-use Petrel;
-use POSIX ();
-use Test::More;
 use Unbound;
 
 plan skip_all => 'no nsd, unbound or ldnsutils' unless Unbound->available;

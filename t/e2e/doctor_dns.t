@@ -1,18 +1,11 @@
 #!/usr/bin/perl
 # petrel doctor behind name servers that are slow, fail or lie: it ends in bounded time, and what could not be asked is not
 # called missing. Behind one that validates a world that is all right has no finding at all.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-use JSON::PP qw(decode_json);
-use POSIX ();
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use E2E;
+use JSON::PP qw(decode_json);
 use Doctor;
 use Liar;
-use Petrel;
-use Test::More;
 
 plan skip_all => 'no nsd' unless Nsd->available;
 plan skip_all => 'no openssl' unless Petrel::have('openssl');

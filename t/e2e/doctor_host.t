@@ -1,17 +1,9 @@
 #!/usr/bin/perl
 # petrel doctor, this host: faults of its names, addresses, name servers and way out, of smarthosts, certificates and the
 # daemon, one at a time. Each is found under the right code, says what to do, and ends by that.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use E2E;
 use Doctor;
-use IO::Socket::INET;
-use Petrel;
-use POSIX ();
-use Test::More;
 
 plan skip_all => 'no nsd' unless Nsd->available;
 plan skip_all => 'no openssl' unless Petrel::have('openssl');

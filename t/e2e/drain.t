@@ -1,14 +1,8 @@
 #!/usr/bin/perl
 # petrel drain: not ready, closed, emptied, gone; cancelled at each state; SIGTERM.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
+use lib 't/e2e';
+use E2E;
 use JSON::PP qw(decode_json);
-use Petrel;
-use Sink;
-use Test::More;
 
 my $sink = Sink->start;
 $sink->stop;

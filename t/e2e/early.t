@@ -1,13 +1,9 @@
 #!/usr/bin/perl
 # The next message goes in one group with the final dot of the last, over real sockets. With an act of a host in between, no message
 # is lost, and only one whose answer was lost comes twice. t/roof/ has every act at every place.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
-use Time::HiRes qw(sleep);
 use lib 't/e2e';
-use Petrel;
+use E2E;
+use Time::HiRes qw(sleep);
 
 my $count = 200;
 my %quick = (minimal_backoff_time => '1s', maximal_backoff_time => '2s');

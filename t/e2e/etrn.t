@@ -1,13 +1,8 @@
 #!/usr/bin/perl
 # A host was away and says ETRN when it is back: its mail comes at once, though its destination counts as dead and the
 # next attempt is minutes away; nobody else's does. By hand, by Python's smtplib, and sendmail -qR.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Sink;
-use Petrel;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 plan skip_all => 'no python3' unless Petrel::have('python3');
 

@@ -1,12 +1,9 @@
 #!/usr/bin/perl
 # Events: a receiver hears of the events of mail, with any answer, over crashes and reloads.
-use strict;
-use warnings;
-use JSON::PP qw(decode_json);
-use Test::More;
 use lib 't/e2e';
+use E2E;
+use JSON::PP qw(decode_json);
 use Hook;
-use Petrel;
 
 plan skip_all => Hook->missing if Hook->missing;
 my $hook = Hook->start;

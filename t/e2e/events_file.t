@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # Events into a file that others rotate while the daemon writes: moved away, made anew, removed, truncated, with and without a
 # reload; a file of another user's, and a directory that cannot be written. Each event is in one of the files, or waits.
-use strict;
-use warnings;
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
-use JSON::PP qw(decode_json);
 use lib 't/e2e';
-use Petrel;
-use Sink;
-use Test::More;
+use E2E;
+use JSON::PP qw(decode_json);
 
 my $sink = Sink->start;
 my $petrel = Petrel->new(relay_from => '127.0.0.1', relay => "smtp://127.0.0.1:$sink->{port}?tls=none", events_linger => '5ms', events_types => 'delivered');

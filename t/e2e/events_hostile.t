@@ -1,15 +1,11 @@
 #!/usr/bin/perl
 # Receivers of events that answer with anything but HTTP: an answer without a final 2xx takes nothing, octets of theirs reach
 # neither log nor terminal, the daemon and its memory stay as they are, and no event is lost.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use JSON::PP qw(decode_json);
 use MIME::Base64 qw(encode_base64);
-use Test::More;
-use lib 't/e2e';
 use Hook;
-use Petrel;
-use Sink;
 
 plan skip_all => Hook->missing if Hook->missing;
 my $hook = Hook->start;

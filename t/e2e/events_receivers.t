@@ -1,20 +1,12 @@
 #!/usr/bin/perl
 # Receivers of events: nginx with TLS before an application, one that hangs, ones that answer with pages, cut answers, and
 # strange statuses, ones that cannot be found or trusted. Events wait, in order; mail does not.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-use JSON::PP qw(decode_json);
-use Test::More;
-use Time::HiRes qw(time);
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
-use Client;
+use E2E;
+use JSON::PP qw(decode_json);
+use Time::HiRes qw(time);
 use Hook;
 use Nginx;
-use Petrel;
-use Sink;
 
 plan skip_all => Nginx->missing if Nginx->missing;
 plan skip_all => Hook->missing if Hook->missing;

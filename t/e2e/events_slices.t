@@ -1,12 +1,9 @@
 #!/usr/bin/perl
 # Two instances of one spool keep and post events each by itself: files, order and what was taken; over a kill of one.
-use strict;
-use warnings;
-use JSON::PP qw(decode_json);
-use Test::More;
 use lib 't/e2e';
+use E2E;
+use JSON::PP qw(decode_json);
 use Hook;
-use Petrel;
 
 plan skip_all => Hook->missing if Hook->missing;
 my @hooks = map { Hook->start('500') } 0, 1;

@@ -1,13 +1,8 @@
 #!/usr/bin/perl
 # Extensions of SMTP, from a client through two Petrels to a host that knows few of them: DSN, CHUNKING and BINARYMIME,
 # SMTPUTF8 and A-labels, 8BITMIME, LIMITS.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Petrel;
-use Sink;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 plan skip_all => 'no python3' unless Petrel::have('python3');
 

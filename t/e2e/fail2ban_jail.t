@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # The jail for fail2ban: its own program reads it, with the filter, and finds what Petrel logs. install puts both where doc/monitoring.md says.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 my ($client) = grep { -x } '/opt/petrel-test-fail2ban/usr/bin/fail2ban-client', '/usr/bin/fail2ban-client';
 plan skip_all => 'no fail2ban' unless $client && Petrel::have('python3');

@@ -1,12 +1,8 @@
 #!/usr/bin/perl
 # Findings: what is wrong, with its remedy, in status, over HTTP, in the log.
-use strict;
-use warnings;
-use IO::Socket::INET;
-use JSON::PP qw(decode_json);
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
+use JSON::PP qw(decode_json);
 
 my ($http, $token) = (Petrel::free_port(), 'findings-findings-findings');
 my $petrel = Petrel->new(http => "127.0.0.1:$http", http_token => $token, hostname => 'mail.example.org', routes => '* hold');

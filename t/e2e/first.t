@@ -1,13 +1,8 @@
 #!/usr/bin/perl
 # The first day of somebody who tries it as root: where it is started, what root has made, what is wrong in the file.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use Cwd qw(getcwd);
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
-use Test::More;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $is_root = $> == 0;

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # Clients of a few addresses that try to keep the daemon from others, and a good client of another address that gets through
 # while they stand: in their order, not by the clock. Their cost is measured by t/bench/flood.pl.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use File::Temp qw(tempdir);
+use lib 't/e2e';
+use E2E;
 use MIME::Base64;
-use Petrel;
-use Test::More;
 
 my %daemon = (routes => '* hold', relay_from => '192.0.2.0/24', local_domains => 'here.test', client_session_limit => 100);
 sub petrel { my %settings = @_; return Petrel->new(%daemon, %settings) }

@@ -1,13 +1,8 @@
 #!/usr/bin/perl
 # Envelopes that another user of the machine writes into todo/: what he says of other people's mail is not believed.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use Forge;
-use Petrel;
-use Sink;
 
 plan skip_all => 'only root can be two users' if $> != 0;
 

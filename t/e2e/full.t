@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # A disk without room, blocks or inodes, under the real program: new mail is put off, accepted mail reaches its end, with any kill
 # meanwhile; with room again all goes on and the spool runs empty.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use Mount;
-use Petrel;
-use Sink;
 
 Mount::namespace() or plan skip_all => 'nothing may be mounted here';
 

@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # Hosts of a group share the limits of a next hop: while Redis answers, while it does not, while it forgets everything, and
 # while a replica or a wrong password is in its place. The sink says how much came, and when.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use Cluster;
-use Petrel;
-use Sink;
 use Time::HiRes qw(stat);
 
 my $redis = Cluster::redis('') or plan skip_all => 'no redis-server here (Debian: redis-tools)';

@@ -1,15 +1,11 @@
 #!/usr/bin/perl
 # The guide: every command block of its pages is run as it stands there, each page in a machine of its own that vanishes;
 # every setting passes `petrel check`; every link leads somewhere. Guide.pm says what the fences mean.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
 use Guide;
 use JSON::PP qw(decode_json);
-use Petrel;
-use Test::More;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $scratch = tempdir('guide-XXXXXX', TMPDIR => 1, CLEANUP => 1);

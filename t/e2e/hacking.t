@@ -1,13 +1,8 @@
 #!/usr/bin/perl
 # doc/hacking.md: every command in it does what the page says, and every file that it names is there.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
+use lib 't/e2e';
+use E2E;
 use POSIX qw(:sys_wait_h);
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $patience = 1200; # seconds for one section: the fuzzer's compiles everything once

@@ -1,16 +1,10 @@
 #!/usr/bin/perl
 # A queue goes to siblings with all that is known of its mail: by petrel drain, by SIGTERM with stop = hand_over, while either
 # side is killed, and there and back again. No message is lost; none is delivered twice unless a kill cut an answer off.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
+use lib 't/e2e';
+use E2E;
 use JSON::PP;
 use List::Util qw(sum);
-use Petrel;
-use Sink;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 my $secret = 'a secret that all hosts of the group know';

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # A queue is given while the disk of either host, or both, has no room left, blocks or inodes: the drain waits, and goes on when
 # there is room again. Nobody is killed and no connection is cut, so every message arrives once.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
+use lib 't/e2e';
+use E2E;
 use Mount;
-use Petrel;
-use Sink;
-use Test::More;
 
 Mount::namespace() or plan skip_all => 'nothing may be mounted here';
 

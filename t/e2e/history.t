@@ -1,13 +1,7 @@
 #!/usr/bin/perl
 # SPOOL/history: every message and refusal, at any level of the log; after kill -9; in slices; off.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use Petrel;
-use Sink;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 sub history { my ($petrel, $word) = @_; return join '', map { Petrel::slurp($_) } sort glob "$petrel->{dir}/spool/history/$word.*" }
 

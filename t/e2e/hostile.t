@@ -1,15 +1,8 @@
 #!/usr/bin/perl
 # Clients that mean harm or do it: slow ones, idle ones, deaf ones, too many of them.
-use strict;
-use warnings;
-use IO::Select;
-use POSIX ();
-use Test::More;
-use Time::HiRes qw(sleep time);
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
+use Time::HiRes qw(sleep time);
 
 my $files = POSIX::sysconf(POSIX::_SC_OPEN_MAX()) // 0;
 

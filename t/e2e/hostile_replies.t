@@ -1,17 +1,10 @@
 #!/usr/bin/perl
 # Replies that mean harm: NUL, 8-bit and control bytes, escape sequences of terminals, long lines, many lines. Mail gets its
 # verdict, and log, commands, JSON and the report to the sender have no such byte.
-use strict;
-use warnings;
-use IO::Select;
-use IO::Socket::INET;
-use JSON::PP;
-use POSIX ();
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
+use JSON::PP;
 use Report;
-use Sink;
 
 my $esc = "\e[2J\e]0;owned\a";
 my %reply = (

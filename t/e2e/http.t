@@ -1,13 +1,7 @@
 #!/usr/bin/perl
 # HTTPS calls (base/http/) at servers that we did not write: Python's http.server and nginx, every form of body.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
-use Petrel;
-use Test::More;
+use E2E;
 
 plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petrel::have('openssl');
 

@@ -1,13 +1,9 @@
 #!/usr/bin/perl
 # The JSON API of the real binary: the queue is listed, shown and changed by HTTP as by `petrel queue`.
-use strict;
-use warnings;
-use JSON::PP qw(decode_json);
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
+use JSON::PP qw(decode_json);
 use Schema;
-use Sink;
 
 plan skip_all => 'curl is not installed' unless Petrel::have('curl');
 

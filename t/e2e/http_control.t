@@ -1,16 +1,9 @@
 #!/usr/bin/perl
 # HTTP by the control socket: nothing is configured, nothing listens, and yet who may use that socket gets all of it,
 # by a key that is made for it. It costs nothing before.
-use strict;
-use warnings;
-use FindBin;
-use IO::Select;
-use IO::Socket::INET;
-use IO::Socket::UNIX;
+use lib 't/e2e';
+use E2E;
 use JSON::PP qw(decode_json);
-use Test::More;
-use lib $FindBin::Bin;
-use Petrel;
 
 my $petrel = Petrel->new(routes => '* hold')->start;
 my $path = "$petrel->{dir}/spool/control";

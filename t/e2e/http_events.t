@@ -1,18 +1,11 @@
 #!/usr/bin/perl
 # GET /events of the real binary: what happens as it happens, who may see it, going on after a break, and clients that
 # ask for half, never read, come by thousands, or are the browsers of lured users.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use File::Temp;
-use FindBin;
-use IO::Select;
-use IO::Socket::INET;
 use JSON::PP qw(decode_json encode_json);
-use Test::More;
-use lib $FindBin::Bin;
-use Petrel;
 use Schema;
-use Sink;
 
 my ($operate, $read) = ('canary-operate-canary', 'canary-read-canary-');
 my $port = Petrel::free_port();

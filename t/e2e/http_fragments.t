@@ -1,15 +1,10 @@
 #!/usr/bin/perl
 # GET /api/fragments of the real binary: the sets that wait, their missing parts, in pages; none when all has arrived.
-use strict;
-use warnings;
-use FindBin;
+use lib 't/e2e';
+use E2E;
 use JSON::PP qw(decode_json encode_json);
-use Test::More;
-use lib $FindBin::Bin;
 use Fragments;
-use Petrel;
 use Schema;
-use Sink;
 
 plan skip_all => 'curl is not installed' unless Petrel::have('curl');
 

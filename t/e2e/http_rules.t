@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # Each rule of HTTP with a request that keeps it and ones that break it: the request byte for byte, the status of the
 # answer, and whether the connection is kept.
-use strict;
-use warnings;
-use IO::Select;
-use IO::Socket::INET;
-use Test::More;
-use Time::HiRes qw(time);
 use lib 't/e2e';
-use Petrel;
+use E2E;
+use Time::HiRes qw(time);
 
 my ($token, $reader) = ('canary-operate-canary', 'canary-read-canary');
 my ($port, $plain, $open) = (Petrel::free_port(), Petrel::free_port(), Petrel::free_port());

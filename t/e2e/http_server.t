@@ -1,13 +1,8 @@
 #!/usr/bin/perl
 # HTTP of the real binary: settings, places, health while it runs and stops, keys, TLS; curl is the client.
-use strict;
-use warnings;
-use File::Temp;
-use IO::Socket::INET;
-use Test::More;
 use lib 't/e2e';
-use Petrel;
-use Sink;
+use E2E;
+use File::Temp;
 
 plan skip_all => 'curl is not installed' unless Petrel::have('curl');
 

@@ -1,13 +1,9 @@
 #!/usr/bin/perl
 # petrel init: files, modes and owners; what is asked on a terminal; and mail that leaves by the settings it has written,
 # through a smarthost with TLS and a login, with every odd character in the password.
-use strict;
-use warnings;
-use Encode qw(encode);
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
+use Encode qw(encode);
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $base = tempdir('init-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # The scripts for OpenRC and OpenWrt, run by busybox's shell with stand-ins for what those systems give them.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 my ($busybox) = grep { -x } '/opt/petrel-test-busybox/bin/busybox', '/bin/busybox';
 plan skip_all => 'no busybox' unless $busybox;

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # SIGKILL at the n-th write, sync, open, link, rename and unlink of the real program, for n throughout a workload: what was answered
 # with 250 arrives, is bounced, or is still there after the next start, and nothing is left behind. t/crash/ has each n, simulated.
-use strict;
-use warnings;
-use POSIX ();
-use Test::More;
-use Time::HiRes qw(sleep time);
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
+use Time::HiRes qw(sleep time);
 
 plan skip_all => 'strace is not there' if system('strace -V >/dev/null 2>&1') != 0;
 plan skip_all => 'strace may not trace here' if system('strace -D -o /dev/null true 2>/dev/null') != 0;

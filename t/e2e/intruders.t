@@ -1,19 +1,10 @@
 #!/usr/bin/perl
 # Attackers with more patience than bandwidth: clients that keep descriptors, a next hop that lies, and a
 # local user at the open door of the spool.
-use strict;
-use warnings;
-use Fcntl;
-use File::Temp qw(tempdir);
-use IO::Select;
-use IO::Socket::INET;
-use IO::Socket::UNIX;
-use POSIX ();
-use Test::More;
-use Time::HiRes qw(sleep time);
 use lib 't/e2e';
-use Client;
-use Petrel;
+use E2E;
+use Fcntl;
+use Time::HiRes qw(sleep time);
 
 my $crlf = "\r\n";
 

@@ -1,11 +1,8 @@
 #!/usr/bin/perl
 # A host that refuses mail over IPv6 for our address gets it over IPv4 at once, and later mail over IPv4 alone.
-use strict;
-use warnings;
-use IO::Socket::IP;
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
+use IO::Socket::IP;
 use Resolver;
 
 my $six = IO::Socket::IP->new(LocalHost => '::1', LocalPort => 0, Listen => 20) or plan skip_all => "no IPv6: $!";

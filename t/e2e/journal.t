@@ -1,13 +1,7 @@
 #!/usr/bin/perl
 # The journal, from outside: what a message costs the disk, and what operators see of journaled mail.
-use strict;
-use warnings;
-use IO::Socket::INET;
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
 
 sub rooms { my ($petrel, $rooms) = @_; return grep { -f } glob "$petrel->{dir}/spool/{$rooms}/*" }
 

@@ -1,11 +1,8 @@
 #!/usr/bin/perl
 # Files that dead processes have left in a real spool: found at startup, each with one line. Old files cannot be made here
 # (nobody sets a ctime), so new files of injectors stay.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
 
 my $petrel = Petrel->new(routes => '* hold');
 my $spool = "$petrel->{dir}/spool";

@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # What old devices speak, by openssl's old settings, at ?profile=legacy: TLS 1.2 with CBC and with RSA key exchange, and,
 # with tls_legacy, TLS 1.0 and 1.1; never at other listeners. New clients get there what they get elsewhere.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
 use Program;
-use Sink;
 
 plan skip_all => 'no openssl' unless Petrel::have('openssl');
 my $scratch = tempdir('legacy-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -1,15 +1,8 @@
 #!/usr/bin/perl
 # The daemon's life: starts that cannot be, SIGTERM, SIGINT, SIGHUP, and another user.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use File::Temp qw(tempdir);
+use lib 't/e2e';
+use E2E;
 use JSON::PP;
-use Petrel;
-use Sink;
-use Test::More;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $scratch = tempdir('life-XXXXXX', TMPDIR => 1, CLEANUP => 1);

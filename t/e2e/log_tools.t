@@ -1,18 +1,9 @@
 #!/usr/bin/perl
 # log_style = postfix, as real tools for Postfix's log read it: their numbers are those of client and sink.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use File::Temp qw(tempdir);
-use IO::Socket::INET;
-use IO::Socket::UNIX;
+use lib 't/e2e';
+use E2E;
 use MIME::Base64;
-use Petrel;
-use Sink;
 use Socket qw(SOCK_DGRAM MSG_DONTWAIT);
-use Test::More;
 
 my $scratch = tempdir('tools-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Sink->start('--fail-rcpt', 'bad:550', '--fail-rcpt', 'later:450');

@@ -1,16 +1,8 @@
 #!/usr/bin/perl
 # Standard error is a pipe, or a socket as journald's, that nobody reads: mail goes on, and what was lost is told.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use IO::Select;
-use IO::Socket::INET;
-use POSIX ();
-use Petrel;
+use lib 't/e2e';
+use E2E;
 use Socket qw(AF_UNIX SOCK_STREAM PF_UNSPEC);
-use Test::More;
 
 my @daemons;
 

@@ -1,16 +1,8 @@
 #!/usr/bin/perl
 # The log: a line for each outcome of a recipient, in three styles, for any input of clients and servers.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use File::Temp qw(tempdir);
-use IO::Socket::INET;
+use lib 't/e2e';
+use E2E;
 use JSON::PP;
-use Petrel;
-use Sink;
-use Test::More;
 
 my $scratch = tempdir('logs-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 mkdir "$scratch/anna" or die;

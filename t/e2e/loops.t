@@ -1,12 +1,8 @@
 #!/usr/bin/perl
 # MX records that lead to ourselves, or to what listens on this host alone.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
 use Resolver;
-use Sink;
 
 # Stands where a mapped port of ours would be, or a service that trusts who comes by loopback.
 my $sink = Sink->start;

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # A message whose first line is that of a mailbox ("From SENDER DATE") comes by SMTP: its header is read, here and behind us.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
+use lib 't/e2e';
+use E2E;
 use File::Find;
 use Fragments;
-use Petrel;
-use Sink;
-use Test::More;
 
 my $line = 'From a@x.test Sat Nov 21 03:05:08 2026';
 my $sink = Sink->start;

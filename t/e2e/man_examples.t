@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # petrel(8), petrel.conf(5): each example does what the page says, as it is written there.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 my $scratch = tempdir('man-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 

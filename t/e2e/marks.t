@@ -1,11 +1,7 @@
 #!/usr/bin/perl
 # Fragments that await others are known without a daemon, too: by marks in the spool, which may be lost.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Petrel;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 my $sink = Petrel::sink();
 my $p = Petrel->new(routes => "y.test smtp://127.0.0.1:$sink->{port}?defragment=yes&notices=4d\n* smtp://127.0.0.1:$sink->{port}")->start;

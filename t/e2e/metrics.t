@@ -1,13 +1,9 @@
 #!/usr/bin/perl
 # Metrics of the real binary: promtool and the strict parser of Python take them, counters equal what was sent, and each
 # alert asks for metrics that there are.
-use strict;
-use warnings;
-use Cwd qw(abs_path);
-use Test::More;
 use lib 't/e2e';
-use Petrel;
-use Sink;
+use E2E;
+use Cwd qw(abs_path);
 
 plan skip_all => 'curl is not installed' unless Petrel::have('curl');
 

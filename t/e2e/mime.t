@@ -1,12 +1,8 @@
 #!/usr/bin/perl
 # What Petrel converts to 7 bits is read by Python's email package as it was before, message
 # by message; what needs no conversion comes out byte for byte; what must not be converted does not come.
-use strict;
-use warnings;
-use Test::More;
-use File::Temp 'tempdir';
 use lib 't/e2e';
-use Petrel;
+use E2E;
 
 my $dir = tempdir(CLEANUP => 1);
 my $seed = $ENV{SEED} || time;

@@ -2,14 +2,10 @@
 # How Petrel reads the structure of the messages of other projects' tests, against what these say of them: mime4j's
 # trees, Postfix's traces, and Python's email package for those that came without an answer.
 # Where we differ by decision, the reason stands here, and it must still be so.
-use strict;
-use warnings;
-use Test::More;
-use File::Basename;
-use File::Temp 'tempdir';
-use JSON::PP;
 use lib 't/e2e';
-use Petrel;
+use E2E;
+use File::Basename;
+use JSON::PP;
 
 my $corpus = '../shared/corpus';
 plan skip_all => 'no corpus here' unless -d $corpus;

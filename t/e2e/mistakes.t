@@ -1,11 +1,7 @@
 #!/usr/bin/perl
 # Errors of people in petrel.conf, and the messages about them.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
 
 my $dir = tempdir('mistakes-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $count = 0;

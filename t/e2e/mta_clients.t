@@ -1,16 +1,10 @@
 #!/usr/bin/perl
 # Other mail transfer agents as clients, each in all the ways that it has: in clear, STARTTLS, TLS from the first byte, with
 # a login, LMTP; and refused: a wrong password, an unknown user, a message that is too large.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use Peer;
-use Petrel;
 use Program;
-use Sink;
 
 my %missing = map { $_ => Peer::missing($_) } qw(postfix opensmtpd exim);
 plan skip_all => join ', ', values %missing unless grep { !$_ } values %missing;

@@ -1,15 +1,10 @@
 #!/usr/bin/perl
 # Exim and OpenSMTPD as next hops: in clear, STARTTLS, TLS from the first byte, a login; they defer a recipient (greylisting),
 # refuse one of two, a wrong password, and a message that is too large.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
+use E2E;
 use Peer;
-use Petrel;
 use Program;
-use Sink;
 
 my %missing = map { $_ => Peer::missing($_) } qw(opensmtpd exim);
 plan skip_all => join ', ', values %missing unless grep { !$_ } values %missing;

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # Other mail transfer agents send to Petrel by STARTTLS and check who we are: Postfix, OpenSMTPD, Exim.
-use strict;
-use warnings;
-use File::Copy qw(copy);
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
+use File::Copy qw(copy);
 use Peer;
-use Petrel;
-use Sink;
 
 my %missing = map { $_ => Peer::missing($_) } qw(postfix opensmtpd exim);
 plan skip_all => join ', ', values %missing unless grep { !$_ } values %missing;

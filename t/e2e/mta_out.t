@@ -1,16 +1,11 @@
 #!/usr/bin/perl
 # Petrel sends to other mail transfer agents by TLS, and logs in: Postfix with Dovecot's SASL, Exim, OpenSMTPD; with good
 # certificates, and with those that prove nothing.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
+use E2E;
 use Dovecot;
 use Nsd;
 use Peer;
-use Petrel;
-use Sink;
 
 my ($why) = grep { $_ } Peer::missing('postfix'), Peer::missing('opensmtpd'), Peer::missing('exim'), Dovecot::missing(), Nsd->available ? '' : 'no nsd', Petrel::have('openssl') ? '' : 'no openssl';
 plan skip_all => $why if $why;

@@ -1,15 +1,8 @@
 #!/usr/bin/perl
 # The service manager's socket: READY when the port answers, reloads, signs of life, the end.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use File::Temp qw(tempdir);
-use IO::Socket::UNIX;
-use Petrel;
+use lib 't/e2e';
+use E2E;
 use Socket qw(SOCK_DGRAM MSG_DONTWAIT);
-use Test::More;
 
 my $scratch = tempdir('notify-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $manager = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => "$scratch/notify") or die;

@@ -1,13 +1,10 @@
 #!/usr/bin/perl
 # Tokens of OAuth2 for a smarthost: fetched, renewed, refused; what the provider gets wrong while mail waits. The provider
 # and the smarthost are t/support/oauth_provider.py.
-use strict;
-use warnings;
-use JSON::PP;
-use Test::More;
 use lib 't/e2e';
+use E2E;
+use JSON::PP;
 use OAuth;
-use Petrel;
 
 plan skip_all => OAuth::missing() if OAuth::missing();
 

@@ -1,15 +1,10 @@
 #!/usr/bin/perl
 # XOAUTH2 at a submission server that we did not write: Postfix, and Dovecot, which verifies the tokens by itself.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
+use E2E;
 use Dovecot;
 use OAuth;
 use Peer;
-use Petrel;
-use Sink;
 
 my $missing = OAuth::missing() || Peer::missing('postfix') || Dovecot::missing() || Dovecot::no_tokens();
 plan skip_all => $missing if $missing;

@@ -1,13 +1,10 @@
 #!/usr/bin/perl
 # `petrel oauth login|status|forget`: the device flow, a pasted address, an application's own right; what the provider gets
 # wrong meanwhile, and that a login which fails leaves the one before it. The provider is t/support/oauth_provider.py.
-use strict;
-use warnings;
-use JSON::PP;
-use Test::More;
 use lib 't/e2e';
+use E2E;
+use JSON::PP;
 use OAuth;
-use Petrel;
 
 plan skip_all => OAuth::missing() if OAuth::missing();
 

@@ -2,14 +2,9 @@
 # Commands, content and headers as devices, programs and people write them: what Postfix 3.7 makes of each, what we do for a
 # client that may relay, for an old device and for an untrusted client, and why that differs. One row is one case; the
 # column of Postfix is asserted where the package is unpacked.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use Peer;
-use Petrel;
-use Sink;
 
 my @columns = qw(postfix trusted legacy untrusted);
 my $dump = $ENV{ODD_CLIENTS_DUMP};

@@ -1,17 +1,11 @@
 #!/usr/bin/perl
 # A reload meets a FIFO, a socket, a directory or a device where a setting names a file: a user with write access to the directory
 # must not be able to stop the daemon. It refuses the reload, says which file, and goes on with the old settings.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use Cwd qw(abs_path);
-use FindBin;
-use lib $FindBin::Bin;
 use Fcntl;
-use File::Temp qw(tempdir);
-use IO::Socket::UNIX;
 use POSIX qw(mkfifo);
-use Petrel;
-use Test::More;
 
 my $dir = tempdir('odd-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $dir;

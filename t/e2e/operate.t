@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # The operator's hand: petrel queue hold, release, bounce; by id and by filter, with a daemon and without, while a
 # delivery runs, over restarts and kill -9, two at once, and beside a daemon that hangs.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Sink;
+use lib 't/e2e';
+use E2E;
 use JSON::PP;
-use Petrel;
-use Test::More;
 
 my $id_pattern = qr/[0-9A-Z]{10}-[0-9A-Z]{8}/;
 my $dead = Petrel::free_port();   # nobody listens there, for now

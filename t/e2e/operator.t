@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # The operator's view: petrel queue ls, show, cat, retry, rm; filters and JSON; with and without a daemon.
 # operate.t has hold, release and bounce.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Sink;
+use lib 't/e2e';
+use E2E;
 use JSON::PP;
-use Petrel;
-use Test::More;
 
 my $id_pattern = qr/[0-9A-Z]{10}-[0-9A-Z]{8}/;
 my $dead = Petrel::free_port();   # nobody listens there, for now

@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # The next hop is slow, rude or breaks off: what can be delivered later is, what cannot comes
 # back in a report that says why, and nothing is tried more often than it must be.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
+use E2E;
 use Report;
-use Sink;
 
 plan skip_all => 'no python3' unless Petrel::have('python3');
 

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # The form in which mail leaves: what was submitted gets From and loses Bcc and Return-Path; what others sent, and what
 # goes to a mailbox, stays as it is. By SMTP, BDAT and sendmail(1), with SIZE, converted, and one after the other.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use MIME::Base64;
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
+use MIME::Base64;
 
 my $dir = tempdir('outgoing-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Sink->start;

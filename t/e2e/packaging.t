@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # debian/ agrees with the rest, and install and uninstall are each other's inverse. Packages are built and
 # installed by t/packages/packages.t (make check-packages).
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use File::Find;
-use File::Temp qw(tempdir);
-use FindBin;
-use lib $FindBin::Bin;
-use Petrel;
-use Test::More;
 
 delete @ENV{ grep { /^PETREL_|^(?:DESTDIR|PREFIX|SYSCONFDIR)$/ } keys %ENV };
 delete @ENV{qw(MAKEFLAGS MAKELEVEL MFLAGS)}; # of the make that runs the tests

@@ -1,17 +1,10 @@
 #!/usr/bin/perl
 # The page of the real binary: its files without a key, and every view and action in Chromium, looked at by axe, with
 # hostile mail in the queue. Screenshots are in BUILD/page.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-use IO::Socket::INET;
+use lib 't/e2e';
+use E2E;
 use JSON::PP qw(decode_json encode_json);
-use Test::More;
-use lib $FindBin::Bin;
 use PageBrowser;
-use Petrel;
-use Sink;
 
 my ($port, $dead) = (Petrel::free_port(), Petrel::free_port());
 my $sink = Sink->start('--fail-rcpt', 'nobody:550', '--fail-rcpt', 'grey:451');

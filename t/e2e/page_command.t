@@ -1,13 +1,7 @@
 #!/usr/bin/perl
 # petrel page: an address with a key; where nothing listens for HTTP, it listens itself and carries the page.
-use strict;
-use warnings;
-use FindBin;
-use IO::Select;
-use IO::Socket::INET;
-use Test::More;
-use lib $FindBin::Bin;
-use Petrel;
+use lib 't/e2e';
+use E2E;
 
 my $petrel = Petrel->new(routes => '* hold')->start;
 my $port = Petrel::free_port();

@@ -1,14 +1,10 @@
 #!/usr/bin/perl
 # Pages of other origins in a real browser, whose user is logged in: they read nothing and change nothing, whichever way
 # they ask, nor after a name was bound to the daemon's address.
-use strict;
-use warnings;
-use FindBin;
+use lib 't/e2e';
+use E2E;
 use JSON::PP qw(decode_json);
-use Test::More;
-use lib $FindBin::Bin;
 use PageBrowser;
-use Petrel;
 
 plan skip_all => PageBrowser::missing() if PageBrowser::missing();
 

@@ -1,16 +1,10 @@
 #!/usr/bin/perl
 # The page with a queue of thousands of messages, and a host that answers with markup, in Chromium: every view opens, search and an
 # action work, what others say is text. Screenshots are in BUILD/page.
-use strict;
-use warnings;
-use FindBin;
-use IO::Socket::INET;
+use lib 't/e2e';
+use E2E;
 use JSON::PP qw(decode_json);
-use Test::More;
-use lib $FindBin::Bin;
 use PageBrowser;
-use Petrel;
-use POSIX ();
 
 plan skip_all => PageBrowser::missing() if PageBrowser::missing();
 

@@ -1,20 +1,10 @@
 #!/usr/bin/perl
 # Sockets that a service manager passes: fd:NAME in `listen` and `http`. Restarts under load refuse no connection. ROUNDS=500: the long form.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use Fcntl qw(F_DUPFD);
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use File::Temp qw(tempdir);
-use IO::Socket::INET;
 use IO::Socket::IP;
-use IO::Socket::UNIX;
-use Petrel;
-use POSIX ();
-use Sink;
 use Socket qw(IPPROTO_IPV6 IPV6_V6ONLY);
-use Test::More;
 
 my $scratch = tempdir('passed-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Sink->start;

@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # petrel passwd: lines for auth_users, from a pipe and from a terminal, checked by Python's hashlib.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 my $python = Petrel::have('python3') or plan skip_all => 'python3 is not installed';
 my $scratch = tempdir('passwd-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # The peer door: who comes in, and what becomes of everybody else. The siblings here are openssl's.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use Cluster;
-use IO::Socket::INET;
 use JSON::PP;
-use Petrel;
 use Sibling;
 
 plan skip_all => 'no openssl here' unless Petrel::have('openssl');

@@ -1,13 +1,8 @@
 #!/usr/bin/perl
 # <postmaster> without a domain: qualified when it is taken; and what is in the spool without one ends nobody.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use Forge;
-use Petrel;
-use Sink;
 
 my $letter = "Subject: hi\n\nhello\n";
 

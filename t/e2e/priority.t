@@ -1,13 +1,9 @@
 #!/usr/bin/perl
 # MT-PRIORITY (RFC 6710): Python's smtplib asks for it, two Petrels carry it on, one of them over a crash; who is believed
 # and who is not.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
+use lib 't/e2e';
+use E2E;
 use JSON::PP;
-use Petrel;
-use Test::More;
 
 plan skip_all => 'no python3' unless Petrel::have('python3');
 

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # Mail programs that we did not write send by SMTP: in clear, by STARTTLS and by TLS, with a login; and are refused: a
 # wrong password, a recipient, a message that is too large. Judged by what arrives, and by what the program says.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
+use lib 't/e2e';
+use E2E;
 use Program;
-use Sink;
-use Test::More;
 
 plan skip_all => 'no openssl' unless Petrel::have('openssl');
 my $scratch = tempdir('programs-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # Mail programs that we did not write call sendmail(1): what arrives, and what they say of a refusal; mpack's parts.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
+use lib 't/e2e';
+use E2E;
 use Peer;
-use Petrel;
 use Program;
-use Sink;
-use Test::More;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $scratch = tempdir('programs-XXXXXX', TMPDIR => 1, CLEANUP => 1);

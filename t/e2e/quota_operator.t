@@ -1,13 +1,9 @@
 #!/usr/bin/perl
 # Quotas for the operator: what is used in the status, its JSON and the metrics, its reset; and the mail of sendmail(1), which
 # is counted when it is first loaded: what is too much waits and goes by itself.
-use strict;
-use warnings;
-use JSON::PP;
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
+use E2E;
+use JSON::PP;
 use Schema;
 
 my $sink = Petrel::sink();

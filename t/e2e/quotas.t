@@ -1,13 +1,9 @@
 #!/usr/bin/perl
 # Quotas of those who send: what is over is refused with the time to come again, what was not sent is given back, and
 # neither a reload nor a restart nor SIGKILL forgets what was used.
-use strict;
-use warnings;
-use JSON::PP;
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
+use E2E;
+use JSON::PP;
 
 my $sink = Petrel::sink();
 

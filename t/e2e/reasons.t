@@ -1,16 +1,9 @@
 #!/usr/bin/perl
 # The reasons of deferred mail after a clean stop, after SIGKILL, without a daemon, and with a file that was not written by us:
 # `queue ls`, `queue show`, `queue why`, mailq, and what they say in JSON.
-use strict;
-use warnings;
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
-use Sink;
+use E2E;
 use JSON::PP;
-use Petrel;
-use IO::Socket::INET;
-use Test::More;
 
 my $program = "$Petrel::root/$Petrel::build/t/bench/sink";
 plan skip_all => "no $program" unless -x $program;

@@ -1,14 +1,8 @@
 #!/usr/bin/perl
 # README's recipes as they stand there, started as the unit starts them (another user, no root), and `make install` and
 # its kin in a root directory of their own. Only places, ports and names of users are others than in README.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
-use Sink;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $is_root = $> == 0;

@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # active_recipient_limit over real sockets: the status never shows more recipients than that while much mail of many
 # recipients waits, small mail does not wait with it, and a restart, which finds all of it on disk, keeps the limit, too.
-use strict;
-use warnings;
-use JSON::PP;
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
+use JSON::PP;
 
 my ($limit, $messages, $recipients) = (1000, 40, 100);
 my $sink = Sink->start;

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # Classes and hints of refusals: in the log, the bounce, `queue why`, `queue show` and their JSON. The
 # peer is a server that refuses each recipient as its name says.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use IO::Socket::INET;
-use JSON::PP qw(decode_json);
-use Test::More;
 use lib 't/e2e';
-use Petrel;
-use Sink;
+use E2E;
+use JSON::PP qw(decode_json);
 
 my %says = (
     spf => '550 5.7.26 This mail has been blocked because the sender is unauthenticated.',

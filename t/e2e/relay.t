@@ -1,14 +1,8 @@
 #!/usr/bin/perl
 # The open-relay list: every known way to have a stranger's mail sent on, from an address that may not relay. Nothing is
 # relayed; mail for here still comes in. Once with mailboxes here, once as a gateway of another host.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
 
 my ($own, $ext, $host, $ip) = ('own.test', 'ext.test', 'petrel.own.test', '127.0.0.1');
 my $user = "victim\@$ext";

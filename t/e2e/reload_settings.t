@@ -3,14 +3,9 @@
 # in a session, between verdict and mark, deferred, held, behind a quota, of an alias, a fragment. Then the weather is fine:
 # the daemon lives, each recipient has had the mail once, nothing is quarantined, and nothing is left. The list of settings
 # is that of config.example: a new one needs two values here.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
+use E2E;
 use Fragments;
-use Petrel;
-use Sink;
 
 my $dir = tempdir('reload-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Sink->start;

@@ -2,16 +2,10 @@
 # Remedies run as they are written: every command that a finding, an error, a hint or the page names is in the table
 # below, and is typed into a shell, with its holes filled as the program fills them. A command that is printed and not in the
 # table fails the test, and so does one in the table that nobody prints.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
+use lib 't/e2e';
+use E2E;
 use JSON::PP qw(decode_json);
-use Test::More;
-use lib $FindBin::Bin;
 use PageBrowser;
-use Petrel;
-use Sink;
 
 # --- What is printed
 

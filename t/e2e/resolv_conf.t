@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # The system's name servers change while the daemon runs, in its sandbox: the next look-up asks the new ones.
-use strict;
-use warnings;
-use Test::More;
-use File::Temp qw(tempdir);
 use lib 't/e2e';
+use E2E;
 use Mount;
-use Petrel;
 use Resolver;
-use Sink;
 
 plan skip_all => 'needs root, and mounts' unless Mount::is_root() && Mount::namespace();
 

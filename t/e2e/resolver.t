@@ -1,12 +1,8 @@
 #!/usr/bin/perl
 # A name server that breaks what it says by TCP: that costs the domain its look-up, and nobody else.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
 use Resolver;
-use Sink;
 
 my $sink = Sink->start;
 my ($host, $port) = $sink->{listen} =~ /^(.*):(\d+)$/;

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # `rewrite`, and what is done without it: cron, PHP, logwatch and devices send through a smarthost that takes mail of one
 # account only, and refuses bare addresses and what its domain has not signed. All of it arrives. Reload, the log, and mail of others.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use IPC::Open2;
-use Test::More;
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
+use IPC::Open2;
 
 my $dir = tempdir('rewrite-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 mkdir "$dir/$_" or die for qw(taken keys);

@@ -2,15 +2,9 @@
 # A rolling upgrade: this version, and a build of it whose forms have a number one higher, give their queues to each other.
 # The new one reads what the old one gives; the old one refuses the forms of the new one, which stay as they are until some
 # other host can read them. On disk the new version reads the spool of the old one; the old one leaves that of a new one alone.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
+use lib 't/e2e';
+use E2E;
 use JSON::PP;
-use Petrel;
-use Sink;
-use Test::More;
 
 my %program = (old => $Petrel::binary, new => "$Petrel::root/$Petrel::build/petrel-next");
 plan skip_all => 'no petrel-next: make tests' unless -x $program{new};

@@ -1,15 +1,10 @@
 #!/usr/bin/perl
 # The sandbox of the real daemon: as root, as its user, as nobody, in a container; what it keeps, what a reload may
 # need besides, and systems that lack it.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use Config;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
 use JSON::PP;
-use Petrel;
-use Test::More;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $is_root = $> == 0;

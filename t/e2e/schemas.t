@@ -1,15 +1,11 @@
 #!/usr/bin/perl
 # Every command with --json has a schema, which the real thing fulfils, and which finds what is missing, new, or of another type.
 # Tests that read JSON check it in passing: Schema.pm.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
 use JSON::PP;
-use Petrel;
 use Schema;
-use Test::More;
 
 plan skip_all => 'python3-jsonschema is not installed' if system("python3 -c 'import jsonschema' 2>/dev/null") != 0;
 my $dir = tempdir('schemas-XXXXXX', TMPDIR => 1, CLEANUP => 1);

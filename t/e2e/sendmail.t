@@ -1,14 +1,8 @@
 #!/usr/bin/perl
 # sendmail(1) in surroundings that are broken or hostile: closed descriptors, umask, limits, kills, an endless input,
 # thousands of arguments, somebody else's directory.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
-use POSIX ();
-use Test::More;
+use lib 't/e2e';
+use E2E;
 use Time::HiRes qw(sleep);
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };

@@ -1,16 +1,11 @@
 #!/usr/bin/perl
 # Servers that we did not write - Postfix's smtp-sink, with all its faults, and Dovecot - get mail from Petrel.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
+use lib 't/e2e';
+use E2E;
 use Dovecot;
-use File::Temp qw(tempdir);
 use JSON::PP;
 use MIME::Base64;
 use MIME::QuotedPrint;
-use Petrel;
-use Test::More;
 
 my $scratch = tempdir('servers-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $scratch;

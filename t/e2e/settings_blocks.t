@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # README.md and doc/*.md: `petrel check` accepts each block of settings as it is written there, and the commands in them exist.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 delete @ENV{ grep { /^PETREL/ } keys %ENV };
 my $scratch = tempdir('blocks-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # A signal in the middle of a delivery: what the next hop has goes out once.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use IO::Socket::INET;
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
 
 # A next hop that notes each message, and answers its last dot when the test says so.
 my $dir = tempdir('signals-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -1,16 +1,10 @@
 #!/usr/bin/perl
 # Silence is found: a smarthost refuses the password from the start, then the sender, and nobody sends mail. Each place where
 # an operator may look says so, readiness follows after its grace, and the smarthost sees the dialogue alone, and few logins.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use IO::Socket::INET;
+use lib 't/e2e';
+use E2E;
 use JSON::PP qw(decode_json);
 use MoodySmarthost;
-use Petrel;
-use Test::More;
 
 my $scratch = tempdir('silence-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $smarthost = MoodySmarthost->new($scratch);

@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # A site dies and works again: an event each, however many messages and probes there are.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Petrel;
-use Sink;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 my $sink = Sink->start;
 $sink->stop;

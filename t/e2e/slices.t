@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # Several daemons on one spool, each with its part of the names: no two take the same part, each message is handled by
 # one of them, and a change of `slices` finds the mail of the old journals.
-use strict;
-use warnings;
-use Test::More;
-use Time::HiRes qw(sleep);
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
+use Time::HiRes qw(sleep);
 
 my $sink = Sink->start('--fail-rcpt', 'later:451');
 my $dir = File::Temp::tempdir('slices-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -2,15 +2,9 @@
 # Slices of one machine share the limits of a next hop without Redis: one of them has the bank, the other asks it by a Unix socket.
 # The limit and the mail while that slice hangs, is killed and comes back, and the harm by a client at the socket that says odd
 # things.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Client;
-use IO::Socket::UNIX;
+use E2E;
 use JSON::PP ();
-use Petrel;
-use Sink;
 use Time::HiRes qw(stat time);
 
 my $sink = Sink->start;

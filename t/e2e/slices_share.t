@@ -1,13 +1,9 @@
 #!/usr/bin/perl
 # Slices of a spool on one port (?share): both get connections; who does not share it cannot start; a slice that stops
 # answers all clients whom the kernel has told that they are connected.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use JSON::PP ();
-use Petrel;
 
 my $dir = File::Temp::tempdir('share-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my ($port, $tls) = (Petrel::free_port(), Petrel::free_port());

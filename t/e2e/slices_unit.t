@@ -1,14 +1,8 @@
 #!/usr/bin/perl
 # From one daemon to slices and back, as doc/cluster.md says, by the command line and the environment of etc/petrel@.service: all
 # have one settings file; a daemon of another number of slices waits for the last old one; no message is lost or has two.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use Petrel;
-use Sink;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 my $unit = Petrel::slurp("$Petrel::root/etc/petrel\@.service");
 my ($variable) = $unit =~ /^Environment=(\w+)=%i$/m;

@@ -1,15 +1,9 @@
 #!/usr/bin/perl
 # A site that has asked for less mail: the finding names it, and the operator's command lets the mail go. The
 # learnt rate comes from the file of an earlier daemon.
-use strict;
-use warnings;
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use E2E;
 use JSON::PP ();
-use Petrel;
-use Sink;
-use Test::More;
 
 plan skip_all => 'no sink' unless -x "$Petrel::root/$Petrel::build/t/bench/sink";
 

@@ -1,18 +1,11 @@
 #!/usr/bin/perl
 # 5,000 connections that are silent, drip, stop half-way, or talk and never listen: others are served meanwhile, none
 # costs much, and one too many is told so.
-use strict;
-use warnings;
-use Cwd qw(abs_path);
-use File::Temp qw(tempdir);
-use IPC::Open2;
-use POSIX ();
-use Test::More;
-use Time::HiRes qw(time);
 use lib 't/e2e';
-use Client;
-use Petrel;
-use Sink;
+use E2E;
+use Cwd qw(abs_path);
+use IPC::Open2;
+use Time::HiRes qw(time);
 
 # Descriptors for all of them, here and in Petrel.
 my $wanted = 12_000;

@@ -3,17 +3,10 @@
 # sink that keeps the bytes, to Postfix as Debian ships it and to Exim: one message comes out, or a refusal. From an
 # untrusted client, whose bare LF, bare CR and NUL are refused, from one that may relay, in whose content they are repaired,
 # from an old device and by sendmail -bs.
-use strict;
-use warnings;
-use IO::Select;
-use POSIX ();
-use Test::More;
-use Time::HiRes qw(sleep time);
 use lib 't/e2e';
-use Client;
+use E2E;
+use Time::HiRes qw(sleep time);
 use Peer;
-use Petrel;
-use Sink;
 
 my ($cr, $lf, $crlf) = ("\r", "\n", "\r\n");
 my %ends = (

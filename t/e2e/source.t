@@ -1,13 +1,8 @@
 #!/usr/bin/perl
 # From which address mail leaves, under which name, and to which family: by route, by the sender's domain, and
 # when this host does not have the address. The peer is a server that reports its client.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use IO::Socket::INET;
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
 
 # Takes mail and notes "CLIENT-ADDRESS EHLO-NAME" of each connection.
 sub peer {

@@ -1,13 +1,7 @@
 #!/usr/bin/perl
 # SPF: mime/auth/spf.c says what the RFC 7208 test suite wants, and what pyspf says of generated zones.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
-use Petrel;
-use Test::More;
+use E2E;
 
 plan skip_all => 'needs pyspf and PyYAML (python3-spf python3-yaml)' if system('/usr/bin/python3 -c "import spf, yaml" 2>/dev/null') != 0;
 plan skip_all => 'no test suite in python3-spf' unless -e '/usr/share/doc/python3-spf/rfc7208-tests.yml.gz';

@@ -1,13 +1,8 @@
 #!/usr/bin/perl
 # petrel-spool(5) is complete and true: an injector written from it alone puts mail into the spool, with and without a daemon.
-use strict;
-use warnings;
-use File::Copy qw(copy);
-use File::Temp qw(tempdir);
-use Test::More;
 use lib 't/e2e';
-use Petrel;
-use Sink;
+use E2E;
+use File::Copy qw(copy);
 
 my $daemon_user = 54321;
 my $injector_user = 65534;

@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # petrel status --site NAME: a site, and what was said in the last conversation with it that failed.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
+use lib 't/e2e';
+use E2E;
 use AuthServer;
 use JSON::PP qw(decode_json);
-use Petrel;
-use Sink;
-use Test::More;
 
 plan skip_all => 'no python3' unless Petrel::have('python3');
 

@@ -1,11 +1,8 @@
 #!/usr/bin/perl
 # petrel status --watch: the text of `petrel status` each second, on a terminal over the one before, and without one.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use FindBin;
-use lib $FindBin::Bin;
-use Petrel;
-use Test::More;
 
 my $dead = Petrel::free_port();
 my $petrel = Petrel->new(routes => join("\n", map { "d$_.test smtp://127.0.0.$_:$dead" } 1 .. 25))->start;

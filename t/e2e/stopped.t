@@ -1,11 +1,8 @@
 #!/usr/bin/perl
 # A daemon that hangs (SIGSTOP) still takes connections on its control socket: no command waits for it without end, each
 # says so and ends with 69, and what it asked for is not begun when the daemon wakes. One that is not there is 69, too; one that refuses mail is 75.
-use strict;
-use warnings;
 use lib 't/e2e';
-use Petrel;
-use Test::More;
+use E2E;
 use Time::HiRes qw(time);
 
 my $dead = Petrel::free_port(); # nobody listens there

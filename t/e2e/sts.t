@@ -2,16 +2,10 @@
 # MTA-STS: policies that nginx serves by HTTPS and NSD announces, mail hosts with good and bad certificates. Mail for a
 # domain that enforces goes to a host that its policy names and that proves its name, or waits; over a restart, too,
 # and while the policy cannot be fetched.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use E2E;
 use Nginx;
 use Nsd;
-use Petrel;
-use Test::More;
 
 plan skip_all => 'no nsd or nginx' unless Nsd->available && !Nginx->missing;
 plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petrel::have('openssl');

@@ -2,17 +2,11 @@
 # A man in the middle against domains whose policies are known: it removes STARTTLS, shows another certificate, or
 # answers with another mail host, and suppresses the record and the policy. Mail waits and says why, it is counted,
 # the attacker gets none of it, and it leaves when the attack ends.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
-use JSON::PP;
 use lib 't/e2e';
+use E2E;
+use JSON::PP;
 use Nginx;
 use Nsd;
-use Petrel;
-use Test::More;
 
 plan skip_all => 'no nsd or nginx' unless Nsd->available && !Nginx->missing;
 plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petrel::have('openssl');

@@ -1,16 +1,10 @@
 #!/usr/bin/perl
 # Crowds of policy hosts of MTA-STS that hang, as any owner of domains may make them: the first policy of another domain is
 # fetched all the same before its mail goes, and hosts in one network do not even delay it.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use E2E;
 use Nginx;
 use Nsd;
-use Petrel;
-use Test::More;
 
 plan skip_all => 'no nsd or nginx' unless Nsd->available && !Nginx->missing;
 plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petrel::have('openssl');

@@ -1,16 +1,10 @@
 #!/usr/bin/perl
 # MTA-STS policies and records of every form beside postfix-mta-sts-resolver: both ask the same NSD and the same nginx.
 # Each row says what the policy is; where the other one differs the sentence of RFC 8461 stands in it.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use E2E;
 use Nginx;
 use Nsd;
-use Petrel;
-use Test::More;
 
 my $package = '/opt/petrel-test-mta-sts';
 plan skip_all => 'no nsd or nginx' unless Nsd->available && !Nginx->missing;

@@ -1,16 +1,10 @@
 #!/usr/bin/perl
 # Domains with two different demands, and one with none, share a site that may have one session at a time. All their mail
 # leaves, each over a host that proved what its domain demands, and a stream of mail for one starves no other.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use E2E;
 use Nginx;
 use Nsd;
-use Petrel;
-use Test::More;
 
 plan skip_all => 'no nsd or nginx' unless Nsd->available && !Nginx->missing;
 plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petrel::have('openssl');

@@ -2,17 +2,11 @@
 # Policy hosts of MTA-STS that accept and say nothing, stop in the middle, or send a byte now and then for ever: mail for their
 # domains goes when the time is over, once for all that waits, and mail for others goes before. A policy that is kept does not
 # wait for its renewal.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
-use JSON::PP qw(decode_json);
 use lib 't/e2e';
+use E2E;
+use JSON::PP qw(decode_json);
 use Nginx;
 use Nsd;
-use Petrel;
-use Test::More;
 
 plan skip_all => 'no nsd or nginx' unless Nsd->available && !Nginx->missing;
 plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petrel::have('openssl');

@@ -1,16 +1,8 @@
 #!/usr/bin/perl
 # log_to: lines as datagrams of a syslog service, which may be slow, stop and come back; the journal's priorities.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use File::Temp qw(tempdir);
-use IO::Socket::UNIX;
-use Petrel;
-use Sink;
+use lib 't/e2e';
+use E2E;
 use Socket qw(SOCK_DGRAM MSG_DONTWAIT);
-use Test::More;
 
 my $scratch = tempdir('syslog-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Sink->start;

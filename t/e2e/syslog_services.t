@@ -1,15 +1,8 @@
 #!/usr/bin/perl
 # log_to = syslog with real services behind the socket: rsyslogd and busybox's syslogd. One that is stopped costs no mail.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use File::Temp qw(tempdir);
+use lib 't/e2e';
+use E2E;
 use Mount;
-use Petrel;
-use Sink;
-use Test::More;
 
 my $scratch = tempdir('services-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Sink->start;

@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # A test message by POST /api/test and by `test` of the control socket: it is sent, followed by lines, and never a way for
 # others to send mail.
-use strict;
-use warnings;
-use IO::Socket::UNIX;
-use JSON::PP qw(decode_json encode_json);
-use Test::More;
 use lib 't/e2e';
-use Petrel;
-use Sink;
+use E2E;
+use JSON::PP qw(decode_json encode_json);
 
 plan skip_all => 'curl is not installed' unless Petrel::have('curl');
 

@@ -1,11 +1,7 @@
 #!/usr/bin/perl
 # petrel test: a message that is followed, what it says of each fate, and with what exit code it ends.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Petrel;
-use Sink;
+use E2E;
 
 $ENV{TZ} = 'UTC';
 my $sink = Sink->start('--fail-rcpt', 'nobody:550', '--fail-rcpt', 'busy:451');

@@ -1,16 +1,12 @@
 #!/usr/bin/perl
 # TLS as a server, to clients that we did not write: openssl, swaks, smtplib, curl, msmtp, nodemailer; and to one by
 # hand that puts bytes where none belong.
-use strict;
-use warnings;
+use lib 't/e2e';
+use E2E;
 use FindBin;
-use lib $FindBin::Bin;
 use File::Copy qw(copy);
-use File::Temp qw(tempdir);
 use JSON::PP;
 use Peer;
-use Petrel;
-use Test::More;
 
 plan skip_all => 'no openssl' unless Petrel::have('openssl');
 my $scratch = tempdir('tls-XXXXXX', TMPDIR => 1, CLEANUP => 1);

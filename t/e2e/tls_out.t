@@ -2,14 +2,8 @@
 # TLS on the way out: hosts with good, wrong, expired, self-signed and unknown certificates, hosts that strip, refuse or break
 # STARTTLS, each with tls=may, encrypt and verify, and by smtps://. The bytes of a route with encrypt or verify are read off the
 # wire: nothing but EHLO, STARTTLS, TLS records and QUIT.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
-use Petrel;
-use Test::More;
+use E2E;
 
 plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petrel::have('openssl');
 

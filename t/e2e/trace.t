@@ -1,13 +1,8 @@
 #!/usr/bin/perl
 # petrel trace: what became of mail, with and without a daemon.
-use strict;
-use warnings;
-use IO::Socket::INET;
-use JSON::PP qw(decode_json encode_json);
-use Test::More;
 use lib 't/e2e';
-use Petrel;
-use Sink;
+use E2E;
+use JSON::PP qw(decode_json encode_json);
 
 $ENV{TZ} = 'UTC';
 my $sink = Sink->start('--fail-rcpt', 'nobody:550');
@@ -110,7 +105,6 @@ sleep 2;
 like trace('--since', '1s', $id), qr/^exit 65/, 'older is not found';
 
 # The same over the control socket, in lines; the events of a message as they come.
-use IO::Socket::UNIX;
 my $socket;
 sub question { my $json = shift; $socket //= IO::Socket::UNIX->new(Peer => "$petrel->{dir}/spool/control") // die; print $socket encode_json($json) . "\n"; return }
 sub answer { my $line = readline $socket; return defined $line ? decode_json($line) : {} }

@@ -1,14 +1,9 @@
 #!/usr/bin/perl
 # A disk that fails, under the real program: a sync or a write that answers EIO, a file system that turns read-only or
 # dies as a whole, and what is said at the start of disks that cannot keep mail.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Client;
+use E2E;
 use Mount;
-use Petrel;
-use Sink;
 
 my $may_mount = Mount::namespace();
 my $may_trace = system('strace -D -o /dev/null true 2>/dev/null') == 0;

@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # The units for systemd, as its own tools see them.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use File::Temp qw(tempdir);
-use Petrel;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 # --- The template for slices has the settings of the service
 

@@ -1,11 +1,7 @@
 #!/usr/bin/perl
 # `user` by number: an image need not have /etc/passwd.
-use strict;
-use warnings;
-use Test::More;
 use lib 't/e2e';
-use Petrel;
-use Sink;
+use E2E;
 
 plan skip_all => 'root alone can become somebody' if $> != 0;
 

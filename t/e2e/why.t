@@ -1,18 +1,9 @@
 #!/usr/bin/perl
 # Why does it wait? `petrel queue why` and the sites of `petrel status`, for mail that waits for each cause:
 # a dead site, a full window, rate delays, a rate, a reply of 450, an operator, the active set, no daemon.
-use strict;
-use warnings;
-use FindBin;
-BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
-use Sink;
+use E2E;
 use JSON::PP;
-use Petrel;
-use File::Temp 'tempdir';
-use IO::Socket::INET;
-use IO::Socket::UNIX;
-use Test::More;
 
 my $program = "$Petrel::root/$Petrel::build/t/bench/sink";
 plan skip_all => "no $program" unless -x $program;

@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # Fragments that another of our hosts passes on with XDEFRAG, said by hand: who may, what is kept of them, what is refused.
-use strict;
-use warnings;
-use FindBin;
-use lib $FindBin::Bin;
-use Client;
-use Petrel;
-use Test::More;
+use lib 't/e2e';
+use E2E;
 
 my @bodies = ("Subject: whole\r\nMIME-Version: 1.0\r\n\r\nfirst\r\n", "second\r\n");
 my $whole = "From: a\@x.test\r\nSubject: whole\r\nMIME-Version: 1.0\r\n\r\nfirst\r\nsecond\r\n";

@@ -1,12 +1,7 @@
 #!/usr/bin/perl
 # The response of XOAUTH2 is that of msmtp, for users and tokens of several forms.
-use strict;
-use warnings;
-use File::Temp qw(tempdir);
-use IO::Socket::INET;
-use Test::More;
 use lib 't/e2e';
-use Petrel;
+use E2E;
 
 my $msmtp = Petrel::have('msmtp');
 plan skip_all => 'needs msmtp with XOAUTH2' unless $msmtp && `$msmtp --version` =~ /xoauth2/i;
