@@ -27,7 +27,7 @@
 #include "queue/group/take.h"
 #include "queue/manager/local.h"
 #include "smtp/delivery/upstreams.h"
-#include "smtp/session/listener_tls.h"
+#include "smtp/session/listener.h"
 
 enum { DAEMON_ERROR_MAX = 512 };
 

@@ -23,7 +23,7 @@ struct flight {
     struct flight *prev, *next, *all_prev, *all_next;
 };
 
-/* Of all disks; those of a process that died stay. */
+/* Those of all disks: of a process that died, too. */
 static struct flight *all_flights;
 
 struct disk {
