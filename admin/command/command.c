@@ -17,7 +17,7 @@
 #include "admin/history/trace.h"
 #include "base/memory.h"
 #include "queue/queue.h"
-#include "queue/manager/reasons.h"
+#include "queue/manager/deferral_reasons.h"
 #include "queue/queue_operator.h"
 
 #include <errno.h>

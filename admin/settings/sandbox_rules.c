@@ -10,7 +10,7 @@
 #include "admin/settings/accounts.h"
 #include "admin/settings/alias_files.h"
 #include "base/disk/disk.h"
-#include "queue/manager/maildir_path.h"
+#include "queue/manager/maildir.h"
 #include "sched/route/secrets.h"
 
 #include <stdio.h>

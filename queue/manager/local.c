@@ -5,7 +5,6 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/manager/maildir.h"
-#include "queue/manager/maildir_path.h"
 
 #include <assert.h>
 #include <stdlib.h>

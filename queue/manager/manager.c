@@ -6,8 +6,9 @@
 #include "base/memory.h"
 #include "queue/spool/guard.h"
 #include "queue/manager/site_cache.h"
-#include "queue/manager/reasons.h"
+#include "queue/manager/deferral_reasons.h"
 #include "queue/spool/slices.h"
+#include "queue/spool/spool.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -282,6 +283,37 @@ tell_sites(struct manager *m)
     }
 }
 
+/* --- Backlogs -------------------------------------------------------------------- */
+
+/* Has the ids of removed messages forgotten by the backlogs of all sites. Nothing waits for
+ * it but the counts that operators see, so it goes slowly. */
+enum {
+    SWEEP_STEP_MS = 20,
+    SWEEP_PAUSE_MS = 10 * 1000 /* from one sweep to the next */
+};
+
+static void
+sweep_on(void *context)
+{
+    struct manager *m = context;
+    if (sched_backlog_sweep(m->sched))
+        loop_timer_start(m->loop, &m->sweep, SWEEP_STEP_MS, sweep_on, m);
+    else
+        m->swept_ms = loop_monotonic_ms(m->loop);
+}
+
+static void
+manager_sweep(struct manager *m)
+{
+    if (m->draining || heap_has(&m->sweep.node) || sched_backlog_is_swept(m->sched))
+        return;
+    int64_t rest_ms = m->swept_ms + SWEEP_PAUSE_MS - loop_monotonic_ms(m->loop);
+    bool rests = m->swept_ms != 0 && rest_ms > SWEEP_STEP_MS;
+    loop_timer_start(m->loop, &m->sweep, rests ? rest_ms : SWEEP_STEP_MS, sweep_on, m);
+}
+
+/* --- The pump -------------------------------------------------------------------- */
+
 /* Verdicts and ends come before loads: they free the places that loads take. */
 static void
 manager_pump(void *context)
@@ -342,6 +374,36 @@ manager_hint_path(const struct manager *m, const char *name, char out[MANAGER_HI
     const struct queue_settings *q = &m->settings.queue;
     slices_suffix(q->slices, q->slice, suffix);
     snprintf(out, MANAGER_HINT_MAX, "lock/%s%s", name, suffix);
+}
+
+int
+manager_hint_read(const struct manager *m, const char *name, struct buffer *out)
+{
+    char path[MANAGER_HINT_MAX];
+    manager_hint_path(m, name, path);
+    return spool_read_path(queue_disk(m->queue), path, out);
+}
+
+int
+manager_hint_write(const struct manager *m, const char *name, struct text text)
+{
+    char path[MANAGER_HINT_MAX];
+    manager_hint_path(m, name, path);
+    return spool_write_path(queue_disk(m->queue), path, text);
+}
+
+int
+manager_hint_append(const struct manager *m, const char *name, struct text text)
+{
+    char path[MANAGER_HINT_MAX];
+    struct disk *disk = queue_disk(m->queue);
+    manager_hint_path(m, name, path);
+    int file = disk_open_file(disk, path, true);
+    if (file < 0)
+        return file;
+    int result = disk_write(disk, file, text);
+    disk_close_file(disk, file);
+    return result;
 }
 
 /* Writes the file again when startup has found all messages, to drop the reasons of
@@ -472,7 +534,7 @@ manager_free(struct manager **manager)
     *manager = NULL;
     loop_at_end_remove(m->loop, LOOP_ANSWER_MANAGER, manager_pump, m);
     loop_timer_stop(m->loop, &m->wake);
-    manager_sweep_stop(m);
+    loop_timer_stop(m->loop, &m->sweep);
     manager_overdue_stop(m);
     if (!m->settings.offline) {
         loop_timer_stop(m->loop, &m->trial);
@@ -526,7 +588,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     m->settings = *settings;
     m->routes = routes;
     manager_quotas_set(m, settings->quotas);
-    submission_quota_retry(m);
+    manager_quota_retry(m);
     manager_clock_limit(m);
     m->reloads++;
     begin_anew(m);
@@ -781,5 +843,35 @@ manager_session_ended(struct manager *m, struct sched_session *session,
     assert(m->sessions > 0);
     m->sessions--;
     sched_session_ended(m->sched, loop_now_ms(m->loop), session, why);
+    manager_stir(m);
+}
+
+/* --- For a group of hosts -------------------------------------------------------- */
+
+void
+manager_group(struct manager *m, const struct sched_group *group)
+{
+    sched_members(m->sched, loop_now_ms(m->loop), group);
+    manager_stir(m);
+}
+
+/* A turn follows: the mail there wakes at another time now. */
+size_t
+manager_wishes(struct manager *m, size_t most,
+               void (*each)(void *context, const struct sched_wish *wish),
+               void *context)
+{
+    size_t count = m->has_actions ? 0
+                                  : sched_wishes(m->sched, loop_now_ms(m->loop), most,
+                                                 each, context);
+    if (count > 0)
+        manager_stir(m);
+    return count;
+}
+
+void
+manager_granted(struct manager *m, const char *site, const struct bank_grant *grant)
+{
+    sched_granted(m->sched, loop_now_ms(m->loop), site, grant);
     manager_stir(m);
 }

@@ -385,7 +385,7 @@ struct manager_notifications manager_notifications(const struct manager *manager
 /* The envelope of active mail (borrowed), or NULL: load it from the queue. */
 const struct envelope *manager_active(struct manager *manager, struct id id);
 /* Why a recipient was last deferred, "" if not known: kept in memory, and over a
- * restart (queue/manager/reasons.h), for 200,000 waiting messages, one reason per
+ * restart (queue/manager/deferral_reasons.h), for 200,000 waiting messages, one reason per
  * message. */
 const char *manager_reason(struct manager *manager, struct id id, unsigned recipient);
 

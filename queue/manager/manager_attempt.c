@@ -78,7 +78,7 @@ active_free(struct active *a, unsigned recipients)
         free(a->reasons[i]);
     begin_forget(a);
     manager_overdue_forget(a);
-    submission_quota_settle(a, false);
+    manager_quota_settle(a, false);
     loop_unpost(m->loop, &a->fail);
     dsn_drop(&a->notification);
     delay_warning_forget(a, recipients);
@@ -271,10 +271,7 @@ tell_result(struct active *a, unsigned index, const struct outcome *outcome,
                                                        .id = a->id,
                                                        .sender = a->envelope->sender});
     }
-    if (outcome->verdict != VERDICT_DELIVERED)
-        refusal_warning(a->manager, outcome);
-    refusers_note(a->manager, outcome);
-    lost_reports_note(a->manager, a->envelope, outcome);
+    refusals_note(a->manager, a->envelope, outcome);
 }
 
 /* Whether the mail is relayed; otherwise this is its final delivery (LMTP: RFC 2033

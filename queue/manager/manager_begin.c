@@ -205,7 +205,7 @@ begin_fetch(struct manager *m, struct id id)
         envelope_free(&e);
     if (e)
         manager_expand(m, e);
-    if (e && !e->storage.preprocessed && !submission_quota_waits(m, id) &&
+    if (e && !e->storage.preprocessed && !manager_quota_waits(m, id) &&
         !manager_is_unsure(m, id))
         begin_tell_loaded(m, e);
     return e ? manager_active_new(m, e) : NULL;
@@ -277,7 +277,7 @@ do_without(struct active *a)
     struct manager *m = a->manager;
     struct beginning b = a->beginning;
     bool is_awaiting = b.count == 0 && a->awaits_until_ms < INT64_MAX;
-    submission_quota_settle(a, b.verdict == NULL);
+    manager_quota_settle(a, b.verdict == NULL);
     begin_forget(a);
     sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
     if (attempt_goes_on(a) && is_awaiting)
@@ -371,7 +371,7 @@ hand_over(struct active *a)
         begin_put_back(a, done_before);
         return;
     }
-    submission_quota_settle(a, true);
+    manager_quota_settle(a, true);
     manager_overdue_watch(a, lifetime_ms);
 }
 
@@ -512,14 +512,14 @@ begin_admit(struct active *a, bool was_in_memory)
     }
     if (manager_unsure_waits(a))
         return;
-    switch (submission_quota_take(a, &never)) {
-    case SUBMISSION_QUOTA_PASSES:
+    switch (manager_quota_take(a, &never)) {
+    case MANAGER_QUOTA_PASSES:
         begin_attempt(a, NULL);
         break;
-    case SUBMISSION_QUOTA_NEVER:
+    case MANAGER_QUOTA_NEVER:
         begin_attempt(a, &never);
         break;
-    case SUBMISSION_QUOTA_WAITS:
+    case MANAGER_QUOTA_WAITS:
         break;
     }
 }

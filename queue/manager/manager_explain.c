@@ -1,5 +1,5 @@
-/* Explains why a message waits, by next hop: as the scheduler has it, or, for mail that
- * is not in memory, by the routes. */
+/* Explains why mail waits. A message by next hop: as the scheduler has it, or, for mail that is
+ * not in memory, by the routes. All mail by the oldest, and by the speed at which it comes. */
 #include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
@@ -166,4 +166,67 @@ manager_activities(struct manager *m, const struct sched_site *site, struct id m
     for (size_t i = 0; i < MANAGER_WATCHES_MAX; i++)
         if (m->watches[i].watch)
             m->watches[i].watch(m->watches[i].context, site, message, each, context);
+}
+
+/* --- The oldest mail, for checks whether mail flows ------------------------------ */
+
+enum { TRANSIENT_LOW = 400, TRANSIENT_HIGH = 499, UNAVAILABLE = 421 };
+
+/* The receiver has answered, and asked to come again: greylisting, a full mailbox. 421
+ * is a host that ends its service (RFC 5321, 3.8). */
+static bool
+manager_oldest_is_refused(const struct manager *m, struct id id)
+{
+    int code = deferral_reasons_code(m->reasons, id);
+    return code >= TRANSIENT_LOW && code <= TRANSIENT_HIGH && code != UNAVAILABLE;
+}
+
+void
+manager_find_oldest(struct manager *m, struct manager_oldest *out)
+{
+    struct id ids[MANAGER_OLDEST_MAX];
+    size_t count = sched_oldest(m->sched, ids, MANAGER_OLDEST_MAX);
+    int64_t now_ms = loop_now_ms(m->loop);
+    *out = (struct manager_oldest){0};
+    for (size_t i = 0; i < count && out->behind_ms == 0; i++) {
+        if (manager_is_awaiting(m, ids[i]))
+            continue;
+        if (out->birth_ms == 0)
+            out->birth_ms =
+                age_clock_birth_ms(&m->age, (int64_t)ids[i].time_ms, now_ms);
+        if (manager_oldest_is_refused(m, ids[i]))
+            continue;
+        out->behind_ms = age_clock_birth_ms(&m->age, (int64_t)ids[i].time_ms, now_ms);
+        out->behind = ids[i];
+    }
+}
+
+/* --- Whether mail comes faster than it leaves ------------------------------------ */
+
+enum {
+    CROWD = 500,      /* messages that wait for one site, or to become files: work for
+                      * every session, and some 3 KiB of memory each */
+    FILLING_PART = 16 /* of that while the journal fills: large mail */
+};
+
+static size_t
+crowd_limit(const struct manager *m)
+{
+    return queue_is_filling(m->queue) ? CROWD / FILLING_PART : CROWD;
+}
+
+bool
+manager_is_calm(const struct manager *m)
+{
+    size_t limit = crowd_limit(m);
+    struct sched_counts counts = sched_count(m->sched);
+    return counts.incoming + counts.active < limit && queue_moves(m->queue) < limit;
+}
+
+bool
+manager_is_crowded(const struct manager *m, struct id id, bool alone)
+{
+    size_t limit = crowd_limit(m) * (alone ? 2 : 1);
+    return sched_crowd(m->sched, id) >= limit ||
+           (queue_moves(m->queue) >= limit && queue_waits_for_move(m->queue, id));
 }

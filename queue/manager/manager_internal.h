@@ -153,7 +153,7 @@ struct manager {
     int64_t swept_ms; /* monotonic: when the last sweep ended; 0: none has */
 };
 
-/* --- manager_clock.c -------------------------------------------------------------- */
+/* --- age_clock.c ------------------------------------------------------------------ */
 
 /* Before the first mail is found, and after the scheduler's clock is there. */
 void manager_clock_start(struct manager *m);
@@ -170,10 +170,6 @@ int64_t manager_clock_due_ms(const struct manager *m, int64_t due_ms);
 void manager_stir(struct manager *m);
 /* The same from within the pump. */
 void manager_turn(struct manager *m);
-/* The end of a turn: begins a sweep over backlogs if mail was removed since the last one
- * (manager_sweep.c). */
-void manager_sweep(struct manager *m);
-void manager_sweep_stop(struct manager *m);
 /* The scheduler has the message, the least lifetime of its recipients is that, or
  * INT64_MAX; it is freed (manager_overdue.c). */
 void manager_overdue_watch(struct active *a, int64_t lifetime_ms);
@@ -192,22 +188,22 @@ void manager_load(struct manager *m, struct id id);
 void begin_wait(struct active *a, const struct outcome *why, bool is_known,
                 int64_t due_ms);
 
-/* --- submission_quota.c ----------------------------------------------------------- */
+/* --- manager_quotas.c: mail of sendmail(1) ---------------------------------------- */
 
 /* Mail of sendmail(1) is counted when it is first loaded, with its recipients as they were
  * given: an alias is one. The claim is open until the
  * attempt has begun. */
-enum submission_quota {
-    SUBMISSION_QUOTA_PASSES,
-    SUBMISSION_QUOTA_WAITS, /* it has left memory, and is due when it may pass */
-    SUBMISSION_QUOTA_NEVER  /* it has too many recipients */
+enum manager_quota_verdict {
+    MANAGER_QUOTA_PASSES,
+    MANAGER_QUOTA_WAITS, /* it has left memory, and is due when it may pass */
+    MANAGER_QUOTA_NEVER  /* it has too many recipients */
 };
-enum submission_quota submission_quota_take(struct active *a, struct outcome *never);
+enum manager_quota_verdict manager_quota_take(struct active *a, struct outcome *never);
 /* Its recipients count, or (goes is false) it is loaded again later. */
-void submission_quota_settle(struct active *a, bool goes);
-bool submission_quota_waits(const struct manager *m, struct id id);
+void manager_quota_settle(struct active *a, bool goes);
+bool manager_quota_waits(const struct manager *m, struct id id);
 /* Quotas have changed: mail that waits for them is due. */
-void submission_quota_retry(struct manager *m);
+void manager_quota_retry(struct manager *m);
 /* --- manager_aliases.c ------------------------------------------------------------ */
 
 /* A message that was loaded, and will be delivered: in place of aliases their members, if
@@ -345,21 +341,12 @@ void delay_warning_forget(struct active *a, unsigned recipients);
  * sent, and attempt_warned() will be called. */
 bool delay_warning_start(struct active *a);
 
-/* --- refusal_warning.c ---------------------------------------------------------- */
+/* --- refusals.c ------------------------------------------------------------------- */
 
-/* A verdict that did not deliver: logs the remedy for an operator, once an hour for a
- * class of refusals and a host. */
-void refusal_warning(struct manager *m, const struct outcome *outcome);
-/* "host[ip]:port" without the address: the hosts of a receiver often have many. */
-struct text refusal_host(const struct outcome *outcome);
-
-/* --- refusers.c ------------------------------------------------------------------- */
-
-/* A verdict: notes a receiver that refuses this host or its mail as such, and one that
- * takes mail again. Without refusals it costs nothing. */
-void refusers_note(struct manager *m, const struct outcome *outcome);
-/* A verdict about a notification that cannot reach anybody, or that does. */
-void lost_reports_note(struct manager *m, const struct envelope *e,
-                       const struct outcome *outcome);
+/* A verdict: warns of a refusal that an operator can end, notes a receiver that refuses this
+ * host or its mail as such, and notifications that cannot reach anybody. Without refusals it
+ * costs nothing. */
+void refusals_note(struct manager *m, const struct envelope *e,
+                   const struct outcome *outcome);
 
 #endif

@@ -1,15 +1,155 @@
 /* The quotas: settings of senders, the file of all, and the answers to operators. */
-#include "queue/manager/quota_file.h"
+#include "queue/manager/manager_quotas.h"
 #include "queue/manager/manager_internal.h"
+#include "base/memory.h"
+#include "queue/spool/spool.h"
 
 #include <errno.h>
 #include <string.h>
+#include <stdlib.h>
 
 enum {
     QUOTA_ERRORS_MAX = 64 * 1024,
     QUOTA_WRITE_MS = 1000, /* after a change: there may be more */
     QUOTA_EVERY_MS = 60000 /* between two writes */
 };
+
+/* --- The file -------------------------------------------------------------------- */
+
+/* Every value is checked by itself. */
+#define TITLE "petrel quotas 1"
+#define RELAY "relay "
+
+static const char letters[QUOTA_PERIODS] = {
+    [QUOTA_SECOND] = 's', [QUOTA_MINUTE] = 'm', [QUOTA_HOUR] = 'h', [QUOTA_DAY] = 'd'};
+
+struct quota_page {
+    struct buffer text;
+    int64_t now_ms, ahead_ms;
+};
+
+/* A line that does not fit is left out as a whole. */
+static void
+quota_file_add_window(struct quota_page *page, const struct quota_use *use,
+                      enum quota_period p, const char *kind, const char *name)
+{
+    uint32_t counts[QUOTA_SLOTS];
+    int64_t end_ms;
+    size_t before = page->text.length, last = QUOTA_SLOTS - 1;
+    if (!quota_keep(use, p, page->now_ms, counts, &end_ms))
+        return;
+    while (last > 0 && counts[last] == 0)
+        last--;
+    bool fits = buffer_format(&page->text, "%c %lld ", letters[p],
+                              (long long)(end_ms + page->ahead_ms));
+    for (size_t i = 0; i <= last; i++)
+        fits =
+            fits && buffer_format(&page->text, "%u%s", counts[i], i < last ? "," : " ");
+    if (!fits || !buffer_format(&page->text, "%s%s\n", kind, name))
+        page->text.length = before;
+}
+
+static void
+quota_file_add_sender(void *context, const struct quotas_state *state)
+{
+    for (enum quota_period p = 0; p < QUOTA_PERIODS; p++)
+        if (state->quota->amounts[p] > 0)
+            quota_file_add_window(context, state->use, p, "", state->name);
+}
+
+static void
+quota_file_add_hop(void *context, const struct sched_quota *hop)
+{
+    for (enum quota_period p = 0; p < QUOTA_PERIODS; p++)
+        if (hop->quota == NULL || hop->quota->amounts[p] > 0)
+            quota_file_add_window(context, hop->use, p, RELAY, hop->key);
+}
+
+int
+quota_file_write(struct disk *disk, const char *path, const struct quota_file *file)
+{
+    struct quota_page page = {.now_ms = file->now_ms - file->ahead_ms,
+                              .ahead_ms = file->ahead_ms};
+    buffer_init(&page.text, QUOTA_FILE_MAX);
+    (void)!buffer_add(&page.text, TEXT(TITLE "\n"));
+    size_t title = page.text.length;
+    quotas_each(file->quotas, page.now_ms, quota_file_add_sender, &page);
+    page.ahead_ms = sched_quota_ahead_ms(file->sched);
+    page.now_ms = file->now_ms - page.ahead_ms;
+    sched_quotas(file->sched, quota_file_add_hop, &page);
+    int result = page.text.length > title
+                     ? spool_write_path(disk, path, buffer_text(&page.text))
+                     : disk_unlink(disk, path);
+    buffer_free(&page.text);
+    return result == -ENOENT ? 0 : result;
+}
+
+static bool
+read_counts(struct text list, uint32_t counts[QUOTA_SLOTS])
+{
+    struct text word;
+    uint64_t number;
+    for (size_t i = 0; text_cut(&list, ',', &word); i++) {
+        if (i == QUOTA_SLOTS || !text_number(word, QUOTA_AMOUNT_MAX, &number))
+            return false;
+        counts[i] = (uint32_t)number;
+    }
+    return true;
+}
+
+static void
+quota_file_restore(const struct quota_file *file, struct text name, enum quota_period p,
+                   const uint32_t counts[QUOTA_SLOTS], int64_t end_ms)
+{
+    struct text relay = TEXT(RELAY);
+    bool is_hop = text_starts(name, relay);
+    int64_t ahead_ms = is_hop ? sched_quota_ahead_ms(file->sched) : file->ahead_ms;
+    struct quota_use *use =
+        is_hop ? sched_quota_recall(file->sched, text_after(name, relay.length))
+               : quotas_recall(file->quotas, name);
+    if (use != NULL)
+        quota_restore(use, p, file->now_ms - ahead_ms, counts, end_ms - ahead_ms);
+}
+
+/* False: not a line of ours. */
+static bool
+quota_file_read_line(struct text line, const struct quota_file *file)
+{
+    struct text letter, end, list;
+    uint32_t counts[QUOTA_SLOTS] = {0};
+    uint64_t end_ms;
+    enum quota_period p = 0;
+    if (!text_cut(&line, ' ', &letter) || !text_cut(&line, ' ', &end) ||
+        !text_cut(&line, ' ', &list) || letter.length != 1 || line.length == 0)
+        return false;
+    while (p < QUOTA_PERIODS && letters[p] != letter.at[0])
+        p++;
+    if (p == QUOTA_PERIODS || !text_number(end, INT64_MAX / 2, &end_ms) ||
+        !read_counts(list, counts))
+        return false;
+    quota_file_restore(file, line, p, counts, (int64_t)end_ms);
+    return true;
+}
+
+int
+quota_file_read(struct disk *disk, const char *path, const struct quota_file *file)
+{
+    struct buffer all;
+    buffer_init(&all, QUOTA_FILE_MAX);
+    int result = spool_read_path(disk, path, &all);
+    struct text rest = buffer_text(&all), line = TEXT("");
+    if (result >= 0) {
+        (void)!text_cut(&rest, '\n', &line);
+        result = text_equal(line, TEXT(TITLE)) ? 0 : -EILSEQ;
+    }
+    bool good = result == 0;
+    while (result == 0 && rest.length > 0 && text_cut(&rest, '\n', &line))
+        good = quota_file_read_line(line, file) && good;
+    buffer_free(&all);
+    return result == 0 && !good ? -EILSEQ : result;
+}
+
+/* --- Settings, and when the file is written -------------------------------------- */
 
 /* The counts of senders use the clock that nobody sets, and the file the one that a
  * restart keeps. */
@@ -195,7 +335,7 @@ manager_reset_quota(struct manager *m, struct text who)
 {
     bool known = quotas_reset(m->quotas, who);
     if (known)
-        submission_quota_retry(m);
+        manager_quota_retry(m);
     else
         known = sched_quota_reset(m->sched, loop_now_ms(m->loop), who);
     if (known) {
@@ -203,4 +343,139 @@ manager_reset_quota(struct manager *m, struct text who)
         manager_stir(m);
     }
     return known;
+}
+
+/* --- Mail of sendmail(1) --------------------------------------------------------- */
+
+/* It is counted when it is first loaded. Mail over the quota stays in todo/ and goes by
+ * itself. */
+#define QUOTA_RETRY_LEAST_MS INT64_C(1000)
+#define QUOTA_RETRY_MOST_MS  (INT64_C(10) * 60 * 1000)
+
+/* Its first words say why a message waits: see manager_quota_retry(). */
+#define QUOTA_REASON TEXT("Quota: ")
+
+enum { AGE_PART = 16 };
+
+bool
+manager_quota_waits(const struct manager *m, struct id id)
+{
+    return text_starts(text_from(deferral_reasons_find(m->reasons, id)), QUOTA_REASON);
+}
+
+/* Much mail may wait for one quota: a message that was refused before asks again less
+ * often than its turn might come, so that it is not read again and again. */
+static int64_t
+quota_due_ms(const struct active *a, int64_t ready_in_ms)
+{
+    int64_t now_ms = loop_now_ms(a->manager->loop);
+    int64_t pause = (now_ms - a->envelope->birth_ms) / AGE_PART;
+    pause = pause > QUOTA_RETRY_LEAST_MS ? pause : QUOTA_RETRY_LEAST_MS;
+    pause = pause < QUOTA_RETRY_MOST_MS ? pause : QUOTA_RETRY_MOST_MS;
+    return now_ms + (ready_in_ms > pause ? ready_in_ms : pause);
+}
+
+static void
+quota_wait(struct active *a, const struct quotas_refusal *refusal, int64_t ready_in_ms)
+{
+    begin_wait(a, &refusal->outcome, manager_quota_waits(a->manager, a->id),
+               quota_due_ms(a, ready_in_ms));
+}
+
+static uint32_t
+quota_recipients(const struct envelope *e)
+{
+    uint32_t open = e->count - e->delivery.done, given = e->storage.given;
+    return given > 0 && (given < open || e->delivery.done == 0) ? given : open;
+}
+
+/* Mail that another host has given while it waited there, as its reason says: it waits here
+ * for the quotas of this host. After an attempt the words may be those of a receiver. */
+static bool
+quota_was_waiting(const struct active *a)
+{
+    const struct envelope *e = a->envelope;
+    return e->moved.given > 0 && e->delivery.attempts == 0 &&
+           manager_quota_waits(a->manager, a->id);
+}
+
+/* Only mail still in todo/ has not been counted. A crash before it leaves todo/ counts it
+ * twice. */
+static bool
+quota_is_due(const struct active *a)
+{
+    const struct envelope *e = a->envelope;
+    return e->ours &&
+           ((e->storage.injected && !e->storage.preprocessed) || quota_was_waiting(a));
+}
+
+/* The number is the same user on all hosts, as far as they agree. */
+static uint32_t
+quota_uid(const struct envelope *e)
+{
+    uint64_t uid = QUOTAS_NO_UID;
+    if (e->storage.injected)
+        return e->storage.injector;
+    if (text_starts(e->submitter, TEXT("uid:")))
+        (void)!text_number(text_after(e->submitter, 4), UINT32_MAX, &uid);
+    return (uint32_t)uid;
+}
+
+enum manager_quota_verdict
+manager_quota_take(struct active *a, struct outcome *never)
+{
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    struct quotas_sender sender = {.uid = quota_uid(e), .address = e->sender};
+    struct quotas_refusal refusal;
+    if (a->claim != NULL || quotas_are_empty(m->quotas) || !quota_is_due(a))
+        return MANAGER_QUOTA_PASSES;
+    int64_t now_ms = loop_monotonic_ms(m->loop);
+    a->claim = memory_new(sizeof(*a->claim));
+    a->claimed = quota_recipients(e);
+    if (quotas_take(m->quotas, &sender, a->claimed, now_ms, a->claim, &refusal)) {
+        if (manager_quota_waits(m, a->id))
+            deferral_reasons_forget(m->reasons, a->id);
+        return MANAGER_QUOTA_PASSES;
+    }
+    manager_quota_settle(a, false);
+    manager_tell_quota(m, &refusal);
+    if (refusal.ready_ms == INT64_MAX) {
+        *never = refusal.outcome;
+        return MANAGER_QUOTA_NEVER;
+    }
+    quota_wait(a, &refusal, refusal.ready_ms - now_ms);
+    return MANAGER_QUOTA_WAITS;
+}
+
+void
+manager_quota_settle(struct active *a, bool goes)
+{
+    struct manager *m = a->manager;
+    if (a->claim == NULL)
+        return;
+    quotas_settle(m->quotas, a->claim, goes ? a->claimed : 0,
+                  loop_monotonic_ms(m->loop));
+    if (goes)
+        manager_note_quotas(m);
+    free(a->claim);
+    a->claim = NULL;
+}
+
+/* --- New quotas ------------------------------------------------------------------- */
+
+static void
+retry_waiting(void *context, struct id id, unsigned number)
+{
+    struct manager *m = context;
+    (void)number;
+    if (manager_quota_waits(m, id))
+        (void)sched_retry(m->sched, loop_now_ms(m->loop), id);
+}
+
+void
+manager_quota_retry(struct manager *m)
+{
+    deferral_reasons_each(m->reasons, retry_waiting, m);
+    manager_stir(m);
 }

@@ -42,7 +42,7 @@ const char *const feature_names[FEATURES] = {
 enum {
     LAST_WORK_MS = 60000,  /* after the longest backoff */
     TRANSACTION_MS = 1000, /* at a slow hop: an attempt ends with the last of them */
-    DUE_BELIEVED_MS = 4 * 3600 * 1000, /* queue/manager/manager_clock.c */
+    DUE_BELIEVED_MS = 4 * 3600 * 1000, /* queue/manager/age_clock.c */
     FRAGMENTS_MS = 15 * 60 * 1000,     /* incomplete ones wait so long, and a little */
     BOOT_SIZE = 64
 };

@@ -1,5 +1,5 @@
 /* Proves that reasons are kept, shared, replaced and forgotten, within their limits. */
-#include "queue/manager/deferral_reasons_internal.h"
+#include "queue/manager/deferral_reasons.h"
 
 #include "t/support/tap.h"
 

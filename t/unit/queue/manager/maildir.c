@@ -1,7 +1,6 @@
 /* Delivery into Maildirs, on the real disk. */
 #include "queue/manager/maildir.h"
 
-#include "queue/manager/maildir_path.h"
 
 #include "t/support/maildir_now.h"
 #include "t/support/queue_kit.h"

@@ -1,5 +1,5 @@
 /* queue/manager/maildir_path: the names for which a mailbox may be made. */
-#include "queue/manager/maildir_path.h"
+#include "queue/manager/maildir.h"
 
 #include "t/support/tap.h"
 

@@ -1,6 +1,6 @@
 /* lock/quotas: what is used of quotas, over a restart. */
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
-#include "queue/manager/quota_file.h"
+#include "queue/manager/manager_quotas.h"
 
 #include "queue/spool/spool.h"
 #include "t/sim/sim_disk.h"

@@ -1,7 +1,7 @@
 /* Why mail waits, over a restart: written down, read back, and nothing else believed.
  */
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
-#include "queue/manager/reasons.h"
+#include "queue/manager/deferral_reasons.h"
 
 #include "base/crc.h"
 #include "base/memory.h"

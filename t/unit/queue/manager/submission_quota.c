@@ -94,7 +94,7 @@ TEST(as_given)
     injected_add(&w, "me@h.test", "team@h.test");
     manager_world_start(&w);
     is_number(w.attempts, 6, "an alias more is too much");
-    ok(submission_quota_waits(w.manager, w.id));
+    ok(manager_quota_waits(w.manager, w.id));
     sim_loop_advance(w.loop, 26 * (int64_t)HOUR_MS);
     is_number(w.attempts, 10, "tomorrow it goes");
     is_number(used_of(&w, "uid:"), 1, "as one");

@@ -5,8 +5,8 @@
  * PERIOD is s, m, h or d; END is when the newest slot of the window ends, in ms since
  * 1970; COUNTS has commas between the slots, newest first (sched/limits/quota.h). It is
  * written to a draft and renamed, without a sync. */
-#ifndef QUEUE_MANAGER_QUOTA_FILE_H
-#define QUEUE_MANAGER_QUOTA_FILE_H
+#ifndef QUEUE_MANAGER_MANAGER_QUOTAS_H
+#define QUEUE_MANAGER_MANAGER_QUOTAS_H
 
 #include "base/disk/disk.h"
 #include "sched/route/quotas.h"
