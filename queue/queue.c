@@ -7,6 +7,7 @@
 #include "base/event/event.h"
 #include "queue/queue_internal.h"
 #include "queue/spool/spool_form.h"
+#include "queue/spool/injected.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -434,6 +435,157 @@ queue_close(struct queue **queue)
     queue_free(q);
 }
 
+/* --- Accepting ------------------------------------------------------------------- */
+
+static struct queue_draft *
+queue_begin_draft(struct queue *q, int64_t size_expected, bool own,
+                  struct outcome *refusal)
+{
+    if (q->own_loop != NULL)
+        loop_turn(q->own_loop, 0); /* updates the clock: no other turns come */
+    return draft_begin(&q->drafts, size_expected, own, refusal);
+}
+
+bool
+queue_admits(struct queue *q, int64_t size_expected, struct outcome *refusal)
+{
+    if (q->own_loop != NULL)
+        loop_turn(q->own_loop, 0); /* updates the clock: no other turns come */
+    return drafts_admit(&q->drafts, size_expected, false, refusal);
+}
+
+struct queue_draft *
+queue_begin(struct queue *q, int64_t size_expected, struct outcome *refusal)
+{
+    return queue_begin_draft(q, size_expected, false, refusal);
+}
+
+struct queue_draft *
+queue_begin_own(struct queue *q, int64_t size_expected, struct outcome *refusal)
+{
+    return queue_begin_draft(q, size_expected, true, refusal);
+}
+
+void
+queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored *stored,
+             void *context)
+{
+    struct queue *q = memory_container((*draft)->drafts, struct queue, drafts);
+    commits_add(&q->commits, draft, e, stored, context);
+}
+
+bool
+queue_is_storing(const struct queue *q)
+{
+    return commits_are_under_way(&q->commits);
+}
+
+void
+queue_each_taken(struct queue *q, size_t most,
+                 void (*each)(void *context, const char *came, struct id id),
+                 void *context)
+{
+    journaled_each_taken(&q->journaled, most, each, context);
+}
+
+void
+queue_commit_begin(struct queue *q)
+{
+    assert(q->own_loop != NULL);
+    q->commits.gathers = true;
+}
+
+void
+queue_commit_end(struct queue *q)
+{
+    commits_gathered(&q->commits);
+}
+
+void
+queue_commit_ignore(struct queue *q, void *context)
+{
+    commits_ignore(&q->commits, context);
+}
+
+/* --- Contents -------------------------------------------------------------------- */
+
+int
+queue_content_open(struct queue *q, const struct envelope *e)
+{
+    struct id before = queue_enter(q, e->id);
+    int content = contents_open(&q->contents, e->id);
+    queue_leave(q, before);
+    return content;
+}
+
+int64_t
+queue_content_read(struct queue *q, int content, int64_t offset, char *to, size_t size)
+{
+    return contents_read(&q->contents, content, offset, to, size);
+}
+
+struct text
+queue_content_bytes(struct queue *q, int content)
+{
+    return contents_bytes(&q->contents, content);
+}
+
+void
+queue_content_close(struct queue *q, int content)
+{
+    contents_close(&q->contents, content);
+}
+
+/* --- Mail of sendmail(1), when the daemon has read it for the first time --------- */
+
+enum { PICKUP_HEAD_MAX = 4096 /* where Message-ID and tag are looked for */ };
+
+static void
+read_names(struct queue *q, const struct envelope *e, struct injected_names *names)
+{
+    char head[PICKUP_HEAD_MAX];
+    int content = queue_content_open(q, e);
+    int64_t got =
+        content >= 0 ? queue_content_read(q, content, 0, head, sizeof(head)) : 0;
+    injected_read_names(e->prefix, text_of(head, got > 0 ? (size_t)got : 0), names);
+    if (content >= 0)
+        queue_content_close(q, content);
+}
+
+static void
+tell_pickup(struct queue *q, const struct envelope *e, struct text message_id)
+{
+    struct event_origin origin = {.tag = e->tag};
+    q->picked_up++;
+    event_tell(q->settings.events, &(struct event){.kind = EVENT_SUBMITTED,
+                                                   .message_id = message_id,
+                                                   .id = e->id,
+                                                   .origin = &origin,
+                                                   .sender = e->sender,
+                                                   .size = e->content_size,
+                                                   .recipients = e->count,
+                                                   .injector = e->storage.injector});
+}
+
+/* The envelope lacks the facts of the header: its writer may be anybody. */
+static void
+queue_picked_up(struct queue *q, struct envelope *e)
+{
+    struct injected_names names;
+    bool kept = event_are_kept(q->settings.events);
+    bool ours = e->storage.injected && q->own_loop == NULL;
+    bool first = ours && id_set_report(&q->seen, e->id);
+    if (!first && !(ours && kept))
+        return;
+    read_names(q, e, &names);
+    if (kept) {
+        e->message_id = envelope_text(e, text_from(names.message_id));
+        e->tag = envelope_text(e, text_from(names.tag));
+    }
+    if (first)
+        tell_pickup(q, e, text_from(names.message_id));
+}
+
 /* --- Delivering ------------------------------------------------------------------ */
 
 static struct envelope *
@@ -641,33 +793,6 @@ queue_check(struct queue *q, struct id id, int64_t *budget)
     enum queue_check result = queue_check_settings(q, id, budget);
     queue_leave(q, before);
     return result;
-}
-
-int
-queue_content_open(struct queue *q, const struct envelope *e)
-{
-    struct id before = queue_enter(q, e->id);
-    int content = contents_open(&q->contents, e->id);
-    queue_leave(q, before);
-    return content;
-}
-
-int64_t
-queue_content_read(struct queue *q, int content, int64_t offset, char *to, size_t size)
-{
-    return contents_read(&q->contents, content, offset, to, size);
-}
-
-struct text
-queue_content_bytes(struct queue *q, int content)
-{
-    return contents_bytes(&q->contents, content);
-}
-
-void
-queue_content_close(struct queue *q, int content)
-{
-    contents_close(&q->contents, content);
 }
 
 void

@@ -1,4 +1,4 @@
-/* The queue, shared by queue.c, queue_operator.c and queue_barrier.c. No other file
+/* The queue, shared by its files. No other file
  * includes this header. */
 #ifndef QUEUE_QUEUE_INTERNAL_H
 #define QUEUE_QUEUE_INTERNAL_H
@@ -8,11 +8,10 @@
 #include "queue/draft.h"
 #include "queue/journal/journaled.h"
 #include "queue/marks.h"
-#include "queue/queue_apart.h"
+#include "queue/queue_operator.h"
 #include "queue/queue_barrier.h"
 #include "queue/queue_fragments.h"
 #include "queue/queue_listing.h"
-#include "queue/queue_operator.h"
 #include "queue/recovery/clean.h"
 #include "queue/recovery/recover.h"
 #include "queue/recovery/removal.h"
@@ -56,9 +55,6 @@ struct queue {
 
 /* Removes the message from the journal, the spool, or both. */
 void queue_end(struct queue *queue, struct id id, unsigned dirs);
-/* Mail was loaded from todo/: reports mail of sendmail(1) when the daemon sees it for the
- * first time, and notes its Message-ID and tag while events are kept. */
-void queue_picked_up(struct queue *queue, struct envelope *e);
 /* An operator's process reads all journals on its first question. */
 void queue_read_journals(struct queue *queue);
 /* An old journal still has the message, or may have it. */

@@ -3,6 +3,8 @@
 #define QUEUE_QUEUE_OPERATOR_H
 
 #include "queue/queue.h"
+#include "base/loop/loop.h"
+#include "queue/spool/spool.h"
 
 /* Writes hold/ID with reason as content: queue_found no longer reports the message.
  * Frees nothing. durable: waits for the disk; otherwise a crash may undo the hold, so
@@ -82,7 +84,7 @@ struct queue_health queue_health(struct queue *queue);
 /* The explanation of a 452: how much space the spool has and needs, and where. */
 enum { QUEUE_SPACE_MAX = 512 };
 void queue_describe_space(const struct queue *queue, char out[QUEUE_SPACE_MAX]);
-/* Messages unknown to the scheduler, counted in their directories (queue_apart.h). For
+/* Messages unknown to the scheduler, counted in their directories. For
  * a daemon's queue. */
 struct queue_apart {
     size_t held, quarantined;
@@ -90,5 +92,29 @@ struct queue_apart {
     bool is_partial;        /* of many after startup: more are being counted */
 };
 struct queue_apart queue_count_apart(struct queue *queue);
+
+/* Counts hold/ and corrupt/, in steps where they are large.
+ *
+ * A directory is read again only when it has changed. One of few names is read whole, and
+ * the count is exact. A larger one is read in steps, and until that is over the count is
+ * the one before; the first count is that of the names seen so far, and says so. */
+
+enum { QUEUE_APART_STEP = 1000 /* names read in a turn */ };
+
+struct queue_apart_count {
+    struct spool *spool;
+    struct loop *loop;
+    struct loop_task task; /* reads on */
+    struct queue_apart_directory {
+        bool is_counted;
+        int64_t changed_ms, counted_ms; /* the directory; when reading it began */
+        struct queue_apart result, next;
+        struct disk_listing *listing; /* being read; NULL: none is */
+        int64_t next_changed_ms, next_counted_ms;
+    } held, corrupt;
+};
+
+struct queue_apart queue_apart_count(struct queue_apart_count *c);
+void queue_apart_stop(struct queue_apart_count *c);
 
 #endif

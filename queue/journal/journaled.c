@@ -6,7 +6,7 @@
 
 #include "base/crc.h"
 #include "base/memory.h"
-#include "queue/journal/journaled_internal.h"
+#include "queue/spool/spool_corrupt.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -256,7 +256,7 @@ split_payload(struct text payload, struct accepted *parts)
     return !parts->large || parts->content.length == 0;
 }
 
-bool
+static bool
 journaled_split_form(struct text payload, struct text *form)
 {
     struct accepted parts;
@@ -586,14 +586,14 @@ read_payload(struct journaled *y, const struct journaled_message *m, uint32_t of
     return 0;
 }
 
-int
+static int
 journaled_read_form(struct journaled *y, const struct journaled_message *m,
                     struct buffer *out)
 {
     return read_payload(y, m, HEAD_SIZE, m->envelope_length, out);
 }
 
-int
+static int
 journaled_read_bytes(struct journaled *y, const struct journaled_message *m,
                      struct buffer *out)
 {
@@ -768,4 +768,156 @@ journaled_end(struct journaled *y, struct journaled_message *m, enum record_type
     }
     journaled_drop(y, m);
     return batch;
+}
+
+/* --- Quarantine: from the journal to corrupt/ ------------------------------------ */
+
+/* The spool's files first: a mess/ID that a move left incomplete must not replace the
+ * content. Until both are durable the journal has everything. */
+static int
+put_corrupt(struct journaled *y, const struct journaled_message *m,
+            struct text envelope, struct text content, const char *reason)
+{
+    struct spool *s = y->spool;
+    spool_quarantine(s, m->id, reason, loop_now_ms(y->loop));
+    int result = spool_put_corrupt(s, m->id, SPOOL_TODO, envelope);
+    if (result == 0 && !m->large)
+        result = spool_put_corrupt(s, m->id, SPOOL_MESS, content);
+    return result == 0 ? disk_sync_directory(s->disk, spool_dir_name(SPOOL_CORRUPT))
+                       : result;
+}
+
+enum { REASON_SIZE = 160 };
+
+/* S4 would deliver again to recipients that are done; S5 has their marks. A process
+ * that delivered has read this envelope, so reading it does not crash the daemon.
+ * -EBADMSG: it cannot be read. */
+static int
+make_preprocessed(struct journaled *y, struct journaled_message *m)
+{
+    char reason[REASON_SIZE];
+    int files[SPOOL_PREPROCESSED_FILES], result = 0;
+    unsigned count = 0;
+    bool later = false;
+    struct envelope *e = journaled_load(y, m, &later, reason, sizeof(reason));
+    if (e == NULL)
+        return later ? -EIO : -EBADMSG;
+    struct journaled_content *content =
+        m->large ? NULL : journaled_read_content(y, m, &result);
+    struct text bytes = content != NULL ? buffer_text(&content->bytes) : TEXT("");
+    struct mark_place *places = memory_array(e->count + 1, sizeof(*places));
+    if (result == 0)
+        result = spool_write_preprocessed(y->spool, e, content != NULL ? &bytes : NULL,
+                                          places, files, &count);
+    free(places);
+    while (count > 0)
+        disk_close_file(y->spool->disk, files[--count]);
+    if (result == 0)
+        result = spool_sync_preprocessed(y->spool, m->id);
+    journaled_content_release(&content);
+    envelope_free(&e);
+    return result;
+}
+
+int
+journaled_quarantine(struct journaled *y, struct journaled_message *m,
+                     const char *reason)
+{
+    struct buffer envelope, content;
+    int result = m->results != NULL ? make_preprocessed(y, m) : -EBADMSG;
+    if (result == 0)
+        spool_quarantine(y->spool, m->id, reason, loop_now_ms(y->loop));
+    if (result != -EBADMSG)
+        return result;
+    result = journaled_read_form(y, m, &envelope);
+    if (result < 0)
+        return result;
+    result = journaled_read_bytes(y, m, &content);
+    if (result == 0) {
+        result =
+            put_corrupt(y, m, buffer_text(&envelope), buffer_text(&content), reason);
+        buffer_free(&content);
+    }
+    buffer_free(&envelope);
+    return result;
+}
+
+/* --- Mail that other hosts gave -------------------------------------------------- */
+
+struct taken_row {
+    char *came;
+    struct id id;
+};
+
+/* A ring, once it is full. */
+struct taken_list {
+    struct journaled *journaled;
+    struct taken_row *rows;
+    size_t count, capacity, most, oldest;
+};
+
+static void
+taken_add(struct taken_list *l, const struct envelope *e)
+{
+    if (e->moved.given == 0 || l->most == 0)
+        return;
+    struct taken_row row = {text_string(e->moved.came), e->id};
+    if (l->count == l->most) {
+        free(l->rows[l->oldest].came);
+        l->rows[l->oldest] = row;
+        l->oldest = (l->oldest + 1) % l->most;
+        return;
+    }
+    if (l->count == l->capacity) {
+        l->capacity = l->capacity > 0 ? l->capacity * 2 : 64;
+        l->rows = memory_resize(l->rows, l->capacity * sizeof(*l->rows));
+    }
+    l->rows[l->count++] = row;
+}
+
+/* Most mail was given by nobody, and is not read. A batch that has failed is left out by
+ * the journal: its hosts were refused, and give the message again. */
+static void
+taken_read(struct taken_list *l, const struct journal_record *record)
+{
+    struct text form;
+    if (!journaled_split_form(record->payload, &form) || form.length == 0 ||
+        memmem(form.at, form.length, "\nH", 2) == NULL)
+        return;
+    struct envelope *e = envelope_new();
+    if (envelope_read_todo(form, record->id, e) == PROGRESS_DONE)
+        taken_add(l, e);
+    envelope_free(&e);
+}
+
+static bool
+taken_record(void *context, const struct journal_record *record)
+{
+    struct taken_list *l = context;
+    struct guard *guard = &l->journaled->spool->guard;
+    struct id before = guard_enter(guard, record->id);
+    if (record->type == RECORD_ACCEPT || record->type == RECORD_COPY)
+        taken_read(l, record);
+    guard_leave(guard, before);
+    return true;
+}
+
+void
+journaled_each_taken(struct journaled *y, size_t most,
+                     void (*each)(void *context, const char *came, struct id id),
+                     void *context)
+{
+    struct taken_list list = {.journaled = y, .most = most};
+    struct journal_summary summary;
+    struct journal_reading reading = {
+        .context = &list, .record = taken_record, .with_past = true};
+    /* Errors: the records read so far count, and the rest may be taken twice. */
+    if (y->journal != NULL)
+        (void)journal_read(y->spool->disk, y->directory, &reading, &summary);
+    for (size_t i = 0; i < list.count; i++) {
+        const struct taken_row *row = &list.rows[(list.oldest + i) % list.count];
+        each(context, row->came, row->id);
+        free(row->came);
+    }
+    free(list.rows);
 }

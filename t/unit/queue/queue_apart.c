@@ -1,6 +1,6 @@
 /* Held and quarantined messages are counted exactly, and without a long turn. */
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
-#include "queue/queue_apart.h"
+#include "queue/queue_operator.h"
 
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
