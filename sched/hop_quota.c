@@ -261,12 +261,12 @@ sched_on_step(struct sched *s, void (*stepped)(void *context, int64_t by_ms))
 }
 
 void
-sched_quota_clock(struct sched *s, int64_t now_ms,
-                  int64_t (*steady_clock)(void *context), void *context)
+sched_quota_clock(struct sched *s, int64_t (*steady_clock)(void *context),
+                  void *context)
 {
     s->steady_ms = steady_clock;
     s->steady_context = context;
-    sched_tick(s, now_ms);
+    sched_tick(s);
 }
 
 static const struct quota *
@@ -310,11 +310,11 @@ sched_quota_recall(struct sched *s, struct text key)
 }
 
 bool
-sched_quota_reset(struct sched *s, int64_t now_ms, struct text key)
+sched_quota_reset(struct sched *s, struct text key)
 {
     struct sites *sites = &s->destinations.sites;
     struct transport *transport, *next;
-    sched_tick(s, now_ms);
+    sched_tick(s);
     if (!hop_quota_reset(&sites->transports.hops, key))
         return false;
     HASH_ITER (hh, sites->transports.by_target, transport, next)

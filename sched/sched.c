@@ -28,9 +28,10 @@ enum {
 };
 
 struct sched *
-sched_new(const struct sched_settings *settings)
+sched_new(const struct sched_settings *settings, const int64_t *now_ms)
 {
     struct sched *s = memory_new(sizeof(*s));
+    s->owner_ms = now_ms;
     s->now_ms = INT64_MIN;
     s->random = settings->seed;
     s->ending_last = &s->ending;
@@ -91,11 +92,11 @@ strand_mail(struct sched *s, struct transport *transport)
 }
 
 void
-sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *was,
+sched_rerouted(struct sched *s, const struct route_table *was,
                const struct route_table *now)
 {
     struct transport *transport, *next;
-    sched_tick(s, now_ms);
+    sched_tick(s);
     sched_quota_forget(s);
     HASH_ITER (hh, s->destinations.sites.transports.by_target, transport, next) {
         const struct target *target = &transport->target;
@@ -226,8 +227,9 @@ sched_free(struct sched **sched)
 /* The scheduler's time never goes back. When the clock does, by an operator or after a
  * boot, all waiting times move along, or mail would wait for the difference, too. */
 void
-sched_tick(struct sched *s, int64_t now_ms)
+sched_tick(struct sched *s)
 {
+    int64_t now_ms = *s->owner_ms;
     if (now_ms < s->now_ms) {
         int64_t delta = now_ms - s->now_ms;
         if (delta > -CLOCK_SLACK_MS)
@@ -264,10 +266,9 @@ sched_working_sessions(const struct sched *s)
 /* --- Messages --------------------------------------------------------------------- */
 
 void
-sched_add(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms,
-          unsigned attempts)
+sched_add(struct sched *s, struct id id, int64_t due_ms, unsigned attempts)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     message_index_add(&s->known, id, due_ms < 0 ? 0 : due_ms, attempts);
 }
 
@@ -354,9 +355,9 @@ enter_some(struct sched *s)
 /* One message at a time: those that leave wait while one enters, so a turn has a
  * bound. */
 bool
-sched_work(struct sched *s, int64_t now_ms)
+sched_work(struct sched *s)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     if (s->entering)
         enter_some(s);
     else if (s->leaving)
@@ -411,22 +412,22 @@ sched_loading_new(size_t most)
 }
 
 void
-sched_loading_add(struct sched *s, int64_t now_ms, struct sched_loading *l,
+sched_loading_add(struct sched *s, struct sched_loading *l,
                   const struct sched_recipient *recipient)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     message_find(&s->destinations, l, recipient, s->now_ms);
 }
 
 /* The recipients were counted in their destinations when they were found. */
 void
-sched_loading_drop(struct sched *s, int64_t now_ms, struct sched_loading **loading)
+sched_loading_drop(struct sched *s, struct sched_loading **loading)
 {
     struct sched_loading *l = *loading;
     if (!l)
         return;
     *loading = NULL;
-    sched_tick(s, now_ms);
+    sched_tick(s);
     for (size_t i = 0; i < l->count; i++) {
         struct destination *d = l->found[i].destination;
         d->entries--;
@@ -437,32 +438,20 @@ sched_loading_drop(struct sched *s, int64_t now_ms, struct sched_loading **loadi
 }
 
 struct sched_message *
-sched_loaded_all(struct sched *s, int64_t now_ms, struct id id,
-                 const struct sched_mail *mail, struct sched_loading **loading)
+sched_loaded(struct sched *s, struct id id, const struct sched_mail *mail,
+             struct sched_loading **loading)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     struct sched_message *m = begin_message(s, id, mail, *loading);
     free(*loading);
     *loading = NULL;
     return m;
 }
 
-struct sched_message *
-sched_loaded(struct sched *s, int64_t now_ms, struct id id,
-             const struct sched_mail *mail, const struct sched_recipient *recipients,
-             size_t count)
-{
-    struct sched_loading *l = message_loading(count);
-    sched_tick(s, now_ms);
-    for (size_t i = 0; i < count; i++)
-        message_find(&s->destinations, l, &recipients[i], s->now_ms);
-    return sched_loaded_all(s, now_ms, id, mail, &l);
-}
-
 void
-sched_unloaded(struct sched *s, int64_t now_ms, struct id id)
+sched_unloaded(struct sched *s, struct id id)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     struct message_index *k = message_index_find(&s->known, id);
     assert(k && k->place == MESSAGE_INDEX_LOADING);
     (void)sched_recall_end(s, k);
@@ -753,9 +742,9 @@ next_load(struct sched *s, struct sched_action *action)
 
 /* While draining nothing begins; work under way is settled and ended. */
 bool
-sched_next(struct sched *s, int64_t now_ms, struct sched_action *action)
+sched_next(struct sched *s, struct sched_action *action)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     if (next_settle(s, action) || next_end(s, action))
         return true;
     return !s->draining && (next_open(s, action) || next_load(s, action));

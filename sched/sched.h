@@ -15,9 +15,9 @@
  * (SCHED_SETTLE: dead site, expired) -> SCHED_WAIT (leaves memory, due again later) or
  * SCHED_FINISH (no recipient is open).
  *
- * When now_ms goes back by a second or more, all waiting times move along. The owner
- * feeds events with the loop's time, then calls sched_work() once and sched_next()
- * until it returns false; and again at sched_wake_ms(). */
+ * The time is the owner's, who changes it between turns alone. When it goes back by a second
+ * or more, all waiting times move along. The owner feeds events, then calls sched_work() once
+ * and sched_next() until it returns false; and again at sched_wake_ms(). */
 #ifndef SCHED_SCHED_H
 #define SCHED_SCHED_H
 
@@ -41,7 +41,8 @@ struct sched_settings {
     int recipient_limit; /* recipients of the messages in memory, 40000; 0: no limit */
 };
 
-struct sched *sched_new(const struct sched_settings *settings);
+/* now_ms: borrowed; read at each call. */
+struct sched *sched_new(const struct sched_settings *settings, const int64_t *now_ms);
 void sched_free(struct sched **s);
 /* After a reload of the settings. */
 void sched_change(struct sched *s, const struct sched_settings *settings);
@@ -49,7 +50,7 @@ void sched_change(struct sched *s, const struct sched_settings *settings);
  * route_successor()) they hold from now on, for mail and sessions that are there, too.
  * Mail on disk that waits for a next hop to which no route leads any more is due now, to be
  * routed anew; for mail in memory see sched_enter_again(). */
-void sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *was,
+void sched_rerouted(struct sched *s, const struct route_table *was,
                     const struct route_table *now);
 /* The token of OAuth2 with which we log in somewhere. Sites for which one is awaited get no
  * session. When all logins of a site have failed to get one, its mail is deferred with
@@ -64,7 +65,7 @@ struct sched_login {
     struct text host, user;
     uint16_t port; /* 0: all ports that have no login of their own */
 };
-void sched_set_token(struct sched *s, int64_t now_ms, const struct sched_login *login,
+void sched_set_token(struct sched *s, const struct sched_login *login,
                      enum sched_token token, const char *why);
 
 /* From now on there is no SCHED_LOAD and no SCHED_OPEN; running sessions end normally.
@@ -76,8 +77,7 @@ void sched_cancel_drain(struct sched *s);
 
 /* A durable message. attempts: those already made (deferred before). Fresh mail has
  * due_ms <= now. Adding a known id does nothing. */
-void sched_add(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms,
-               unsigned attempts);
+void sched_add(struct sched *s, struct id id, int64_t due_ms, unsigned attempts);
 /* The number of its recipients, delivered ones too, when that is known before it is
  * loaded: it is not loaded before there is room for them. */
 void sched_weigh(struct sched *s, struct id id, size_t recipients);
@@ -113,28 +113,22 @@ uint64_t sched_sender(struct text address);
 /* The envelope has been read: the number of its recipients, delivered ones too, counts
  * until the message leaves memory. False: there is no room for them, and the message
  * stays on disk until there is; no other answer to SCHED_LOAD may follow. */
-bool sched_admit(struct sched *s, int64_t now_ms, struct id id, size_t recipients)
+bool sched_admit(struct sched *s, struct id id, size_t recipients)
     __attribute__((warn_unused_result));
-/* Answers SCHED_LOAD with the open recipients. count > 0. NULL: its sites have more
- * than their share of a full active set; the message stays on disk, and is loaded again
- * when they have less. */
-struct sched_message *sched_loaded(struct sched *s, int64_t now_ms, struct id id,
-                                   const struct sched_mail *mail,
-                                   const struct sched_recipient *recipients,
-                                   size_t count);
-/* The same in pieces, for a message with very many recipients: add them, some in a
- * turn, then load or drop all. sched_loaded_all() takes ownership of loading. */
+/* Answers SCHED_LOAD with the open recipients, at least one: add them, some in a turn, then
+ * load or drop all. sched_loaded() takes ownership of loading. NULL: the sites of the message
+ * have more than their share of a full active set; it stays on disk, and is loaded again when
+ * they have less. */
 struct sched_loading *sched_loading_new(size_t most);
-void sched_loading_add(struct sched *s, int64_t now_ms, struct sched_loading *loading,
+void sched_loading_add(struct sched *s, struct sched_loading *loading,
                        const struct sched_recipient *recipient);
-void sched_loading_drop(struct sched *s, int64_t now_ms,
-                        struct sched_loading **loading);
-struct sched_message *sched_loaded_all(struct sched *s, int64_t now_ms, struct id id,
-                                       const struct sched_mail *mail,
-                                       struct sched_loading **loading);
+void sched_loading_drop(struct sched *s, struct sched_loading **loading);
+struct sched_message *sched_loaded(struct sched *s, struct id id,
+                                   const struct sched_mail *mail,
+                                   struct sched_loading **loading);
 /* Answers SCHED_LOAD: the message is gone, held or damaged, or has no open
  * recipient. */
-void sched_unloaded(struct sched *s, int64_t now_ms, struct id id);
+void sched_unloaded(struct sched *s, struct id id);
 
 /* Gives a greeted session its next transaction: open recipients of one message.
  * False: nothing waits for it. It may send QUIT, or keep the connection for a moment
@@ -152,7 +146,7 @@ struct sched_work {
     const unsigned *indexes;
     size_t count;
 };
-bool sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
+bool sched_take(struct sched *s, struct sched_session *session,
                 struct sched_work *work);
 /* Whether sched_take would succeed as of the last event: cheap, for sessions kept open.
  * Without an event it becomes true at sched_wake_ms() at the earliest.
@@ -168,7 +162,7 @@ void *sched_session_first(const struct sched_session *session);
  * (sched/site_key.h). Domains with the same set share one site, to which all mail that
  * waits for the domain moves. False: that site is dead or has no space for the session,
  * or the session belongs to old settings; end it without trouble. */
-bool sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *session,
+bool sched_session_found(struct sched *s, struct sched_session *session,
                          struct text key) __attribute__((warn_unused_result));
 
 /* Before sched_session_found(): the demand of the session's domain for the TLS of
@@ -181,21 +175,19 @@ bool sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *
  * has a site of its own again when mail for it is loaded, so that a session looks it up
  * anew, even if other sessions could carry its mail. valid_ms 0: without an end of its
  * own. */
-void sched_session_demand(struct sched *s, int64_t now_ms,
-                          struct sched_session *session, uint64_t demand,
-                          int64_t valid_ms);
+void sched_session_demand(struct sched *s, struct sched_session *session,
+                          uint64_t demand, int64_t valid_ms);
 
 /* Settings that decide which demands count have changed. */
 void sched_ask_again(struct sched *s);
 
 /* The health of a server address, at any site: greeted after service_ms, or failed
  * (refused, never answered, or hung up). See sched/limits/host.h. */
-void sched_host_good(struct sched *s, int64_t now_ms, struct text address,
-                     int64_t service_ms);
-void sched_host_bad(struct sched *s, int64_t now_ms, struct text address);
+void sched_host_good(struct sched *s, struct text address, int64_t service_ms);
+void sched_host_bad(struct sched *s, struct text address);
 /* The order in which a new session tries addresses: hosts_order(). */
-void sched_hosts_order(struct sched *s, int64_t now_ms, const struct text *addresses,
-                       const int *groups, size_t count, size_t *order);
+void sched_hosts_order(struct sched *s, const struct text *addresses, const int *groups,
+                       size_t count, size_t *order);
 
 /* The limits of the host that has greeted (RFC 9422): for each later sched_take, until
  * another connection sets them again. */
@@ -207,7 +199,7 @@ void sched_session_limit(struct sched_session *session,
                          const struct session_limits *limits);
 /* Its host took that number of recipients in a transaction, and said that the others were
  * too many: the site gets no more in one for an hour. */
-void sched_session_takes(struct sched *s, int64_t now_ms, struct sched_session *session,
+void sched_session_takes(struct sched *s, struct sched_session *session,
                          unsigned recipients);
 
 /* It has carried as many messages as the transport or the host allows, or its place is
@@ -218,10 +210,10 @@ bool sched_session_is_spent(const struct sched_session *session);
 /* A verdict for one recipient of the session's oldest work. DEFERRED with BLAME_SITE is
  * negative feedback for the site, DEFERRED with BLAME_MESSAGE none, others positive
  * (once per work, the worst counts). */
-void sched_settled(struct sched *s, int64_t now_ms, struct sched_session *session,
-                   unsigned index, const struct outcome *outcome);
+void sched_settled(struct sched *s, struct sched_session *session, unsigned index,
+                   const struct outcome *outcome);
 /* The session does not carry the work taken last: outcome for all its recipients. */
-void sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
+void sched_waive(struct sched *s, struct sched_session *session,
                  const struct outcome *outcome);
 
 /* The session is over; every recipient taken must be settled before. why is never NULL:
@@ -243,7 +235,7 @@ void sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
  * deferred for some time. FAILED: nobody can ever deliver there (NXDOMAIN, null MX); its
  * mail is settled FAILED. Of a greeted session, with BLAME_MESSAGE, it is a word on one
  * message. */
-void sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
+void sched_session_ended(struct sched *s, struct sched_session *session,
                          const struct outcome *why);
 
 /* --- Actions --------------------------------------------------------------------- */
@@ -272,12 +264,12 @@ struct sched_action {
     int64_t due_ms;
     unsigned attempts;
 };
-bool sched_next(struct sched *s, int64_t now_ms, struct sched_action *action);
+bool sched_next(struct sched *s, struct sched_action *action);
 /* To be called once in each turn, before sched_next(): does a piece of the work for
  * messages with very many destinations. True: there is more; another turn should
  * follow. */
 enum { SCHED_ENTRIES_PER_TURN = 1000 };
-bool sched_work(struct sched *s, int64_t now_ms);
+bool sched_work(struct sched *s);
 /* The time at which something will be due without an event; INT64_MAX = never. */
 int64_t sched_wake_ms(const struct sched *s);
 
@@ -296,15 +288,15 @@ struct sched_state {
 struct sched_state sched_find(const struct sched *s, struct id id);
 /* Due now; loading it revives dead sites. Does nothing for active mail, which is being
  * tried. False: unknown. */
-bool sched_retry(struct sched *s, int64_t now_ms, struct id id);
+bool sched_retry(struct sched *s, struct id id);
 /* The same, due at due_ms unless it is sooner anyway. */
-bool sched_retry_at(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms);
+bool sched_retry_at(struct sched *s, struct id id, int64_t due_ms);
 /* All mail is due now and no site is dead. */
-void sched_retry_all(struct sched *s, int64_t now_ms);
+void sched_retry_all(struct sched *s);
 /* Forgets what the site of that key (as struct sched_site has it, case does not matter)
  * has taught, under all transports: rate, ceiling, latency, window, death, suspended
  * demands, the account's limit there. False: there is no such site. */
-bool sched_forget_limits(struct sched *s, int64_t now_ms, const char *key)
+bool sched_forget_limits(struct sched *s, const char *key)
     __attribute__((warn_unused_result));
 /* Forgets a message that is not active (removed or held by the operator). False: active
  * or unknown. */
@@ -312,8 +304,7 @@ bool sched_forget(struct sched *s, struct id id);
 /* The same for active mail that no session has: its attempt ends without a verdict, and
  * the owner hears no more of it. False: a session has some of it, its verdicts are on
  * their way, or it is being loaded; ask again. */
-bool sched_withdraw(struct sched *s, int64_t now_ms, struct id id)
-    __attribute__((warn_unused_result));
+bool sched_withdraw(struct sched *s, struct id id) __attribute__((warn_unused_result));
 /* After a change of the routes: looks at the recipients of an active message that wait,
  * from *slot (0 at first) on, at most `most` of them, until one is astray: true then. *slot
  * is UINT_MAX when all have been seen. target: where it waits. */
@@ -329,17 +320,16 @@ enum sched_again {
     SCHED_AGAIN_NEVER /* it is not active; or sessions have had some of it, and SCHED_WAIT
                         * comes when these have ended */
 };
-enum sched_again sched_enter_again(struct sched *s, int64_t now_ms, struct id id)
+enum sched_again sched_enter_again(struct sched *s, struct id id)
     __attribute__((warn_unused_result));
 /* The lifetime of active mail may be over: recipients that no session has or will have
  * soon, and whose lifetime is over (0 is none), are settled, and fail. When to ask again:
  * now_ms, after the actions that there are; INT64_MAX: never. */
-int64_t sched_overdue(struct sched *s, int64_t now_ms, struct id id)
+int64_t sched_overdue(struct sched *s, struct id id)
     __attribute__((warn_unused_result));
 /* Recipients of active mail that no session has or will have soon are settled as deferred:
  * their sender is to be notified. False: not now, or more are left; ask again. */
-bool sched_interrupt(struct sched *s, int64_t now_ms, struct id id)
-    __attribute__((warn_unused_result));
+bool sched_interrupt(struct sched *s, struct id id) __attribute__((warn_unused_result));
 /* The number of transactions that wait with the message at its most crowded site, of
  * the sites of its first four domains. 0: it does not wait for its turn: it has left,
  * waits for its next attempt, or its sites are dead or wait for a rate. Unless it is in
@@ -492,8 +482,8 @@ void sched_quotas(const struct sched *s,
                   void *context);
 /* That clock: never set, at most a second off. Before the first mail is added, and
  * before the use is restored. Else a clock that is set forward is taken for time. */
-void sched_quota_clock(struct sched *s, int64_t now_ms,
-                       int64_t (*steady_ms)(void *context), void *context);
+void sched_quota_clock(struct sched *s, int64_t (*steady_ms)(void *context),
+                       void *context);
 /* After that. stepped: the clock was set by SCHED_STEP_MS or more, ahead or back. The mail
  * in memory is as old as before; other births are the caller's, who gives the context of
  * that clock. It calls nothing of this header. */
@@ -509,7 +499,7 @@ void sched_quota_pauses(const struct sched *s,
                         void *context);
 /* The use of a next hop, to be restored or (with the time of now) forgotten. */
 struct quota_use *sched_quota_recall(struct sched *s, struct text key);
-bool sched_quota_reset(struct sched *s, int64_t now_ms, struct text key);
+bool sched_quota_reset(struct sched *s, struct text key);
 
 /* --- A group of hosts -------------------------------------------------------------- */
 
@@ -522,8 +512,7 @@ struct sched_group {
     bool has_bank;         /* it answers, as far as is known */
     bool shares_addresses; /* else sites where we log in alone */
 };
-void sched_members(struct sched *s, int64_t now_ms,
-                   const struct sched_group *group); /* NULL: none */
+void sched_members(struct sched *s, const struct sched_group *group); /* NULL: none */
 
 /* The sites whose limits the group shares. */
 size_t sched_shared_sites(const struct sched *s);
@@ -536,12 +525,11 @@ struct sched_wish {
 };
 /* Hands out wishes, `most` at a time; sched_granted() answers each. Returns their number.
  * To be called after sched_next() has returned false. */
-size_t sched_wishes(struct sched *s, int64_t now_ms, size_t most,
+size_t sched_wishes(struct sched *s, size_t most,
                     void (*each)(void *context, const struct sched_wish *wish),
                     void *context);
 /* NULL: there was no answer. */
-void sched_granted(struct sched *s, int64_t now_ms, const char *site,
-                   const struct bank_grant *grant);
+void sched_granted(struct sched *s, const char *site, const struct bank_grant *grant);
 
 /* The wait of an active message's recipients, by destination. */
 struct sched_wait {

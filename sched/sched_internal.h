@@ -26,6 +26,7 @@ struct room {
 struct sched {
     bool draining;
     struct sched_settings settings;
+    const int64_t *owner_ms; /* the owner's time, as of the last call: */
     int64_t now_ms;
     uint64_t random;
     struct message_index_set known;
@@ -54,7 +55,7 @@ struct sched {
 };
 
 /* Advances the scheduler's time. */
-void sched_tick(struct sched *s, int64_t now_ms);
+void sched_tick(struct sched *s);
 /* A verdict; the last one ends the message's attempt. Takes the share of reason. */
 void sched_message_settled(struct sched *s, struct sched_message *m, unsigned slot,
                            struct reason *reason);
@@ -104,12 +105,12 @@ void sched_quota_settled(struct sched *s, struct site *site,
 void sched_quota_end(struct sched *s, struct transport *transport);
 /* Settings have changed. */
 void sched_quota_forget(struct sched *s);
-/* It is now_ms: mail becomes no older by a step forward of the clock. Before
+/* The present time is known: mail becomes no older by a step forward of the clock. Before
  * sched_quota_tick(). */
 void sched_quota_step(struct sched *s);
 /* It was set by so much. */
 void sched_quota_moved(struct sched *s, int64_t by_ms);
-/* It is now_ms: the lead of the clock over the steady one may have changed. */
+/* The same moment: the lead of the clock over the steady one may have changed. */
 void sched_quota_tick(struct sched *s);
 /* Makes all backlogged messages of the site due now. */
 void sched_site_wake(struct sched *s, struct site *site);

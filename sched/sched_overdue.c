@@ -76,9 +76,9 @@ overdue_entries(struct overdue *o)
 }
 
 static struct overdue
-overdue_begin(struct sched *s, int64_t now_ms, struct id id, bool is_over)
+overdue_begin(struct sched *s, struct id id, bool is_over)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     struct message_index *k = message_index_find(&s->known, id);
     bool is_active = k && k->place == MESSAGE_INDEX_ACTIVE;
     return (struct overdue){.s = s,
@@ -88,24 +88,24 @@ overdue_begin(struct sched *s, int64_t now_ms, struct id id, bool is_over)
 }
 
 int64_t
-sched_overdue(struct sched *s, int64_t now_ms, struct id id)
+sched_overdue(struct sched *s, struct id id)
 {
-    struct overdue o = overdue_begin(s, now_ms, id, true);
+    struct overdue o = overdue_begin(s, id, true);
     if (!o.message)
         return INT64_MAX;
     if (sched_is_moving(s, o.message))
-        return now_ms;
+        return s->now_ms;
     overdue_entries(&o);
     return o.next_ms;
 }
 
 /* A part of a message with very many destinations is left for the next question. */
 bool
-sched_interrupt(struct sched *s, int64_t now_ms, struct id id)
+sched_interrupt(struct sched *s, struct id id)
 {
-    struct overdue o = overdue_begin(s, now_ms, id, false);
+    struct overdue o = overdue_begin(s, id, false);
     if (!o.message || sched_is_moving(s, o.message))
         return false;
     overdue_entries(&o);
-    return o.settled > 0 && o.next_ms > now_ms;
+    return o.settled > 0 && o.next_ms > s->now_ms;
 }

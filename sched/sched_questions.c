@@ -46,9 +46,9 @@ sched_find(const struct sched *s, struct id id)
  * then, and passes a backlog. Active mail is being tried; for it the mark would have
  * its effect one attempt too late. */
 bool
-sched_retry_at(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms)
+sched_retry_at(struct sched *s, struct id id, int64_t due_ms)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     struct message_index *k = message_index_find(&s->known, id);
     if (!k)
         return false;
@@ -60,10 +60,10 @@ sched_retry_at(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms)
 }
 
 bool
-sched_retry(struct sched *s, int64_t now_ms, struct id id)
+sched_retry(struct sched *s, struct id id)
 {
-    sched_tick(s, now_ms);
-    return sched_retry_at(s, now_ms, id, s->now_ms);
+    sched_tick(s);
+    return sched_retry_at(s, id, s->now_ms);
 }
 
 /* A site lives on probation: with a single session first. */
@@ -81,9 +81,9 @@ revive(void *context, struct site *site)
 }
 
 void
-sched_retry_all(struct sched *s, int64_t now_ms)
+sched_retry_all(struct sched *s)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     message_index_force_all(&s->known, s->now_ms);
     sites_each(&s->destinations.sites, revive, s);
 }

@@ -140,10 +140,10 @@ sched_weigh(struct sched *s, struct id id, size_t recipients)
 
 /* When the number was known, room was made for it. */
 bool
-sched_admit(struct sched *s, int64_t now_ms, struct id id, size_t recipients)
+sched_admit(struct sched *s, struct id id, size_t recipients)
 {
     struct message_index *k = message_index_find(&s->known, id);
-    sched_tick(s, now_ms);
+    sched_tick(s);
     size_t before = recipients_of(k);
     remove_recipients(s, k);
     s->recalling_recipients -= k->recalled ? k->recipients : 0;

@@ -107,10 +107,10 @@ again_settle(struct sched *s, struct sched_message *m)
 }
 
 enum sched_again
-sched_enter_again(struct sched *s, int64_t now_ms, struct id id)
+sched_enter_again(struct sched *s, struct id id)
 {
     struct message_index *k;
-    sched_tick(s, now_ms);
+    sched_tick(s);
     struct sched_message *m = again_message(s, id, &k);
     if (!m)
         return SCHED_AGAIN_NEVER;
@@ -125,9 +125,9 @@ sched_enter_again(struct sched *s, int64_t now_ms, struct id id)
 }
 
 bool
-sched_withdraw(struct sched *s, int64_t now_ms, struct id id)
+sched_withdraw(struct sched *s, struct id id)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     struct message_index *k = message_index_find(&s->known, id);
     if (!k || k->place != MESSAGE_INDEX_ACTIVE)
         return sched_forget(s, id);

@@ -234,10 +234,9 @@ session_set_idle(struct sched *s, struct sched_session *session, bool idle)
 }
 
 bool
-sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
-           struct sched_work *work)
+sched_take(struct sched *s, struct sched_session *session, struct sched_work *work)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     assert(session->work_count < WORKS_MAX);
     session_greeted(s, session);
     bool takes = sched_has_work(s, session);
@@ -333,20 +332,20 @@ work_settled(struct sched *s, struct sched_session *session, struct work *w,
 
 /* Replies come in the order of transactions: a verdict is of the oldest work. */
 void
-sched_settled(struct sched *s, int64_t now_ms, struct sched_session *session,
-              unsigned index, const struct outcome *outcome)
+sched_settled(struct sched *s, struct sched_session *session, unsigned index,
+              const struct outcome *outcome)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     assert(session->work_count > 0);
     work_settled(s, session, &session->works[session->oldest], index, outcome);
 }
 
 /* The newest work: the owner may refuse it between sched_take() and the session. */
 void
-sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
+sched_waive(struct sched *s, struct sched_session *session,
             const struct outcome *outcome)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     struct work *w = sched_session_newest_work(session);
     for (unsigned i = 0; i < w->count; i++)
         work_settled(s, session, w, w->indexes[i], outcome);
@@ -364,10 +363,9 @@ settle_suspended(struct sched *s, struct lane *lane)
 /* Two domains may turn out to have the same servers while each has sessions open: the
  * sessions count for the common site from here on, or end when that has no space. */
 bool
-sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *session,
-                    struct text key)
+sched_session_found(struct sched *s, struct sched_session *session, struct text key)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     assert(!session->greeted);
     struct sites *sites = &s->destinations.sites;
     struct destination *d = session->destination;
@@ -398,10 +396,9 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
 /* The limit ends by itself: to find that it still holds costs one transaction, whose other
  * recipients follow in the next one. */
 void
-sched_session_takes(struct sched *s, int64_t now_ms, struct sched_session *session,
-                    unsigned recipients)
+sched_session_takes(struct sched *s, struct sched_session *session, unsigned recipients)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     struct site *site = session->site;
     if (!site_is_adaptive(site) || recipients == 0)
         return;
@@ -416,36 +413,35 @@ sched_ask_again(struct sched *s)
 }
 
 void
-sched_session_demand(struct sched *s, int64_t now_ms, struct sched_session *session,
-                     uint64_t demand, int64_t valid_ms)
+sched_session_demand(struct sched *s, struct sched_session *session, uint64_t demand,
+                     int64_t valid_ms)
 {
     struct destination *d = session->destination;
-    sched_tick(s, now_ms);
+    sched_tick(s);
     assert(!session->greeted && !session->is_found);
     session->demand = demand;
     d->valid_until_ms = valid_ms > 0 ? s->now_ms + valid_ms : 0;
 }
 
 void
-sched_host_good(struct sched *s, int64_t now_ms, struct text address,
-                int64_t service_ms)
+sched_host_good(struct sched *s, struct text address, int64_t service_ms)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     hosts_good(s->hosts, s->now_ms, address, service_ms);
 }
 
 void
-sched_host_bad(struct sched *s, int64_t now_ms, struct text address)
+sched_host_bad(struct sched *s, struct text address)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     hosts_bad(s->hosts, s->now_ms, address, &s->random);
 }
 
 void
-sched_hosts_order(struct sched *s, int64_t now_ms, const struct text *addresses,
-                  const int *groups, size_t count, size_t *order)
+sched_hosts_order(struct sched *s, const struct text *addresses, const int *groups,
+                  size_t count, size_t *order)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     hosts_order(s->hosts, s->now_ms, addresses, groups, count, &s->random, order);
 }
 
@@ -543,10 +539,10 @@ needs_pause(const struct site *site, bool greeted, const struct outcome *why)
 /* The session leaves its site before the site is judged, so that its failure is weighed
  * against the sessions that are left. */
 void
-sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
+sched_session_ended(struct sched *s, struct sched_session *session,
                     const struct outcome *why)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     assert(why && session->work_count == 0);
     struct sites *sites = &s->destinations.sites;
     struct site *site = session->site;

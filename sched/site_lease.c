@@ -359,9 +359,9 @@ site_lease_view(const struct site *site, int64_t now_ms, struct sched_site *view
 /* --- For the owner of the scheduler ---------------------------------------------- */
 
 void
-sched_members(struct sched *s, int64_t now_ms, const struct sched_group *group)
+sched_members(struct sched *s, const struct sched_group *group)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     site_group_set(&s->destinations.sites, group, s->now_ms);
 }
 
@@ -381,13 +381,13 @@ sched_shared_sites(const struct sched *s)
 }
 
 size_t
-sched_wishes(struct sched *s, int64_t now_ms, size_t most,
+sched_wishes(struct sched *s, size_t most,
              void (*each)(void *context, const struct sched_wish *wish), void *context)
 {
     struct sites *sites = &s->destinations.sites;
     struct bank_question question;
     size_t count = 0;
-    sched_tick(s, now_ms);
+    sched_tick(s);
     for (; count < most; count++) {
         struct site_lease *lease = site_lease_next(sites, s->now_ms, &question);
         if (!lease)
@@ -404,9 +404,8 @@ sched_wishes(struct sched *s, int64_t now_ms, size_t most,
 }
 
 void
-sched_granted(struct sched *s, int64_t now_ms, const char *site,
-              const struct bank_grant *grant)
+sched_granted(struct sched *s, const char *site, const struct bank_grant *grant)
 {
-    sched_tick(s, now_ms);
+    sched_tick(s);
     site_lease_granted(&s->destinations.sites, site, s->now_ms, grant);
 }

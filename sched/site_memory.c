@@ -273,10 +273,10 @@ forget_states(struct limits_search *search)
 }
 
 bool
-sched_forget_limits(struct sched *s, int64_t now_ms, const char *key)
+sched_forget_limits(struct sched *s, const char *key)
 {
     struct limits_search search = {.s = s, .key = key};
-    sched_tick(s, now_ms);
+    sched_tick(s);
     sites_each(&s->destinations.sites, limits_forget, &search);
     forget_states(&search);
     return search.count > 0;

@@ -193,12 +193,12 @@ transport_set_token(struct sched *s, struct transport *transport)
 }
 
 void
-sched_set_token(struct sched *s, int64_t now_ms, const struct sched_login *login,
+sched_set_token(struct sched *s, const struct sched_login *login,
                 enum sched_token token, const char *why)
 {
     struct transports *transports = &s->destinations.sites.transports;
     struct transport *transport, *next;
-    sched_tick(s, now_ms);
+    sched_tick(s);
     if (!token_table_set(&transports->tokens, login, token, why))
         return;
     HASH_ITER (hh, transports->by_target, transport, next)

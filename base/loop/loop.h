@@ -27,6 +27,8 @@ void loop_turn(struct loop *loop, int64_t wait_ms);
 
 /* Wall clock, ms since the epoch. Changes between turns, never within one. */
 int64_t loop_now_ms(const struct loop *loop);
+/* Where that time is, as long as the loop lives. */
+const int64_t *loop_turn_ms(const struct loop *loop);
 /* Never goes back; for durations. */
 int64_t loop_monotonic_ms(const struct loop *loop);
 /* Monotonic, read at each call: to measure the duration of a call within a turn. */

@@ -223,6 +223,12 @@ loop_now_ms(const struct loop *loop)
     return loop->wall_ms;
 }
 
+const int64_t *
+loop_turn_ms(const struct loop *loop)
+{
+    return &loop->wall_ms;
+}
+
 int64_t
 loop_monotonic_ms(const struct loop *loop)
 {

@@ -164,7 +164,7 @@ local_watch(void *context, const struct sched_site *site, struct id message,
         char root[TARGET_PATH_MAX];
         maildir_root(v->target, root);
         (void)text_copy(a.what, sizeof(a.what), text_from(root));
-        if (manager_session_is_at(v->session, site))
+        if (sched_session_is_at(v->session, site))
             each(each_context, &a);
     }
 }

@@ -325,12 +325,11 @@ manager_pump(void *context)
     m->loaded_bytes = 0;
     m->load_waits = false;
     unsigned settles = 0;
-    bool works = sched_work(m->sched, loop_now_ms(m->loop));
+    bool works = sched_work(m->sched);
     begin_some(m);
     works |= reroute_some(m);
     for (;;) {
-        while (settles < SETTLES_PER_TURN &&
-               sched_next(m->sched, loop_now_ms(m->loop), &action)) {
+        while (settles < SETTLES_PER_TURN && sched_next(m->sched, &action)) {
             settles += action.verb == SCHED_SETTLE;
             act_on(m, &action);
         }
@@ -360,8 +359,8 @@ static void
 manager_found(void *context, const struct queue_entry *entry)
 {
     struct manager *m = context;
-    sched_add(m->sched, loop_now_ms(m->loop), entry->id,
-              manager_clock_due_ms(m, entry->due_ms), entry->attempts);
+    sched_add(m->sched, entry->id, manager_clock_due_ms(m, entry->due_ms),
+              entry->attempts);
     manager_stir(m);
 }
 
@@ -503,8 +502,8 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     }
     m->reasons = deferral_reasons_new(REASONS_MAX);
     heap_init(&m->overdue, heap_due_before);
-    m->sched = sched_new(&settings->sched);
-    sched_quota_clock(m->sched, loop_now_ms(loop), manager_steady_ms, m);
+    m->sched = sched_new(&settings->sched, loop_turn_ms(loop));
+    sched_quota_clock(m->sched, manager_steady_ms, m);
     m->quotas = quotas_new();
     manager_quotas_set(m, settings->quotas);
     manager_clock_limit(m);
@@ -593,7 +592,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     m->reloads++;
     begin_anew(m);
     sched_change(m->sched, &settings->sched);
-    sched_rerouted(m->sched, loop_now_ms(m->loop), was, routes);
+    sched_rerouted(m->sched, was, routes);
     reroute_begin(m);
     manager_stir(m);
 }
@@ -674,7 +673,7 @@ manager_accept(struct manager *m, struct envelope **e)
         envelope_free(e); /* EVENT_LOADED is reported when it is loaded */
     }
     *e = NULL;
-    sched_add(m->sched, loop_now_ms(m->loop), id, loop_now_ms(m->loop), 0);
+    sched_add(m->sched, id, loop_now_ms(m->loop), 0);
     sched_weigh(m->sched, id, recipients);
     manager_stir(m);
 }
@@ -685,7 +684,7 @@ pass_over(struct manager *m, struct sched_session *session)
 {
     struct outcome stopped =
         outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.0.0", "stopped");
-    sched_waive(m->sched, loop_now_ms(m->loop), session, &stopped);
+    sched_waive(m->sched, session, &stopped);
     manager_stir(m);
 }
 
@@ -696,7 +695,7 @@ manager_take(struct manager *m, struct sched_session *session,
              struct delivery_request *request)
 {
     struct sched_work work;
-    while (!m->draining && sched_take(m->sched, loop_now_ms(m->loop), session, &work)) {
+    while (!m->draining && sched_take(m->sched, session, &work)) {
         struct active *a = work.owner;
         *request =
             (struct delivery_request){session, a->envelope, work.indexes, work.count};
@@ -748,92 +747,27 @@ manager_settled(struct manager *m, const struct delivery_request *request, size_
         at_site = *timing;
     at_site.site = sched_session_site(request->session);
     attempt_settle(a, index, outcome, false, &at_site);
-    sched_settled(m->sched, loop_now_ms(m->loop), request->session, index, outcome);
+    sched_settled(m->sched, request->session, index, outcome);
     if (sched_has_quotas(m->sched))
         manager_note_quotas(m);
     queue_leave(m->queue, before);
     manager_stir(m);
 }
 
-void
-manager_session_limit(struct sched_session *session,
-                      const struct session_limits *limits)
-{
-    sched_session_limit(session, limits);
-}
-
-void
-manager_session_takes(struct manager *m, struct sched_session *session,
-                      unsigned recipients)
-{
-    sched_session_takes(m->sched, loop_now_ms(m->loop), session, recipients);
-}
-
 bool
 manager_session_found(struct manager *m, struct sched_session *session, struct text key)
 {
-    bool found = sched_session_found(m->sched, loop_now_ms(m->loop), session, key);
+    bool found = sched_session_found(m->sched, session, key);
     manager_stir(m);
     return found;
-}
-
-void
-manager_session_demand(struct manager *m, struct sched_session *session,
-                       uint64_t demand, int64_t valid_ms)
-{
-    sched_session_demand(m->sched, loop_now_ms(m->loop), session, demand, valid_ms);
 }
 
 void
 manager_set_token(struct manager *m, const struct sched_login *login,
                   enum sched_token token, const char *why)
 {
-    sched_set_token(m->sched, loop_now_ms(m->loop), login, token, why);
+    sched_set_token(m->sched, login, token, why);
     manager_stir(m);
-}
-
-void
-manager_ask_again(struct manager *m)
-{
-    sched_ask_again(m->sched);
-}
-
-bool
-manager_session_is_spent(const struct sched_session *session)
-{
-    return sched_session_is_spent(session);
-}
-
-const char *
-manager_session_site(const struct sched_session *session)
-{
-    return sched_session_site(session);
-}
-
-bool
-manager_session_is_at(const struct sched_session *session,
-                      const struct sched_site *site)
-{
-    return sched_session_is_at(session, site);
-}
-
-void
-manager_host_good(struct manager *m, struct text address, int64_t service_ms)
-{
-    sched_host_good(m->sched, loop_now_ms(m->loop), address, service_ms);
-}
-
-void
-manager_host_bad(struct manager *m, struct text address)
-{
-    sched_host_bad(m->sched, loop_now_ms(m->loop), address);
-}
-
-void
-manager_hosts_order(struct manager *m, const struct text *addresses, const int *groups,
-                    size_t count, size_t *order)
-{
-    sched_hosts_order(m->sched, loop_now_ms(m->loop), addresses, groups, count, order);
 }
 
 void
@@ -842,7 +776,7 @@ manager_session_ended(struct manager *m, struct sched_session *session,
 {
     assert(m->sessions > 0);
     m->sessions--;
-    sched_session_ended(m->sched, loop_now_ms(m->loop), session, why);
+    sched_session_ended(m->sched, session, why);
     manager_stir(m);
 }
 
@@ -851,7 +785,7 @@ manager_session_ended(struct manager *m, struct sched_session *session,
 void
 manager_group(struct manager *m, const struct sched_group *group)
 {
-    sched_members(m->sched, loop_now_ms(m->loop), group);
+    sched_members(m->sched, group);
     manager_stir(m);
 }
 
@@ -861,9 +795,7 @@ manager_wishes(struct manager *m, size_t most,
                void (*each)(void *context, const struct sched_wish *wish),
                void *context)
 {
-    size_t count = m->has_actions ? 0
-                                  : sched_wishes(m->sched, loop_now_ms(m->loop), most,
-                                                 each, context);
+    size_t count = m->has_actions ? 0 : sched_wishes(m->sched, most, each, context);
     if (count > 0)
         manager_stir(m);
     return count;
@@ -872,6 +804,6 @@ manager_wishes(struct manager *m, size_t most,
 void
 manager_granted(struct manager *m, const char *site, const struct bank_grant *grant)
 {
-    sched_granted(m->sched, loop_now_ms(m->loop), site, grant);
+    sched_granted(m->sched, site, grant);
     manager_stir(m);
 }

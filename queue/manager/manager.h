@@ -53,6 +53,9 @@ void manager_set_channel(struct manager *manager, enum target_kind kind,
 void manager_reload(struct manager *manager, const struct manager_settings *settings,
                     const struct route_table *routes);
 struct queue *manager_queue(struct manager *manager);
+/* For questions, and for what a channel tells of its sessions and of hosts. An event that may
+ * have actions goes through the manager, which has a turn follow. */
+struct sched *manager_sched(struct manager *manager);
 /* Stops opening sessions. Calls drained once no session is left, after grace_ms at the
  * latest; deliveries cut off then are repeated after the next startup. */
 void manager_drain(struct manager *manager, int64_t grace_ms,
@@ -141,26 +144,9 @@ struct timing { /* Postfix's delays c and d, in ms */
 void manager_settled(struct manager *manager, const struct delivery_request *request,
                      size_t which, const struct outcome *outcome,
                      const struct timing *timing);
-/* The next functions are a fence: they only add the present time to the calls of
- * sched.h with the same names, so that no channel holds a struct sched. See
- * sched_session_limit(), sched_session_takes(), sched_session_found(), sched_session_demand(),
- * sched_session_is_spent(), sched_ask_again(). */
-void manager_session_limit(struct sched_session *session,
-                           const struct session_limits *limits);
-void manager_session_takes(struct manager *manager, struct sched_session *session,
-                           unsigned recipients);
+/* See sched_session_found(). */
 bool manager_session_found(struct manager *manager, struct sched_session *session,
                            struct text key) __attribute__((warn_unused_result));
-void manager_session_demand(struct manager *manager, struct sched_session *session,
-                            uint64_t demand, int64_t valid_ms);
-bool manager_session_is_spent(const struct sched_session *session);
-void manager_ask_again(struct manager *manager);
-/* See sched_host_good(), sched_host_bad(), sched_hosts_order(). */
-void manager_host_good(struct manager *manager, struct text address,
-                       int64_t service_ms);
-void manager_host_bad(struct manager *manager, struct text address);
-void manager_hosts_order(struct manager *manager, const struct text *addresses,
-                         const int *groups, size_t count, size_t *order);
 /* See sched_session_ended(). Every request must be settled before. */
 void manager_session_ended(struct manager *manager, struct sched_session *session,
                            const struct outcome *why);
@@ -175,12 +161,6 @@ typedef void manager_watch(void *context, const struct sched_site *site,
  * identifies (not NULL). At most MANAGER_WATCHES_MAX channels. */
 enum { MANAGER_WATCHES_MAX = 2 };
 void manager_set_watch(struct manager *manager, manager_watch *watch, void *context);
-/* Its name, as status and why have it. Borrowed until the session asks for anything. */
-const char *manager_session_site(const struct sched_session *session);
-/* See sched_session_is_at(). */
-bool manager_session_is_at(const struct sched_session *session,
-                           const struct sched_site *site);
-
 /* --- For a group of hosts --------------------------------------------------------- */
 
 /* See sched_members(). */
@@ -332,7 +312,6 @@ bool manager_settle_awaiting(struct manager *manager, struct id id,
 
 /* --- For operators ---------------------------------------------------------------- */
 
-struct sched *manager_sched(struct manager *manager);
 /* Commands of operators for a message. Each is durable when done, except bounce and
  * remove: remove within 100 ms (queue_settle), bounce once its notification is stored.
  * The last of two commands during a delivery counts. */

@@ -20,7 +20,7 @@ retry_unsure(void *context, struct id id, unsigned number)
     struct manager *m = context;
     (void)number;
     if (manager_is_unsure(m, id))
-        (void)sched_retry(m->sched, loop_now_ms(m->loop), id);
+        (void)sched_retry(m->sched, id);
 }
 
 void

@@ -363,7 +363,7 @@ notification_later(struct active *a)
     case PENDING_NONE:
     case PENDING_RETRY:
     case PENDING_BOUNCE:
-        sched_add(m->sched, now, a->id, now + (full ? FULL_MS : LATER_MS),
+        sched_add(m->sched, a->id, now + (full ? FULL_MS : LATER_MS),
                   a->envelope->delivery.attempts);
         manager_stir(m);
         break;
@@ -542,7 +542,7 @@ hold_now(struct active *a)
     } else if (a->envelope->delivery.released) { /* no route holds it again */
         a->holding = a->scheduled = a->wanted = false;
         a->pending = PENDING_NONE;
-        sched_add(m->sched, now, a->id, now, a->envelope->delivery.attempts);
+        sched_add(m->sched, a->id, now, a->envelope->delivery.attempts);
         manager_stir(m);
     } else {
         begin_hold(a);
@@ -573,7 +573,7 @@ round_reported(void *context, struct envelope *notification,
         manager_accept(m, &notification);
     }
     if (a->holding && a->wanted)
-        sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
+        sched_unloaded(m->sched, a->id);
     if (a->holding && refusal != NULL && attempt_goes_on(a))
         hold_later(a);
     else if (a->holding)
@@ -697,7 +697,7 @@ manager_attempt_rest(struct active *a)
     int64_t now = loop_now_ms(m->loop);
     if (attempt_goes_on(a)) {
         if (a->pending == PENDING_RETRY)
-            (void)sched_retry(m->sched, now, id);
+            (void)sched_retry(m->sched, id);
         /* The next startup must offer a waiting fragment again. */
         awaiting_note(a);
         bool soon = a->pending == PENDING_RETRY || a->awaits_until_ms < INT64_MAX;
@@ -706,7 +706,7 @@ manager_attempt_rest(struct active *a)
         return;
     }
     if (a->wanted) {
-        sched_unloaded(m->sched, now, id);
+        sched_unloaded(m->sched, id);
     } else {
         bool forgotten = sched_forget(m->sched, id);
         assert(forgotten); /* SCHED_WAIT says so */

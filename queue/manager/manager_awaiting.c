@@ -219,7 +219,7 @@ manager_await_parts(struct active *a, unsigned done_before)
     int64_t due = a->pending == PENDING_RETRY || a->awaits_until_ms < now
                       ? now
                       : a->awaits_until_ms;
-    sched_add(m->sched, now, a->id, due, e->delivery.attempts);
+    sched_add(m->sched, a->id, due, e->delivery.attempts);
     awaiting_note(a);
     if (e->storage.preprocessed || e->delivery.done > done_before ||
         e->delivery.released || awaiting_names_members(a))
@@ -298,7 +298,7 @@ manager_resume_after(struct manager *m, struct id id, int64_t delay_ms)
     manager_stir(m);
     if (a && a->scheduled && a->pending == PENDING_NONE)
         a->pending = PENDING_RETRY;
-    return sched_retry_at(m->sched, now, id, now + delay_ms) || a != NULL;
+    return sched_retry_at(m->sched, id, now + delay_ms) || a != NULL;
 }
 
 bool

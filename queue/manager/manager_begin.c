@@ -168,8 +168,7 @@ begin_hold(struct active *a)
                                               .text = TEXT("held by a route")});
     int64_t due = loop_now_ms(m->loop) + (error ? LATER_MS : 0);
     if (error)
-        sched_add(m->sched, loop_now_ms(m->loop), a->id, due,
-                  a->envelope->delivery.attempts);
+        sched_add(m->sched, a->id, due, a->envelope->delivery.attempts);
     manager_active_defer(a, due, a->envelope->delivery.attempts);
 }
 
@@ -264,7 +263,7 @@ begin_forget(struct active *a)
 {
     struct manager *m = a->manager;
     manager_begin_leave_line(a);
-    sched_loading_drop(m->sched, loop_now_ms(m->loop), &a->beginning.loading);
+    sched_loading_drop(m->sched, &a->beginning.loading);
     free(a->beginning.open);
     free(a->beginning.verdict);
     a->beginning = (struct beginning){0};
@@ -279,7 +278,7 @@ do_without(struct active *a)
     bool is_awaiting = b.count == 0 && a->awaits_until_ms < INT64_MAX;
     manager_quota_settle(a, b.verdict == NULL);
     begin_forget(a);
-    sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
+    sched_unloaded(m->sched, a->id);
     if (attempt_goes_on(a) && is_awaiting)
         manager_await_parts(a, b.done_before);
     else
@@ -311,8 +310,7 @@ add_some(struct active *a, unsigned most)
     struct beginning *b = &a->beginning;
     for (; b->added < b->count && m->routed_now < most; b->added++) {
         m->routed_now++;
-        sched_loading_add(m->sched, loop_now_ms(m->loop), b->loading,
-                          &b->open[b->added]);
+        sched_loading_add(m->sched, b->loading, &b->open[b->added]);
     }
     return b->added == b->count;
 }
@@ -366,8 +364,7 @@ hand_over(struct active *a)
     a->beginning.loading = NULL;
     begin_forget(a);
     a->scheduled = true;
-    if (sched_loaded_all(m->sched, loop_now_ms(m->loop), a->id, &mail, &loading) ==
-        NULL) {
+    if (sched_loaded(m->sched, a->id, &mail, &loading) == NULL) {
         begin_put_back(a, done_before);
         return;
     }
@@ -484,14 +481,13 @@ void
 begin_wait(struct active *a, const struct outcome *why, bool is_known, int64_t due_ms)
 {
     struct manager *m = a->manager;
-    int64_t now_ms = loop_now_ms(m->loop);
     char id[ID_LENGTH + 1];
     id_format(a->id, id);
     if (!is_known)
         log_say(m->log, LOG_LEVEL_INFO, "queue", id, "waits: %s", why->text);
     deferral_reasons_keep(m->reasons, a->id, why);
-    sched_unloaded(m->sched, now_ms, a->id);
-    sched_add(m->sched, now_ms, a->id, due_ms, a->envelope->delivery.attempts);
+    sched_unloaded(m->sched, a->id);
+    sched_add(m->sched, a->id, due_ms, a->envelope->delivery.attempts);
     manager_active_drop(a);
     manager_stir(m);
 }
@@ -506,7 +502,7 @@ begin_admit(struct active *a, bool was_in_memory)
     struct outcome never;
     if (was_in_memory)
         manager_expand_again(a);
-    if (!sched_admit(m->sched, loop_now_ms(m->loop), a->id, e->count)) {
+    if (!sched_admit(m->sched, a->id, e->count)) {
         begin_put_back(a, was_in_memory ? 0 : e->delivery.done);
         return;
     }
@@ -537,6 +533,6 @@ begin_load(struct manager *m, struct id id)
     else if (a && !a->ending && !a->lent)
         begin_admit(a, was_in_memory);
     else
-        sched_unloaded(m->sched, loop_now_ms(m->loop), id);
+        sched_unloaded(m->sched, id);
     queue_leave(m->queue, before);
 }

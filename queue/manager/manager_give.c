@@ -45,8 +45,7 @@ give_take_active(struct active *a, const struct sched_state *known)
         a->pending == PENDING_BOUNCE || a->pending == PENDING_REMOVE ||
         a->beginning.in_line || known->loading)
         return NULL;
-    if (known->place != SCHED_UNKNOWN &&
-        !sched_withdraw(m->sched, loop_now_ms(m->loop), a->id))
+    if (known->place != SCHED_UNKNOWN && !sched_withdraw(m->sched, a->id))
         return NULL;
     a->scheduled = false;
     begin_forget(a);
@@ -161,7 +160,6 @@ give_put_back(struct active *a)
     struct id id = a->id;
     unsigned recipients = a->envelope->count;
     bool held = a->was_held;
-    int64_t now_ms = loop_now_ms(m->loop);
     a->lent = false;
     if (a->is_changed || (d.released && !a->envelope->storage.preprocessed))
         manager_active_defer(a, d.due_ms, d.attempts);
@@ -169,7 +167,7 @@ give_put_back(struct active *a)
         manager_active_drop(a);
     if (held)
         return;
-    sched_add(m->sched, now_ms, id, d.due_ms, d.attempts);
+    sched_add(m->sched, id, d.due_ms, d.attempts);
     sched_weigh(m->sched, id, recipients);
     manager_stir(m);
 }
@@ -285,8 +283,8 @@ manager_rest_loads(struct manager *m)
         struct sched_state known = sched_find(m->sched, id);
         if (!known.loading)
             continue;
-        sched_unloaded(m->sched, now_ms, id);
-        sched_add(m->sched, now_ms, id, now_ms, known.attempts);
+        sched_unloaded(m->sched, id);
+        sched_add(m->sched, id, now_ms, known.attempts);
     }
 }
 
@@ -304,7 +302,7 @@ manager_take_over(struct manager *m, struct envelope **e, const char *hold)
     envelope_free(e);
     if (hold[0] != '\0')
         return;
-    sched_add(m->sched, loop_now_ms(m->loop), id, due_ms, attempts);
+    sched_add(m->sched, id, due_ms, attempts);
     sched_weigh(m->sched, id, recipients);
     manager_stir(m);
 }

@@ -226,9 +226,9 @@ manager_operator_let_go(const struct command *o, struct envelope *e)
         envelope_free(&e);
     else
         queue_defer(m->queue, &e, now, attempts);
-    sched_add(m->sched, now, o->id, now, attempts);
+    sched_add(m->sched, o->id, now, attempts);
     sched_weigh(m->sched, o->id, recipients);
-    (void)sched_retry(m->sched, now, o->id);
+    (void)sched_retry(m->sched, o->id);
     manager_operator_say(o, EVENT_RELEASED);
     manager_stir(m);
 }
@@ -329,7 +329,7 @@ manager_operator_retry(const struct command *o)
     struct manager *m = o->manager;
     int64_t now = loop_now_ms(m->loop);
     manager_stir(m);
-    if (!m->settings.offline && sched_retry(m->sched, now, o->id)) {
+    if (!m->settings.offline && sched_retry(m->sched, o->id)) {
         say_due(o);
         return MANAGER_DONE;
     }
@@ -343,7 +343,7 @@ manager_operator_retry(const struct command *o)
     if (m->settings.offline) {
         retry_offline(o, e);
     } else { /* startup has not yet found the message */
-        sched_add(m->sched, now, o->id, now, e->delivery.attempts);
+        sched_add(m->sched, o->id, now, e->delivery.attempts);
         sched_weigh(m->sched, o->id, e->count);
         envelope_free(&e);
     }
@@ -475,14 +475,14 @@ manager_notifications(const struct manager *m)
 void
 manager_retry_all(struct manager *m)
 {
-    sched_retry_all(m->sched, loop_now_ms(m->loop));
+    sched_retry_all(m->sched);
     manager_stir(m);
 }
 
 bool
 manager_forget_limits(struct manager *m, const char *site)
 {
-    bool known = sched_forget_limits(m->sched, loop_now_ms(m->loop), site);
+    bool known = sched_forget_limits(m->sched, site);
     if (known) {
         log_say(m->log, LOG_LEVEL_INFO, "queue", NULL,
                 "the operator forgets the learnt limits of %s", site);

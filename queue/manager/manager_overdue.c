@@ -64,7 +64,7 @@ static void
 overdue_notify(struct active *a, int64_t now_ms)
 {
     struct manager *m = a->manager;
-    if (a->pending != PENDING_NONE || !sched_interrupt(m->sched, now_ms, a->id))
+    if (a->pending != PENDING_NONE || !sched_interrupt(m->sched, a->id))
         return;
     a->late = true;
     a->loaded_ms = now_ms;
@@ -76,7 +76,7 @@ static bool
 overdue_one(struct active *a, unsigned *routed, int64_t now_ms)
 {
     struct manager *m = a->manager;
-    int64_t next_ms = sched_overdue(m->sched, now_ms, a->id);
+    int64_t next_ms = sched_overdue(m->sched, a->id);
     if (next_ms == INT64_MAX)
         return true;
     if (next_ms <= now_ms) { /* the pump settles what there is first */

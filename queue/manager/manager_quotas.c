@@ -337,7 +337,7 @@ manager_reset_quota(struct manager *m, struct text who)
     if (known)
         manager_quota_retry(m);
     else
-        known = sched_quota_reset(m->sched, loop_now_ms(m->loop), who);
+        known = sched_quota_reset(m->sched, who);
     if (known) {
         manager_note_quotas(m);
         manager_stir(m);
@@ -470,7 +470,7 @@ retry_waiting(void *context, struct id id, unsigned number)
     struct manager *m = context;
     (void)number;
     if (manager_quota_waits(m, id))
-        (void)sched_retry(m->sched, loop_now_ms(m->loop), id);
+        (void)sched_retry(m->sched, id);
 }
 
 void

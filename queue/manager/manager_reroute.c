@@ -62,7 +62,7 @@ reroute_one(struct manager *m, struct active *a)
     if (!sched_seek_astray(m->sched, a->id, &r->slot, manager_routes_left(m),
                            reroute_is_astray, a))
         return r->slot == UINT_MAX;
-    switch (sched_enter_again(m->sched, loop_now_ms(m->loop), a->id)) {
+    switch (sched_enter_again(m->sched, a->id)) {
     case SCHED_AGAIN_NOW:
         before = queue_enter(m->queue, a->id);
         begin_again(a);

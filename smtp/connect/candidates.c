@@ -2,7 +2,7 @@
  *
  * order[] is a permutation of the hosts: those before `at` have been tried, and that at
  * `at` is the next one, or the one of the connection. Preferences are the groups of
- * manager_hosts_order(): only hosts that fail again and again come behind worse ones.
+ * sched_hosts_order(): only hosts that fail again and again come behind worse ones.
  */
 #include "smtp/connect/candidates.h"
 
@@ -31,7 +31,7 @@ candidates_start(struct candidates *c, struct manager *manager,
         addresses[i] = key_of(&hosts[i], keys[i]);
         groups[i] = (int)hosts[i].preference;
     }
-    manager_hosts_order(manager, addresses, groups, count, c->order);
+    sched_hosts_order(manager_sched(manager), addresses, groups, count, c->order);
 }
 
 const struct mx_lookup_host *
@@ -100,14 +100,14 @@ void
 candidates_good(struct candidates *c, size_t which, int64_t took_ms)
 {
     char key[NET_ADDRESS_TEXT_MAX];
-    manager_host_good(c->manager, key_of(&c->hosts[which], key), took_ms);
+    sched_host_good(manager_sched(c->manager), key_of(&c->hosts[which], key), took_ms);
 }
 
 void
 candidates_bad(struct candidates *c, size_t which)
 {
     char key[NET_ADDRESS_TEXT_MAX];
-    manager_host_bad(c->manager, key_of(&c->hosts[which], key));
+    sched_host_bad(manager_sched(c->manager), key_of(&c->hosts[which], key));
 }
 
 void

@@ -1,6 +1,6 @@
 /* From a list of hosts, tried in order, to their addresses: a look-up for each.
  *
- * The place in the list becomes the preference: manager_hosts_order() then passes over
+ * The place in the list becomes the preference: sched_hosts_order() then passes over
  * a host that fails until it works again. */
 #ifndef SMTP_CONNECT_RELAYHOSTS_H
 #define SMTP_CONNECT_RELAYHOSTS_H

@@ -104,7 +104,7 @@ delivery_watch(void *context, const struct sched_site *site, struct id message,
     const struct delivery_session *s;
     DL_FOREACH (d->sessions, s) {
         struct activity a = {.kind = ACTIVITY_NONE};
-        if (!manager_session_is_at(s->session, site))
+        if (!sched_session_is_at(s->session, site))
             continue;
         if (s->connection != NULL)
             tell_conversation(s, message, &a);
@@ -484,7 +484,8 @@ request_goes_on(struct delivery_session *s)
     size_t taken = s->rest_count - s->later_count;
     if (s->later_count == 0)
         return false;
-    manager_session_takes(s->delivery->manager, s->session, (unsigned)taken);
+    sched_session_takes(manager_sched(s->delivery->manager), s->session,
+                        (unsigned)taken);
     if (!request_may_go_on(s)) {
         request_settle_later(s);
         return false;
@@ -576,7 +577,7 @@ delivery_at_stage_answer(void *context)
             delivery_session_done(s);
         else if (manager_has_work(d->manager, s->session))
             (void)request_take(s);
-        else if (manager_session_is_spent(s->session))
+        else if (sched_session_is_spent(s->session))
             delivery_session_done(s);
 }
 
@@ -588,7 +589,7 @@ request_next(struct delivery_session *s)
     struct delivery *d = s->delivery;
     if (request_take(s))
         return;
-    if (manager_session_is_spent(s->session) || delivery_family_rests(s)) {
+    if (sched_session_is_spent(s->session) || delivery_family_rests(s)) {
         delivery_session_done(s);
         return;
     }
@@ -698,7 +699,7 @@ converse(struct delivery_session *s, struct net_connection *connection,
         .outgoing = s->target->kind == TARGET_MX ? &d->outgoing_mx : &d->outgoing,
         .signing = target_signs(s->target) ? d->signing : NULL,
         .conversations = d->conversations,
-        .site = manager_session_site(s->session)};
+        .site = sched_session_site(s->session)};
     s->login = NULL;
     s->connection = client_connection_new(&settings, on_event, s);
 }
@@ -840,7 +841,7 @@ take_limits(struct delivery_session *s)
     if (s->target->kind != TARGET_MX && announced.domains > 0 &&
         (announced.recipients == 0 || announced.domains < announced.recipients))
         limits.recipients = announced.domains;
-    manager_session_limit(s->session, &limits);
+    sched_session_limit(s->session, &limits);
 }
 
 /* The limits come first: request_next() takes a request that must fit them. */
@@ -1057,7 +1058,7 @@ delivery_reload(struct delivery *d, const struct delivery_settings *settings)
     struct delivery_session *s;
     if (settings->tls != NULL || settings->dane != d->settings.dane ||
         settings->mta_sts != d->settings.mta_sts)
-        manager_ask_again(d->manager);
+        sched_ask_again(manager_sched(d->manager));
     delivery_take_settings(d, settings);
     DL_FOREACH2 (d->idle, s, idle_next)
         idle_timer_start(s);

@@ -263,8 +263,8 @@ delivery_belongs_to_site(struct delivery_session *s,
         site_key_key(s->delivery->providers, answer->set, answer->set_count, hosts);
     s->site = text_hash_nocase(TEXT_HASH, text_of(hosts, length));
     if (s->exchange != NULL && exchange_has_asked(s->exchange))
-        manager_session_demand(s->delivery->manager, s->session, delivery_demand(s),
-                               EXCHANGE_VALID_MS);
+        sched_session_demand(manager_sched(s->delivery->manager), s->session,
+                             delivery_demand(s), EXCHANGE_VALID_MS);
     return manager_session_found(s->delivery->manager, s->session,
                                  text_of(hosts, length));
 }

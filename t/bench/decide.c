@@ -7,6 +7,7 @@
  * the instructions of a decision: valgrind --tool=callgrind --toggle-collect=decide. */
 #include "base/memory.h"
 #include "sched/sched.h"
+#include "t/support/message_now.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ act(struct run *r, const struct sched_action *a)
                                   .sender =
                                       (uint64_t)(number / r->sites % r->senders),
                                   .size = 1000};
-        sched_loaded(r->s, START_MS, a->id, &mail, &to, 1);
+        sched_loaded_now(r->s, a->id, &mail, &to, 1);
     }
 }
 
@@ -61,9 +62,9 @@ load(struct run *r)
 {
     struct sched_action a;
     for (long i = 0; i < r->messages; i++)
-        sched_add(r->s, START_MS, (struct id){START_MS + (uint64_t)i, (uint64_t)i},
+        sched_add(r->s, (struct id){START_MS + (uint64_t)i, (uint64_t)i},
                   START_MS, 0);
-    while (r->loads < r->messages && sched_next(r->s, START_MS, &a))
+    while (r->loads < r->messages && sched_next(r->s, &a))
         act(r, &a);
 }
 
@@ -73,11 +74,11 @@ decide(struct run *r, struct sched_session *session, const struct outcome *good)
 {
     struct sched_work work;
     struct sched_action a;
-    if (!sched_take(r->s, START_MS, session, &work))
+    if (!sched_take(r->s, session, &work))
         return false;
     r->takes++;
-    sched_settled(r->s, START_MS, session, work.indexes[0], good);
-    while (sched_next(r->s, START_MS, &a))
+    sched_settled(r->s, session, work.indexes[0], good);
+    while (sched_next(r->s, &a))
         act(r, &a);
     return true;
 }
@@ -88,7 +89,7 @@ serve(struct run *r)
     struct outcome good =
         outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
     struct sched_action a;
-    while (sched_next(r->s, START_MS, &a))
+    while (sched_next(r->s, &a))
         act(r, &a);
     for (bool any = true; any;) {
         any = false;
@@ -108,6 +109,7 @@ main(int argc, char **argv)
                     .sessions = argc > 4 ? atol(argv[4]) : atol(argv[2])};
     if (r.messages < 1 || r.sites < 1 || r.senders < 1 || r.sessions < 1)
         return 64;
+    static const int64_t start_ms = START_MS;
     r.target.kind = TARGET_MX;
     r.target.tls = TARGET_TLS_MAY;
     transport_params_default(&r.target.transport);
@@ -118,7 +120,7 @@ main(int argc, char **argv)
     r.open = memory_array((size_t)r.messages + (size_t)r.sites, sizeof(*r.open));
     r.s = sched_new(&(struct sched_settings){.active_limit = (int)r.messages,
                                              .session_limit = (int)r.sessions,
-                                             .seed = 1});
+                                             .seed = 1}, &start_ms);
     size_t bytes = heap_bytes();
     double start = now_ns();
     load(&r);

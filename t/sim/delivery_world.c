@@ -272,6 +272,13 @@ manager_settled(struct manager *m, const struct delivery_request *request, size_
                             blames[outcome->blame]));
 }
 
+/* The scheduler is the manager. */
+struct sched *
+manager_sched(struct manager *m)
+{
+    return (struct sched *)m;
+}
+
 bool
 manager_session_found(struct manager *m, struct sched_session *session, struct text key)
 {
@@ -281,9 +288,10 @@ manager_session_found(struct manager *m, struct sched_session *session, struct t
 }
 
 void
-manager_session_demand(struct manager *m, struct sched_session *session,
+sched_session_demand(struct sched *s, struct sched_session *session,
                        uint64_t demand, int64_t valid_ms)
 {
+    struct manager *m = (struct manager *)s;
     (void)session;
     m->demand = demand;
     m->valid_ms = valid_ms;
@@ -297,7 +305,7 @@ manager_set_watch(struct manager *m, manager_watch *watch, void *context)
 }
 
 const char *
-manager_session_site(const struct sched_session *session)
+sched_session_site(const struct sched_session *session)
 {
     (void)session;
     return "the site";
@@ -305,29 +313,32 @@ manager_session_site(const struct sched_session *session)
 
 /* The site of all sessions but those of another. */
 bool
-manager_session_is_at(const struct sched_session *session,
+sched_session_is_at(const struct sched_session *session,
                       const struct sched_site *site)
 {
     return session != NULL && site->sessions == 0;
 }
 
 void
-manager_host_good(struct manager *m, struct text address, int64_t service_ms)
+sched_host_good(struct sched *s, struct text address, int64_t service_ms)
 {
+    struct manager *m = (struct manager *)s;
     host_must(service_ms >= 0);
     host_must(buffer_format(&m->health, "good %.*s\n", TEXT_ARGS(address)));
 }
 
 void
-manager_host_bad(struct manager *m, struct text address)
+sched_host_bad(struct sched *s, struct text address)
 {
+    struct manager *m = (struct manager *)s;
     host_must(buffer_format(&m->health, "bad %.*s\n", TEXT_ARGS(address)));
 }
 
 void
-manager_hosts_order(struct manager *m, const struct text *addresses, const int *groups,
+sched_hosts_order(struct sched *s, const struct text *addresses, const int *groups,
                     size_t count, size_t *order)
 {
+    struct manager *m = (struct manager *)s;
     (void)addresses;
     for (size_t i = 0; i < count; i++) {
         host_must(i == 0 || groups[i] >= groups[i - 1]);
@@ -336,7 +347,7 @@ manager_hosts_order(struct manager *m, const struct text *addresses, const int *
 }
 
 void
-manager_session_limit(struct sched_session *session,
+sched_session_limit(struct sched_session *session,
                       const struct session_limits *limits)
 {
     host_must(session != NULL);
@@ -344,21 +355,23 @@ manager_session_limit(struct sched_session *session,
 }
 
 void
-manager_session_takes(struct manager *m, struct sched_session *session,
+sched_session_takes(struct sched *s, struct sched_session *session,
                       unsigned recipients)
 {
+    struct manager *m = (struct manager *)s;
     host_must(session != NULL);
     m->takes = recipients;
 }
 
 void
-manager_ask_again(struct manager *m)
+sched_ask_again(struct sched *s)
 {
+    struct manager *m = (struct manager *)s;
     m->asked_again++;
 }
 
 bool
-manager_session_is_spent(const struct sched_session *session)
+sched_session_is_spent(const struct sched_session *session)
 {
     (void)session;
     return false;

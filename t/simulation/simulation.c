@@ -13,10 +13,11 @@
 
 enum { WATCHED_SITES_MAX = 16, NOTE_MAX = 1024 };
 
-int64_t
-simulation_now_ms(const struct simulation *s)
+static void
+simulation_set_now(struct simulation *s, int64_t now_us)
 {
-    return SIMULATION_START_MS + s->now_us / 1000;
+    s->now_us = now_us;
+    s->now_ms = SIMULATION_START_MS + now_us / 1000;
 }
 
 static bool
@@ -251,7 +252,7 @@ simulation_load(struct simulation *s, struct simulation_host *host, struct id id
                             .sender = mail_sender(g, mail->number),
                             .size = a->size};
     line_touch(host, domain->site);
-    if (!sched_loaded(host->sched, simulation_now_ms(s), id, &as, s->recipients, count))
+    if (!sched_loaded_now(host->sched, id, &as, s->recipients, count))
         simulation_note(s, "backlogged", "message %llu",
                         (unsigned long long)id.hash + 1);
 }
@@ -314,7 +315,7 @@ simulation_act(struct simulation *s, struct simulation_host *host,
     case SCHED_WAIT:
         simulation_note(s, "wait", "message %llu for %lld ms",
                         (unsigned long long)action->id.hash + 1,
-                        (long long)(action->due_ms - simulation_now_ms(s)));
+                        (long long)(action->due_ms - s->now_ms));
         return;
     case SCHED_FINISH:
         simulation_note(s, "finish", "message %llu",
@@ -329,9 +330,9 @@ simulation_pump(struct simulation *s, struct simulation_host *host, bool woken)
 {
     struct sched_action action;
     while (host->sched) {
-        while (sched_work(host->sched, simulation_now_ms(s)))
+        while (sched_work(host->sched))
             continue;
-        while (sched_next(host->sched, simulation_now_ms(s), &action))
+        while (sched_next(host->sched, &action))
             simulation_act(s, host, &action);
         if (!line_wake_idle(s, host, woken))
             break;
@@ -395,7 +396,7 @@ on_change(struct simulation *s, struct queue_command *command)
     case SCENARIO_FLUSH:
         for (size_t i = 0; i < s->scenario->host_count; i++)
             if (s->hosts[i].sched)
-                sched_retry_all(s->hosts[i].sched, simulation_now_ms(s));
+                sched_retry_all(s->hosts[i].sched);
         break;
     case SCENARIO_BANK_DOWN:
     case SCENARIO_BANK_UP:
@@ -448,11 +449,11 @@ simulation_step(struct simulation *s)
     if (next_us == INT64_MAX || s->ended == s->scenario->messages)
         return false;
     if (next_us > s->scenario->until_us) {
-        s->now_us = s->scenario->until_us;
+        simulation_set_now(s, s->scenario->until_us);
         return false;
     }
     if (next_us > s->now_us)
-        s->now_us = next_us;
+        simulation_set_now(s, next_us);
     if (event && event->at_us <= s->now_us)
         happen(s, event);
     else
@@ -630,7 +631,7 @@ struct simulation_result *
 simulation_run(const struct scenario *scenario,
                void (*trace)(void *context, struct text line), void *context)
 {
-    struct simulation s = {.trace = trace, .context = context};
+    struct simulation s = {.trace = trace, .context = context, .now_ms = SIMULATION_START_MS};
     simulation_init(&s, scenario);
     while (simulation_step(&s))
         ;

@@ -74,7 +74,7 @@ host_set_group(struct simulation *s, struct simulation_host *host)
     }
     group.late = host->has_bank && host->late < group.members ? host->late : 0;
     if (s->scenario->host_count > 1 || s->bank)
-        sched_members(host->sched, simulation_now_ms(s), &group);
+        sched_members(host->sched, &group);
     simulation_host_touch(s, host);
 }
 
@@ -145,7 +145,7 @@ simulation_host_ask(struct simulation *s, struct simulation_host *host)
     if (host->batch)
         return;
     struct host_batch *batch = memory_new(sizeof(*batch));
-    if (sched_wishes(host->sched, simulation_now_ms(s), BATCH_MAX, host_add_question,
+    if (sched_wishes(host->sched, BATCH_MAX, host_add_question,
                      batch) == 0) {
         free(batch);
         return;
@@ -171,7 +171,7 @@ host_answer(struct simulation *s, struct simulation_host *host)
     struct host_batch *batch = host->batch;
     for (size_t i = 0; i < batch->count; i++) {
         struct host_question *q = &batch->questions[i];
-        sched_granted(host->sched, simulation_now_ms(s), q->site,
+        sched_granted(host->sched, q->site,
                       batch->is_lost ? NULL : &q->grant);
     }
     if (batch->is_lost) {
@@ -232,12 +232,11 @@ void
 simulation_host_give(struct simulation *s, struct simulation_host *host,
                      const struct mail *mail)
 {
-    int64_t now_ms = simulation_now_ms(s),
-            birth_ms = SIMULATION_START_MS + mail->born_us / 1000;
+    int64_t birth_ms = SIMULATION_START_MS + mail->born_us / 1000;
     struct id id = {(uint64_t)birth_ms, (uint64_t)(mail - s->mails)};
     if (!host->sched)
         return;
-    sched_add(host->sched, now_ms, id, birth_ms, 0);
+    sched_add(host->sched, id, birth_ms, 0);
     sched_weigh(host->sched, id, mail->count);
     simulation_host_touch(s, host);
 }
@@ -248,7 +247,7 @@ host_start(struct simulation *s, struct simulation_host *host)
 {
     struct sched_settings settings = s->scenario->sched;
     settings.seed = s->scenario->seed + host->number;
-    host->sched = sched_new(&settings);
+    host->sched = sched_new(&settings, &s->now_ms);
     host->has_bank = host_reaches_bank(s, host);
     if (host->has_bank) {
         s->bank_seen_us[host->number] = s->now_us;

@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "sched/limits/bank.h"
 #include "t/simulation/simulation.h"
+#include "t/support/message_now.h"
 
 /* The scheduler's clock at the start. */
 #define SIMULATION_START_MS INT64_C(1700000000000)
@@ -110,7 +111,7 @@ struct simulation {
     void (*trace)(void *context, struct text line);
     void *context;
     struct target targets[SCENARIO_TARGETS_MAX];
-    int64_t now_us;
+    int64_t now_us, now_ms; /* now_ms: of the wall clock */
     uint64_t random, number; /* number: of events */
     struct heap events;
     struct heap wakes; /* of hosts */
@@ -123,12 +124,11 @@ struct simulation {
     struct queue_command *changes;
     struct mail *mails;
     uint64_t mail_count, ended;
-    struct sched_recipient *recipients;         /* for sched_loaded() */
+    struct sched_recipient *recipients;         /* for sched_loaded_now() */
     size_t line_count, active, recipient_count; /* of all hosts */
     double window_sum, window_squares;
 };
 
-int64_t simulation_now_ms(const struct simulation *s);
 void simulation_plan(struct simulation *s, struct event *event, int64_t at_us);
 void simulation_cancel(struct simulation *s, struct event *event);
 /* One line of the trace, if there is one: "sent", "d1.example". */

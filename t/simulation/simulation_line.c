@@ -152,7 +152,7 @@ line_end(struct simulation *s, struct line *l, const struct outcome *why)
     line_remove(s, l);
     simulation_note(s, "end", "%s%s%s", l->domain->name, failed ? ": " : "",
                     failed ? why->text : "");
-    sched_session_ended(host->sched, simulation_now_ms(s), l->session, why);
+    sched_session_ended(host->sched, l->session, why);
     line_touch(host, place);
     if (failed && !greeted)
         simulation_feedback(s, host, place);
@@ -179,7 +179,7 @@ simulation_line_settle(struct simulation *s, struct line *l,
                     outcome->text[0] ? ": " : "", outcome->text);
     for (size_t i = 0; i < count; i++) {
         simulation_verdict(s, mail, l->work.indexes[i], outcome);
-        sched_settled(l->host->sched, simulation_now_ms(s), l->session,
+        sched_settled(l->host->sched, l->session,
                       l->work.indexes[i], outcome);
     }
     line_touch(l->host, l->domain->site);
@@ -228,7 +228,7 @@ address_order(struct simulation *s, const struct line *l)
         names[i] = text_from(station_name(&place->stations[by_preference[i]]));
         groups[i] = (int)station_preference(place, by_preference[i]);
     }
-    sched_hosts_order(l->host->sched, simulation_now_ms(s), names, groups, count,
+    sched_hosts_order(l->host->sched, names, groups, count,
                       order);
     for (size_t i = 0; i < count; i++)
         order[i] = by_preference[order[i]];
@@ -239,10 +239,9 @@ address_order(struct simulation *s, const struct line *l)
 }
 
 static void
-host_failed(struct simulation *s, const struct line *l, const struct station *station)
+host_failed(const struct line *l, const struct station *station)
 {
-    sched_host_bad(l->host->sched, simulation_now_ms(s),
-                   text_from(station_name(station)));
+    sched_host_bad(l->host->sched, text_from(station_name(station)));
 }
 
 static void
@@ -262,7 +261,7 @@ simulation_line_on_found(struct simulation *s, struct line *l)
 {
     struct place *place = line_place(s, l);
     struct simulation_site *site = &s->result->sites[l->domain->site];
-    if (!sched_session_found(l->host->sched, simulation_now_ms(s), l->session,
+    if (!sched_session_found(l->host->sched, l->session,
                              text_of(place->key, place->key_length))) {
         struct outcome no_place =
             outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
@@ -286,7 +285,7 @@ simulation_line_refused(struct simulation *s, struct line *l,
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, code, code ? "4.7.0" : "4.4.1",
                      "%s %s", station_name(station), what);
     simulation_note(s, "refused", "%s", l->trouble.text);
-    host_failed(s, l, station);
+    host_failed(l, station);
     try_next(s, l);
 }
 
@@ -305,7 +304,7 @@ on_connect(struct simulation *s, struct line *l)
     l->trouble = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
                               "%s: connection timed out", station_name(station));
     s->result->connects++;
-    l->connected_ms = simulation_now_ms(s);
+    l->connected_ms = s->now_ms;
     switch (fake_server_connect(r)) {
     case RECEPTION_SESSION:
         enter_station(l, station);
@@ -343,7 +342,7 @@ on_give_up(struct simulation *s, struct line *l)
     leave_station(s, l);
     s->result->timed_out++;
     simulation_note(s, "timeout", "%s", l->trouble.text);
-    host_failed(s, l, &line_place(s, l)->stations[l->order[l->tried - 1]]);
+    host_failed(l, &line_place(s, l)->stations[l->order[l->tried - 1]]);
     try_next(s, l);
 }
 
@@ -356,7 +355,7 @@ transaction_begin(struct simulation *s, struct line *l)
     l->busy = true;
     s->result->transactions++;
     simulation_count_begin(s, line_seat(l), l->domain->site);
-    l->receipt = fake_server_begin(r, simulation_now_ms(s));
+    l->receipt = fake_server_begin(r, s->now_ms);
     l->service_us = l->receipt == RECEIPT_TAKEN
                         ? fake_server_service_us(r, l->work.count, &l->reply_us)
                         : round_trip_us(s);
@@ -370,7 +369,7 @@ transaction_begin(struct simulation *s, struct line *l)
 static void
 take_mail(struct simulation *s, struct line *l)
 {
-    if (!sched_take(l->host->sched, simulation_now_ms(s), l->session, &l->work)) {
+    if (!sched_take(l->host->sched, l->session, &l->work)) {
         if (sched_session_is_spent(l->session) || s->scenario->idle_us == 0) {
             line_done(s, l);
         } else if (!l->idle) {
@@ -390,7 +389,7 @@ on_content(struct simulation *s, struct line *l)
 {
     plan(s, l, STEP_ANSWER, l->reply_us);
     if (!sched_has_work(l->host->sched, l->session) ||
-        !sched_take(l->host->sched, simulation_now_ms(s), l->session, &l->early))
+        !sched_take(l->host->sched, l->session, &l->early))
         return;
     l->has_early = true;
     simulation_begin(s, l->early.owner);
@@ -412,9 +411,9 @@ on_greet(struct simulation *s, struct line *l)
     unsigned open = 0;
     l->greeted = true;
     s->result->greeted++;
-    sched_host_good(l->host->sched, simulation_now_ms(s),
+    sched_host_good(l->host->sched,
                     text_from(station_name(l->station)),
-                    simulation_now_ms(s) - l->connected_ms);
+                    s->now_ms - l->connected_ms);
     for (size_t i = 0; i < place->station_count; i++)
         open += place->stations[i].server.sessions;
     if (open > site->peak_open)

@@ -1,5 +1,6 @@
 /* Mail of given sizes for one destination of a real scheduler. */
 #include "t/support/job_post.h"
+#include "t/support/message_now.h"
 
 void
 post_must(bool good, const char *what)
@@ -15,7 +16,7 @@ post_start(struct post *p, int concurrency)
 {
     *p = (struct post){.now = INT64_C(1700000000000)};
     p->s = sched_new(&(struct sched_settings){
-        .active_limit = 20000, .session_limit = 100, .seed = 7});
+        .active_limit = 20000, .session_limit = 100, .seed = 7}, &p->now);
     p->target.kind = TARGET_MX;
     p->target.tls = TARGET_TLS_MAY;
     transport_params_default(&p->target.transport);
@@ -47,14 +48,14 @@ post_load(struct post *p, struct id id)
     l->taken = l->size - l->open;
     struct sched_mail mail = {.owner = (void *)(uintptr_t)(id.hash + 1),
                               .birth_ms = p->now};
-    l->loaded = sched_loaded(p->s, p->now, id, &mail, p->recipients, l->open);
+    l->loaded = sched_loaded_now(p->s, id, &mail, p->recipients, l->open);
 }
 
 void
 post_run(struct post *p)
 {
     struct sched_action a;
-    while (sched_next(p->s, p->now, &a)) {
+    while (sched_next(p->s, &a)) {
         struct letter *l = &p->letters[a.id.hash];
         switch (a.verb) {
         case SCHED_LOAD:
@@ -99,7 +100,7 @@ post_add(struct post *p, unsigned size)
         p->largest = size;
     }
     p->letters[p->count] = (struct letter){.size = size, .open = size};
-    sched_add(p->s, p->now, post_id(p->count), p->now, 0);
+    sched_add(p->s, post_id(p->count), p->now, 0);
     post_run(p);
     return p->count++;
 }
@@ -107,7 +108,7 @@ post_add(struct post *p, unsigned size)
 int
 post_take(struct post *p, int session, struct sched_work *work)
 {
-    if (!sched_take(p->s, p->now, p->sessions[session], work))
+    if (!sched_take(p->s, p->sessions[session], work))
         return -1;
     unsigned letter = (unsigned)(uintptr_t)work->owner - 1;
     post_must(work->count == 1, "one recipient in a transaction");
@@ -124,7 +125,7 @@ post_settle(struct post *p, int session, const struct sched_work *work,
     unsigned letter = (unsigned)(uintptr_t)work->owner - 1;
     p->letters[letter].open -= verdict != VERDICT_DEFERRED;
     p->verdicts++;
-    sched_settled(p->s, p->now, p->sessions[session], work->indexes[0], &o);
+    sched_settled(p->s, p->sessions[session], work->indexes[0], &o);
     post_run(p);
 }
 

@@ -1,5 +1,6 @@
 /* A world for the scheduler. */
 #include "t/support/sched_world.h"
+#include "t/support/message_now.h"
 
 void
 world_must(bool good, const char *what)
@@ -15,7 +16,7 @@ sched_world_start(struct world *w, int active_limit, int session_limit)
 {
     memset(w, 0, sizeof(*w));
     w->s = sched_new(&(struct sched_settings){
-        .active_limit = active_limit, .session_limit = session_limit, .seed = 7});
+        .active_limit = active_limit, .session_limit = session_limit, .seed = 7}, &w->now);
     w->now = INT64_C(1700000000000);
     w->target.kind = TARGET_MX;
     w->target.tls = TARGET_TLS_MAY;
@@ -59,7 +60,7 @@ world_add(struct world *w, const char *domains, int64_t delay_ms, unsigned attem
         world_must(m->count < WORLD_RECIPIENTS, "recipients of a test mail");
         text_copy(m->to[m->count++].domain, WORLD_DOMAIN, word);
     }
-    sched_add(w->s, w->now, m->id, m->due, attempts);
+    sched_add(w->s, m->id, m->due, attempts);
     return w->count++;
 }
 
@@ -97,7 +98,7 @@ world_load(struct world *w, struct id id)
     size_t count = 0;
     bool is_due = m->due <= w->now || w->may_be_early;
     world_must(!m->loaded && !m->gone && is_due, "only due mail is loaded");
-    if (!sched_admit(w->s, w->now, id, m->count))
+    if (!sched_admit(w->s, id, m->count))
         return;
     for (unsigned i = 0; i < m->count; i++)
         if (m->to[i].fate == FATE_OPEN)
@@ -114,7 +115,7 @@ world_load(struct world *w, struct id id)
                               .sender = m->sender,
                               .class = m->class,
                               .size = m->size};
-    if (!sched_loaded(w->s, w->now, id, &mail, recipients, count)) {
+    if (!sched_loaded_now(w->s, id, &mail, recipients, count)) {
         m->loaded = false;
         w->active--;
         w->backlogged++;
@@ -173,7 +174,7 @@ void
 world_run(struct world *w)
 {
     struct sched_action a;
-    while (sched_next(w->s, w->now, &a))
+    while (sched_next(w->s, &a))
         world_act(w, &a);
 }
 
@@ -213,7 +214,7 @@ bool
 channel_take(struct world *w, struct channel *c)
 {
     bool expected = sched_has_work(w->s, c->session);
-    c->busy = sched_take(w->s, w->now, c->session, &c->work);
+    c->busy = sched_take(w->s, c->session, &c->work);
     world_must(c->busy || !expected || !c->greeted,
                "has_work promised what take gives");
     c->greeted = true;
@@ -233,7 +234,7 @@ channel_settle(struct world *w, struct channel *c, size_t nth, const struct outc
 {
     unsigned index = c->work.indexes[nth];
     world_verdict(w, channel_mail(w, c), index, o, false);
-    sched_settled(w->s, w->now, c->session, index, o);
+    sched_settled(w->s, c->session, index, o);
 }
 
 void
@@ -259,7 +260,7 @@ channel_end(struct world *w, struct channel *c, const struct outcome *trouble)
 {
     c->ended = true;
     w->open_now--;
-    sched_session_ended(w->s, w->now, c->session,
+    sched_session_ended(w->s, c->session,
                         trouble != NULL ? trouble : &outcome_no_trouble);
     world_run(w);
 }
@@ -329,7 +330,7 @@ world_add_many(struct world *w, const char *domains, int count)
 bool
 channel_found(struct world *w, struct channel *c, const char *key)
 {
-    bool good = sched_session_found(w->s, w->now, c->session, text_from(key));
+    bool good = sched_session_found(w->s, c->session, text_from(key));
     if (good)
         world_run(w);
     else

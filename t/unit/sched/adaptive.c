@@ -212,7 +212,7 @@ late_success(bool is_probe)
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
     ok(channel_take(&w, c));
-    c->has_second = sched_take(w.s, w.now, c->session, &c->second);
+    c->has_second = sched_take(w.s, c->session, &c->second);
     ok(c->has_second);
     channel_answer(&w, c, VERDICT_DEFERRED, BLAME_SITE);
     int64_t until = world_site(&w, "smtp:a.example").site.dead_until_ms;
@@ -273,7 +273,7 @@ TEST(excess_operator)
     world_add_many(&w, "big.example", 200);
     world_run(&w);
     ok_named(!w.mails[150].loaded, "backlogged");
-    ok(sched_retry(w.s, w.now, w.mails[150].id));
+    ok(sched_retry(w.s, w.mails[150].id));
     world_run(&w);
     ok_named(w.mails[150].loaded, "the operator wants it now");
     ok_named(sched_forget(w.s, w.mails[160].id), "or not at all");
@@ -621,7 +621,7 @@ TEST(probe)
     struct explained e = {.bound = SCHED_BOUNDS};
     ok(sched_explain(w.s, w.mails[0].id, explain_each, &e) && e.calls == 0);
     ok(!sched_explain(w.s, (struct id){1, 1}, explain_each, &e));
-    ok(sched_retry(w.s, w.now, w.mails[0].id));
+    ok(sched_retry(w.s, w.mails[0].id));
     world_run(&w);
     is_number(w.open_now, 1, "the operator's retry does not wait");
     channel_drain(&w, world_channel(&w, "", 0));
@@ -647,7 +647,7 @@ TEST(backlogged_leaves)
         while (world_channel(&w, "", 0))
             channel_refuse(&w, world_channel(&w, "", 0));
         if (cycle % 3 == 0)
-            sched_retry_all(w.s, w.now);
+            sched_retry_all(w.s);
     }
     is_number(world_site(&w, "smtp:a.example").site.backlogged, 10,
               "the ten that are left");

@@ -31,7 +31,7 @@ enum { VALID_MS = 1800000 };
 static bool
 found(struct world *w, struct channel *c, uint64_t demand)
 {
-    sched_session_demand(w->s, w->now, c->session, demand, VALID_MS);
+    sched_session_demand(w->s, c->session, demand, VALID_MS);
     return channel_found(w, c, SITE);
 }
 

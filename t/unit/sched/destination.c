@@ -301,7 +301,7 @@ TEST(retry_all)
     w.now += 1000;
     for (unsigned i = 0; i < w.count; i++)
         w.mails[i].due = w.now;
-    sched_retry_all(w.s, w.now);
+    sched_retry_all(w.s);
     world_run(&w);
     is_number(w.active, 4, "retry all: everything is due");
     is_number(sched_count(w.s).dead, 0, "nothing is dead");
@@ -321,12 +321,12 @@ TEST(retry_one)
         channel_refuse(&w, world_channel(&w, "", 0));
     w.now += 1000;
     w.mails[1].due = w.now;
-    ok(sched_retry(w.s, w.now, w.mails[1].id));
-    ok(!sched_retry(w.s, w.now, (struct id){99, 99}));
+    ok(sched_retry(w.s, w.mails[1].id));
+    ok(!sched_retry(w.s, (struct id){99, 99}));
     world_run(&w);
     is_number(w.active, 1, "one is due");
     is_number(world_channels(&w, ""), 1, "its dead site is probed");
-    ok_named(sched_retry(w.s, w.now, w.mails[1].id),
+    ok_named(sched_retry(w.s, w.mails[1].id),
              "active mail is being tried already");
     channel_refuse(&w, world_channel(&w, "", 0));
     is_number(w.waits, 4, "in vain");

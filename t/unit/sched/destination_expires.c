@@ -12,7 +12,7 @@ TEST(expires)
     world_add_many(&w, "a.example b.example", 1);
     world_run(&w);
     struct channel *a = world_channel(&w, "a.example", 0), *b = world_channel(&w, "b.example", 0);
-    sched_session_demand(w.s, w.now, a->session, 0, 3600000);
+    sched_session_demand(w.s, a->session, 0, 3600000);
     ok(channel_found(&w, a, "mx:10 m") && channel_found(&w, b, "mx:10 m"));
     channel_drain(&w, a);
     while (channel_take(&w, b))
@@ -34,7 +34,7 @@ TEST(expires)
     ok_named(!sched_has_work(w.s, b->session) && !channel_take(&w, b), "but no mail of this one");
     is_number(world_site(&w, "smtp:a.example").site.waiting, 2, "which waits at its own site");
     a = world_channel(&w, "a.example", 0);
-    sched_session_demand(w.s, w.now, a->session, 77, 3600000);
+    sched_session_demand(w.s, a->session, 77, 3600000);
     ok(channel_found(&w, a, "mx:10 m"));
     is_number(world_site(&w, "mx:10 m").site.waiting, 2, "until it is known what it demands now");
     ok_named(!sched_has_work(w.s, b->session) && !channel_take(&w, b), "the other session carries none of it");
@@ -52,7 +52,7 @@ TEST(expires_dead)
     world_add_many(&w, "a.example", 1);
     world_run(&w);
     struct channel *a = world_channel(&w, "a.example", 0);
-    sched_session_demand(w.s, w.now, a->session, 0, 1000);
+    sched_session_demand(w.s, a->session, 0, 1000);
     ok(channel_found(&w, a, "mx:10 m"));
     channel_refuse(&w, a);
     ok(world_site(&w, "mx:10 m").site.dead_until_ms > 0);

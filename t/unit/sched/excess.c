@@ -36,7 +36,7 @@ find_sites(struct world *w)
         world_run(w);
         struct channel *c = world_channel(w, all[i].domain, 0);
         ok(c != NULL &&
-           sched_session_found(w->s, w->now, c->session, text_from(all[i].site)));
+           sched_session_found(w->s, c->session, text_from(all[i].site)));
     }
 }
 
@@ -107,7 +107,7 @@ TEST(retried_in_vain)
     world_run(&w);
     for (int round = 0; round < 10; round++) {
         for (unsigned i = 0; i < w.count; i++)
-            (void)sched_retry(w.s, w.now, w.mails[i].id);
+            (void)sched_retry(w.s, w.mails[i].id);
         world_run(&w);
     }
     size_t backlogged = world_site(&w, "smtp:a.example").site.backlogged;
@@ -134,7 +134,7 @@ TEST(retried_and_deferred)
         world_add(&w, "a.example", 0, 0);
     world_run(&w);
     ok_named(!w.mails[CHOSEN].loaded, "it waits on disk");
-    ok(sched_retry(w.s, w.now, w.mails[CHOSEN].id));
+    ok(sched_retry(w.s, w.mails[CHOSEN].id));
     world_run(&w);
     ok_named(w.mails[CHOSEN].loaded, "it comes out of turn");
     for (struct channel *c; (c = world_channel(&w, "", 0)) != NULL;) {
@@ -164,7 +164,7 @@ TEST(dies_again)
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
-    ok(sched_session_found(w.s, w.now, c->session, TEXT("mx:10 one")));
+    ok(sched_session_found(w.s, c->session, TEXT("mx:10 one")));
     channel_refuse(&w, c);
     for (int round = 0; round < ROUNDS; round++) {
         unsigned first = w.count;

@@ -187,8 +187,8 @@ TEST(reset)
     world_add(&w, "a.test", 0, 0);
     serve(&w);
     is_number(sent(&w), 1, "one");
-    ok(!sched_quota_reset(w.s, w.now, TEXT("smtp:[other.test]:25")));
-    ok(sched_quota_reset(w.s, w.now, TEXT("smtp:[h.test]:25")));
+    ok(!sched_quota_reset(w.s, TEXT("smtp:[other.test]:25")));
+    ok(sched_quota_reset(w.s, TEXT("smtp:[h.test]:25")));
     serve(&w);
     is_number(sent(&w), 2, "after a reset the other");
     sched_world_end(&w);
@@ -209,7 +209,7 @@ TEST(clock_set_forward)
     struct world w;
     start(&w, "smtp://h.test?quota=3/d");
     steady_offset_ms = w.now - 5000; /* it has run for five seconds */
-    sched_quota_clock(w.s, w.now, steady, &w);
+    sched_quota_clock(w.s, steady, &w);
     for (int i = 0; i < 4; i++)
         world_add(&w, "a.test", 0, 0);
     serve(&w);
@@ -259,7 +259,7 @@ TEST(reload)
         struct route_table *table = route_new(&settings, &errors);
         world_must(table != NULL, "routes");
         sched_change(w.s, &(struct sched_settings){.active_limit = 100, .session_limit = 100});
-        sched_rerouted(w.s, w.now, was, table);
+        sched_rerouted(w.s, was, table);
         serve(&w);
         is_number(sent(&w), want[i], relays[i]);
         route_free(&was);

@@ -183,10 +183,10 @@ TEST(same_index)
 }
 
 static unsigned
-take_turns(struct sched *s, int64_t now)
+take_turns(struct sched *s)
 {
     unsigned turns = 1;
-    while (sched_work(s, now))
+    while (sched_work(s))
         turns++;
     return turns;
 }
@@ -194,8 +194,9 @@ take_turns(struct sched *s, int64_t now)
 TEST(many_recipients)
 {
     enum { MANY = 50000 };
+    int64_t now = 1000;
     struct sched *s = sched_new(&(struct sched_settings){
-        .active_limit = 10, .session_limit = 10000, .seed = 1});
+        .active_limit = 10, .session_limit = 10000, .seed = 1}, &now);
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
     struct sched_recipient *recipients = memory_array(MANY, sizeof(*recipients));
     char(*domains)[24] = memory_array(MANY, sizeof(*domains));
@@ -206,20 +207,19 @@ TEST(many_recipients)
         snprintf(domains[i], sizeof(*domains), "d%u.example", i % 5000);
         recipients[i] = to(i, &target, domains[i]);
     }
-    sched_add(s, 1000, (struct id){1, 1}, 0, 0);
+    sched_add(s, (struct id){1, 1}, 0, 0);
     bool finished = false;
-    int64_t now = 1000;
     struct outcome nowhere = world_trouble(VERDICT_FAILED, "no such domain");
-    while (!finished && sched_next(s, now, &a)) {
+    while (!finished && sched_next(s, &a)) {
         switch (a.verb) {
         case SCHED_LOAD:
-            sched_loaded(s, now, a.id, &(struct sched_mail){0}, recipients, MANY);
-            is_number(take_turns(s, now), 5000 / SCHED_ENTRIES_PER_TURN,
+            sched_loaded_now(s, a.id, &(struct sched_mail){0}, recipients, MANY);
+            is_number(take_turns(s), 5000 / SCHED_ENTRIES_PER_TURN,
                       "its destinations get it in so many turns");
             break;
         case SCHED_OPEN:
             opens++;
-            sched_session_ended(s, now, a.session, &nowhere);
+            sched_session_ended(s, a.session, &nowhere);
             break;
         case SCHED_SETTLE:
             settled += a.outcome->verdict == VERDICT_FAILED;
@@ -234,7 +234,7 @@ TEST(many_recipients)
     ok_named(finished, "a message with 50000 recipients in 5000 domains");
     is_number(opens, 5000, "one session a domain");
     is_number(settled, MANY, "and a verdict each");
-    is_number(take_turns(s, now), 5000 / SCHED_ENTRIES_PER_TURN,
+    is_number(take_turns(s), 5000 / SCHED_ENTRIES_PER_TURN,
               "they forget it in as many");
     sched_free(&s);
     free(recipients);
@@ -244,24 +244,25 @@ TEST(many_recipients)
 /* A loading that comes to nothing leaves nothing at its destinations. */
 TEST(loading_dropped)
 {
+    int64_t now = 1000;
     struct sched *s = sched_new(&(struct sched_settings){
-        .active_limit = 10, .session_limit = 10000, .seed = 1});
+        .active_limit = 10, .session_limit = 10000, .seed = 1}, &now);
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
     struct sched_recipient recipients[] = {to(0, &target, "a.example"),
                                            to(1, &target, "b.example"),
                                            to(2, &target, "a.example")};
     struct sched_action a;
     transport_params_default(&target.transport);
-    sched_add(s, 1000, (struct id){1, 1}, 0, 0);
-    ok(sched_next(s, 1000, &a) && a.verb == SCHED_LOAD);
+    sched_add(s, (struct id){1, 1}, 0, 0);
+    ok(sched_next(s, &a) && a.verb == SCHED_LOAD);
     struct sched_loading *l = sched_loading_new(3);
     for (unsigned i = 0; i < 3; i++)
-        sched_loading_add(s, 1000, l, &recipients[i]);
-    sched_loading_drop(s, 1000, &l);
+        sched_loading_add(s, l, &recipients[i]);
+    sched_loading_drop(s, &l);
     ok(l == NULL);
-    sched_loading_drop(s, 1000, &l);
-    sched_unloaded(s, 1000, a.id);
-    ok_named(!sched_next(s, 1000, &a), "nothing is to be done");
+    sched_loading_drop(s, &l);
+    sched_unloaded(s, a.id);
+    ok_named(!sched_next(s, &a), "nothing is to be done");
     /* An end with something there would be an assertion. */
     sched_free(&s);
 }
@@ -280,18 +281,19 @@ TEST(end_in_between)
     }
     struct outcome nowhere = world_trouble(VERDICT_FAILED, "no such domain");
     for (unsigned turns = 0; turns < 7; turns++) {
+        int64_t now = 1000;
         struct sched *s = sched_new(&(struct sched_settings){
-            .active_limit = 10, .session_limit = 10000, .seed = 1});
+            .active_limit = 10, .session_limit = 10000, .seed = 1}, &now);
         struct sched_action a;
         unsigned ended = 0;
-        sched_add(s, 1000, (struct id){1, 1}, 0, 0);
-        ok(sched_next(s, 1000, &a) && a.verb == SCHED_LOAD);
-        sched_loaded(s, 1000, a.id, &(struct sched_mail){0}, recipients, COUNT);
+        sched_add(s, (struct id){1, 1}, 0, 0);
+        ok(sched_next(s, &a) && a.verb == SCHED_LOAD);
+        sched_loaded_now(s, a.id, &(struct sched_mail){0}, recipients, COUNT);
         for (unsigned i = 0; i < turns; i++) {
-            (void)sched_work(s, 1000);
-            while (sched_next(s, 1000, &a))
+            (void)sched_work(s);
+            while (sched_next(s, &a))
                 if (a.verb == SCHED_OPEN)
-                    sched_session_ended(s, 1000, a.session, &nowhere);
+                    sched_session_ended(s, a.session, &nowhere);
                 else
                     ended += a.verb == SCHED_FINISH;
         }
@@ -315,7 +317,7 @@ TEST(free_in_flight)
     channel_settle(&w, c, 0, &full);
     channel_take(&w, world_channel(&w, "a.example", 1));
     struct outcome refused = world_trouble(VERDICT_DEFERRED, "refused");
-    sched_session_ended(w.s, w.now, world_channel(&w, "b.example", 0)->session,
+    sched_session_ended(w.s, world_channel(&w, "b.example", 0)->session,
                         &refused);
     sched_world_end(&w);
     ok_named(w.s == NULL, "freed in the middle of everything (the sanitizers watch)");

@@ -76,7 +76,7 @@ world_route(struct world *w, struct route_table **table, const char *relay)
     if (!was)
         return;
     sched_change(w->s, &(struct sched_settings){.active_limit = 100, .session_limit = 20, .seed = 7});
-    sched_rerouted(w->s, w->now, was, *table);
+    sched_rerouted(w->s, was, *table);
     route_free(&was);
 }
 
@@ -364,7 +364,7 @@ TEST(shared)
     struct route_table *table = NULL;
     struct sched_group group = {.members = 2, .has_bank = true, .shares_addresses = true};
     sched_world_start(&w, 100, 20);
-    sched_members(w.s, w.now, &group);
+    sched_members(w.s, &group);
     world_route(&w, &table, "smtp://a.example?shared=no");
     for (int i = 0; i < 3; i++)
         world_add(&w, "x.example", 0, 0);

@@ -38,7 +38,7 @@ TEST(add)
     sched_world_start(&w, 100, 100);
     unsigned mail = world_add(&w, "a.example", 5000, 3);
     struct id id = w.mails[mail].id;
-    sched_add(w.s, w.now, id, w.now, 0);
+    sched_add(w.s, id, w.now, 0);
     struct sched_state state = sched_find(w.s, id);
     ok_named(state.place == SCHED_DEFERRED && state.attempts == 3 &&
                  state.due_ms == w.now + 5000,
@@ -86,17 +86,18 @@ TEST(drain)
 
 TEST(unloaded)
 {
-    struct sched *s = sched_new(&(struct sched_settings){.active_limit = 1, .session_limit = 1, .seed = 1});
+    int64_t now = 1000;
+    struct sched *s = sched_new(&(struct sched_settings){.active_limit = 1, .session_limit = 1, .seed = 1}, &now);
     struct sched_action a;
     struct id id = {1, 1}, next = {2, 2};
-    sched_add(s, 1000, id, -99, 0);
-    sched_add(s, 1000, next, 0, 0);
-    ok(sched_next(s, 1000, &a) && a.verb == SCHED_LOAD && a.id.hash == 1);
-    ok(!sched_next(s, 1000, &a));
+    sched_add(s, id, -99, 0);
+    sched_add(s, next, 0, 0);
+    ok(sched_next(s, &a) && a.verb == SCHED_LOAD && a.id.hash == 1);
+    ok(!sched_next(s, &a));
     ok_named(!sched_forget(s, id), "what is being loaded is active");
-    sched_unloaded(s, 1000, id);
+    sched_unloaded(s, id);
     is_number(sched_find(s, id).place, SCHED_UNKNOWN, "unloaded: forgotten");
-    ok_named(sched_next(s, 1000, &a) && a.id.hash == 2, "and its place is free");
+    ok_named(sched_next(s, &a) && a.id.hash == 2, "and its place is free");
     sched_free(&s);
     ok(s == NULL);
     sched_free(&s);
@@ -245,7 +246,7 @@ yields_together(struct world *w, int sessions)
     }
     for (int i = 0; i < sessions; i++) {
         struct channel *c = world_channel(w, "a.example", i);
-        c->busy = sched_take(w->s, w->now, c->session, &c->work);
+        c->busy = sched_take(w->s, c->session, &c->work);
         c->idle = !c->busy;
         yielded += c->idle;
     }

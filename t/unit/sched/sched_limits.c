@@ -35,9 +35,9 @@ TEST(rate)
     struct sched_site site = world_site(&w, "smtp:a.example").site;
     ok_named(site.rate > 0 && site.rate_since_ms == w.now, "a rate is learnt");
     ok_named(site.bound == SCHED_BOUND_LEARNT_RATE, "and binds");
-    ok_named(!sched_forget_limits(w.s, w.now, "smtp:b.example"), "no such site");
+    ok_named(!sched_forget_limits(w.s, "smtp:b.example"), "no such site");
     is_number(world_site(&w, "smtp:a.example").site.rate, site.rate, "nothing changes");
-    ok_named(sched_forget_limits(w.s, w.now, "SMTP:A.example"), "by its name");
+    ok_named(sched_forget_limits(w.s, "SMTP:A.example"), "by its name");
     site = world_site(&w, "smtp:a.example").site;
     is_number(site.rate, 0, "there is none");
     ok_named(site.bound != SCHED_BOUND_LEARNT_RATE, "and mail is not bound");
@@ -55,7 +55,7 @@ TEST(dead)
     channel_refuse(&w, world_channel(&w, "", 0));
     is_number(sched_count(w.s).dead, 1, "a dead site");
     w.may_be_early = true;
-    ok_named(sched_forget_limits(w.s, w.now, "smtp:a.example"), "is known");
+    ok_named(sched_forget_limits(w.s, "smtp:a.example"), "is known");
     world_run(&w);
     is_number(sched_count(w.s).dead, 0, "and lives");
     is_number(world_channels(&w, "a.example"), 1, "one session tries");
@@ -73,9 +73,9 @@ TEST(state)
         begin(&w);
         r.at_ms = r.learnt.refused_at_ms = r.learnt.next_at_ms = w.now;
         sched_recall(w.s, &r);
-        ok(!sched_forget_limits(w.s, w.now, "smtp:a"));
+        ok(!sched_forget_limits(w.s, "smtp:a"));
         if (forgets)
-            ok_named(sched_forget_limits(w.s, w.now, "smtp:a.example"),
+            ok_named(sched_forget_limits(w.s, "smtp:a.example"),
                      "a site without mail since startup");
         world_add(&w, "a.example", 0, 0);
         world_run(&w);
@@ -93,9 +93,9 @@ TEST(state_by_mx)
     begin(&w);
     r.at_ms = w.now;
     sched_recall(w.s, &r);
-    ok_named(!sched_forget_limits(w.s, w.now, "n.example"),
+    ok_named(!sched_forget_limits(w.s, "n.example"),
              "a part of its name is none");
-    ok_named(sched_forget_limits(w.s, w.now, "mx:10 m.example,20 N.example"),
+    ok_named(sched_forget_limits(w.s, "mx:10 m.example,20 N.example"),
              "by its whole name");
     sched_world_end(&w);
 }

@@ -84,7 +84,7 @@ static void
 turn(struct run *r)
 {
     struct sched_action a;
-    while (sched_next(r->w.s, r->w.now, &a)) {
+    while (sched_next(r->w.s, &a)) {
         if (a.verb == SCHED_OPEN)
             opened(r, &a);
         else
@@ -99,7 +99,7 @@ close_channel(struct run *r, int at, const struct outcome *trouble)
     r->per_domain[domain_number(c->domain)]--;
     r->open[at] = r->open[--r->count];
     r->working -= !c->idle;
-    sched_session_ended(r->w.s, r->w.now, c->session,
+    sched_session_ended(r->w.s, c->session,
                         trouble != NULL ? trouble : &outcome_no_trouble);
     free(c);
 }
@@ -126,7 +126,7 @@ ask(struct run *r, int at)
 {
     struct channel *c = r->open[at];
     bool expected = sched_has_work(r->w.s, c->session), was_idle = c->idle;
-    c->busy = sched_take(r->w.s, r->w.now, c->session, &c->work);
+    c->busy = sched_take(r->w.s, c->session, &c->work);
     world_must(c->busy || !expected || !c->greeted, "has_work is true");
     c->greeted = true;
     c->idle = !c->busy;
@@ -166,7 +166,7 @@ ask_early(struct run *r, struct channel *c)
 {
     if (c->has_second || chance(r, 3) != 0 || !sched_has_work(r->w.s, c->session))
         return false;
-    c->has_second = sched_take(r->w.s, r->w.now, c->session, &c->second);
+    c->has_second = sched_take(r->w.s, c->session, &c->second);
     world_must(c->has_second, "has_work is true with a work under way");
     return true;
 }
@@ -292,10 +292,11 @@ test_many(bool passing)
 
 TEST(memory)
 {
-    struct sched *s = sched_new(&(struct sched_settings){.active_limit = 1, .session_limit = 1, .seed = 1});
+    int64_t now = 1000;
+    struct sched *s = sched_new(&(struct sched_settings){.active_limit = 1, .session_limit = 1, .seed = 1}, &now);
     size_t before = mallinfo2().uordblks;
     for (unsigned i = 0; i < MESSAGES; i++)
-        sched_add(s, 1000, (struct id){1000 + i / 4, i}, 5000 + i, 1);
+        sched_add(s, (struct id){1000 + i / 4, i}, 5000 + i, 1);
     double each = (double)(mallinfo2().uordblks - before) / MESSAGES;
     printf("# %.1f bytes for each message that is known and not loaded\n", each);
     ok_named(each < 40, "a known message costs less than 40 bytes");

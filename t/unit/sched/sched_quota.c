@@ -154,7 +154,7 @@ TEST(reload)
     is_number(w.opens, opens, "waits");
     struct route_table *table = route_new(&(struct route_settings){.relay = TEXT("[h.test]")}, NULL);
     world_must(table != NULL, "routes");
-    sched_rerouted(w.s, w.now, NULL, table);
+    sched_rerouted(w.s, NULL, table);
     world_run(&w);
     route_free(&table);
     is_number(w.opens, opens + 1, "a reload ends the pause");

@@ -24,7 +24,7 @@ begin(struct disk *d, int limit)
     memset(d, 0, sizeof(*d));
     d->now = INT64_C(1700000000000);
     d->s = sched_new(&(struct sched_settings){
-        .active_limit = 100000, .recipient_limit = limit, .session_limit = 10});
+        .active_limit = 100000, .recipient_limit = limit, .session_limit = 10}, &d->now);
 }
 
 static struct id
@@ -38,7 +38,7 @@ arrive(struct disk *d, unsigned recipients, bool known)
 {
     unsigned number = d->count++;
     d->messages[number].recipients = recipients;
-    sched_add(d->s, d->now, id_at(d, number), d->now, 0);
+    sched_add(d->s, id_at(d, number), d->now, 0);
     if (known)
         sched_weigh(d->s, id_at(d, number), recipients);
     return number;
@@ -55,11 +55,11 @@ static void
 run(struct disk *d)
 {
     struct sched_action a;
-    while (sched_next(d->s, d->now, &a)) {
+    while (sched_next(d->s, &a)) {
         struct message *m = &d->messages[a.id.hash];
         world_must(a.verb == SCHED_LOAD && !m->in_memory && !m->gone, "it was on disk");
         m->loads++;
-        if (!sched_admit(d->s, d->now, a.id, m->recipients))
+        if (!sched_admit(d->s, a.id, m->recipients))
             continue;
         m->in_memory = true;
         d->order[d->arrived++] = (unsigned)a.id.hash;
@@ -79,7 +79,7 @@ leave(struct disk *d, unsigned number)
     m->in_memory = false;
     m->gone = true;
     d->recipients -= m->recipients;
-    sched_unloaded(d->s, d->now, id_at(d, number));
+    sched_unloaded(d->s, id_at(d, number));
 }
 
 static unsigned
@@ -283,8 +283,8 @@ TEST(commands)
              "it waits for room");
     is_number(state.due_ms, d.now, "and is due");
     ok(!sched_find(d.s, id_at(&d, 0)).lacks_room);
-    ok_named(sched_retry(d.s, d.now, id_at(&d, 3)), "a retry");
-    sched_retry_all(d.s, d.now);
+    ok_named(sched_retry(d.s, id_at(&d, 3)), "a retry");
+    sched_retry_all(d.s);
     run(&d);
     is_number(in_memory(&d), 2, "makes no room");
     ok_named(sched_find(d.s, id_at(&d, 3)).lacks_room, "it stands in line as before");
@@ -330,7 +330,7 @@ TEST(many_commands)
     run(&d);
     for (int i = 0; i < 10000; i++) {
         world_must(sched_forget(d.s, id_at(&d, 3)), "it is held");
-        sched_add(d.s, d.now, id_at(&d, 3), d.now, 0);
+        sched_add(d.s, id_at(&d, 3), d.now, 0);
         sched_weigh(d.s, id_at(&d, 3), 350);
         run(&d);
     }

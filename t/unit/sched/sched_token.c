@@ -19,7 +19,7 @@ static void
 set(struct world *w, enum sched_token token, const char *why)
 {
     struct sched_login login = {TEXT("h.test"), TEXT("joe"), 0};
-    sched_set_token(w->s, w->now, &login, token, why);
+    sched_set_token(w->s, &login, token, why);
     world_run(w);
 }
 
@@ -120,10 +120,10 @@ TEST(forced)
     unsigned mail = world_add(&w, "a.test", 0, 0);
     world_run(&w);
     is_number(w.mails[mail].deferrals, 1, "deferred");
-    sched_retry_all(w.s, w.now);
+    sched_retry_all(w.s);
     world_run(&w);
     is_number(w.mails[mail].deferrals, 2, "deferred again");
-    ok(sched_retry(w.s, w.now, w.mails[mail].id));
+    ok(sched_retry(w.s, w.mails[mail].id));
     world_run(&w);
     is_number(w.mails[mail].deferrals, 3, "and again");
     is_number(w.opens, 0, "without a session");

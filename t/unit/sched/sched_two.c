@@ -20,7 +20,7 @@ second(const struct channel *c)
 static bool
 take_second(struct world *w, struct channel *two)
 {
-    two->busy = sched_take(w->s, w->now, two->session, &two->work);
+    two->busy = sched_take(w->s, two->session, &two->work);
     world_run(w);
     return two->busy;
 }
@@ -125,7 +125,7 @@ TEST(waive)
     struct outcome no = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.0.0", "no");
     for (size_t i = 0; i < two.work.count; i++)
         world_verdict(&w, channel_mail(&w, &two), two.work.indexes[i], &no, false);
-    sched_waive(w.s, w.now, c->session, &no);
+    sched_waive(w.s, c->session, &no);
     world_run(&w);
     is_number(sched_count(w.s).deferred, 1, "the newest is given back");
     ok_named(take_second(&w, &two), "in its place another may be taken");
@@ -209,18 +209,18 @@ TEST(learnt_recipients)
     struct channel *c = first_channel(&w);
     channel_take(&w, c);
     is_number(c->work.count, 3, "all at a time");
-    sched_session_takes(w.s, w.now, c->session, 2);
+    sched_session_takes(w.s, c->session, 2);
     channel_send(&w, c);
     channel_take(&w, c);
     is_number(c->work.count, 2, "the next message goes in two parts");
     channel_send(&w, c);
-    ok_named(sched_forget_limits(w.s, w.now, "smtp:a.example"), "an operator ends it");
+    ok_named(sched_forget_limits(w.s, "smtp:a.example"), "an operator ends it");
     channel_take(&w, c);
     is_number(c->work.count, 1, "the rest");
     channel_send(&w, c);
     channel_take(&w, c);
     is_number(c->work.count, 3, "all again");
-    sched_session_takes(w.s, w.now, c->session, 2);
+    sched_session_takes(w.s, c->session, 2);
     channel_send(&w, c);
     w.now += 3600000;
     channel_take(&w, c);

@@ -20,7 +20,7 @@ gone(struct world *w, unsigned number)
 static bool
 withdraw(struct world *w, unsigned number)
 {
-    bool done = sched_withdraw(w->s, w->now, id_of(w, number));
+    bool done = sched_withdraw(w->s, id_of(w, number));
     if (done)
         gone(w, number);
     return done;
@@ -38,7 +38,7 @@ TEST(waiting)
     ok_named(!withdraw(&w, first), "a session has it");
     ok_named(withdraw(&w, many), "it waits for two sites");
     ok_named(withdraw(&w, later), "it waits for its time");
-    ok(!sched_withdraw(w.s, w.now, id_of(&w, many)));
+    ok(!sched_withdraw(w.s, id_of(&w, many)));
     ok(sched_find(w.s, id_of(&w, many)).place == SCHED_UNKNOWN);
     is_number(sched_count(w.s).active, 2, "two are left");
     is_number(sched_count(w.s).recipients, 2, "with a recipient each");
@@ -63,7 +63,7 @@ TEST(again)
     ok(withdraw(&w, one));
     is_number(sched_count(w.s).active, 0, "nothing is active");
     w.mails[one].gone = false;
-    sched_add(w.s, w.now, id_of(&w, one), w.now, 3);
+    sched_add(w.s, id_of(&w, one), w.now, 3);
     is_number(sched_find(w.s, id_of(&w, one)).attempts, 3, "its attempts");
     world_run(&w);
     struct channel *c = world_channel(&w, "a.test", 0);

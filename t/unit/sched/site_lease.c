@@ -30,7 +30,7 @@ static struct wishes
 ask(struct world *w)
 {
     struct wishes all = {0};
-    world_must(sched_wishes(w->s, w->now, WISHES_MAX, keep_wish, &all) == all.count,
+    world_must(sched_wishes(w->s, WISHES_MAX, keep_wish, &all) == all.count,
                "the number of wishes");
     return all;
 }
@@ -47,7 +47,7 @@ start(struct world *w, const char *target, const struct sched_group *hosts)
     transport_params_default(&base);
     world_must(target_parse(text_from(target), 25, &base, &w->target, problem),
                problem);
-    sched_members(w->s, w->now, hosts);
+    sched_members(w->s, hosts);
 }
 
 static void
@@ -64,7 +64,7 @@ static void
 answer(struct world *w, const char *site, int tokens, int sessions)
 {
     struct bank_grant g = {tokens, sessions, sessions, 0, 4000000};
-    sched_granted(w->s, w->now, site, &g);
+    sched_granted(w->s, site, &g);
     world_run(w);
 }
 
@@ -94,10 +94,10 @@ TEST(alone)
     is_number(ask(&w).count, 0, "and asks nobody");
     is_number(world_site(&w, SITE).site.hosts, 0, "nor is a part shown");
     is_number((long)sched_shared_sites(w.s), 0, "or a site counted");
-    sched_members(w.s, w.now, &group);
+    sched_members(w.s, &group);
     world_run(&w);
     is_number(ask(&w).count, 1, "a group is made");
-    sched_members(w.s, w.now, NULL);
+    sched_members(w.s, NULL);
     world_pass(&w, 1000);
     is_number(ask(&w).count, 0, "and unmade");
     ok(send_all(&w, world_channel(&w, "", 0)) > 0);
@@ -177,7 +177,7 @@ TEST(found)
     ok_named(w.opens > 0 && ask(&w).count == 0,
              "a domain has no lease, and asks nothing");
     struct channel *c = world_channel(&w, "", 0);
-    ok_named(!sched_session_found(w.s, w.now, c->session, TEXT(SERVERS)),
+    ok_named(!sched_session_found(w.s, c->session, TEXT(SERVERS)),
              "its servers have: the session waits for the answer");
     struct wishes all = ask(&w);
     ok(all.count == 1 && strstr(all.sites[0], SERVERS) != NULL);
@@ -189,7 +189,7 @@ TEST(found)
     answer(&w, all.sites[0], 0, 1);
     is_number(w.opens, opens + 1, "before the grant");
     c = world_channel(&w, "", 0);
-    ok(sched_session_found(w.s, w.now, c->session, TEXT(SERVERS)));
+    ok(sched_session_found(w.s, c->session, TEXT(SERVERS)));
     is_number(channel_drain(&w, c), 3, "which carries all of it");
     sched_world_end(&w);
 }
@@ -201,13 +201,13 @@ TEST(own)
     start(&w, "smtp://h.test?concurrency=6", &group);
     add(&w, 50);
     struct wishes all = ask(&w);
-    sched_granted(w.s, w.now, all.sites[0], NULL);
+    sched_granted(w.s, all.sites[0], NULL);
     is_number(w.opens, 0, "no answer");
     world_pass(&w, LEASE_PATIENCE_MS);
     is_number(w.opens, 2, "in a moment our own part");
     hosts.has_bank = false;
     hosts.members = 2;
-    sched_members(w.s, w.now, &hosts);
+    sched_members(w.s, &hosts);
     world_run(&w);
     is_number(w.opens, 3, "of fewer hosts a larger one");
     is_number(ask(&w).count, 0, "nobody is asked");
@@ -238,10 +238,10 @@ TEST(takeover)
     answer(&w, ask(&w).sites[0], 100, 5);
     is_number(w.opens, 5, "five sessions");
     hosts.has_bank = false;
-    sched_members(w.s, w.now, &hosts);
+    sched_members(w.s, &hosts);
     hosts.has_bank = true;
     hosts.late = 2;
-    sched_members(w.s, w.now, &hosts);
+    sched_members(w.s, &hosts);
     hosts.late = 0;
     w.now -= 100000;
     world_pass(&w, LEASE_PERIOD_MS);
@@ -256,7 +256,7 @@ TEST(takeover)
              "then it asks for all again");
     answer(&w, all.sites[0], 0, 5);
     hosts.late = 1;
-    sched_members(w.s, w.now, &hosts);
+    sched_members(w.s, &hosts);
     world_pass(&w, LEASE_PERIOD_MS);
     all = ask(&w);
     ok_named(all.count == 1 && all.questions[0].need == 5, "unless one may be lost");
@@ -315,7 +315,7 @@ TEST(siblings)
     for (int i = 0; i < 3; i++) {
         sched_sites(w.s, keep_limit, hosts);
         ok_named(hosts[0] == 3 && hosts[1] == 3, "both are shared");
-        sched_members(w.s, w.now, &group);
+        sched_members(w.s, &group);
     }
     struct wishes all = ask(&w);
     is_number(all.count, 1, "one asks");
@@ -325,7 +325,7 @@ TEST(siblings)
     answer(&w, SITE " " SITE, 30, 2);
     world_pass(&w, 1000);
     is_number(w.opens, 4, "with the answer the first has its own");
-    sched_members(w.s, w.now, NULL);
+    sched_members(w.s, NULL);
     sched_world_end(&w);
 }
 
@@ -373,8 +373,8 @@ find(struct world *w, const char *domain, uint64_t demand)
     world_run(w);
     struct channel *c = world_channel(w, domain, 0);
     world_must(c != NULL, "a session");
-    sched_session_demand(w->s, w->now, c->session, demand, 1800000);
-    if (sched_session_found(w->s, w->now, c->session, TEXT(SERVERS)))
+    sched_session_demand(w->s, c->session, demand, 1800000);
+    if (sched_session_found(w->s, c->session, TEXT(SERVERS)))
         return c;
     channel_end(w, c, NULL);
     return NULL;
@@ -410,8 +410,8 @@ TEST(demand)
     channel_end(&w, c, NULL);
     c = world_channel(&w, "dane.test", 0);
     world_must(c != NULL, "a session for it");
-    sched_session_demand(w.s, w.now, c->session, DANE, 1800000);
-    ok(sched_session_found(w.s, w.now, c->session, TEXT(SERVERS)));
+    sched_session_demand(w.s, c->session, DANE, 1800000);
+    ok(sched_session_found(w.s, c->session, TEXT(SERVERS)));
     is_number(channel_drain(&w, c), 1, "which has a session then");
     sched_world_end(&w);
 }
@@ -425,7 +425,7 @@ host_ask(struct world *w, struct bank *bank)
     for (size_t i = 0; i < all.count; i++) {
         struct bank_grant g =
             bank_ask(bank, text_from(all.sites[i]), w->now * 1000, &all.questions[i]);
-        sched_granted(w->s, w->now, all.sites[i], &g);
+        sched_granted(w->s, all.sites[i], &g);
     }
     world_run(w);
 }

@@ -354,7 +354,7 @@ test_order(void)
     }
     g.a.id = ids[0];
     ok(world_operate(&g.a, MANAGER_HOLD) == MANAGER_DONE);
-    ok(sched_retry(manager_sched(g.a.manager), loop_now_ms(g.a.loop), ids[2]));
+    ok(sched_retry(manager_sched(g.a.manager), ids[2]));
     g.host->most = 1;
     group_world_start(&g);
     group_world_pass(&g, 2000);

@@ -168,8 +168,8 @@ TEST(hops)
     quota_settle(use, 9, 7, NOW);
     is_number(keep(disk, PATH, q, BOOT, AHEAD), 0, "written");
     is_number(sim_disk_count(""), 1, "a file");
-    ok(sched_quota_reset(sched, NOW, TEXT("smtp:me@[mx]:587")));
-    ok(!sched_quota_reset(sched, NOW, TEXT("smtp:[mx]:587")));
+    ok(sched_quota_reset(sched, TEXT("smtp:me@[mx]:587")));
+    ok(!sched_quota_reset(sched, TEXT("smtp:[mx]:587")));
     is_number(quota_used(use, QUOTA_DAY, NOW), 0, "forgotten");
     is_number(get(disk, PATH, q, BOOT, AHEAD), 0, "read");
     use = sched_quota_recall(sched, TEXT("smtp:me@[mx]:587"));
@@ -294,8 +294,9 @@ test_garbage(void)
 int
 main(void)
 {
+    static const int64_t now_ms = NOW;
     sched = sched_new(
-        &(struct sched_settings){.active_limit = 10, .session_limit = 10, .seed = 7});
+        &(struct sched_settings){.active_limit = 10, .session_limit = 10, .seed = 7}, &now_ms);
     ok(!sched_has_quotas(sched));
     tap_tests("");
     test_faults(ENOSPC);

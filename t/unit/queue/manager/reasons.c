@@ -13,6 +13,8 @@
 static const char PATH[] = "lock/reasons";
 enum { NOW = 1700000000 };
 
+static const int64_t now_ms = NOW * INT64_C(1000);
+
 struct bench {
     struct disk *disk;
     struct sched *sched;
@@ -34,7 +36,7 @@ bench_begin(struct bench *b)
         abort();
     disk_make_directory(b->disk, "lock", 0700);
     b->sched = sched_new(
-        &(struct sched_settings){.active_limit = 10, .session_limit = 10, .seed = 7});
+        &(struct sched_settings){.active_limit = 10, .session_limit = 10, .seed = 7}, &now_ms);
     b->from = deferral_reasons_new(200000);
     b->to = deferral_reasons_new(200000);
 }
@@ -61,7 +63,7 @@ busy(const char *text, const char *remote)
 static void
 bench_add(struct bench *b, unsigned n, int due_s, const struct outcome *o)
 {
-    sched_add(b->sched, NOW * INT64_C(1000), id_of(n), (NOW + due_s) * INT64_C(1000),
+    sched_add(b->sched, id_of(n), (NOW + due_s) * INT64_C(1000),
               1);
     deferral_reasons_keep(b->from, id_of(n), o);
 }
@@ -372,8 +374,8 @@ TEST(slices)
     struct outcome o = busy("busy", "");
     struct id first = {.time_ms = 1, .hash = 1},
               second = {.time_ms = 1, .hash = UINT64_C(1) << 39};
-    sched_add(b.sched, NOW, first, NOW, 1);
-    sched_add(b.sched, NOW, second, NOW, 1);
+    sched_add(b.sched, first, NOW, 1);
+    sched_add(b.sched, second, NOW, 1);
     deferral_reasons_keep(b.from, first, &o);
     deferral_reasons_keep(b.from, second, &o);
     is_number(bench_write(&b), 0, "of both slices");

@@ -33,7 +33,7 @@ world_route(struct world *w, struct route_table **table, const char *relay,
     if (!was)
         return;
     sched_change(w->s, &settings);
-    sched_rerouted(w->s, w->now, was, *table);
+    sched_rerouted(w->s, was, *table);
     route_free(&was);
     world_run(w);
 }

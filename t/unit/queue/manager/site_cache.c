@@ -18,7 +18,7 @@ world_open_again(struct world *w)
         w->channels = next;
     }
     w->s = sched_new(
-        &(struct sched_settings){.active_limit = 10, .session_limit = 10, .seed = 7});
+        &(struct sched_settings){.active_limit = 10, .session_limit = 10, .seed = 7}, &w->now);
 }
 
 TEST(window)

@@ -325,7 +325,7 @@ TEST(nowhere)
     post_settle(&p, 2, &works[2], VERDICT_DELIVERED, BLAME_NONE);
     struct outcome gone =
         outcome_make(VERDICT_FAILED, BLAME_SITE, 0, "5.1.2", "no such domain");
-    sched_session_ended(p.s, p.now, p.sessions[2], &gone);
+    sched_session_ended(p.s, p.sessions[2], &gone);
     post_run(&p);
     is_number(p.settles, 39 + 5 + 1, "the domain is gone: what waits fails");
     is_number(p.finishes, 1, "two are still under way");
@@ -335,8 +335,8 @@ TEST(nowhere)
     post_settle(&p, 1, &works[1], VERDICT_DELIVERED, BLAME_NONE);
     is_number(p.finishes, 3, "and finish");
     unsigned late = post_add(&p, 3);
-    sched_session_ended(p.s, p.now, a, &outcome_no_trouble);
-    sched_session_ended(p.s, p.now, b, &outcome_no_trouble);
+    sched_session_ended(p.s, a, &outcome_no_trouble);
+    sched_session_ended(p.s, b, &outcome_no_trouble);
     post_run(&p);
     ok_named(p.session_count > 0 && post_serve(&p) == (int)late,
              "later mail is tried afresh");

@@ -14,26 +14,35 @@ struct manager {
     int groups[8];
 };
 
-void
-manager_host_good(struct manager *m, struct text address, int64_t took_ms)
+struct sched *
+manager_sched(struct manager *m)
 {
+    return (struct sched *)m;
+}
+
+void
+sched_host_good(struct sched *s, struct text address, int64_t took_ms)
+{
+    struct manager *m = (struct manager *)s;
     size_t length = strlen(m->told);
     snprintf(m->told + length, sizeof(m->told) - length, "good %.*s %lld;",
              TEXT_ARGS(address), (long long)took_ms);
 }
 
 void
-manager_host_bad(struct manager *m, struct text address)
+sched_host_bad(struct sched *s, struct text address)
 {
+    struct manager *m = (struct manager *)s;
     size_t length = strlen(m->told);
     snprintf(m->told + length, sizeof(m->told) - length, "bad %.*s;",
              TEXT_ARGS(address));
 }
 
 void
-manager_hosts_order(struct manager *m, const struct text *addresses, const int *groups,
+sched_hosts_order(struct sched *s, const struct text *addresses, const int *groups,
                     size_t count, size_t *order)
 {
+    struct manager *m = (struct manager *)s;
     (void)addresses;
     m->asked = count;
     for (size_t i = 0; i < count; i++) {
