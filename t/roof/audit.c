@@ -5,6 +5,7 @@
 #include "t/roof/editor.h"
 #include "t/roof/hop.h"
 #include "t/roof/host.h"
+#include "t/roof/law_truth.h"
 #include "t/roof/model.h"
 #include "t/roof/operator.h"
 #include "t/roof/peer.h"
@@ -33,7 +34,9 @@ enum {
     SIZE_ASKED = 1 << 21,
     HEADER_LINES = 80, /* of a header of more than 64 KiB */
     DOT_LINES = 60000,
-    FLOOD = 13, /* messages whose ends come together */
+    SILENCE_MS = 70 * 1000,
+    ARRIVED_MS = 200, /* what was sent */
+    FLOOD = 13,       /* messages whose ends come together */
     FLOOD_OCTETS = 180 * 1000,
     SLOW_REPLY_MS = 5000,
     REVIVED = 14,
@@ -432,6 +435,21 @@ audit_departure(const char *what)
     roof_break("in time", NULL, "%s: %u recipients are open", what, model_open());
 }
 
+/* One that says nothing any more is not waited for. */
+static void
+audit_silence(void)
+{
+    struct teller *t = &audit.tellers[0];
+    editor_set("smtpd_timeout", "60s");
+    world_set_route("");
+    teller_greet(t);
+    (void)world_run_for(SILENCE_MS, NULL);
+    if (!t->over)
+        roof_break("bounds", NULL, "a client that says nothing for 70 s is waited for");
+    editor_set("smtpd_timeout", "");
+    world_set_route("");
+}
+
 static void
 audit_transactions(void)
 {
@@ -680,7 +698,9 @@ order_within(const char *first, const char *second, const char *third)
     for (unsigned i = 0; i < 3; i++)
         if (orders[i][0] != '\0') {
             operator_order(orders[i], w->message);
-            (void)world_run_for(SLOW_REPLY_MS / 10, NULL);
+            (void)world_run_for(SLOW_REPLY_MS / 20, NULL);
+            law_truth_ask();
+            (void)world_run_for(SLOW_REPLY_MS / 20, NULL);
         }
     (void)world_run_for(2 * SLOW_REPLY_MS, NULL);
     w->rests = true;
@@ -1103,10 +1123,10 @@ audit_has_gone(int64_t ms)
     return world_run_for(ms, is_gone);
 }
 
-static struct model_message *
-new_message_to(unsigned domain, unsigned rcpts)
+struct model_message *
+audit_message(unsigned domain, unsigned rcpts, size_t size)
 {
-    struct model_message *m = new_message(rcpts, 200);
+    struct model_message *m = new_message(rcpts, size);
     for (unsigned i = 0; i < rcpts; i++)
         m->rcpts[i].domain = domain;
     return m;
@@ -1116,33 +1136,69 @@ struct model_message *
 audit_give(unsigned domain, unsigned rcpts)
 {
     struct teller *t = &audit.tellers[0];
-    struct model_message *m = new_message_to(domain, rcpts);
+    struct model_message *m = audit_message(domain, rcpts, 200);
     teller_greet(t);
     give(t, m, rcpts, false);
     teller_end(t);
     return m;
 }
 
-bool
-audit_give_to_dying(unsigned domain, unsigned calls)
+/* As far as its content, which goes in one chunk. */
+static void
+begin_message(struct teller *t, struct model_message *m)
 {
-    struct teller *t = &audit.tellers[0];
-    struct model_message *m = new_message_to(domain, 1);
     char command[LINE_SIZE];
     teller_greet(t);
     expect(t, teller_mail(t, m), 250, "MAIL");
-    expect(t, teller_rcpt(t, &m->rcpts[0]), 250, "RCPT");
-    m->rcpts[0].accepted = true;
+    for (unsigned i = 0; i < m->rcpt_count; i++) {
+        expect(t, teller_rcpt(t, &m->rcpts[i]), 250, "RCPT");
+        m->rcpts[i].accepted = true;
+    }
     m->state = MODEL_MAYBE;
-    host.dies_after = calls;
     snprintf(command, sizeof(command), "BDAT %zu LAST\r\n", m->content.length);
     peer_say(&t->peer, text_from(command));
     peer_say(&t->peer, buffer_text(&m->content));
+}
+
+int
+audit_try(struct model_message *m)
+{
+    struct teller *t = &audit.tellers[0];
+    begin_message(t, m);
+    int code = teller_wait(t);
+    if (code == 250)
+        take_id(t, m);
+    else if (code != 0)
+        m->state = MODEL_REFUSED;
+    teller_end(t);
+    return code;
+}
+
+void
+audit_give_and_leave(struct model_message *m)
+{
+    struct teller *t = &audit.tellers[0];
+    begin_message(t, m);
+    (void)world_run_for(ARRIVED_MS, NULL);
+    if (!t->over)
+        peer_cut(&t->peer, PEER_RESET);
+}
+
+bool
+audit_give_to_dying(unsigned domain, unsigned calls, bool by_cut)
+{
+    struct teller *t = &audit.tellers[0];
+    struct model_message *m = audit_message(domain, 1, 200);
+    begin_message(t, m);
+    host.dies_after = calls;
+    host.dies_by_cut = by_cut;
     if (teller_wait(t) == 250)
         take_id(t, m);
-    host.dies_after = 0;
+    bool has_died = t->code == 0;
+    if (!by_cut)
+        host.dies_after = 0;
     teller_end(t);
-    return t->code == 0;
+    return has_died;
 }
 
 void
@@ -1153,6 +1209,7 @@ audit_run(void)
     audit_crowds();
     audit_transactions();
     set_limits(false);
+    audit_silence();
     audit_rate();
     if (roof_chance(500))
         audit_flood();
@@ -1167,6 +1224,7 @@ audit_run(void)
     audit_revival();
     audit_sites();
     audit_results();
+    audit_disk();
     audit_rot(); /* behind the last power cut, which may bring back what was removed */
     if (roof_chance(300))
         audit_clock_ahead();

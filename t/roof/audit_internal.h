@@ -15,9 +15,15 @@ const struct options *audit_options(void);
 int64_t audit_longest_ms(void);
 /* A message for recipients of this domain: acknowledged, by a session of its own. */
 struct model_message *audit_give(unsigned domain, unsigned rcpts);
-/* One whose host dies after so many calls of the disk, counted from its end on. False: it
- * has lived to reply. */
-bool audit_give_to_dying(unsigned domain, unsigned calls);
+/* The same, not given yet. */
+struct model_message *audit_message(unsigned domain, unsigned rcpts, size_t size);
+/* The code of its reply; 0: none came. */
+int audit_try(struct model_message *m);
+/* Its client goes before the reply. */
+void audit_give_and_leave(struct model_message *m);
+/* One whose host dies after so many calls of the disk, counted from its end on; by_cut: the
+ * power goes then, also behind the reply. False: it has lived to reply. */
+bool audit_give_to_dying(unsigned domain, unsigned calls, bool by_cut);
 /* No mail is open; false: not within that time. */
 bool audit_has_gone(int64_t ms);
 /* All that was given leaves soon, with the weather good, or the run has failed. */
@@ -25,6 +31,8 @@ void audit_departure(const char *what);
 
 /* Sites that are away, slow down, take few, and have no place (audit_sites.c). */
 void audit_sites(void);
+/* A disk that fails for a moment, and a host that ends time and again (audit_disk.c). */
+void audit_disk(void);
 /* Results, reports and orders at kills, stops, reloads, and with a full disk
  * (audit_results.c). */
 void audit_results(void);

@@ -62,7 +62,9 @@ static void
 audit_note(void)
 {
     struct hop_mood good = {0}, mixed = {.rcpt = 1000, .never = 500};
-    if (host.daemon.started->options.journal_size == 0)
+    /* a second attempt would make a second report, of others */
+    if (host.daemon.started->options.journal_size == 0 ||
+        audit_options()->minimal_backoff_ms < 3 * SYNC_MS)
         return;
     world_set_moods(&mixed);
     sim_disk_set_sync_spread(SYNC_MS, roof_random());
@@ -120,7 +122,7 @@ audit_dead_files(void)
     if (host.daemon.started->options.journal_size != 0)
         return;
     size_t before = count_files();
-    if (audit_give_to_dying(0, 1 + roof_below(CALLS))) {
+    if (audit_give_to_dying(0, 1 + roof_below(CALLS), false)) {
         (void)world_run_for(CLEARED_MS, NULL);
         (void)audit_has_gone(audit_longest_ms());
         if (count_files() > before)

@@ -4,8 +4,12 @@
 #include "t/roof/editor.h"
 #include "t/roof/hop.h"
 #include "t/roof/host.h"
+#include "t/roof/law_bounds.h"
+#include "t/roof/law_truth.h"
 #include "t/roof/roof.h"
 #include "t/roof/world.h"
+
+#include <inttypes.h>
 
 enum {
     SOME = 8,                  /* messages */
@@ -19,7 +23,12 @@ enum {
     TAKES = 5,                 /* recipients of a transaction */
     GIVEN = 17,                /* of a message */
     QUOTA_MS = 25 * 60 * 1000, /* twice within an hour */
-    SITES_MIN = 3              /* more than may be idle with one session */
+    PAUSE_MS = 5000,
+    PAUSE_SLACK_MS = 300, /* the way to the hop */
+    LMTP_DOMAIN = 2,
+    EARLY_SIZE = 9000, /* some lines of content */
+    VISITS_MAX = 40,
+    SITES_MIN = 3 /* more than may be idle with one session */
 };
 
 static unsigned attempts;
@@ -56,6 +65,7 @@ audit_condemned(void)
     hops_forget_visits();
     for (unsigned i = 0; i < SOME; i++)
         (void)audit_give(0, 1);
+    law_truth_reason(model_at(model_count() - 1)->id, "the site has been dead since");
     (void)world_run_for(WATCHED_MS, NULL);
     if (hops_visits() > PROBES_MAX)
         roof_break("bounds", NULL,
@@ -147,11 +157,138 @@ audit_quota(void)
     audit_departure("mail that waited for a quota");
 }
 
+/* A transaction has as many recipients as its route says, and no more. */
+static void
+audit_small_transactions(void)
+{
+    if (audit_options()->recipient_limit < GIVEN)
+        return;
+    world_set_route("recipients=5");
+    (void)law_bounds_take_rcpts();
+    (void)audit_give(0, GIVEN);
+    audit_departure("mail in small transactions");
+    unsigned most = law_bounds_take_rcpts();
+    if (most > TAKES)
+        roof_break("bounds", NULL, "a transaction has %u recipients, with a limit of 5",
+                   most);
+    world_set_route("");
+}
+
+static int64_t tried_ms;
+
+static void
+pause_attempted(struct model_rcpt *r)
+{
+    (void)r;
+    if (tried_ms > 0 && roof_now_ms() - tried_ms < PAUSE_MS - PAUSE_SLACK_MS)
+        roof_break("bounds", NULL,
+                   "an attempt %" PRId64 " ms behind another, and not %d",
+                   roof_now_ms() - tried_ms, PAUSE_MS);
+    tried_ms = roof_now_ms();
+}
+
+/* The delay between two transactions of a site. */
+static void
+audit_pauses(void)
+{
+    editor_set("default_destination_rate_delay", "5s");
+    world_set_route("");
+    tried_ms = 0;
+    model_on_attempted(pause_attempted);
+    for (unsigned i = 0; i < TAKES; i++)
+        (void)audit_give(0, 1);
+    audit_departure("mail with a pause between transactions");
+    model_on_attempted(NULL);
+    editor_set("default_destination_rate_delay", "");
+    world_set_route("");
+}
+
+/* A site with one session has it again behind failures. */
+static void
+audit_narrow_site(void)
+{
+    struct hop_mood good = {0}, closing = {.close = 1000};
+    editor_set("default_destination_concurrency_failed_cohort_limit", "50");
+    world_set_route("concurrency=1");
+    world_set_moods(&closing);
+    hops_reset();
+    for (unsigned i = 0; i < SOME; i++)
+        (void)audit_give(0, 1);
+    (void)world_run_for(CONDEMNED_MS, NULL);
+    world_set_moods(&good);
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail of a site with one session");
+    editor_set("default_destination_concurrency_failed_cohort_limit", "");
+    world_set_route("");
+}
+
+/* Each recipient of LMTP has a reply of its own. */
+static void
+audit_own_replies(void)
+{
+    struct hop_mood good = {0}, mixed = {.end = 500};
+    if (model_domains() <= LMTP_DOMAIN || audit_options()->recipient_limit < SOME)
+        return;
+    world_set_moods(&mixed);
+    for (unsigned i = 0; i < TAKES; i++)
+        (void)audit_give(LMTP_DOMAIN, SOME);
+    (void)world_run_for(audit_longest_ms(), NULL);
+    world_set_moods(&good);
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail by LMTP");
+}
+
+/* A refusal that comes within the content is one of this message alone. */
+static void
+audit_early(void)
+{
+    struct hop_mood good = {0}, early = {.early = 1000};
+    world_set_route("concurrency=1");
+    for (unsigned i = 0; i < TAKES; i++) {
+        world_set_first_mood(i > 0 ? &early : &good);
+        struct model_message *m = audit_message(0, 1, EARLY_SIZE);
+        (void)audit_try(m);
+        (void)audit_give(0, 1);
+    }
+    (void)world_run_for(CONDEMNED_MS, NULL);
+    world_set_moods(&good);
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail of a host that answers early");
+    world_set_route("");
+}
+
+/* A probe whose mail has no place in memory is one probe. */
+static void
+audit_no_place(void)
+{
+    struct hop_mood good = {0}, leaving = {.hang_up = 1000};
+    if (!is_plain() || model_domains() < 2)
+        return;
+    editor_set("active_limit", "2");
+    world_set_route("");
+    world_set_moods(&leaving);
+    hops_reset();
+    for (unsigned i = 0; i < SOME; i++)
+        (void)audit_give(i % 2, 1);
+    (void)world_run_for(CONDEMNED_MS, NULL);
+    hops_forget_visits();
+    world_set_moods(&good);
+    (void)audit_has_gone(audit_longest_ms());
+    if (hops_visits() > VISITS_MAX)
+        roof_break("bounds", NULL, "%u visits for %d messages", hops_visits(), SOME);
+    editor_set("active_limit", "");
+    world_set_route("");
+    audit_departure("mail that had no place");
+}
+
 void
 audit_sites(void)
 {
     static void (*const questions[])(void) = {
-        audit_condemned, audit_throttle, audit_too_many, audit_places, audit_quota};
+        audit_condemned, audit_throttle,    audit_too_many,
+        audit_places,    audit_quota,       audit_small_transactions,
+        audit_pauses,    audit_narrow_site, audit_own_replies,
+        audit_early,     audit_no_place};
     for (unsigned i = 0; i < sizeof(questions) / sizeof(*questions); i++)
         if (roof_chance(500))
             questions[i]();

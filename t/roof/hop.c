@@ -153,8 +153,21 @@ confirm(struct visit *v, bool all)
 }
 
 static void
+lose_reply(struct model_rcpt *r, struct model_message *back)
+{
+    if (r != NULL)
+        model_unconfirmed(r);
+    else
+        model_report_unconfirmed(back);
+}
+
+static void
 note_unsure(struct visit *v, struct model_rcpt *r, struct model_message *back)
 {
+    if (network_is_left(v->peer.end)) { /* nobody will hear the reply */
+        lose_reply(r, back);
+        return;
+    }
     if (v->unsure_count == RCPTS_MAX) /* of long ago */
         v->unsure_count = 0;
     v->unsure[v->unsure_count++] = (struct unsure){r, back, roof_now_ms()};
@@ -186,12 +199,8 @@ visit_on_over(void *context)
     count_session(v, false);
     roof_timer_stop(&v->reply_timer);
     roof_timer_stop(&v->idle);
-    for (unsigned i = 0; i < v->unsure_count; i++) {
-        if (v->unsure[i].rcpt != NULL)
-            model_unconfirmed(v->unsure[i].rcpt);
-        else
-            model_report_unconfirmed(v->unsure[i].back);
-    }
+    for (unsigned i = 0; i < v->unsure_count; i++)
+        lose_reply(v->unsure[i].rcpt, v->unsure[i].back);
     /* A kept connection that ended in the middle is renewed, and its recipients are said
      * again. */
     for (unsigned i = 0; i < v->asked_count; i++)
@@ -278,6 +287,14 @@ is_refused(struct visit *v, unsigned permille, bool *good)
     return true;
 }
 
+/* A host that has gone does not hear it, and its next process may try at once. */
+static void
+hear_deferred(const struct visit *v, struct model_rcpt *r)
+{
+    if (!network_is_left(v->peer.end))
+        model_deferred(r);
+}
+
 static void
 all_refused(struct visit *v, bool never, bool said)
 {
@@ -285,7 +302,7 @@ all_refused(struct visit *v, bool never, bool said)
         if (never || v->lies)
             model_refused(v->rcpts[i]);
         else if (said)
-            model_deferred(v->rcpts[i]);
+            hear_deferred(v, v->rcpts[i]);
     }
 }
 
@@ -316,6 +333,8 @@ on_mail(struct visit *v, struct text line)
 {
     const struct hop_mood *m = &v->hop->mood;
     bool never;
+    if ((v->has_mail && !v->lies) || roof_breaks("reset"))
+        roof_break("whole", NULL, "%s hears MAIL within a transaction", v->hop->name);
     forget_transaction(v);
     /* A refusal here would be one of recipients that are not known yet. */
     if (v->hop->has_login && !v->logged_in) {
@@ -400,7 +419,7 @@ on_rcpt(struct visit *v, struct text line)
         model_refused(r);
     if (r != NULL && is_grey(v->hop, r)) {
         if (say(v, "450 4.2.0 greylisted") && !v->lies)
-            model_deferred(r);
+            hear_deferred(v, r);
         return;
     }
     if (v->hop->mood.most > 0 && v->rcpt_count >= v->hop->mood.most) {
@@ -414,7 +433,7 @@ on_rcpt(struct visit *v, struct text line)
             model_refused(r);
         if (say(v, never ? "550 5.1.1 nobody" : "450 4.2.0 not now") && r != NULL &&
             !v->lies)
-            model_deferred(r);
+            hear_deferred(v, r);
         return;
     }
     if (r != NULL && v->rcpt_count < RCPTS_MAX)
@@ -471,7 +490,7 @@ end_lmtp(struct visit *v)
             if (never)
                 model_refused(all[i]);
             if (say(v, never ? "552 5.2.2 never" : "450 4.3.0 not now") && !never)
-                model_deferred(all[i]);
+                hear_deferred(v, all[i]);
         } else {
             store(v, all[i]);
             if (roof_chance(v->hop->mood.cut_end)) {

@@ -10,6 +10,7 @@
 #include "t/roof/network.h"
 #include "t/roof/policy.h"
 #include "t/roof/roof.h"
+#include "t/roof/split.h"
 #include "t/roof/upgrade.h"
 #include "t/sim/sim.h"
 #include "t/sim/disk_world.h"
@@ -135,6 +136,7 @@ take_output(unsigned process, struct text bytes)
         if (h == &host) {
             law_metrics_line(line);
             policy_line(line);
+            split_line(line);
         }
         upgrade_line(line);
         if (heard_line != NULL)
@@ -262,6 +264,7 @@ forget_process(struct host *h, bool with_word)
 {
     h->running = h->in_order = false;
     h->dies_after = 0;
+    h->dies_by_cut = false;
     buffer_clear(&h->output);
     network_end_process(h->process, with_word);
 }
@@ -425,7 +428,7 @@ host_turn(struct host *h)
     h->turns++;
     if (sim_disk_is_dead()) {
         network_enter(0);
-        host_kill(h, false);
+        host_kill(h, h->dies_by_cut);
         h->stopped(h);
         return;
     }

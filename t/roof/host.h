@@ -42,6 +42,7 @@ struct host {
     unsigned starts, kills, cuts, reloads;
     /* Faults of the disk for this process alone, after so many more of its calls; 0: none. */
     uint64_t dies_after, fails_after;
+    bool dies_by_cut;
     int fails_with;
     uint64_t turns, idle_turns; /* the latter in succession */
     uint64_t task_turns, lines; /* turns of a posted task, likewise; lines of its log */

@@ -39,12 +39,24 @@ judge_most(const struct host *h, const char *what, size_t count, int64_t most)
                    count, what, most);
 }
 
+static unsigned most_rcpts;
+
+unsigned
+law_bounds_take_rcpts(void)
+{
+    unsigned most = most_rcpts;
+    most_rcpts = 0;
+    return most;
+}
+
 /* As they were at any time: what has begun may go on behind a reload. */
 static void
 judge_limits(const struct host *h, const struct sched_counts *c)
 {
     const struct editor_bounds *b = editor_bounds();
     unsigned rcpts = hops_take_most_rcpts();
+    if (rcpts > most_rcpts)
+        most_rcpts = rcpts;
     judge_most(h, "sessions", c->sessions, 2 * b->sessions);
     judge_most(h, "active messages", c->active, b->active);
     judge_most(h, "recipients in memory", c->recipients,

@@ -8,5 +8,7 @@
 
 /* h has had a turn, and runs. */
 void law_bounds_turn(struct host *h);
+/* The most recipients of a transaction since the last call. */
+unsigned law_bounds_take_rcpts(void);
 
 #endif

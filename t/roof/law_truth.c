@@ -28,7 +28,13 @@ enum {
 
 static const char *const states[] = {"incoming", "active",  "deferred",
                                      "hold",     "corrupt", "defrag"};
-enum { INCOMING, DEFERRED = 2, DEFRAG = 5, STATES = sizeof(states) / sizeof(*states) };
+enum {
+    INCOMING,
+    ACTIVE,
+    DEFERRED,
+    DEFRAG = 5,
+    STATES = sizeof(states) / sizeof(*states)
+};
 
 struct counts {
     long of[STATES];
@@ -129,6 +135,10 @@ judge_counts(struct counts after)
         count_together(&after);
         count_together(&listed);
     }
+    /* a message that was removed while it was to be read counts until its turn comes */
+    long more = after.of[ACTIVE] - listed.of[ACTIVE];
+    if (more > 0 && more <= (long)operator_removals())
+        listed.of[ACTIVE] = after.of[ACTIVE];
     for (int i = 0; i < STATES; i++)
         if (listed.of[i] != after.of[i])
             roof_break("truth", NULL, "status has %ld in `%s`, and the list has %ld",
@@ -292,6 +302,32 @@ explain(const char *id, struct doubt *d)
     snprintf(line, sizeof(line), "{\"command\":\"show\",\"id\":\"%s\",\"why\":true}",
              id);
     operator_ask(line, hear_why, d);
+}
+
+static void
+hear_reason(void *context, struct text answer, bool whole)
+{
+    struct text first;
+    char words[REASON_SIZE] = "";
+    text_cut(&answer, '\n', &first);
+    json_t *listing = whole ? json_loadb(first.at, first.length, 0, NULL) : NULL;
+    const char *id = json_field_string(listing, "queue_id");
+    if (id[0] != '\0') {
+        words_of(listing, words);
+        if (strstr(words, context) == NULL)
+            roof_break("truth", id, "`why` does not say `%s`:\n%s",
+                       (const char *)context, words);
+    }
+    json_decref(listing);
+}
+
+void
+law_truth_reason(const char *id, const char *words)
+{
+    char line[LINE_SIZE];
+    snprintf(line, sizeof(line), "{\"command\":\"show\",\"id\":\"%s\",\"why\":true}",
+             id);
+    operator_ask(line, hear_reason, (void *)(uintptr_t)words);
 }
 
 static void

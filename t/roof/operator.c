@@ -35,7 +35,13 @@ struct question {
     void *context;
 };
 
-static unsigned commands;
+static unsigned commands, removals;
+
+unsigned
+operator_removals(void)
+{
+    return removals;
+}
 
 unsigned
 operator_commands(void)
@@ -173,6 +179,7 @@ operator_act(void)
     }
     snprintf(line, sizeof(line), "{\"command\":\"%s\",\"ids\":[\"%s\"]}", words[wish],
              m->id);
+    removals += wish == WISH_REMOVE;
     ask(host_with(m), line);
 }
 

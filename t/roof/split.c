@@ -10,9 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PART_MAX = 4 << 20, WAIT_MS = 9 * MINUTE_MS /* ten, by SPLIT_OPTIONS */ };
+enum {
+    PART_MAX = 4 << 20,
+    SET_NAME_MAX = 20,
+    WAIT_MS = 9 * MINUTE_MS /* ten, by SPLIT_OPTIONS */
+};
 
 static bool is_forgiven, is_demanded;
+
+/* Sets whose fragments contradict each other, by the log. */
+static struct conflict {
+    char set[SET_NAME_MAX];
+    int64_t since_ms;
+    unsigned starts; /* of the host then */
+} * conflicts;
+static size_t conflict_count;
 
 void
 split_forgive(void)
@@ -284,4 +296,50 @@ split_judge(const struct model_rcpt *r)
                         "a fragment is stored more often than replies were lost");
     if (r->stored > 0 && seen_parts(s) != 0 && !is_odd)
         break_split("once", r, "it is stored both whole and in fragments");
+}
+
+/* --- The log ---------------------------------------------------------------------- */
+
+static struct conflict *
+conflict_of(const char *set)
+{
+    for (size_t i = conflict_count; i-- > 0;)
+        if (strcmp(conflicts[i].set, set) == 0)
+            return &conflicts[i];
+    return NULL;
+}
+
+static void
+note_conflict(const char *set)
+{
+    struct conflict *c = conflict_of(set);
+    if (c == NULL) {
+        conflicts = memory_resize(conflicts, (conflict_count + 1) * sizeof(*conflicts));
+        c = &conflicts[conflict_count++];
+        (void)text_copy(c->set, sizeof(c->set), text_from(set));
+    }
+    c->since_ms = roof_now_ms();
+    c->starts = host.starts;
+}
+
+void
+split_line(struct text line)
+{
+    static const char key[] = ": set=";
+    const char *at = memmem(line.at, line.length, key, sizeof(key) - 1);
+    if (at == NULL)
+        return;
+    char set[SET_NAME_MAX];
+    struct text rest = text_after(line, (size_t)(at - line.at) + sizeof(key) - 1), name;
+    text_cut(&rest, ',', &name);
+    (void)text_copy(set, sizeof(set), text_before(name, SET_NAME_MAX - 1));
+    if (has_words(rest, "(the fragments contradict each other)")) {
+        note_conflict(set);
+        return;
+    }
+    const struct conflict *c = conflict_of(set);
+    if (c != NULL && has_words(rest, "status=waiting") && !is_forgiven &&
+        c->starts == host.starts && roof_now_ms() - c->since_ms < WAIT_MS)
+        roof_break("in time", set,
+                   "set %s has contradicted itself, and a fragment waits", set);
 }

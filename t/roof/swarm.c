@@ -231,6 +231,34 @@ is_listed(struct text list, const char *name)
     return false;
 }
 
+/* Those with which mail is not as plain as the audit needs it, or that displace others:
+ * where each is as likely as any other, most runs are about none of them. */
+static const enum feature special[] = {
+    WITH_TLS,      WITH_RELAY,     WITH_SLICES, WITH_HOOK,  WITH_AUTH,     WITH_ALIASES,
+    WITH_MAILDIRS, WITH_FRAGMENTS, WITH_LIMITS, WITH_GROUP, WITH_POLICIES, WITH_TOKENS};
+enum { SPECIAL = sizeof(special) / sizeof(*special) };
+
+/* Of three runs one has no special feature, one has one of them or two, and one has any. */
+static void
+make_dense(bool with[FEATURES])
+{
+    bool kept[FEATURES] = {0};
+    uint64_t own = roof_fork("dense");
+    unsigned kind = roof_below_of(&own, 3);
+    enum feature first = special[roof_below_of(&own, SPECIAL)],
+                 second = special[roof_below_of(&own, SPECIAL)];
+    bool has_second = roof_below_of(&own, 2) == 0;
+    if (kind == 0)
+        return;
+    if (kind == 1) {
+        kept[second] = has_second;
+        kept[first] = true;
+        kept[WITH_TLS] |= kept[WITH_POLICIES] || kept[WITH_TOKENS];
+    }
+    for (size_t i = 0; i < SPECIAL; i++)
+        with[special[i]] = kept[special[i]];
+}
+
 /* The first ones share a stream, which kept seeds have drawn from since they were found;
  * each later one has its own, so that it changes nothing of the others. */
 static void
@@ -243,8 +271,13 @@ draw_features(const char *only)
         bool drawn = i < FEATURES_OF_ONE_STREAM ? roof_chance(permille)
                                                 : roof_random_of(&own) % 1000 < rate;
         drawn = only != NULL ? is_listed(text_from(only), feature_names[i]) : drawn;
-        course.with[i] = drawn && plan_takes("with", i);
+        course.with[i] = drawn;
     }
+    course.is_dense = plan_takes("dense", 0);
+    if (only == NULL && course.is_dense)
+        make_dense(course.with);
+    for (enum feature i = 0; i < FEATURES; i++)
+        course.with[i] = course.with[i] && plan_takes("with", i);
     /* what needs TLS costs no run that has none */
     if (only == NULL && !course.with[WITH_TLS])
         course.with[WITH_POLICIES] = course.with[WITH_TOKENS] = false;

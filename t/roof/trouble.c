@@ -32,6 +32,10 @@
 enum {
     LATE_MARKS_MS = 4000, /* marks, their sync, and the reply on its way */
     RESTARTED_MS = 20000,
+    STORM_MS = 8000,          /* in a storm: between two ends */
+    STORM_RESTARTED_MS = 500, /* and from one to the start */
+    STORM_MOST = 80,
+    CUT_CALLS = 60, /* of the disk, until the power fails in a turn */
     LARGE_STEPS_CLEAR = 3
 };
 
@@ -70,7 +74,16 @@ trouble_host_stopped(struct host *h)
         group_first_ended(window_ms);
     else
         slices_first_ended(window_ms);
-    start_again(course.is_good ? SECOND_MS : roof_between(0, RESTARTED_MS));
+    start_again(course.is_good     ? SECOND_MS
+                : course.storm > 0 ? roof_between(0, STORM_RESTARTED_MS)
+                                   : roof_between(0, RESTARTED_MS));
+}
+
+static void
+forget_ages(void)
+{
+    if (course.stepped_ms > 0)
+        model_forget_ages(course.stepped_ms);
 }
 
 void
@@ -78,8 +91,8 @@ trouble_end_host(bool power_cut)
 {
     if (!host.running)
         return;
-    if (power_cut && course.stepped_ms > 0)
-        model_forget_ages(course.stepped_ms);
+    if (power_cut)
+        forget_ages();
     host_kill(&host, power_cut);
     trouble_host_stopped(&host);
 }
@@ -264,7 +277,11 @@ cut_power(void)
 {
     if (roof_chance(600))
         course.waits = WAIT_CUT;
-    else
+    else if (course.is_dense && host.running && roof_chance(500)) {
+        forget_ages();
+        host.dies_after = 1 + roof_below(CUT_CALLS);
+        host.dies_by_cut = true;
+    } else
         trouble_end_host(true);
 }
 
@@ -336,6 +353,10 @@ on_trouble(void *context)
     plan_enter(name, number);
     int64_t again_ms =
         roof_between(troubles[a->feature].from_ms, troubles[a->feature].to_ms);
+    if (course.storm > 0 && (a->feature == WITH_KILLS || a->feature == WITH_CUTS)) {
+        course.storm--;
+        again_ms = roof_between(0, STORM_MS);
+    }
     if (plan_takes(name, number))
         troubles[a->feature].act();
     plan_leave();
@@ -352,9 +373,21 @@ on_settle(void *context)
         roof_timer_start(&course.settle, SETTLE_MS, on_settle, NULL);
 }
 
+/* In some runs the host ends again and again: as often as other ends may come in a week of
+ * runs, with less mail under way at each. */
+static void
+draw_storm(void)
+{
+    uint64_t own = roof_fork("storm");
+    unsigned count = 1 + roof_below_of(&own, STORM_MOST);
+    if (course.is_dense && roof_below_of(&own, 3) == 0)
+        course.storm = count;
+}
+
 void
 trouble_begin(void)
 {
+    draw_storm();
     if (course.with[WITH_CUTS])
         roof_timer_start(&course.settle, SETTLE_MS, on_settle, NULL);
     for (enum feature i = 0; i < FEATURES; i++) {

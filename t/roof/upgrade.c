@@ -134,11 +134,13 @@ void
 upgrade_line(struct text line)
 {
     /* "cannot be quarantined": some of its files are there all the same */
-    static const char words[] = "quarantined", why[] = ": a newer version ";
+    static const char words[] = "quarantined", newer[] = ": a newer version ",
+                      killed[] = ": processed when the daemon was killed ";
     const char *at = memmem(line.at, line.length, ": error: ", 9);
     if (at == NULL || at - line.at < ID_LENGTH ||
         memmem(line.at, line.length, words, sizeof(words) - 1) == NULL ||
-        memmem(line.at, line.length, why, sizeof(why) - 1) == NULL)
+        (memmem(line.at, line.length, newer, sizeof(newer) - 1) == NULL &&
+         memmem(line.at, line.length, killed, sizeof(killed) - 1) == NULL))
         return;
     size_t size = (upgrade.unread_count + 1) * sizeof(*upgrade.unread);
     upgrade.unread = memory_resize(upgrade.unread, size);

@@ -16,7 +16,8 @@ void upgrade_become_good(void);
 /* A newer one has been, or will be installed: the host cannot read all of its spool. */
 bool upgrade_is_older(const struct host *h);
 /* A line of the log of any host, without time: what an older daemon cannot read of a newer
- * sendmail(1) is quarantined, until the newer version runs and its user releases it. */
+ * sendmail(1) is quarantined, until the newer version runs and its user releases it; so is
+ * mail in whose processing the daemon was killed six times. */
 void upgrade_line(struct text line);
 void upgrade_release(void);
 /* Calls from now on are those of a host, or of a program that starts now: NULL. */

@@ -14,8 +14,11 @@ enum { HOPS = 8, SETTLE_MS = 5000 };
 struct course {
     bool with[FEATURES];
     unsigned messages, begun, domain_count;
-    bool is_good; /* the weather, for good */
-    bool is_over; /* no host starts again */
+    bool
+        is_dense; /* rare conditions are drawn more often, as not when older seeds were kept */
+    unsigned storm; /* ends of the host that are to follow each other */
+    bool is_good;   /* the weather, for good */
+    bool is_over;   /* no host starts again */
     bool disk_was_bad;
     bool joins_not;       /* fragments, by the routes now */
     uint64_t pace;        /* chance, of the disk's */

@@ -481,6 +481,11 @@ capture_of(int file, bool data_only)
 static int
 finish_sync(struct capture *capture, int result)
 {
+    struct world *w = world();
+    if (result >= 0 && w->syncs_failing > 0) {
+        w->syncs_failing--;
+        result = -w->syncs_fail_with;
+    }
     if (result < 0) {
         world_lose(&capture);
         return result;

@@ -32,7 +32,7 @@ world_gate(void)
         w->failed = true;
         return -w->fail_with;
     }
-    return 0;
+    return -w->failing;
 }
 
 void
@@ -710,6 +710,19 @@ sim_disk_fail_at(uint64_t call, int error)
 {
     world()->fail_at = call;
     world()->fail_with = error;
+}
+
+void
+sim_disk_fail_calls(int error)
+{
+    world()->failing = error;
+}
+
+void
+sim_disk_fail_syncs(unsigned count, int error)
+{
+    world()->syncs_failing = count;
+    world()->syncs_fail_with = error;
 }
 
 void

@@ -74,7 +74,8 @@ struct world {
     uint64_t groups;           /* given out */
     uint64_t names;            /* made */
     uint64_t changes, settled; /* what may be one; as it was at sim_disk_settle() */
-    int fail_with;
+    int fail_with, failing, syncs_fail_with;
+    unsigned syncs_failing;
     bool dead, failed;
     int64_t now_ms;
     unsigned user;

@@ -31,6 +31,10 @@ void sim_disk_count_anew(void);
 /* The call-th call from the start of counting (1 = the first) fails once with this
  * errno; a failing write has written half. 0 = none. */
 void sim_disk_fail_at(uint64_t call, int error);
+/* From now on each call fails with this errno; 0: none does. */
+void sim_disk_fail_calls(int error);
+/* So many syncs from now on do. */
+void sim_disk_fail_syncs(unsigned count, int error);
 /* From that call on nothing works (-EIO): the process is dead and does not know it yet.
  * A write has written half. 0 = never. */
 void sim_disk_die_at(uint64_t call);

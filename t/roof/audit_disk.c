@@ -1,0 +1,175 @@
+/* Questions about a disk that fails for a moment, and about a host that ends again and
+ * again. A fault is over before the answer is judged: what it may cost is known exactly. */
+#include "t/roof/audit_internal.h"
+
+#include "t/roof/editor.h"
+#include "t/roof/hop.h"
+#include "t/roof/host.h"
+#include "t/roof/roof.h"
+#include "t/roof/world.h"
+#include "t/sim/sim_disk.h"
+
+#include <errno.h>
+
+enum {
+    ALL = 1 << 20, /* calls */
+    SMALL = 200,
+    LARGE = 30 * 1000, /* more than the journal takes, in half of the runs */
+    SYNC_MS = 3000,
+    FAULT_MS = 15 * 1000,
+    WRITTEN_MS = 45 * 1000, /* results are written each 10 s, and once more then */
+    SLOW_MS = 100 * 1000,   /* a reply of the second hop */
+    LEAVES_MS = 60 * 1000,
+    ENDS = 12,
+    CALLS = 90,
+    BETWEEN_MS = 20 * 1000
+};
+
+static size_t
+any_size(void)
+{
+    return roof_chance(500) ? SMALL : LARGE;
+}
+
+/* Without a journal removals are not synced (doc/queue.md): a cut brings mail back. */
+static bool
+may_cut(void)
+{
+    return host.daemon.started->options.journal_size > 0;
+}
+
+static void
+restart_any_way(void)
+{
+    if (may_cut() && roof_chance(500))
+        world_cut();
+    else
+        world_restart(roof_chance(500));
+}
+
+/* A message whose sync fails is refused, and gone for good. */
+static void
+audit_failed_batch(void)
+{
+    struct model_message *m = audit_message(0, 1, any_size());
+    sim_disk_fail_syncs(ALL, EIO);
+    int code = audit_try(m);
+    sim_disk_fail_syncs(0, 0);
+    if (code == 250)
+        roof_break("once", m->id, "m%u is acknowledged, and its sync has failed",
+                   m->number);
+    (void)world_run_for(LEAVES_MS, NULL);
+    restart_any_way();
+    (void)world_run_for(LEAVES_MS, NULL);
+    audit_departure("mail of a disk that failed");
+}
+
+/* A client that has gone before its message was durable: the message leaves all the same. */
+static void
+audit_orphan(void)
+{
+    struct model_message *m = audit_message(0, 1, any_size());
+    sim_disk_set_sync_spread(SYNC_MS, roof_random());
+    audit_give_and_leave(m);
+    (void)world_run_for(SYNC_MS, NULL);
+    sim_disk_set_sync_spread(0, 0);
+    (void)world_run_for(LEAVES_MS, NULL);
+    if (m->rcpts[0].stored == 0)
+        roof_break("in time", NULL, "m%u is durable, its client has gone, and it waits",
+                   m->number);
+}
+
+static struct model_rcpt *first;
+
+static bool
+is_first_stored(void)
+{
+    return first->stored > 0;
+}
+
+/* Results that the disk has refused are written once it is good: by themselves, or when
+ * the host stops. */
+static void
+audit_refused_results(void)
+{
+    struct hop_mood good = {0}, slow = {.reply_ms = SLOW_MS, .rcpt = 1000};
+    if (model_domains() < 2)
+        return;
+    world_set_moods(&slow);
+    world_set_first_mood(&good);
+    struct model_message *m = audit_message(0, 2, any_size());
+    m->rcpts[1].domain = 1;
+    first = &m->rcpts[0];
+    if (audit_try(m) != 250)
+        roof_break("bounds", NULL, "a message in good weather is refused");
+    bool is_stored = world_run_for(audit_longest_ms(), is_first_stored);
+    sim_disk_fail_calls(EIO);
+    (void)world_run_for(FAULT_MS, NULL);
+    sim_disk_fail_calls(0);
+    bool stops = roof_chance(500);
+    if (!stops)
+        (void)world_run_for(WRITTEN_MS, NULL);
+    world_restart(!stops);
+    world_set_moods(&good);
+    (void)audit_has_gone(audit_longest_ms());
+    if (is_stored && m->rcpts[0].stored > 1)
+        roof_break("once", m->id, "m%ur0 is stored again: its result was not written",
+                   m->number);
+    audit_departure("mail whose results the disk had refused");
+}
+
+/* Mail that is deferred while no sync succeeds, and then all do, outlives a power cut. */
+static void
+audit_refused_moves(void)
+{
+    struct hop_mood good = {0}, refusing = {.rcpt = 1000};
+    sim_disk_settle(); /* what was removed before */
+    world_set_moods(&refusing);
+    for (unsigned i = 0; i < 4; i++)
+        (void)audit_give(0, 1);
+    sim_disk_fail_syncs(ALL, EIO);
+    (void)world_run_for(FAULT_MS, NULL);
+    sim_disk_fail_syncs(0, 0);
+    (void)world_run_for(WRITTEN_MS, NULL);
+    world_cut();
+    world_set_moods(&good);
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail that was deferred on a disk that failed");
+}
+
+static bool
+is_up(void)
+{
+    return host.running;
+}
+
+/* The host ends in the middle of its work, time and again. */
+static void
+audit_ends(void)
+{
+    struct hop_mood good = {0}, mixed = {.rcpt = 400, .never = 200, .end = 200};
+    for (unsigned i = 0; i < ENDS; i++) {
+        world_set_moods(roof_chance(500) ? &mixed : &good);
+        bool by_cut = roof_chance(700) && may_cut();
+        unsigned calls = 1 + roof_below(CALLS);
+        (void)audit_give_to_dying(0, calls, by_cut);
+        (void)world_run_for(roof_between(1, BETWEEN_MS), NULL);
+        host.dies_after = 0;
+        (void)world_run_for(LEAVES_MS, is_up);
+    }
+    world_set_moods(&good);
+    (void)world_run_for(LEAVES_MS, NULL);
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail of a host that has ended time and again");
+}
+
+void
+audit_disk(void)
+{
+    static void (*const questions[])(void) = {audit_failed_batch, audit_orphan,
+                                              audit_refused_results,
+                                              audit_refused_moves, audit_ends};
+    for (unsigned i = 0; i < sizeof(questions) / sizeof(*questions); i++)
+        if (roof_chance(500))
+            questions[i]();
+}
