@@ -213,12 +213,14 @@ forget_unknown(struct guard_page *p)
     p->refuted = 0;
 }
 
-/* An orderly stop is no end. The suspicions of unknown ends are over with it. */
+/* An orderly stop is no end, for the suspect neither. The suspicions of unknown ends are
+ * over with it. */
 void
 guard_stop(struct guard *g)
 {
     if (g->page == NULL)
         return;
+    guard_suspect(g, (struct id){0});
     g->page->running = 0;
     forget_unknown(g->page);
 }

@@ -275,6 +275,10 @@ TEST(suspect)
     guard_suspect(&l.guard, (struct id){0});
     lab_crash(&l);
     is_number(guard_ends(&l.guard, name(1)), 1, "nor when there is none any more");
+    guard_suspect(&l.guard, name(1));
+    guard_stop(&l.guard);
+    lab_kill(&l);
+    is_number(guard_ends(&l.guard, name(1)), 1, "nor when the daemon stops in order");
     lab_end(&l);
 }
 
