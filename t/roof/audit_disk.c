@@ -169,6 +169,9 @@ audit_disk(void)
     static void (*const questions[])(void) = {audit_failed_batch, audit_orphan,
                                               audit_refused_results,
                                               audit_refused_moves, audit_ends};
+    /* a notice that the disk has refused comes a minute later */
+    editor_set("delay_warning_time", "");
+    world_set_route("");
     for (unsigned i = 0; i < sizeof(questions) / sizeof(*questions); i++)
         if (roof_chance(500))
             questions[i]();

@@ -4,6 +4,7 @@
 #include "admin/control/json_field.h"
 #include "admin/control/why.h"
 #include "base/memory.h"
+#include "queue/spool/guard.h"
 #include "t/roof/host.h"
 #include "t/roof/law_history.h"
 #include "t/roof/law_log.h"
@@ -135,9 +136,11 @@ judge_counts(struct counts after)
         count_together(&after);
         count_together(&listed);
     }
-    /* a message that was removed while it was to be read counts until its turn comes */
+    /* a careful daemon reads one message at a time: one that was held or removed meanwhile
+     * counts until its turn comes */
     long more = after.of[ACTIVE] - listed.of[ACTIVE];
-    if (more > 0 && more <= (long)operator_removals())
+    bool may_be_careful = host.kills + host.cuts >= GUARD_ENDS_MAX;
+    if (more > 0 && may_be_careful && more <= (long)operator_takings())
         listed.of[ACTIVE] = after.of[ACTIVE];
     for (int i = 0; i < STATES; i++)
         if (listed.of[i] != after.of[i])

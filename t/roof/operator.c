@@ -35,12 +35,12 @@ struct question {
     void *context;
 };
 
-static unsigned commands, removals;
+static unsigned commands, takings;
 
 unsigned
-operator_removals(void)
+operator_takings(void)
 {
-    return removals;
+    return takings;
 }
 
 unsigned
@@ -179,7 +179,7 @@ operator_act(void)
     }
     snprintf(line, sizeof(line), "{\"command\":\"%s\",\"ids\":[\"%s\"]}", words[wish],
              m->id);
-    removals += wish == WISH_REMOVE;
+    takings += wish == WISH_REMOVE || wish == WISH_BOUNCE || wish == WISH_HOLD;
     ask(host_with(m), line);
 }
 

@@ -23,8 +23,8 @@ void operator_order(const char *command, const struct model_message *m);
 /* Asks for the list, and compares it with the model when it comes. */
 void operator_compare(void);
 unsigned operator_commands(void);
-/* Of messages, by operator_act(). */
-unsigned operator_removals(void);
+/* Messages that operator_act() has held, removed or returned. */
+unsigned operator_takings(void);
 /* A command of any host, in JSON. */
 void operator_tell(const struct host *h, const char *line);
 
