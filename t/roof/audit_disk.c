@@ -5,6 +5,7 @@
 #include "t/roof/editor.h"
 #include "t/roof/hop.h"
 #include "t/roof/host.h"
+#include "t/roof/operator.h"
 #include "t/roof/roof.h"
 #include "t/roof/world.h"
 #include "t/sim/sim_disk.h"
@@ -20,6 +21,8 @@ enum {
     WRITTEN_MS = 45 * 1000, /* results are written each 10 s, and once more then */
     SLOW_MS = 100 * 1000,   /* a reply of the second hop */
     LEAVES_MS = 60 * 1000,
+    RELEASED = 3,
+    ANSWERED_MS = 500, /* an order */
     ENDS = 12,
     CALLS = 90,
     BETWEEN_MS = 20 * 1000
@@ -137,6 +140,28 @@ audit_refused_moves(void)
     audit_departure("mail that was deferred on a disk that failed");
 }
 
+/* What an operator has released stays so, though the power goes. */
+static void
+audit_release_and_cut(void)
+{
+    struct hop_mood good = {0}, refusing = {.rcpt = 1000};
+    sim_disk_settle();
+    world_set_moods(&refusing);
+    for (unsigned i = 0; i < RELEASED; i++)
+        (void)audit_give(0, 1);
+    (void)world_run_for(WRITTEN_MS, NULL);
+    for (unsigned i = 1; i <= RELEASED; i++)
+        operator_order("hold", model_at(model_count() - i));
+    (void)world_run_for(WRITTEN_MS, NULL);
+    for (unsigned i = 1; i <= RELEASED; i++)
+        operator_order("release", model_at(model_count() - i));
+    (void)world_run_for(ANSWERED_MS, NULL);
+    world_cut();
+    world_set_moods(&good);
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail that was released before the power went");
+}
+
 static bool
 is_up(void)
 {
@@ -166,9 +191,9 @@ audit_ends(void)
 void
 audit_disk(void)
 {
-    static void (*const questions[])(void) = {audit_failed_batch, audit_orphan,
-                                              audit_refused_results,
-                                              audit_refused_moves, audit_ends};
+    static void (*const questions[])(void) = {
+        audit_failed_batch,  audit_orphan,          audit_refused_results,
+        audit_refused_moves, audit_release_and_cut, audit_ends};
     /* a notice that the disk has refused comes a minute later */
     editor_set("delay_warning_time", "");
     world_set_route("");

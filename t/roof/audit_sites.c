@@ -135,7 +135,7 @@ audit_places(void)
     world_set_route("");
 }
 
-/* The use of a quota is known after a restart. */
+/* The use of a quota is known after a restart, and to each transaction. */
 static void
 audit_quota(void)
 {
@@ -145,7 +145,7 @@ audit_quota(void)
     model_on_attempted(sites_attempted);
     attempts = 0;
     for (unsigned i = 0; i < SOME; i++)
-        (void)audit_give(0, 1);
+        (void)audit_give(0, i % 2 == 0 ? 1 : 2);
     (void)world_run_for(QUOTA_MS, NULL);
     world_restart(false);
     (void)world_run_for(QUOTA_MS, NULL);

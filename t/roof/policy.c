@@ -289,6 +289,13 @@ policy_become_good(void)
     }
 }
 
+void
+policy_leave(void)
+{
+    for (unsigned i = 0; i < COUNT; i++)
+        web_leave(policy.rows[i].web);
+}
+
 int64_t
 policy_wait_ms(void)
 {

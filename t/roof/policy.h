@@ -20,6 +20,8 @@ void policy_begin(bool is_blurred);
 void policy_fill_dns(struct dns *dns);
 /* Another policy, or another mood of a host. */
 void policy_act(void);
+/* No file of a policy can be had for now. */
+void policy_leave(void);
 /* All of them are right, or their hosts have gone for ever. */
 void policy_become_good(void);
 /* So long may mail have to wait then; 0: there are no policies. */

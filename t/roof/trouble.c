@@ -35,6 +35,8 @@ enum {
     STORM_MS = 8000,          /* in a storm: between two ends */
     STORM_RESTARTED_MS = 500, /* and from one to the start */
     STORM_MOST = 80,
+    FIRST_OF_MX = 3, /* hops that policies are about */
+    LAST_OF_MX = 6,
     CUT_CALLS = 60, /* of the disk, until the power fails in a turn */
     LARGE_STEPS_CLEAR = 3
 };
@@ -42,6 +44,7 @@ enum {
 /* --- The host ends --- */
 
 static void on_start(void *context);
+static void stop_host(void);
 
 static void
 start_again(int64_t delay_ms)
@@ -234,6 +237,22 @@ trouble_hook(void)
     course.waits_stored = course.with[WITH_CUTS] && roof_below_of(&course.pace, 2) == 0;
 }
 
+/* A policy is known, and cannot be had again: the host begins anew, and all hosts of the
+ * domain are of nobody. */
+static void
+trouble_policy(void)
+{
+    policy_act();
+    if (!course.is_dense || roof_below_of(&course.pace, 3) > 0)
+        return;
+    roof_note("policies: cannot be had, and hosts are of nobody");
+    policy_leave();
+    struct hop_mood strange = {.tls_strange = 1000};
+    for (unsigned i = FIRST_OF_MX; i <= LAST_OF_MX; i++)
+        hop_set_mood(course.hops[i], &strange);
+    stop_host();
+}
+
 /* No route joins fragments any more, and those that wait go on; or each does again. */
 static void
 change_joining(void)
@@ -331,7 +350,7 @@ static const struct {
     [WITH_HOOK] = {trouble_hook,   SECOND_MS,      10 * MINUTE_MS},
     [WITH_ALIASES] = {names_edit,     SECOND_MS,      10 * MINUTE_MS},
     [WITH_TOKENS] = {token_act,      SECOND_MS,      10 * MINUTE_MS},
-    [WITH_POLICIES] = {policy_act,     SECOND_MS,      10 * MINUTE_MS},
+    [WITH_POLICIES] = {trouble_policy, SECOND_MS,      10 * MINUTE_MS},
     [WITH_UPGRADES] = {upgrade_act,    SECOND_MS,      10 * MINUTE_MS},
     [WITH_GROUP] = {group_act,      SECOND_MS,      2 * MINUTE_MS },
     [WITH_REDIS] = {redises_act,    SECOND_MS,      2 * MINUTE_MS },
