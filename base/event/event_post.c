@@ -1,6 +1,7 @@
 /* Hands kept events over, a batch at a time. */
 #include "base/event/event_post.h"
 
+#include "base/crypto/base64.h"
 #include "base/crypto/digest.h"
 #include "base/log/log.h"
 #include "base/memory.h"
@@ -12,6 +13,248 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+/* A file that is appended to. */
+struct event_file_target {
+    struct disk *disk;
+    char *path;
+    int file; /* -1: not open */
+    void (*done)(void *context, int result);
+    void *context;
+    bool busy;
+    struct disk_sync sync;
+};
+
+/* --- Signatures: Standard Webhooks 1.0 ---------------------------------------------- */
+
+#define SECRET_PREFIX TEXT("whsec_")
+
+enum { SIGNED_MAX = 512 * 1024, RFC3339_MAX = 40 };
+
+/* The key of a secret: the octets that whsec_ holds, else its own. */
+static bool
+event_sign_read_key(struct text secret, char key[EVENT_SECRET_MAX], size_t *length)
+{
+    if (text_starts(secret, SECRET_PREFIX))
+        return base64_decode(text_after(secret, SECRET_PREFIX.length), key,
+                             EVENT_SECRET_MAX, length) &&
+               *length >= EVENT_SECRET_MIN;
+    if (secret.length < EVENT_SECRET_MIN || secret.length > EVENT_SECRET_MAX)
+        return false;
+    memcpy(key, secret.at, secret.length);
+    *length = secret.length;
+    return true;
+}
+
+bool
+event_post_is_secret(struct text secret)
+{
+    struct event_key key;
+    bool good = event_sign_read_key(secret, key.octets, &key.length);
+    digest_forget(&key, sizeof(key));
+    return good;
+}
+
+size_t
+event_sign_keys(struct text secrets, struct event_key keys[EVENT_SECRETS_MAX])
+{
+    struct text word;
+    size_t count = 0;
+    while (count < EVENT_SECRETS_MAX && text_word(&secrets, ", \t\r\n", &word))
+        if (event_sign_read_key(word, keys[count].octets, &keys[count].length))
+            count++;
+    return count;
+}
+
+static void
+rfc3339(int64_t ms, char out[RFC3339_MAX])
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm t;
+    if (gmtime_r(&seconds, &t) == NULL ||
+        strftime(out, RFC3339_MAX, "%Y-%m-%dT%H:%M:%SZ", &t) == 0)
+        snprintf(out, RFC3339_MAX, "1970-01-01T00:00:00Z");
+}
+
+/* The same bytes whenever the batch is offered: its time is that of its first event. */
+bool
+event_sign_body(const struct event_batch *batch, struct buffer *out)
+{
+    char time[RFC3339_MAX];
+    struct text rest = buffer_text(&batch->lines), line;
+    const char *before = "";
+    rfc3339(batch->time_ms, time);
+    bool good = buffer_format(
+        out, "{\"type\":\"petrel.events\",\"timestamp\":\"%s\",\"data\":[", time);
+    while (rest.length > 0 && text_cut(&rest, '\n', &line)) {
+        good = good && buffer_add(out, text_from(before)) && buffer_add(out, line);
+        before = ",";
+    }
+    return good && buffer_add(out, TEXT("]}"));
+}
+
+static bool
+add_signature(const struct event_key *key, struct text content, struct buffer *out)
+{
+    unsigned char digest[DIGEST_SIZE];
+    digest_keyed(text_of(key->octets, key->length), content, digest);
+    return buffer_add(out, TEXT(" v1,")) &&
+           base64_encode(text_of(digest, sizeof(digest)), out);
+}
+
+bool
+event_sign_fields(const char *id, int64_t now_s, struct text body,
+                  const struct event_key *keys, size_t count, struct buffer *out)
+{
+    bool good = buffer_format(
+        out, "webhook-id: %s\r\nwebhook-timestamp: %" PRId64 "\r\n", id, now_s);
+    if (count == 0 || !good)
+        return good;
+    struct buffer content;
+    buffer_init(&content, SIGNED_MAX);
+    good = buffer_format(&content, "%s.%" PRId64 ".", id, now_s) &&
+           buffer_add(&content, body) && buffer_add(out, TEXT("webhook-signature:"));
+    for (size_t i = 0; i < count; i++)
+        good = good && add_signature(&keys[i], buffer_text(&content), out);
+    buffer_free(&content);
+    return good && buffer_add(out, TEXT("\r\n"));
+}
+
+/* The decimal number in these places; 10000: none is there. */
+static int
+event_sign_number(struct text t, size_t at, size_t digits)
+{
+    uint64_t number;
+    return text_number(text_of(t.at + at, digits), 9999, &number) ? (int)number : 10000;
+}
+
+/* IMF-fixdate alone (RFC 9110 §5.6.7), "Sun, 06 Nov 1994 08:49:37 GMT": no sender may
+ * write another form. */
+static int64_t
+read_date(struct text value)
+{
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    struct tm t = {0};
+    if (value.length != 29 || !text_equal(text_after(value, 25), TEXT(" GMT")))
+        return -1;
+    const char *month = memmem(months, sizeof(months) - 1, value.at + 8, 3);
+    t.tm_mday = event_sign_number(value, 5, 2);
+    t.tm_year = event_sign_number(value, 12, 4) - 1900;
+    t.tm_hour = event_sign_number(value, 17, 2);
+    t.tm_min = event_sign_number(value, 20, 2);
+    t.tm_sec = event_sign_number(value, 23, 2);
+    if (month == NULL || (month - months) % 3 != 0 || t.tm_mday > 31 ||
+        t.tm_year < 70 || t.tm_year > 8099 || t.tm_hour > 23 || t.tm_min > 59 ||
+        t.tm_sec > 60)
+        return -1;
+    t.tm_mon = (int)((month - months) / 3);
+    return (int64_t)timegm(&t) * 1000;
+}
+
+int64_t
+event_sign_retry_after(struct text value, int64_t now_ms)
+{
+    uint64_t seconds;
+    int64_t after;
+    value = text_trim(value);
+    if (value.length == 0)
+        return -1;
+    if (text_number(value, UINT32_MAX, &seconds)) {
+        after = (int64_t)seconds * 1000;
+    } else {
+        int64_t date = read_date(value);
+        if (date < 0)
+            return -1;
+        after = date > now_ms ? date - now_ms : 0;
+    }
+    return after < EVENT_RETRY_AFTER_MAX_MS ? after : EVENT_RETRY_AFTER_MAX_MS;
+}
+
+/* --- A file that is appended to ----------------------------------------------------- */
+
+/* Opened anew at the next append; waits for a sync under way. */
+static void
+event_file_close(struct event_file_target *t)
+{
+    if (t->busy)
+        disk_sync_wait(t->disk);
+    if (t->file >= 0)
+        disk_close_file(t->disk, t->file);
+    t->file = -1;
+}
+
+static void
+file_end(struct event_file_target *t, int result)
+{
+    t->busy = false;
+    if (result < 0)
+        event_file_close(t); /* its content is unknown: opened anew */
+    t->done(t->context, result);
+}
+
+static void
+on_file_synced(void *context, int result)
+{
+    file_end(context, result);
+}
+
+/* Half a line is left by a full disk, or by a crash: without its end the next event would
+ * be part of it. */
+static int
+event_file_end_line(struct event_file_target *t)
+{
+    struct disk_info info;
+    char last = '\n';
+    int result = disk_file_info(t->disk, t->file, &info);
+    if (result < 0 || info.size == 0)
+        return result;
+    int64_t got = disk_read(t->disk, t->file, info.size - 1, &last, 1);
+    if (got < 0)
+        return (int)got;
+    return last == '\n' ? 0 : disk_write(t->disk, t->file, TEXT("\n"));
+}
+
+/* Renamed or removed by a program that rotates it, perhaps without a word: the file
+ * written to now may be compressed already, or gone. */
+static bool
+event_file_has_moved(const struct event_file_target *t)
+{
+    struct disk_info ours, named;
+    int result = disk_inspect(t->disk, t->path, &named);
+    if (result < 0)
+        return result == -ENOENT;
+    return disk_file_info(t->disk, t->file, &ours) == 0 && ours.inode != named.inode;
+}
+
+static int
+file_open(struct event_file_target *t)
+{
+    if (t->file >= 0)
+        return 0;
+    int file = disk_open_file(t->disk, t->path, true);
+    if (file == -ENOENT)
+        file = disk_create(t->disk, t->path, 0640);
+    t->file = file;
+    return file < 0 ? file : event_file_end_line(t);
+}
+
+/* Appends durably; done comes later or before it returns. */
+static void
+event_file_append(struct event_file_target *t, struct text lines)
+{
+    if (t->file >= 0 && event_file_has_moved(t))
+        event_file_close(t);
+    t->busy = true;
+    int result = file_open(t);
+    if (result == 0)
+        result = disk_write(t->disk, t->file, lines);
+    t->sync = (struct disk_sync){.done = on_file_synced, .context = t};
+    if (result == 0)
+        result = disk_sync_begin(t->disk, t->file, false, &t->sync);
+    if (result != DISK_SYNCING)
+        file_end(t, result);
+}
 
 #define FILE_SCHEME TEXT("file:")
 

@@ -10,7 +10,6 @@
 #include "base/disk/disk.h"
 #include "base/log/log.h"
 #include "base/memory.h"
-#include "base/settings/credential.h"
 #include "base/settings/settings_file.h"
 #include "base/settings/settings_value.h"
 
@@ -385,9 +384,9 @@ expand_credentials(struct settings *s, struct entry *entry)
     const char *directory = getenv("CREDENTIALS_DIRECTORY");
     /* Commands of any user open none of these files. */
     bool is_unused = directory == NULL && s->leaves_secrets && !entry->is_path;
-    if (!credential_is_in(text_from(entry->text)) || is_unused)
+    if (!settings_credential_is_in(text_from(entry->text)) || is_unused)
         return;
-    const char *why = credential_replace(&entry->text, directory);
+    const char *why = settings_credential_replace(&entry->text, directory);
     entry->is_bad = why != NULL;
     if (why != NULL)
         settings_add_error(s, entry->origin, text_from(entry->name), text_from(why));

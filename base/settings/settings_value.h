@@ -2,6 +2,7 @@
 #ifndef BASE_SETTINGS_SETTINGS_VALUE_H
 #define BASE_SETTINGS_SETTINGS_VALUE_H
 
+#include "base/buffer.h"
 #include "base/settings/settings.h"
 
 /* Converts text into the field of target that row describes; strings point into text
@@ -23,5 +24,20 @@ const struct setting *settings_nearest(const struct setting *rows, struct text k
 /* Whether a variable PREFIX_KEY is of a service petrel, or petrel-smtp: such ones are
  * nobody's error. */
 bool settings_is_of_kubernetes(struct text key);
+
+/* credential:NAME as a word of a value, also @credential:NAME and KEY=@credential:NAME:
+ * the file of that name that the service manager passes, in $CREDENTIALS_DIRECTORY
+ * (LoadCredential= of systemd). Pure. */
+/* Whether a word of the value is one. */
+bool settings_credential_is_in(struct text value);
+/* Copies the value, each such word replaced by its path. directory: NULL if the variable
+ * is not set. NULL, or the error: a part of a sentence. */
+const char *settings_credential_expand(struct text value, const char *directory,
+                                       struct buffer *out)
+    __attribute__((warn_unused_result));
+/* The same in place, of a string on the heap; nothing of the old one stays in memory, since
+ * it may have secrets. */
+const char *settings_credential_replace(char **value, const char *directory)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -14,8 +14,150 @@
 #include "defrag/set/set_internal.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- Quotas: open sets of each sender and each client; SET_NOBODY has none ----------- */
+
+static size_t
+set_quota_used(struct quota *quotas, uint64_t whose)
+{
+    struct quota *q;
+    HASH_FIND(hh, quotas, &whose, sizeof(whose), q);
+    return q == NULL ? 0 : q->sets;
+}
+
+static void
+set_quota_take(struct quota **quotas, uint64_t whose)
+{
+    struct quota *q;
+    if (whose == SET_NOBODY)
+        return;
+    HASH_FIND(hh, *quotas, &whose, sizeof(whose), q);
+    if (q == NULL) {
+        q = memory_new(sizeof(*q));
+        q->whose = whose;
+        HASH_ADD(hh, *quotas, whose, sizeof(whose), q);
+    }
+    q->sets++;
+}
+
+static void
+set_quota_give(struct quota **quotas, uint64_t whose)
+{
+    struct quota *q;
+    if (whose == SET_NOBODY)
+        return;
+    HASH_FIND(hh, *quotas, &whose, sizeof(whose), q);
+    assert(q != NULL && q->sets > 0);
+    if (--q->sets > 0)
+        return;
+    HASH_DEL(*quotas, q);
+    free(q);
+}
+
+/* --- Reassembly ---------------------------------------------------------------------
+ *
+ * Fragments may be for different recipients, so a set can be reassembled more than
+ * once: recipients that become complete with the same fragment share one message, and
+ * later ones get another. `served` marks a recipient, and its share of each message, as
+ * soon as a reassembly has begun, so that no second one takes it. */
+
+static bool
+set_reassembly_is_complete(const struct set *set, const struct wanted *w)
+{
+    return set->total > 0 && w->count == set->total && !w->served;
+}
+
+/* Only a message that this reassembly serves: it lives until the reassembly ends, which
+ * others of the same number may not. */
+static void
+keep_part(struct completed *j, const struct part *p)
+{
+    static const struct id none = {0};
+    struct id *part = &j->parts[p->slot->number - 1];
+    if (id_compare(*part, none) != 0)
+        return;
+    *part = p->id;
+    j->sizes[p->slot->number - 1] = p->size;
+}
+
+static void
+collect_served(const struct set *set, struct completed *j, size_t space)
+{
+    struct part *p;
+    j->served = memory_array(space, sizeof(j->served[0]));
+    j->served_parts = memory_array(space, sizeof(j->served_parts[0]));
+    DL_FOREACH2 (set->parts, p, set_next) {
+        for (size_t i = 0; i < p->count; i++) {
+            struct wanted *w = p->needs[i].wanted;
+            if (p->needs[i].served || !set_reassembly_is_complete(set, w))
+                continue;
+            j->served[j->view.served_count] = (struct set_served){
+                .id = p->id, .recipient = text_of(w->address, w->hh.keylen)};
+            j->served_parts[j->view.served_count++] = p;
+            keep_part(j, p);
+            p->needs[i].served = true;
+        }
+    }
+}
+
+/* Complete recipients get one message together: see sets_next_reassembly(). */
+static void
+set_reassembly_complete(struct sets *s, struct set *set)
+{
+    struct wanted *w, *next;
+    size_t complete = 0, needs = 0;
+    struct part *p;
+    HASH_ITER (hh, set->wanted, w, next)
+        complete += set_reassembly_is_complete(set, w);
+    if (complete == 0)
+        return;
+    /* An upper bound: one array, filled once. */
+    DL_FOREACH2 (set->parts, p, set_next)
+        needs += p->count;
+    struct completed *j = memory_new(sizeof(*j));
+    j->set = set;
+    j->parts = memory_array(set->total, sizeof(j->parts[0]));
+    j->sizes = memory_array(set->total, sizeof(j->sizes[0]));
+    /* Before the recipients are marked: a served one does not count as complete. */
+    collect_served(set, j, needs);
+    j->recipients = memory_array(complete, sizeof(j->recipients[0]));
+    HASH_ITER (hh, set->wanted, w, next) {
+        if (!set_reassembly_is_complete(set, w))
+            continue;
+        w->served = true;
+        j->recipients[j->view.recipient_count++] = text_of(w->address, w->hh.keylen);
+    }
+    memcpy(j->view.key, set->key, SET_KEY_SIZE);
+    j->view.parts = j->parts;
+    j->view.sizes = j->sizes;
+    j->view.count = set->total;
+    j->view.recipients = j->recipients;
+    j->view.served = j->served;
+    set->reassemblies++;
+    DL_APPEND(s->reassemblies, j);
+}
+
+static void
+set_reassembly_free(struct completed *j)
+{
+    free(j->parts);
+    free(j->sizes);
+    free(j->recipients);
+    free(j->served);
+    free(j->served_parts);
+    free(j);
+}
+
+static struct completed *
+set_reassembly_of(const struct set_reassembly *view)
+{
+    /* The view is const for the channel; its owner may change it. */
+    return (struct completed *)((char *)(uintptr_t)view -
+                                offsetof(struct completed, view));
+}
 
 enum {
     /* Bytes that closed sets may use for each recipient that open sets may have. */
@@ -23,6 +165,8 @@ enum {
     SETS_PER_TICK = 1000,
     SET_RELEASES_MAX = 1000 /* of those that wait: no more sets are given up then */
 };
+
+/* --- Sets --------------------------------------------------------------------------- */
 
 const char *
 set_reason_text(enum set_reason reason)

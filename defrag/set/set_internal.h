@@ -109,12 +109,6 @@ struct sets {
     int64_t bytes;
 };
 
-/* --- set_quota.c ------------------------------------------------------------------ */
-
-size_t set_quota_used(struct quota *quotas, uint64_t whose);
-void set_quota_take(struct quota **quotas, uint64_t whose);
-void set_quota_give(struct quota **quotas, uint64_t whose);
-
 /* --- set_parts.c ------------------------------------------------------------------ */
 
 /* NULL: not a recipient of the set. */
@@ -137,12 +131,5 @@ size_t set_compact(struct set *set);
 bool set_has_served(const struct set *set, struct text address);
 /* Frees all numbers and recipients; no message is left. */
 void set_forget_numbers(struct set *set);
-
-/* --- set_reassembly.c ------------------------------------------------------------------- */
-
-/* Complete recipients get one message together: see sets_next_reassembly(). */
-void set_reassembly_complete(struct sets *s, struct set *set);
-struct completed *set_reassembly_of(const struct set_reassembly *view);
-void set_reassembly_free(struct completed *j);
 
 #endif

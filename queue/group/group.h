@@ -15,7 +15,6 @@
 #include "queue/group/group_engine.h"
 #include "queue/group/group_members.h"
 #include "queue/group/group_settings.h"
-#include "queue/group/group_siblings.h"
 
 struct group;
 struct log;

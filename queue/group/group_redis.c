@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "queue/group/group_internal.h"
-#include "sched/limits/bank_script.h"
+#include "sched/limits/bank.h"
 
 #include <inttypes.h>
 #include <stdio.h>

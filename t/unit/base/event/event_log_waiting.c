@@ -3,7 +3,7 @@
 /* link: t/sim/loop.c */
 #include "base/log/log_internal.h"
 #include "base/event/event.h"
-#include "base/event/event_log_waiting.h"
+#include "base/event/event_log.h"
 #include "t/sim/sim.h"
 #include "t/support/tap.h"
 

@@ -1,6 +1,5 @@
 /* The bank and its script for Redis give the same answers. ASKS=n. */
 #include "sched/limits/bank.h"
-#include "sched/limits/bank_script.h"
 #include "t/support/must.h"
 #include "t/support/registry_kit_redis.h"
 
