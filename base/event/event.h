@@ -142,7 +142,7 @@ typedef void event_reader(void *context, const struct event *event);
 struct event_hub *event_hub_new(struct log *log);
 void event_hub_free(struct event_hub **hub);
 /* From now on the log counts deferrals of waiting mail where they are many
- * (event_log_waiting.h). Free the hub before the loop. */
+ * (event_log.h). Free the hub before the loop. */
 void event_hub_count_waiting(struct event_hub *hub, struct loop *loop);
 /* For sentences that are no events. NULL without a hub or log. */
 struct log *event_hub_log(const struct event_hub *hub);
