@@ -79,7 +79,7 @@ trial_read_event(void *context, const struct event *event)
     DL_FOREACH (all->list, all->now)
         if (event->id.time_ms != 0 && !all->now->over &&
             id_compare(all->now->id, event->id) == 0)
-            event_log_history(NULL, all->lines, event);
+            event_log_history(all->lines, event);
     all->now = NULL;
 }
 

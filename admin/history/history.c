@@ -188,7 +188,7 @@ history_read_event(void *context, const struct event *event)
         return;
     h->into = (bit & REFUSALS) != 0 ? RING_REFUSED : RING_MAIL;
     h->now = event->id;
-    event_log_history(event_hub_lines(h->setup.events), h->lines, event);
+    event_log_history(h->lines, event);
 }
 
 /* --- Age -------------------------------------------------------------------------- */

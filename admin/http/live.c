@@ -168,7 +168,7 @@ live_read_event(void *context, const struct event *event)
     if (event->is_quiet || !live_has_room(l, EVENT_BIT(event->kind)))
         return;
     l->id = event->id;
-    event_log_history(event_hub_lines(l->setup.events), l->lines, event);
+    event_log_history(l->lines, event);
     live_wake(l);
 }
 

@@ -96,12 +96,6 @@ event_hub_log(const struct event_hub *hub)
     return hub != NULL ? hub->log.log : NULL;
 }
 
-const struct event_log *
-event_hub_lines(const struct event_hub *hub)
-{
-    return hub != NULL ? &hub->log : NULL;
-}
-
 static struct event_hub_reader *
 reader_find(struct event_hub *hub, event_reader *read, const void *context)
 {

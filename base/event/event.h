@@ -16,7 +16,6 @@
 
 struct log;
 struct loop;
-struct event_log;
 
 enum event_kind {
     /* Clients. */
@@ -146,8 +145,6 @@ void event_hub_free(struct event_hub **hub);
 void event_hub_count_waiting(struct event_hub *hub, struct loop *loop);
 /* For sentences that are no events. NULL without a hub or log. */
 struct log *event_hub_log(const struct event_hub *hub);
-/* The reader of the log, for event_log_history(). NULL without a hub. */
-const struct event_log *event_hub_lines(const struct event_hub *hub);
 
 /* kinds: EVENT_BIT()s. The same reader and context again: changes its kinds; 0 ends. */
 void event_read(struct event_hub *hub, uint64_t kinds, event_reader *read,

@@ -206,7 +206,6 @@ event_line_start(struct log_line *line, struct event_log *l, const struct event 
         id_format(v->id, id);
     log_start(line, l->log, l->is_history ? LOG_LEVEL_INFO : event_level(v),
               event_program(v), id[0] != '\0' ? id : NULL);
-    l->line = (struct event_log_line){.event = v, .fields = log_mark(line)};
     if (log_style(l->log) == LOG_STYLE_JSON || l->is_history)
         log_field(line, "event", text_from(event_word(v->kind)));
 }
@@ -224,26 +223,16 @@ line_add_user(struct log_line *line, const struct event_client *c)
 
 /* In the history the cipher is not worth its bytes. */
 static void
-line_tls(struct log_line *line, struct event_log *l, struct text tls)
+line_tls(struct log_line *line, const struct event_log *l, struct text tls)
 {
-    size_t end = text_find(tls, ' '), before = log_mark(line);
-    if (tls.length == 0)
-        return;
-    log_field(line, "tls",
-              end == TEXT_NONE || !l->is_history ? tls : text_before(tls, end));
-    if (l->is_history || end == TEXT_NONE)
-        return;
-    l->line.cipher_end = log_mark(line);
-    l->line.cipher = l->line.cipher_end - (tls.length - end);
-    if (l->line.cipher_end - before != strlen(", tls=") + tls.length ||
-        tls.at[0] == '<')
-        l->line.event = NULL; /* its parts have other escapes */
+    size_t end = l->is_history ? text_find(tls, ' ') : TEXT_NONE;
+    if (tls.length > 0)
+        log_field(line, "tls", end == TEXT_NONE ? tls : text_before(tls, end));
 }
 
 static void
-line_message_id(struct log_line *line, struct event_log *l, struct text id)
+line_message_id(struct log_line *line, const struct event_log *l, struct text id)
 {
-    l->line.message_id = log_mark(line);
     if (!l->is_history || id.length == 0)
         return;
     if (id.at[0] != '<')
@@ -341,8 +330,7 @@ line_loaded(struct log_line *line, const struct event *v)
 
 /* Host and reason are those of that message's line. The history's line has its own. */
 static void
-line_deferred_like(struct log_line *line, struct event_log *l, const struct event *v,
-                   struct id other)
+line_deferred_like(struct log_line *line, const struct event *v, struct id other)
 {
     char remark[ID_LENGTH + 20], id[ID_LENGTH + 1];
     id_format(other, id);
@@ -350,7 +338,6 @@ line_deferred_like(struct log_line *line, struct event_log *l, const struct even
     log_field(line, "dsn", text_from(v->outcome->enhanced));
     log_field(line, "status", text_from(outcome_word(v->outcome->verdict)));
     log_remark(line, text_from(remark));
-    l->line.event = NULL;
 }
 
 static void
@@ -363,7 +350,7 @@ line_verdict(struct log_line *line, struct event_log *l, const struct event *v)
     if (v->original.length > 0)
         log_field_address(line, "orig_to", v->original);
     if (like.time_ms != 0) {
-        line_deferred_like(line, l, v, like);
+        line_deferred_like(line, v, like);
         return;
     }
     log_field(line, "relay", text_from(o->remote[0] ? o->remote : "none"));
@@ -492,7 +479,6 @@ event_log_petrel(struct event_log *l, const struct event *v)
         break;
     }
     log_end(&line);
-    l->line.number = log_last(l->log).number;
 }
 
 /* --- The history ------------------------------------------------------------------ */
@@ -549,57 +535,12 @@ line_session(struct log_line *line, struct event_log *l, const struct event *v)
     log_remark(line, v->text);
 }
 
-/* Kinds whose lines are those of the log but for the part of event_log_line(), and
- * begin with a field. */
-#define COPIED                                                                         \
-    (EVENT_BIT(EVENT_ACCEPTED) | EVENT_BIT(EVENT_SUBMITTED) |                          \
-     EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_DENIED) | EVENT_BIT(EVENT_DELIVERED) | \
-     EVENT_BIT(EVENT_DEFERRED) | EVENT_BIT(EVENT_BOUNCED) | EVENT_BIT(EVENT_EXPIRED))
-
-enum { COPIED_MAX = LOG_LINE_MAX / 2 /* with a message id it is within a line */ };
-
-/* The line that the log has just written. False: it is another one, or differs. */
-static bool
-history_copy(const struct event_log *before, struct event_log *own,
-             const struct event *v)
-{
-    if (before == NULL || before->log == NULL || before->line.event != v ||
-        (EVENT_BIT(v->kind) & COPIED) == 0)
-        return false;
-    const struct event_log_line *at = &before->line;
-    struct log_last last = log_last(before->log);
-    if (last.number != at->number || last.line.length == 0 ||
-        last.line.length > COPIED_MAX)
-        return false;
-    struct log_line line;
-    size_t from = at->fields;
-    log_start_copy(&line, own->log, text_before(last.line, from));
-    log_field(&line, "event", text_from(event_word(v->kind)));
-    log_copy(&line, TEXT(", "));
-    if (at->cipher != 0) {
-        log_copy(&line, text_before(text_after(last.line, from), at->cipher - from));
-        from = at->cipher_end;
-    }
-    if (at->message_id != 0) {
-        log_copy(&line,
-                 text_before(text_after(last.line, from), at->message_id - from));
-        line_message_id(&line, own, v->message_id);
-        from = at->message_id;
-    }
-    log_copy(&line, text_after(last.line, from));
-    log_end(&line);
-    return true;
-}
-
 void
-event_log_history(const struct event_log *before, struct log *log,
-                  const struct event *v)
+event_log_history(struct log *log, const struct event *v)
 {
     struct event_log own = {.log = log, .is_history = true};
     struct log_line line;
     char id[ID_LENGTH + 1];
-    if (history_copy(before, &own, v))
-        return;
     switch ((unsigned)v->kind) {
     case EVENT_MADE:
     case EVENT_NOTIFIED:
@@ -643,7 +584,6 @@ event_log_history(const struct event_log *before, struct log *log,
 void
 event_log(struct event_log *l, const struct event *event)
 {
-    l->line.event = NULL;
     if ((event->is_quiet && event->kind != EVENT_DISCONNECTED) ||
         event_log_waiting_counts(&l->waiting, event))
         return;

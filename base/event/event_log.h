@@ -37,28 +37,16 @@ struct event_log_waiting {
     struct event_log_waiting_site *sites;
 };
 
-/* The petrel line of an event: places in it, where that of the history is another. */
-struct event_log_line {
-    const struct event *event; /* NULL: the line cannot be copied */
-    uint64_t number;           /* log.h */
-    size_t fields;             /* they begin */
-    size_t cipher, cipher_end; /* it is not in the history; 0: none */
-    size_t message_id;         /* it is in the history alone; 0: nowhere */
-};
-
 struct event_log {
     struct log *log;
     bool is_history;
     struct event_log_waiting waiting;
-    struct event_log_line line; /* the last one */
 };
 
 void event_log(struct event_log *l, const struct event *event);
 
-/* The line of the history. log: of log_new_apart(). before: the reader that has logged the
- * event already, or NULL; its line is copied. */
-void event_log_history(const struct event_log *before, struct log *log,
-                       const struct event *event);
+/* The line of the history. log: of log_new_apart(). */
+void event_log_history(struct log *log, const struct event *event);
 
 /* --- Within this room ------------------------------------------------------------- */
 

@@ -46,7 +46,6 @@ struct log {
     enum log_level max;
     struct buffer *captured;
     struct fields *spare;      /* of an earlier line */
-    struct log_last last;      /* of the spare */
     struct log_writer *writer; /* NULL without a loop */
     struct loop_task wake;     /* posted while lines wait: the turn comes immediately */
     struct net_datagram syslog;
@@ -61,7 +60,6 @@ struct fields {
     bool is_json;
     size_t count;
     bool cut;
-    bool is_apart; /* log_new_apart() would escape more */
 };
 
 const char *
@@ -537,11 +535,10 @@ take_fields(struct log *log)
 {
     struct fields *f = log->spare;
     log->spare = NULL;
-    log->last.line = TEXT("");
     if (f == NULL)
         f = memory_new(sizeof(*f));
     f->count = 0;
-    f->cut = f->is_apart = f->is_json = false;
+    f->cut = f->is_json = false;
     f->line.length = 0;
     f->line.limit = LOG_LINE_MAX - 1;
     if (f->line.capacity < LINE_USUAL)
@@ -587,9 +584,7 @@ log_field(struct log_line *line, const char *key, struct text value)
         return;
     if (!f->is_json && value.length <= VALUE_MAX && add_simple(f, key, value, false))
         return;
-    enum log_guard guard = log_value_guard(value, line->log->take != NULL);
-    f->is_apart = f->is_apart || guard != log_value_guard(value, true);
-    add_value(line, key, value, guard);
+    add_value(line, key, value, log_value_guard(value, line->log->take != NULL));
 }
 
 void
@@ -763,15 +758,6 @@ log_remark(struct log_line *line, struct text value)
         log_add(f, TEXT(")"));
 }
 
-/* "TIME PROGRAM: ID: ", as log_new_apart() begins a line. */
-static bool
-log_is_copied(const struct log *log, enum log_level level)
-{
-    const struct log_prefix *p = &log->prefix;
-    return p->style == LOG_STYLE_PETREL && p->target == LOG_TO_STDERR && p->has_time &&
-           level > LOG_LEVEL_WARNING;
-}
-
 void
 log_end(struct log_line *line)
 {
@@ -783,42 +769,8 @@ log_end(struct log_line *line)
         log_add(f, TEXT("}"));
     }
     log_write_line(line->log, line->level, &f->line);
-    bool is_same = log_is_copied(line->log, line->level) && !f->cut && !f->is_apart;
     give_back_fields(line->log, f);
-    /* The write may have made a line of its own: then that one is the spare. */
-    is_same = is_same && line->log->spare == f;
-    line->log->last.number++;
-    line->log->last.line =
-        is_same ? text_before(buffer_text(&f->line), f->line.length - 1) : TEXT("");
     line->fields = NULL;
-}
-
-/* --- Copies ----------------------------------------------------------------------- */
-
-size_t
-log_mark(const struct log_line *line)
-{
-    const struct fields *f = line->fields;
-    return f != NULL ? f->line.length : 0;
-}
-
-struct log_last
-log_last(const struct log *log)
-{
-    return log->last;
-}
-
-void
-log_start_copy(struct log_line *line, struct log *apart, struct text start)
-{
-    *line = (struct log_line){apart, LOG_LEVEL_INFO, "", NULL, take_fields(apart)};
-    log_add(line->fields, start);
-}
-
-void
-log_copy(struct log_line *line, struct text part)
-{
-    log_add(line->fields, part);
 }
 
 void

@@ -107,23 +107,6 @@ void log_sentence(struct log_line *line, const char *format, ...)
 void log_remark(struct log_line *line, struct text value);
 void log_end(struct log_line *line);
 
-/* --- A line that is one of log_new_apart(), too ----------------------------------- */
-
-/* The bytes of the line so far; 0: it is not written. */
-size_t log_mark(const struct log_line *line);
-/* The line that ended last, without its LF; "": it would not be the same in a log of
- * log_new_apart(), for its style, its level, or an escape. Valid until another line
- * begins, and then its number is another one. */
-struct log_last {
-    uint64_t number;
-    struct text line;
-};
-struct log_last log_last(const struct log *log);
-/* Begins a line of `apart` with the start of such a line: "TIME PROGRAM: ID: ". */
-void log_start_copy(struct log_line *line, struct log *apart, struct text start);
-/* Adds a part of it as it is. */
-void log_copy(struct log_line *line, struct text part);
-
 /* The escaper itself, for replies, headers and terminals. False at out's limit: out
  * then ends with the last character that fits. */
 bool log_escape(struct text t, struct buffer *out) __attribute__((warn_unused_result));

@@ -23,7 +23,7 @@ write_event(struct loop *loop, const struct event *event)
 {
     struct log *log = log_new_apart(loop, take, NULL);
     struct history_line line = {0};
-    event_log_history(NULL, log, event);
+    event_log_history(log, event);
     log_free(&log);
     ok_named(history_line_read(text_from(written), &line), written);
     return line;
