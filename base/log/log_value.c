@@ -67,109 +67,31 @@ log_value_end_cut(struct buffer *b)
         b->length = 0;
 }
 
-/* --- Eight bytes at a time: each line has many values ------------------------------ */
-
-#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
-#define TOP_BITS   EACH(0x80)
-
-/* Whether a byte is below n, at most 128. */
-static uint64_t
-word_has_less(uint64_t word, unsigned n)
-{
-    return (word - EACH(n)) & ~word & TOP_BITS;
-}
-
-static uint64_t
-word_has(uint64_t word, char c)
-{
-    return word_has_less(word ^ EACH((unsigned char)c), 1);
-}
-
-/* Neither below `first`, nor DEL, nor beyond ASCII. */
-static uint64_t
-word_has_odd(uint64_t word, unsigned first)
-{
-    return word_has_less(word, first) | ((word + EACH(1)) & TOP_BITS) |
-           (word & TOP_BITS);
-}
-
-static uint64_t
-word_load(const char *at)
-{
-    uint64_t word;
-    memcpy(&word, at, sizeof(word));
-    return word;
-}
-
-static void
-word_store(char *to, uint64_t word)
-{
-    memcpy(to, &word, sizeof(word));
-}
-
-/* 1 to 7 bytes, some of them perhaps twice. Returns a word that has them. */
-static uint64_t
-word_copy_short(struct text t, char *to)
-{
-    uint32_t first, last;
-    if (t.length < sizeof(first)) {
-        unsigned char a = (unsigned char)t.at[0], b = (unsigned char)t.at[t.length / 2],
-                      c = (unsigned char)t.at[t.length - 1];
-        to[0] = (char)a;
-        to[t.length / 2] = (char)b;
-        to[t.length - 1] = (char)c;
-        return EACH('a') << 24 | (uint64_t)c << 16 | (uint64_t)b << 8 | a;
-    }
-    memcpy(&first, t.at, sizeof(first));
-    memcpy(&last, t.at + t.length - sizeof(last), sizeof(last));
-    memcpy(to, &first, sizeof(first));
-    memcpy(to + t.length - sizeof(last), &last, sizeof(last));
-    return (uint64_t)last << 32 | first;
-}
-
-/* Copies t; whether has_odd() finds something in it. */
+/* Whether a byte is below first, no printable ASCII, or one that divides fields. No exit
+ * before the end: each line has many values, and nearly all of them are plain. */
 static inline bool
-text_copy_odd(struct text t, char *to, uint64_t (*has_odd)(uint64_t word))
+log_value_copy(struct text t, char *to, unsigned char first, bool is_simple)
 {
-    uint64_t odd = 0, word;
-    if (t.length == 0)
-        return false;
-    if (t.length < sizeof(odd))
-        return has_odd(word_copy_short(t, to)) != 0;
-    for (size_t i = 0; i + sizeof(odd) < t.length; i += sizeof(odd)) {
-        word = word_load(t.at + i);
-        word_store(to + i, word);
-        odd |= has_odd(word);
+    bool odd = false;
+    for (size_t i = 0; i < t.length; i++) {
+        unsigned char c = (unsigned char)t.at[i];
+        to[i] = t.at[i];
+        odd |=
+            c < first || c > '~' || (is_simple && (c == ',' || c == '<' || c == '>'));
     }
-    word = word_load(t.at + t.length - sizeof(odd));
-    word_store(to + t.length - sizeof(odd), word);
-    return (odd | has_odd(word)) != 0;
-}
-
-static inline uint64_t
-word_is_not_plain(uint64_t word)
-{
-    return word_has_odd(word, ' ');
-}
-
-/* '<' and '>' differ in one bit. */
-static inline uint64_t
-word_is_not_simple(uint64_t word)
-{
-    return word_has_odd(word, ' ' + 1) | word_has(word, ',') |
-           word_has(word | EACH('<' ^ '>'), '>');
+    return odd;
 }
 
 bool
 log_value_copy_plain(struct text t, char *to)
 {
-    return !text_copy_odd(t, to, word_is_not_plain);
+    return !log_value_copy(t, to, ' ', false);
 }
 
 bool
 log_value_copy_simple(struct text t, char *to)
 {
-    return !text_copy_odd(t, to, word_is_not_simple);
+    return !log_value_copy(t, to, ' ' + 1, true);
 }
 
 /* --- Guards ----------------------------------------------------------------------- */
