@@ -189,6 +189,18 @@ text_lower(char *at, size_t length)
         at[i] = (char)fold(at[i]);
 }
 
+void
+text_hex(const void *bytes, size_t size, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < size; i++) {
+        out[2 * i] = digits[at[i] >> 4];
+        out[2 * i + 1] = digits[at[i] & 15];
+    }
+    out[2 * size] = '\0';
+}
+
 char *
 text_string(struct text t)
 {

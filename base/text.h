@@ -38,6 +38,8 @@ text_is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* In lower case, two digits for each byte, and a NUL. */
+void text_hex(const void *bytes, size_t size, char *out);
 /* 0 to 15, or -1. */
 static inline int
 text_hex_digit(char c)

@@ -46,8 +46,7 @@ channel_forget(struct defragmenter *c, struct held *h)
 void
 channel_name_set(const unsigned char key[DIGEST_SIZE], char out[CHANNEL_SET_NAME])
 {
-    snprintf(out, CHANNEL_SET_NAME, "%02x%02x%02x%02x%02x%02x", key[0], key[1], key[2],
-             key[3], key[4], key[5]);
+    text_hex(key, (CHANNEL_SET_NAME - 1) / 2, out);
 }
 
 void

@@ -29,8 +29,7 @@ static void
 closed_file_put(struct buffer *out, const struct set_closed *closed, int64_t ended_ms)
 {
     char key[2 * SET_KEY_SIZE + 1];
-    for (size_t i = 0; i < SET_KEY_SIZE; i++)
-        snprintf(key + 2 * i, 3, "%02x", closed->key[i]);
+    text_hex(closed->key, SET_KEY_SIZE, key);
     size_t before = out->length;
     if (!buffer_format(out, "%s %" PRId64 " %" PRId64 " %s\n", key, ended_ms,
                        closed->memory_ms, words[closed->reason]))

@@ -50,7 +50,7 @@ page_tag(const struct page_file *file, char tag[PAGE_TAG_SIZE])
 {
     unsigned char digest[DIGEST_SIZE];
     digest_plain(text_of(file->begin, (size_t)(file->end - file->begin)), digest);
-    snprintf(tag, PAGE_TAG_SIZE, "\"%02x%02x%02x%02x%02x%02x%02x%02x\"", digest[0],
-             digest[1], digest[2], digest[3], digest[4], digest[5], digest[6],
-             digest[7]);
+    char hex[PAGE_TAG_SIZE];
+    text_hex(digest, 8, hex);
+    snprintf(tag, PAGE_TAG_SIZE, "\"%.16s\"", hex);
 }

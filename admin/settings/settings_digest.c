@@ -95,8 +95,7 @@ settings_digest_take(void *context, const struct setting_view *view)
     while (text_word(&rest, " \t\r\n", &word))
         settings_digest_add_word(&d, word);
     digest_end(&d, sum);
-    for (size_t i = 0; 2 * i + 1 < sizeof(hex); i++)
-        snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+    text_hex(sum, sizeof(hex) / 2, hex);
     s->each(s->context, view->key, hex);
 }
 

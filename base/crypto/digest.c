@@ -193,15 +193,10 @@ digest_stretch_go(struct digest_stretch *s, unsigned count)
 void
 digest_sha1_hex(struct text t, char out[DIGEST_SHA1_HEX_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char sum[DIGEST_SHA1_HEX_SIZE / 2];
     int error = SHA1((const unsigned char *)t.at, t.length, sum);
     assert(error == 0);
-    for (size_t i = 0; i < sizeof(sum); i++) {
-        out[2 * i] = digits[sum[i] >> 4];
-        out[2 * i + 1] = digits[sum[i] & 15];
-    }
-    out[DIGEST_SHA1_HEX_SIZE - 1] = '\0';
+    text_hex(sum, sizeof(sum), out);
 }
 
 /* No early end: the time must not tell how much of a guess is right. */

@@ -12,8 +12,7 @@ tls_file_digest(const mbedtls_x509_crt *certificate, char out[TLS_FILE_DIGEST_MA
 {
     unsigned char digest[DIGEST_SIZE];
     digest_plain(text_of(certificate->pk_raw.p, certificate->pk_raw.len), digest);
-    for (size_t i = 0; i < DIGEST_SIZE; i++)
-        snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    text_hex(digest, sizeof(digest), out);
 }
 
 /* The caller judges the dates. */

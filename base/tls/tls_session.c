@@ -368,10 +368,10 @@ tls_session_make_key(struct tls_session *s, struct text host)
         fits = buffer_format(&key, " %s", s->names[i]);
     if (s->dane) {
         unsigned char digest[DIGEST_SIZE];
+        char hex[2 * DIGEST_SIZE + 1];
         tls_dane_digest(s->dane, digest);
-        fits = fits && buffer_add(&key, TEXT(" dane "));
-        for (size_t i = 0; i < sizeof(digest) && fits; i++)
-            fits = buffer_format(&key, "%02x", digest[i]);
+        text_hex(digest, sizeof(digest), hex);
+        fits = fits && buffer_format(&key, " dane %s", hex);
     }
     if (fits && host.length) {
         text_lower(key.at, key.length);

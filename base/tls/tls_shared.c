@@ -35,8 +35,7 @@ tls_secret_make(struct tls_secret *out, const char *group, struct text secret)
     int length = snprintf(out->identity, sizeof(out->identity), "%s/", group);
     assert(length > 1 && length <= TLS_GROUP_MAX + 1 && secret.length > 0);
     digest_plain(secret, digest);
-    for (int i = 0; i < TLS_SECRET_DIGITS / 2; i++)
-        snprintf(out->identity + length + 2 * i, 3, "%02x", digest[i]);
+    text_hex(digest, TLS_SECRET_DIGITS / 2, out->identity + length);
     digest_keyed(secret, TEXT("petrel peer door 1"), out->key);
     digest_forget(digest, sizeof(digest));
 }

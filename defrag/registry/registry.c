@@ -383,18 +383,7 @@ registry_name_start(struct registry *r)
     loop_timer_start(r->setup.loop, &r->name.check, 0, on_check_name, r);
 }
 
-/* ---------------------------------------------------------------------------------- */
-
-void
-registry_hex(const unsigned char key[REGISTRY_KEY_SIZE], char out[REGISTRY_HEX_SIZE])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < REGISTRY_KEY_SIZE; i++) {
-        out[2 * i] = digits[key[i] >> 4];
-        out[2 * i + 1] = digits[key[i] & 15];
-    }
-    out[REGISTRY_HEX_SIZE - 1] = '\0';
-}
+/* --- The whole ---------------------------------------------------------------------- */
 
 struct registry *
 registry_new(const struct registry_setup *setup, const struct registry_place *place,

@@ -77,7 +77,7 @@ static void
 registry_dir_name_of(const unsigned char key[REGISTRY_KEY_SIZE], char out[NAME_SIZE])
 {
     char hex[REGISTRY_HEX_SIZE];
-    registry_hex(key, hex);
+    text_hex(key, REGISTRY_KEY_SIZE, hex);
     snprintf(out, NAME_SIZE, "%.2s/%s", hex, hex);
 }
 
@@ -262,7 +262,7 @@ name_of_host(const struct registry_dir *d, char out[NAME_SIZE])
     snprintf(host, sizeof(host), "%s", d->r->setup.host);
     text_lower(host, strlen(host));
     digest_plain(text_from(host), key);
-    registry_hex(key, hex);
+    text_hex(key, REGISTRY_KEY_SIZE, hex);
     snprintf(out, NAME_SIZE, HOSTS "/%s", hex);
 }
 

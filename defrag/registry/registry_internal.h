@@ -57,8 +57,6 @@ struct registry {
 
 /* --- registry.c, for the others --------------------------------------------------- */
 
-void registry_hex(const unsigned char key[REGISTRY_KEY_SIZE],
-                  char out[REGISTRY_HEX_SIZE]);
 /* Waiting or asked becomes answered; done is called in the next turn. */
 void registry_answer(struct registry *r, struct registry_claim *claim,
                      enum registry_answer answer);

@@ -131,7 +131,7 @@ send_waiting(struct registry_redis *redis)
     char hex[REGISTRY_HEX_SIZE], key[sizeof(hex) + 3];
     struct registry_claim *claim;
     while ((claim = redis->r->waiting) != NULL) {
-        registry_hex(claim->key, hex);
+        text_hex(claim->key, REGISTRY_KEY_SIZE, hex);
         snprintf(key, sizeof(key), "df:%s", hex);
         redis_set_new(redis->redis, key, redis->r->setup.host, claim->ttl_ms,
                       &(struct redis_question){take_owner, redis, claim});
@@ -243,7 +243,7 @@ registry_redis_close(struct registry_redis *redis,
     char hex[REGISTRY_HEX_SIZE], name[sizeof(hex) + 3], memory[24];
     if (!redis_is_ready(redis->redis) || redis->closes >= REGISTRY_CLOSES_MAX)
         return;
-    registry_hex(key, hex);
+    text_hex(key, REGISTRY_KEY_SIZE, hex);
     snprintf(name, sizeof(name), "df:%s", hex);
     snprintf(memory, sizeof(memory), "%" PRId64, memory_ms);
     const char *const words[] = {"EVAL", close_script,         "1",

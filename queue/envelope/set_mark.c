@@ -13,10 +13,7 @@ set_mark_write(const struct set_mark *mark, char out[SET_MARK_SIZE])
     enum { HEX = 2 * DIGEST_SIZE, REST = SET_MARK_SIZE - HEX };
     assert(mark->depth <= SET_MARK_DEPTH_MAX);
     assert(mark->epoch_s >= 0 && mark->epoch_s <= SET_MARK_EPOCH_MAX_S);
-    for (size_t i = 0; i < DIGEST_SIZE; i++) {
-        out[2 * i] = digits[mark->key[i] >> 4];
-        out[2 * i + 1] = digits[mark->key[i] & 15];
-    }
+    text_hex(mark->key, DIGEST_SIZE, out);
     int length = snprintf(out + HEX, REST, ";%u;%" PRId64 "%s", mark->depth % 10,
                           mark->epoch_s, mark->ours ? "o" : "");
     assert(length > 0 && length < REST);

@@ -126,16 +126,16 @@ on_group_late(void *context)
 static void
 group_key(const struct group *g, const struct sched_wish *wish, char out[BANK_KEY_MAX])
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char sum[DIGEST_SIZE];
+    char hex[BANK_KEY_MAX + 1];
     struct digest d;
     digest_begin(&d);
     digest_add(&d, text_from(wish->is_account ? "account" : g->egress));
     digest_add(&d, TEXT(" "));
     digest_add(&d, text_from(wish->site));
     digest_end(&d, sum);
-    for (size_t i = 0; i < BANK_KEY_MAX; i++)
-        out[i] = digits[sum[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
+    text_hex(sum, BANK_KEY_MAX / 2, hex);
+    memcpy(out, hex, BANK_KEY_MAX);
 }
 
 static void

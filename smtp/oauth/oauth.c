@@ -253,8 +253,7 @@ oauth_account_key(const struct oauth_account *account, char out[OAUTH_KEY_SIZE])
     int length = snprintf(all, sizeof(all), "%s\n%s\n%s", account->host, account->user,
                           account->client);
     digest_plain(text_of(all, (size_t)length), digest);
-    for (size_t i = 0; i < (OAUTH_KEY_SIZE - 1) / 2; i++)
-        snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    text_hex(digest, (OAUTH_KEY_SIZE - 1) / 2, out);
 }
 
 /* --- Requests -------------------------------------------------------------------- */

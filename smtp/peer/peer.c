@@ -142,48 +142,6 @@ peer_take_secrets(struct peer *p, const struct tls_shared *shared, char *error,
     return true;
 }
 
-/* --- Calls that cannot be made -------------------------------------------------------- */
-
-/* A gift or a question, which ends in a later turn. */
-struct peer_late {
-    struct peer_late *prev, *next;
-    bool is_gift;
-    struct sibling_gift gift;
-    struct sibling_listener listener;
-    char host[GROUP_HOST_MAX + 1];
-};
-
-/* One in a turn: a callback may add others, or take them back. */
-static void
-peer_end_late(void *context)
-{
-    struct peer *p = context;
-    struct peer_late *first = p->late, late;
-    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.5",
-                                          "too much waits for an answer");
-    if (first == NULL)
-        return;
-    late = *first;
-    DL_DELETE(p->late, first);
-    free(first);
-    if (p->late != NULL)
-        loop_post(p->setup.loop, &p->late_task, peer_end_late, p);
-    if (late.is_gift)
-        late.gift.given(late.gift.context, SIBLING_LATER, (struct id){0, 0}, &outcome);
-    else
-        late.listener.end(late.listener.context, late.host, outcome.text);
-}
-
-static struct peer_late *
-peer_add_late(struct peer *p, const char *host)
-{
-    struct peer_late *l = memory_new(sizeof(*l));
-    (void)!text_copy(l->host, sizeof(l->host), text_from(host));
-    DL_APPEND(p->late, l);
-    loop_post(p->setup.loop, &p->late_task, peer_end_late, p);
-    return l;
-}
-
 /* --- Calls -------------------------------------------------------------------------- */
 
 static enum peer_link_kind
@@ -206,13 +164,8 @@ peer_give(void *context, const char *host, const struct sibling_gift *gift)
     struct peer *p = context;
     int64_t bytes = (int64_t)gift->message.sections + gift->message.content;
     struct peer_link *l = peer_link_get(p, host, peer_kind_of(bytes));
-    if (peer_client_give(&l->machine, gift)) {
-        peer_link_begin(l);
-        return;
-    }
-    struct peer_late *late = peer_add_late(p, host);
-    late->is_gift = true;
-    late->gift = *gift;
+    peer_client_give(&l->machine, gift);
+    peer_link_begin(l);
 }
 
 static void
@@ -223,25 +176,14 @@ peer_ask(void *context, const char *host, struct text line, int64_t timeout_ms,
     struct peer_link *l = peer_link_get(
         p, host, timeout_ms > PEER_ASK_MS ? PEER_LINK_WORK : PEER_LINK_ASK);
     int64_t until_ms = loop_monotonic_ms(p->setup.loop) + timeout_ms;
-    if (peer_client_ask(&l->machine, line, until_ms, listener)) {
-        peer_link_begin(l);
-        return;
-    }
-    struct peer_late *late = peer_add_late(p, host);
-    late->listener = *listener;
+    peer_client_ask(&l->machine, line, until_ms, listener);
+    peer_link_begin(l);
 }
 
 static void
 peer_ignore(void *context, void *callback_context)
 {
     struct peer *p = context;
-    struct peer_late *l, *next;
-    DL_FOREACH_SAFE (p->late, l, next) {
-        if ((l->is_gift ? l->gift.context : l->listener.context) != callback_context)
-            continue;
-        DL_DELETE(p->late, l);
-        free(l);
-    }
     peer_link_ignore_all(p, callback_context);
 }
 
@@ -337,7 +279,6 @@ void
 peer_free(struct peer **peer)
 {
     struct peer *p = *peer;
-    struct peer_late *l, *next;
     if (p == NULL)
         return;
     *peer = NULL;
@@ -345,9 +286,6 @@ peer_free(struct peer **peer)
         net_listener_free(&p->listeners[i]);
     peer_link_free_all(p);
     peer_accept_end_all(p, "this host stops");
-    DL_FOREACH_SAFE (p->late, l, next)
-        free(l);
-    loop_unpost(p->setup.loop, &p->late_task);
     tls_server_free(&p->tls_server);
     tls_client_free(&p->tls_client);
     digest_forget(p->secrets, sizeof(p->secrets));

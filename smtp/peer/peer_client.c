@@ -15,9 +15,13 @@
 enum peer_kind { PEER_HELLO, PEER_GIFT, PEER_ASK, PEER_NOOP, PEER_BYE };
 
 enum {
+    PEER_NO_ROOM = 0, /* until_ms of a request that is never sent */
     PEER_ANSWER_LINE_MAX = SIBLING_LINE_MAX + 16,
     PEER_CLIENT_OUT_MAX = SIBLING_SECTIONS_MAX /* peer_client_fill() says how much */
 };
+
+static const char peer_no_room[] = "too much waits for an answer",
+                  peer_late[] = "no answer in time";
 
 /* A command that was sent, is being sent or waits for that. */
 struct peer_request {
@@ -232,48 +236,62 @@ peer_client_is_idle(const struct peer_client *c)
     return c->requests == NULL;
 }
 
-bool
+/* The end of a message that is not sent. */
+static void
+peer_client_refuse(struct peer_request *r)
+{
+    r->until_ms = PEER_NO_ROOM;
+    r->is_answered = true;
+    r->answer = SIBLING_LATER;
+    r->outcome =
+        outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.5", "%s", peer_no_room);
+}
+
+void
 peer_client_give(struct peer_client *c, const struct sibling_gift *gift)
 {
     const struct sibling_message *m = &gift->message;
     uint64_t size = m->sections + (uint64_t)m->content;
     char id[ID_LENGTH + 1], head[128];
     assert(m->sections == gift->sections.length && m->sections > 0 && m->content >= 0);
-    if (!peer_client_has_room(c, size))
-        return false;
+    bool has_room = peer_client_has_room(c, size);
     struct peer_request *r = peer_client_add(c, PEER_GIFT);
+    r->gift = *gift;
+    r->size = size;
+    c->gifts++;
+    c->gift_bytes += size;
+    if (!has_room) {
+        peer_client_refuse(r);
+        return;
+    }
     id_format(m->id, id);
     int length =
         snprintf(head, sizeof(head), "XGIVE %s %zu %" PRId64 " %08" PRIx32 "\r\n", id,
                  m->sections, m->content, m->crc);
-    r->gift = *gift;
     r->length = (size_t)length + m->sections;
     r->bytes = memory_new(r->length);
     memcpy(r->bytes, head, (size_t)length);
     memcpy(r->bytes + length, gift->sections.at, m->sections);
-    r->size = size;
-    c->gifts++;
-    c->gift_bytes += size;
-    return true;
 }
 
-bool
+void
 peer_client_ask(struct peer_client *c, struct text line, int64_t until_ms,
                 const struct sibling_listener *listener)
 {
     char head[64];
-    if (c->asks == PEER_ASKS_MAX || line.length == 0 || line.length > SIBLING_LINE_MAX)
-        return false;
     struct peer_request *r = peer_client_add(c, PEER_ASK);
-    int length = snprintf(head, sizeof(head), "XASK %zu\r\n", line.length);
     r->listener = *listener;
     r->until_ms = until_ms;
+    if (++c->asks > PEER_ASKS_MAX || line.length == 0 ||
+        line.length > SIBLING_LINE_MAX) {
+        r->until_ms = PEER_NO_ROOM;
+        return;
+    }
+    int length = snprintf(head, sizeof(head), "XASK %zu\r\n", line.length);
     r->length = (size_t)length + line.length;
     r->bytes = memory_new(r->length);
     memcpy(r->bytes, head, (size_t)length);
     memcpy(r->bytes + length, line.at, line.length);
-    c->asks++;
-    return true;
 }
 
 static void
@@ -376,6 +394,8 @@ peer_client_fill_all(struct peer_client *c, size_t size, int64_t now_ms)
     bool has_asked = false;
     for (r = c->requests; r != NULL && !c->is_over && c->out.length < size;
          r = r->next) {
+        if (r->until_ms == PEER_NO_ROOM)
+            continue;
         if ((r->kind != PEER_HELLO && !c->is_ready) ||
             (r->kind == PEER_ASK && has_asked))
             return;
@@ -614,18 +634,18 @@ peer_client_expire(struct peer_client *c, int64_t now_ms)
         next = r->next;
         if (r->until_ms > now_ms)
             continue;
-        struct sibling_listener listener = r->listener;
-        bool is_ignored = r->is_ignored;
-        r->until_ms = INT64_MAX;
-        r->is_ignored = true;
-        if (!peer_request_is_begun(r))
-            peer_client_drop(c, r);
-        else
+        if (!peer_request_is_begun(r)) {
+            peer_client_end_lost(
+                c, r, r->until_ms == PEER_NO_ROOM ? peer_no_room : peer_late);
+        } else {
+            bool is_ignored = r->is_ignored;
+            r->until_ms = INT64_MAX;
+            r->is_ignored = true;
             peer_client_leave(c);
-        if (!is_ignored) {
-            listener.end(listener.context, c->host, "no answer in time");
-            next = c->requests; /* it may have changed */
+            if (!is_ignored)
+                r->listener.end(r->listener.context, c->host, peer_late);
         }
+        next = c->requests; /* it may have changed */
     }
 }
 

@@ -55,12 +55,10 @@ void peer_client_start(struct peer_client *c);
 void peer_client_restart(struct peer_client *c);
 bool peer_client_has_room(const struct peer_client *c, uint64_t bytes);
 bool peer_client_is_idle(const struct peer_client *c); /* no request waits */
-/* Neither calls back. False: there is no room. */
-bool peer_client_give(struct peer_client *c, const struct sibling_gift *gift)
-    __attribute__((warn_unused_result));
-bool peer_client_ask(struct peer_client *c, struct text line, int64_t until_ms,
-                     const struct sibling_listener *listener)
-    __attribute__((warn_unused_result));
+/* Neither calls back. Where there is no room peer_client_expire() ends it. */
+void peer_client_give(struct peer_client *c, const struct sibling_gift *gift);
+void peer_client_ask(struct peer_client *c, struct text line, int64_t until_ms,
+                     const struct sibling_listener *listener);
 /* Unless one is under way, or the connection is over. */
 void peer_client_noop(struct peer_client *c);
 /* Only if nothing waits. */
@@ -69,7 +67,7 @@ void peer_client_quit(struct peer_client *c);
 void peer_client_fill(struct peer_client *c, size_t size, int64_t now_ms);
 /* Takes replies off *input; calls back. */
 void peer_client_read(struct peer_client *c, struct text *input);
-/* Questions whose time is over; calls back. A reply whose time is over breaks the
+/* Questions whose time is over, and requests without room; calls back. A reply whose time is over breaks the
  * connection. */
 void peer_client_expire(struct peer_client *c, int64_t now_ms);
 /* When the next one is over; INT64_MAX: there is none. */

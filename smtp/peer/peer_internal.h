@@ -93,9 +93,6 @@ struct peer_host {
     struct peer_link links[PEER_LINKS];
 };
 
-/* A call that cannot be made: its end comes in a later turn. */
-struct peer_late;
-
 struct peer {
     struct peer_setup setup;
     char group[GROUP_NAME_MAX + 1];
@@ -116,8 +113,6 @@ struct peer {
 
     struct sibling_calls calls;
     struct peer_host *hosts; /* uthash */
-    struct peer_late *late;
-    struct loop_task late_task;
 };
 
 /* peer_accept.c */

@@ -80,9 +80,8 @@ give(struct run *r, int64_t content, bool fails)
     struct gift *g = &r->gifts[r->gift_count];
     *g = (struct gift){.run = r, .content = content, .fails = fails};
     struct sibling_gift gift = {.message = {.id = {1, 2}, .sections = 3, .content = content}, .sections = TEXT("abc"), .read = gift_read, .context = g, .given = gift_given};
-    bool has_room = peer_client_has_room(&r->client, (uint64_t)content + 3);
-    must(peer_client_give(&r->client, &gift) == has_room);
-    r->gift_count += has_room;
+    peer_client_give(&r->client, &gift);
+    r->gift_count++;
 }
 
 static void
@@ -111,7 +110,8 @@ ask(struct run *r)
     struct question *q = &r->asks[r->ask_count];
     const struct sibling_listener listener = {ask_line, ask_end, q};
     *q = (struct question){.run = r};
-    r->ask_count += peer_client_ask(&r->client, TEXT("{}"), r->now_ms + 3, &listener);
+    r->ask_count++;
+    peer_client_ask(&r->client, TEXT("{}"), r->now_ms + 3, &listener);
 }
 
 static void

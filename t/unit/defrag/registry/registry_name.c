@@ -167,7 +167,7 @@ write_name(const char *host, const char *content)
     char hex[REGISTRY_HEX_SIZE], name[80];
     struct disk *disk;
     digest_plain(text_from(host), key);
-    registry_hex(key, hex);
+    text_hex(key, REGISTRY_KEY_SIZE, hex);
     snprintf(name, sizeof(name), "id/%s", hex);
     if (disk_open(&disk, "/shared", false) != 0)
         abort();

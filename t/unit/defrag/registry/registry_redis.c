@@ -196,7 +196,7 @@ TEST(bytes)
     unsigned char key[REGISTRY_KEY_SIZE];
     char hex[REGISTRY_HEX_SIZE];
     key_from(1, key);
-    registry_hex(key, hex);
+    text_hex(key, REGISTRY_KEY_SIZE, hex);
     snprintf(want, sizeof(want),
              "*7\r\n$3\r\nSET\r\n$67\r\ndf:%s\r\n$9\r\na.example\r\n$2\r\nNX\r\n"
              "$3\r\nGET\r\n$2\r\nPX\r\n$9\r\n176400000\r\n",
