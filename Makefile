@@ -23,8 +23,7 @@ DIRS := base mime sched queue smtp defrag admin
 LIBHIREDIS := $(shell $(PKG_CONFIG) --libs hiredis 2>/dev/null)
 # May be missing: no Ed25519 keys for DKIM then. LIBSODIUM= builds without it.
 LIBSODIUM := $(shell $(PKG_CONFIG) --libs libsodium 2>/dev/null)
-LEFT_OUT := base/redis/$(if $(LIBHIREDIS),redis_none,redis).c
-sources = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c $(1)/*/*.c))
+sources = $(wildcard $(1)/*.c $(1)/*/*.c)
 SRC := $(foreach d,$(DIRS),$(call sources,$(d)))
 UNIT := $(patsubst t/unit/%.c,%,$(wildcard t/unit/*/*.c t/unit/*/*/*.c))
 SIM := $(wildcard t/sim/*.c)
@@ -61,7 +60,8 @@ override CFLAGS += -std=c11 -Wall -Wextra -Wshadow -Wvla -Wundef -Wformat=2 \
     -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables \
     $(HARDENING) $(PREFIX_MAP) $(if $(WERROR),-Werror)
 override CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP -DPETREL_VERSION='"$(VERSION)"' \
-    $(if $(SAN),,-D_FORTIFY_SOURCE=3) $(if $(LIBIDN2),-DHAVE_LIBIDN2) $(if $(LIBSODIUM),-DHAVE_LIBSODIUM)
+    $(if $(SAN),,-D_FORTIFY_SOURCE=3) $(if $(LIBIDN2),-DHAVE_LIBIDN2) \
+    $(if $(LIBHIREDIS),-DHAVE_HIREDIS) $(if $(LIBSODIUM),-DHAVE_LIBSODIUM)
 override LDFLAGS += -pie -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--as-needed
 ifdef SAN
 override CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all

@@ -8,7 +8,9 @@
 #include "base/redis/redis_internal.h"
 
 #include <assert.h>
+#ifdef HAVE_HIREDIS
 #include <hiredis/hiredis.h>
+#endif
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,12 +31,46 @@ static const char set_script[] =
     "local o=redis.call('GET',KEYS[1]) if o then return o end "
     "redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2]) return false";
 
+#ifdef HAVE_HIREDIS
+#define TEXT_OF(number)     #number
+#define VERSION_OF(a, b, c) "hiredis " TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
+static const char hiredis_version[] =
+    VERSION_OF(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
+#else
+/* Nothing of this is called: redis_new() refuses. */
+static const char hiredis_version[] = "";
+typedef struct redisReader {
+    int ridx;
+    char *buf;
+    size_t pos, len;
+} redisReader;
+typedef struct redisReply {
+    int type;
+    long long integer;
+    size_t len;
+    char *str;
+} redisReply;
+enum {
+    REDIS_OK,
+    REDIS_REPLY_STRING,
+    REDIS_REPLY_INTEGER,
+    REDIS_REPLY_NIL,
+    REDIS_REPLY_STATUS,
+    REDIS_REPLY_ERROR
+};
+#define redisFormatCommandArgv(out, count, words, sizes) ((void)(words), -1)
+#define redisFreeCommand(command)                        ((void)(command))
+#define redisReaderCreate()                              NULL
+#define redisReaderFree(reader)                          ((void)(reader))
+#define redisReaderFeed(reader, at, size)                ((void)(at), REDIS_OK)
+#define redisReaderGetReply(reader, reply)               ((void)(reply), REDIS_OK)
+#define freeReplyObject(reply)                           ((void)(reply))
+#endif
+
 const char *
 redis_version(void)
 {
-#define TEXT_OF(number)     #number
-#define VERSION_OF(a, b, c) "hiredis " TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
-    return VERSION_OF(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
+    return hiredis_version;
 }
 
 /* --- Commands --------------------------------------------------------------------- */
@@ -511,6 +547,10 @@ redis_on_step(void *context)
 struct redis *
 redis_new(const struct redis_setup *setup, char *error, size_t error_size)
 {
+    if (hiredis_version[0] == '\0') {
+        snprintf(error, error_size, "this petrel was built without hiredis");
+        return NULL;
+    }
     struct redis *redis = memory_new(sizeof(*redis));
     assert(setup->net != NULL && setup->dns != NULL && setup->count > 0 &&
            setup->count <= REDIS_PLACES_MAX);
