@@ -43,6 +43,14 @@ text_equal(struct text a, struct text b)
     return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0);
 }
 
+int
+text_compare(struct text a, struct text b)
+{
+    size_t common = a.length < b.length ? a.length : b.length;
+    int order = common == 0 ? 0 : memcmp(a.at, b.at, common);
+    return order != 0 ? order : (a.length > b.length) - (a.length < b.length);
+}
+
 bool
 text_equal_nocase(struct text a, struct text b)
 {

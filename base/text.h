@@ -64,6 +64,8 @@ text_of(const void *at, size_t length)
 }
 
 bool text_equal(struct text a, struct text b);
+/* The order of their bytes: less, equal to or greater than 0. */
+int text_compare(struct text a, struct text b);
 bool text_equal_nocase(struct text a, struct text b); /* ASCII folding only */
 bool text_starts(struct text t, struct text prefix);
 bool text_starts_nocase(struct text t, struct text prefix);

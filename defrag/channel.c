@@ -346,7 +346,7 @@ channel_new(struct loop *loop, struct event_hub *events, struct manager *manager
     c->started_ms = loop_now_ms(loop);
     c->retention = manager_retention_mark(manager);
     closed_file_start(&c->closed, manager, c->log, c->sets, c->started_ms);
-    fragment_redirect_init(c);
+    heap_init(&c->redirects, heap_due_before);
     if (settings->registry) {
         struct claims_setup setup = {.loop = loop,
                                      .registry = settings->registry,

@@ -205,7 +205,6 @@ void fragment_redirect_other(void *context, const unsigned char key[DIGEST_SIZE]
 /* Releases some of those whose time is over. Returns when the next is due; INT64_MAX:
  * none. */
 int64_t fragment_redirect_tick(struct defragmenter *c, int64_t now_ms);
-void fragment_redirect_init(struct defragmenter *c);
 
 /* --- completion.c ----------------------------------------------------------------- */
 
@@ -223,7 +222,8 @@ bool completion_may_end(const struct defragmenter *c, struct id id);
  * an offer. None of these messages may be delivered until that is durable (is_ending):
  * a power cut could remove a message and leave its parts. */
 void completion_finish(struct defragmenter *c);
-/* Ends those parts that are left of a message that an earlier run has reassembled. */
-void completion_end_parts(struct defragmenter *c, const struct envelope *reassembled);
+/* Ends those parts that are left of a reassembled message; is_new: of this run. */
+void completion_settle_parts(struct defragmenter *c, const struct envelope *reassembled,
+                             bool is_new);
 
 #endif

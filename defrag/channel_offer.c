@@ -52,13 +52,7 @@ static int
 by_address(const void *a, const void *b)
 {
     const struct offered *left = a, *right = b;
-    size_t least = left->address.length < right->address.length ? left->address.length
-                                                                : right->address.length;
-    int order = memcmp(left->address.at, right->address.at, least);
-    if (order != 0)
-        return order;
-    return (left->address.length > right->address.length) -
-           (left->address.length < right->address.length);
+    return text_compare(left->address, right->address);
 }
 
 /* Sorted: double recipients are neighbours, and tell_absorbed() needs one pass. */
@@ -122,18 +116,12 @@ tell_absorbed(const struct examining *l, const struct offered *all,
 
 /* --- Its key ---------------------------------------------------------------------- */
 
-static void
-read_origin(const struct examining *l, struct origin *origin)
-{
-    origin_read(l->trust, l->sender, origin);
-}
-
 /* Not of fragments from a peer, which bring their key along. */
 static void
 channel_offer_make_key(const struct defragmenter *c, struct held *h)
 {
     struct origin origin;
-    read_origin(h->examining, &origin);
+    origin_read(h->examining->trust, h->examining->sender, &origin);
     origin_key(c->settings.keying, &origin, fragment_id(&h->examining->examine.reading),
                h->key);
 }
@@ -143,7 +131,7 @@ static void
 note_quotas(const struct held *h, struct fragment *f)
 {
     struct origin origin;
-    read_origin(h->examining, &origin);
+    origin_read(h->examining->trust, h->examining->sender, &origin);
     f->sender = sched_sender(origin.sender);
     f->client = h->by_peer ? SET_NOBODY : origin_client(&origin);
 }
@@ -503,7 +491,7 @@ decide(struct defragmenter *c, struct manager_offer *o)
         return channel_offer_put_off(c, o, now);
     if (e->fragment.made_of.length > 0 &&
         ((int64_t)e->id.time_ms < c->started_ms || c->has_adopted))
-        completion_end_parts(c, e);
+        completion_settle_parts(c, e, false);
     /* It would be delivered, or reassembled, a second time. */
     if (completion_may_end(c, e->id))
         return channel_offer_put_off(c, o, now);

@@ -94,8 +94,9 @@ settle_part(struct defragmenter *c, const struct envelope *reassembled,
     return true;
 }
 
-static void
-settle_parts(struct defragmenter *c, const struct envelope *reassembled, bool is_new)
+void
+completion_settle_parts(struct defragmenter *c, const struct envelope *reassembled,
+                        bool is_new)
 {
     struct text rest = reassembled->fragment.made_of;
     while (settle_part(c, reassembled, &rest, is_new))
@@ -117,12 +118,6 @@ forget_parts(struct defragmenter *c, const struct envelope *reassembled)
             channel_forget(c, h);
         free(indexes);
     }
-}
-
-void
-completion_end_parts(struct defragmenter *c, const struct envelope *reassembled)
-{
-    settle_parts(c, reassembled, false);
 }
 
 /* --- Those of earlier runs -------------------------------------------------------- */
@@ -301,7 +296,7 @@ completion_stored(void *context, struct envelope *e, const struct outcome *refus
     j->envelope = e;
     c->figures.reassembled++;
     tell_reassembled(c, e, j->reassembly);
-    settle_parts(c, e, true);
+    completion_settle_parts(c, e, true);
     /* This frees j->reassembly. */
     sets_reassembled(c->sets, j->reassembly, loop_now_ms(c->loop));
     j->reassembly = NULL;

@@ -11,12 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void
-fragment_redirect_init(struct defragmenter *c)
-{
-    heap_init(&c->redirects, heap_due_before);
-}
-
 static const struct target *
 way_to(const struct defragmenter *c, const char *host)
 {

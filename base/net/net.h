@@ -156,14 +156,8 @@ struct net_tls {
  * sends unsent output and our close_notify. Errors begin with "TLS: ". */
 void net_start_tls(struct net_connection *c, const struct net_tls *tls);
 bool net_is_secured(const struct net_connection *c); /* NET_SECURED has come */
-/* For log and trace header: valid from NET_SECURED until closing, otherwise "". */
-const char *net_tls_version(const struct net_connection *c); /* "TLSv1.3" */
-/* "TLS_AES_256_GCM_SHA384" */
-const char *net_tls_cipher(const struct net_connection *c);
-/* Clients: the server's chain, dates and name are valid, at any level. */
-bool net_tls_verified(const struct net_connection *c);
-bool net_tls_dane(const struct net_connection *c);    /* a TLSA record has proven it */
-bool net_tls_resumed(const struct net_connection *c); /* clients */
+/* From NET_SECURED until closing; else nothing, and "". */
+struct tls_facts net_tls_facts(const struct net_connection *c);
 
 /* No event comes after these. net_close() sends unsent output first, for at most 30 s.
  * Beyond NET_LINGERING_MAX connections in that state the oldest is aborted, so that

@@ -1,7 +1,7 @@
 /* Shared by the files of base/net/; no other file includes this header.
  *
  * net.c: opening and closing. net_stream.c: bytes and events. net_tls.c: the same
- * under TLS. net_waiting.c: buffers. net_listener.c: listeners. net_passed.c: sockets of
+ * under TLS. net_listener.c: listeners. net_passed.c: sockets of
  * a service manager. Only socket.c calls the system, and converts addresses for it. */
 #ifndef BASE_NET_NET_INTERNAL_H
 #define BASE_NET_NET_INTERNAL_H
@@ -110,7 +110,7 @@ struct net_connection *net_connection_accepted(struct net *net, int socket,
 /* The user has called net_attach(), or the connection is closed. */
 bool net_connection_is_settled(const struct net_connection *c);
 
-/* net_waiting.c. These use and refill net's spare buffers. */
+/* net_stream.c. These use and refill net's spare buffers. */
 size_t net_waiting_length(const struct net_waiting *w);
 struct text net_waiting_text(const struct net_waiting *w);
 void net_waiting_clear(struct net *net, struct net_waiting *w);
@@ -128,10 +128,6 @@ void net_tls_drop_output(struct net_connection *c);
 void net_tls_end(struct net_connection *c);
 /* TLS holds input, and the user wants input. */
 bool net_tls_has_more(const struct net_connection *c);
-
-/* Clients: the name in the server's certificate that matched, else its first. At most
- * TLS_NAME_MAX bytes of printable ASCII. For tests. */
-const char *net_tls_peer_name(const struct net_connection *c);
 
 /* For tests. As net_abort(), but a TCP peer always gets RST, never FIN, and may lose
  * output that it has not read yet. */

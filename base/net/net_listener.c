@@ -226,10 +226,9 @@ net_listen(struct net *net, const struct net_address *address, unsigned unix_mod
 {
     int fd = address->family == NET_PASSED ? net_passed_take(net, address->path)
                                            : open_listening(address, unix_mode, false);
-    if (fd >= 0)
-        return net_listener_new(net, address, fd, on_accept, context);
-    net_listener_explain(address, false, -fd, error, error_size);
-    return NULL;
+    if (fd < 0)
+        net_listener_explain(address, false, -fd, error, error_size);
+    return fd < 0 ? NULL : net_listener_new(net, address, fd, on_accept, context);
 }
 
 struct net_listener *
@@ -239,10 +238,9 @@ net_listen_shared(struct net *net, const struct net_address *address,
 {
     assert(address->family == NET_IPV4 || address->family == NET_IPV6);
     int fd = open_listening(address, 0, true);
-    if (fd >= 0)
-        return net_listener_new(net, address, fd, on_accept, context);
-    net_listener_explain(address, true, -fd, error, error_size);
-    return NULL;
+    if (fd < 0)
+        net_listener_explain(address, true, -fd, error, error_size);
+    return fd < 0 ? NULL : net_listener_new(net, address, fd, on_accept, context);
 }
 
 struct net_listener_counts

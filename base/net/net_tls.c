@@ -212,38 +212,9 @@ net_is_secured(const struct net_connection *c)
     return c->secured;
 }
 
-const char *
-net_tls_version(const struct net_connection *c)
+struct tls_facts
+net_tls_facts(const struct net_connection *c)
 {
-    return c->secured && c->tls ? tls_session_version(c->tls) : "";
-}
-
-const char *
-net_tls_cipher(const struct net_connection *c)
-{
-    return c->secured && c->tls ? tls_session_cipher(c->tls) : "";
-}
-
-const char *
-net_tls_peer_name(const struct net_connection *c)
-{
-    return c->secured && c->tls ? tls_session_peer_name(c->tls) : "";
-}
-
-bool
-net_tls_verified(const struct net_connection *c)
-{
-    return c->secured && c->tls && tls_session_is_verified(c->tls);
-}
-
-bool
-net_tls_dane(const struct net_connection *c)
-{
-    return c->secured && c->tls && tls_session_is_dane(c->tls);
-}
-
-bool
-net_tls_resumed(const struct net_connection *c)
-{
-    return c->secured && c->tls && tls_session_is_resumed(c->tls);
+    static const struct tls_facts none = {.version = "", .cipher = "", .peer_name = ""};
+    return c->secured && c->tls ? tls_session_facts(c->tls) : none;
 }

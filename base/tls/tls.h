@@ -147,4 +147,17 @@ struct tls_client *tls_client_new_shared(struct tls *tls,
                                          const struct tls_shared *shared, char *error,
                                          size_t error_size);
 
+/* --- What a handshake has shown ---------------------------------------------------- */
+
+struct tls_facts {
+    const char *version; /* "TLSv1.3" */
+    const char *cipher;  /* its name at IANA: "TLS_AES_256_GCM_SHA384" */
+    /* Clients. The name in the server's certificate that matched, else its first: at most
+     * TLS_NAME_MAX bytes of printable ASCII. */
+    const char *peer_name;
+    bool is_verified; /* the server's chain, dates and name are valid, at any level */
+    bool is_dane;     /* a TLSA record has proven it */
+    bool is_resumed;
+};
+
 #endif

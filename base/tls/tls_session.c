@@ -650,38 +650,16 @@ tls_session_error(const struct tls_session *s)
     return s->error ? s->error : "";
 }
 
-const char *
-tls_session_version(const struct tls_session *s)
+struct tls_facts
+tls_session_facts(const struct tls_session *s)
 {
-    return s->state == SHAKING || !s->cipher[0] ? "" : mbedtls_ssl_get_version(&s->ssl);
-}
-
-const char *
-tls_session_cipher(const struct tls_session *s)
-{
-    return s->cipher;
-}
-
-const char *
-tls_session_peer_name(const struct tls_session *s)
-{
-    return s->worth.name;
-}
-
-bool
-tls_session_is_verified(const struct tls_session *s)
-{
-    return s->client && s->cipher[0] && s->worth.verified && s->state != FAILED;
-}
-
-bool
-tls_session_is_dane(const struct tls_session *s)
-{
-    return s->dane && s->cipher[0] && s->worth.dane && s->state != FAILED;
-}
-
-bool
-tls_session_is_resumed(const struct tls_session *s)
-{
-    return s->offered && s->cipher[0];
+    bool has_cipher = s->cipher[0] != '\0', has_failed = s->state == FAILED;
+    return (struct tls_facts){
+        .version =
+            s->state == SHAKING || !has_cipher ? "" : mbedtls_ssl_get_version(&s->ssl),
+        .cipher = s->cipher,
+        .peer_name = s->worth.name,
+        .is_verified = s->client && has_cipher && s->worth.verified && !has_failed,
+        .is_dane = s->dane && has_cipher && s->worth.dane && !has_failed,
+        .is_resumed = s->offered && has_cipher};
 }

@@ -46,13 +46,6 @@ bool tls_session_has_more(const struct tls_session *s);
 
 /* One line; "" while nothing is wrong. */
 const char *tls_session_error(const struct tls_session *s);
-const char *tls_session_version(const struct tls_session *s); /* "TLSv1.3" */
-/* The name at IANA: "TLS_AES_256_GCM_SHA384". */
-const char *tls_session_cipher(const struct tls_session *s);
-const char *tls_session_peer_name(const struct tls_session *s);
-bool tls_session_is_verified(const struct tls_session *s);
-/* A TLSA record has proven the peer. */
-bool tls_session_is_dane(const struct tls_session *s);
-bool tls_session_is_resumed(const struct tls_session *s); /* for clients only */
+struct tls_facts tls_session_facts(const struct tls_session *s);
 
 #endif

@@ -214,21 +214,13 @@ read_pieces(struct text rest, struct store *s, struct piece *pieces, bool *broke
     }
 }
 
-static int
-compare_text(struct text a, struct text b)
-{
-    size_t common = a.length < b.length ? a.length : b.length;
-    int order = common == 0 ? 0 : memcmp(a.at, b.at, common);
-    return order != 0 ? order : (a.length > b.length) - (a.length < b.length);
-}
-
 /* The order of appearance comes last: the first of two equal pieces counts, for any
  * order of equal elements by qsort(). */
 static int
 compare_pieces(const void *left, const void *right)
 {
     const struct piece *a = left, *b = right;
-    int order = compare_text(a->name, b->name);
+    int order = text_compare(a->name, b->name);
     if (order == 0)
         order = (a->form > b->form) - (a->form < b->form);
     if (order == 0)

@@ -58,9 +58,7 @@ struct gift {
 
 struct give {
     struct give_setup setup;
-    struct text *to; /* names; empty: all */
-    size_t to_count;
-    char *to_text;
+    char *to; /* names; "": all */
     void (*over)(void *context);
     void *over_context;
     struct give_host *hosts[GROUP_HOSTS_MAX];
@@ -173,10 +171,14 @@ give_wait(struct give *g, int64_t ms)
 static bool
 give_is_wanted(const struct give *g, struct text name)
 {
-    for (size_t i = 0; i < g->to_count; i++)
-        if (text_equal_nocase(g->to[i], name))
+    struct text rest = text_from(g->to), word;
+    bool is_any = true;
+    while (text_word(&rest, ", \t", &word)) {
+        if (text_equal_nocase(word, name))
             return true;
-    return g->to_count == 0;
+        is_any = false;
+    }
+    return is_any;
 }
 
 static struct give_host *
@@ -797,24 +799,6 @@ give_step(void *context)
 
 /* --------------------------------------------------------------------------------- */
 
-static void
-give_read_names(struct give *g, struct text to)
-{
-    struct text word, rest;
-    free(g->to);
-    free(g->to_text);
-    g->to = NULL;
-    g->to_count = 0;
-    g->to_text = memory_new(to.length + 1);
-    if (to.length > 0)
-        memcpy(g->to_text, to.at, to.length);
-    rest = text_of(g->to_text, to.length);
-    while (g->to_count < GROUP_HOSTS_MAX && text_word(&rest, ", \t", &word)) {
-        g->to = memory_resize(g->to, (g->to_count + 1) * sizeof(*g->to));
-        g->to[g->to_count++] = word;
-    }
-}
-
 struct give *
 give_new(const struct give_setup *setup, struct text to, void (*over)(void *context),
          void *over_context)
@@ -823,7 +807,7 @@ give_new(const struct give_setup *setup, struct text to, void (*over)(void *cont
     g->setup = *setup;
     g->over = over;
     g->over_context = over_context;
-    give_read_names(g, to);
+    g->to = text_string(to);
     arena_init(&g->arena, SIZE_MAX / 4);
     heap_init(&g->rows, give_is_sooner);
     manager_rest_loads(setup->manager);
@@ -855,7 +839,8 @@ void
 give_again(struct give *g, struct text to)
 {
     assert(g->rests);
-    give_read_names(g, to);
+    free(g->to);
+    g->to = text_string(to);
     id_set_free(&g->stay);
     g->stay = (struct id_set){0};
     g->progress =
@@ -890,6 +875,5 @@ give_free(struct give **give)
     for (size_t i = 0; i < g->host_count; i++)
         free(g->hosts[i]);
     free(g->to);
-    free(g->to_text);
     free(g);
 }

@@ -241,11 +241,7 @@ static int
 compare_notified(const struct envelope *e, struct text a, struct text b)
 {
     bool first = text_equal(a, e->sender), second = text_equal(b, e->sender);
-    size_t length = a.length < b.length ? a.length : b.length;
-    if (first || second)
-        return (int)second - (int)first;
-    int order = length > 0 ? memcmp(a.at, b.at, length) : 0;
-    return order != 0 ? order : (a.length > b.length) - (a.length < b.length);
+    return first || second ? (int)second - (int)first : text_compare(a, b);
 }
 
 /* The next address that is to be notified, behind that one (NULL: the first). False:

@@ -611,41 +611,40 @@ client_connection_on_content_timer(void *context)
 static void
 tell_secured(const struct client_connection *s)
 {
-    const struct net_connection *c = s->connection;
+    struct tls_facts f = net_tls_facts(s->connection);
     char tls[SECURED_TEXT_MAX];
-    snprintf(tls, sizeof(tls), "%s with cipher %s%s", net_tls_version(c),
-             net_tls_cipher(c), net_tls_resumed(c) ? ", resumed" : "");
+    snprintf(tls, sizeof(tls), "%s with cipher %s%s", f.version, f.cipher,
+             f.is_resumed ? ", resumed" : "");
     event_tell(s->settings.events,
                &(struct event){.kind = EVENT_SECURED,
                                .program = s->settings.lmtp ? "lmtp" : "smtp",
                                .relay = text_from(s->settings.peer.remote),
                                .tls = text_from(tls),
-                               .text = net_tls_verified(c) || net_tls_dane(c)
-                                           ? TEXT("Verified")
-                                           : TEXT("Untrusted")});
+                               .text = f.is_verified || f.is_dane ? TEXT("Verified")
+                                                                  : TEXT("Untrusted")});
 }
 
 /* How the peer has proven itself. */
 static const char *
-proof_word(const struct client_connection *s)
+proof_word(const struct client_connection *s, const struct tls_facts *f)
 {
-    if (net_tls_dane(s->connection))
+    if (f->is_dane)
         return "dane";
     if (s->settings.security.proof == SECURITY_PROOF_STS)
         return "sts";
-    return net_tls_verified(s->connection) ? "verified" : "unverified";
+    return f->is_verified ? "verified" : "unverified";
 }
 
 static void
 on_secured(struct client_connection *s)
 {
-    const struct net_connection *c = s->connection;
+    struct tls_facts f = net_tls_facts(s->connection);
     assert(s->securing);
-    assert(net_tls_verified(c) || s->settings.security.level != TARGET_TLS_VERIFY);
-    assert(net_tls_dane(c) || s->settings.security.proof != SECURITY_PROOF_DANE);
+    assert(f.is_verified || s->settings.security.level != TARGET_TLS_VERIFY);
+    assert(f.is_dane || s->settings.security.proof != SECURITY_PROOF_DANE);
     s->securing = false;
-    snprintf(s->tls, sizeof(s->tls), "%s/%s/%s", net_tls_version(c), net_tls_cipher(c),
-             proof_word(s));
+    snprintf(s->tls, sizeof(s->tls), "%s/%s/%s", f.version, f.cipher,
+             proof_word(s, &f));
     tell_secured(s);
     client_connection_clock(s);
     transcript_add(s->transcript, TRANSCRIPT_NOTE, text_from(s->tls));

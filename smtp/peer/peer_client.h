@@ -67,7 +67,8 @@ void peer_client_quit(struct peer_client *c);
 void peer_client_fill(struct peer_client *c, size_t size, int64_t now_ms);
 /* Takes replies off *input; calls back. */
 void peer_client_read(struct peer_client *c, struct text *input);
-/* Questions whose time is over, and requests without room; calls back. A reply whose time is over breaks the
+/* Questions whose time is over, and requests without room; calls back. A reply whose
+ * time is over breaks the
  * connection. */
 void peer_client_expire(struct peer_client *c, int64_t now_ms);
 /* When the next one is over; INT64_MAX: there is none. */

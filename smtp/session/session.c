@@ -829,6 +829,7 @@ tls_has_failed(const struct server_session *s)
 static void
 take_event(struct server_session *s, enum net_event event)
 {
+    struct tls_facts tls;
     if (s->handshake == SESSION_AWAITS_HELLO) {
         session_await_event(s, event);
         return;
@@ -838,8 +839,8 @@ take_event(struct server_session *s, enum net_event event)
         break;
     case NET_SECURED:
         session_end_handshake(s);
-        server_secured(&s->server, net_tls_version(s->connection),
-                       net_tls_cipher(s->connection));
+        tls = net_tls_facts(s->connection);
+        server_secured(&s->server, tls.version, tls.cipher);
         session_note(s, 0, true);
         session_pump(s);
         break;

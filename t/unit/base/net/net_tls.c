@@ -8,7 +8,7 @@
 static bool
 is_13(const struct world *w)
 {
-    return strcmp(net_tls_version(w->client.connection), "TLSv1.3") == 0;
+    return strcmp(net_tls_facts(w->client.connection).version, "TLSv1.3") == 0;
 }
 
 static void
@@ -26,17 +26,17 @@ test_handshake(const struct secrets *k)
     is_string(w->client.told, "CS", "the client is connected, then secured");
     is_string(w->server.told, "S", "the server too");
     ok(net_is_secured(c) && net_is_secured(w->server.connection));
-    ok_named(net_tls_verified(c), "the certificate is that of the host");
-    is_string(net_tls_peer_name(c), "mail.example.net", "by this name");
-    ok_named(strcmp(net_tls_version(c), is_13(w) ? "TLSv1.3" : "TLSv1.2") == 0,
+    ok_named(net_tls_facts(c).is_verified, "the certificate is that of the host");
+    is_string(net_tls_facts(c).peer_name, "mail.example.net", "by this name");
+    ok_named(strcmp(net_tls_facts(c).version, is_13(w) ? "TLSv1.3" : "TLSv1.2") == 0,
              "TLS 1.2 at least");
-    is_string(net_tls_version(w->server.connection), net_tls_version(c), "both say so");
-    is_string(net_tls_cipher(c),
+    is_string(net_tls_facts(w->server.connection).version, net_tls_facts(c).version, "both say so");
+    is_string(net_tls_facts(c).cipher,
               is_13(w) ? "TLS_CHACHA20_POLY1305_SHA256"
                        : "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
               "with forward secrecy");
-    is_string(net_tls_cipher(w->server.connection), net_tls_cipher(c), "both");
-    ok_named(!net_tls_verified(w->server.connection), "clients have no certificate");
+    is_string(net_tls_facts(w->server.connection).cipher, net_tls_facts(c).cipher, "both");
+    ok_named(!net_tls_facts(w->server.connection).is_verified, "clients have no certificate");
     net_send(c, TEXT("EHLO client\r\n"));
     net_send(w->server.connection, TEXT("220 server\r\n"));
     until(w, w->client.got.length && w->server.got.length);
@@ -112,7 +112,7 @@ test_certificates(const struct secrets *k)
         is_string(net_error(w->client.connection), good ? "" : certificates[i].error,
                   "verifying");
         is_string(w->client.told, good ? "CS" : "CF", "is secured, or fails");
-        ok(net_tls_verified(w->client.connection) == good);
+        ok(net_tls_facts(w->client.connection).is_verified == good);
         if (!good) {
             net_send(w->client.connection, TEXT("secret"));
             until(w, strpbrk(w->server.told, "F"));
@@ -122,7 +122,7 @@ test_certificates(const struct secrets *k)
         sides.calling.options.level = TLS_LEVEL_NONE;
         shake_hands(w, sides.server, &sides.calling);
         is_string(w->client.told, "CS", "anybody will do for level none");
-        ok(net_tls_verified(w->client.connection) == good);
+        ok(net_tls_facts(w->client.connection).is_verified == good);
         part(w);
         /* A verdict of one level does not count at the other. */
         sides.calling.options.level = TLS_LEVEL_VERIFY;
@@ -150,8 +150,8 @@ test_names_of_policy(const struct secrets *k)
     part(w);
     sides.calling.options.host = TEXT("mail.example.net");
     shake_hands(w, sides.server, &sides.calling);
-    ok(net_tls_verified(w->client.connection));
-    is_string(net_tls_peer_name(w->client.connection), "mx.example.net",
+    ok(net_tls_facts(w->client.connection).is_verified);
+    is_string(net_tls_facts(w->client.connection).peer_name, "mx.example.net",
               "any of the names will do");
     part(w);
     sides.calling.options.host = TEXT("");
@@ -159,7 +159,7 @@ test_names_of_policy(const struct secrets *k)
     sides.calling.options.level = TLS_LEVEL_NONE;
     shake_hands(w, sides.server, &sides.calling);
     is_string(w->client.told, "CS", "nobody in particular");
-    ok(!net_tls_verified(w->client.connection));
+    ok(!net_tls_facts(w->client.connection).is_verified);
     tls_sides_finish(&sides);
 }
 
@@ -185,7 +185,7 @@ test_choice(const struct secrets *k)
         struct net_tls calling = as_client(client, TLS_LEVEL_NONE, cases[i].host);
 
         shake_hands(w, server, &calling);
-        is_string(net_tls_peer_name(w->client.connection), cases[i].name,
+        is_string(net_tls_facts(w->client.connection).peer_name, cases[i].name,
                   cases[i].host);
         part(w);
     }
@@ -210,30 +210,30 @@ test_resumption(const struct secrets *k)
     struct tls_server *other = server_of(k, "good");
 
     shake_hands(w, sides.server, &sides.calling);
-    ok_named(!net_tls_resumed(w->client.connection), "the first time all is new");
+    ok_named(!net_tls_facts(w->client.connection).is_resumed, "the first time all is new");
     exchange(w);
     part(w);
     for (int i = 0; i < 3; i++) {
         shake_hands(w, sides.server, &sides.calling);
-        ok_named(net_tls_resumed(w->client.connection), "then it is resumed");
-        ok_named(net_tls_verified(w->client.connection), "and still verified");
+        ok_named(net_tls_facts(w->client.connection).is_resumed, "then it is resumed");
+        ok_named(net_tls_facts(w->client.connection).is_verified, "and still verified");
         exchange(w);
         is_text(buffer_text(&w->client.got), TEXT("220"), "and works");
         part(w);
     }
     shake_hands(w, other, &sides.calling);
     is_string(w->client.told, "CS", "a server with other keys for its tickets");
-    ok_named(!net_tls_resumed(w->client.connection), "knows nothing of it");
+    ok_named(!net_tls_facts(w->client.connection).is_resumed, "knows nothing of it");
     exchange(w);
     part(w);
     sides.calling.options.level = TLS_LEVEL_NONE;
     shake_hands(w, other, &sides.calling);
-    ok_named(!net_tls_resumed(w->client.connection), "another level is another story");
+    ok_named(!net_tls_facts(w->client.connection).is_resumed, "another level is another story");
     part(w);
     sides.calling.options.level = TLS_LEVEL_VERIFY;
     sides.calling.options.host = TEXT("mx.example.net");
     shake_hands(w, other, &sides.calling);
-    ok_named(!net_tls_resumed(w->client.connection), "and so is another name");
+    ok_named(!net_tls_facts(w->client.connection).is_resumed, "and so is another name");
     tls_server_free(&other);
     tls_sides_finish(&sides);
 }
@@ -398,8 +398,8 @@ test_starttls(const struct secrets *k)
     is_number(net_input(w->server.connection).length, 0,
               "what came with STARTTLS is gone");
     ok(!net_is_secured(w->server.connection));
-    is_string(net_tls_version(w->server.connection), "", "nothing to tell yet");
-    is_string(net_tls_cipher(w->server.connection), "", "of the cipher");
+    is_string(net_tls_facts(w->server.connection).version, "", "nothing to tell yet");
+    is_string(net_tls_facts(w->server.connection).cipher, "", "of the cipher");
     net_send(w->server.connection, TEXT("250 sent too early\r\n"));
     until(w, w->client.got.length);
     for (int i = 0; i < 20; i++)

@@ -280,11 +280,11 @@ test_talk(const struct secrets *k)
 
     ok_named(tls_session_shake(d->server) == PROGRESS_MORE, "the server waits");
     is_number(d->back.length, 0, "in silence");
-    is_string(tls_session_cipher(d->server), "", "no cipher yet");
-    is_string(tls_session_version(d->client), "", "no version");
-    ok(!tls_session_is_verified(d->client) && !tls_session_has_more(d->client));
+    is_string(tls_session_facts(d->server).cipher, "", "no cipher yet");
+    is_string(tls_session_facts(d->client).version, "", "no version");
+    ok(!tls_session_facts(d->client).is_verified && !tls_session_has_more(d->client));
     ok_named(duel_shake(d), "then hands are shaken");
-    ok(tls_session_is_verified(d->client) && !tls_session_is_verified(d->server));
+    ok(tls_session_facts(d->client).is_verified && !tls_session_facts(d->server).is_verified);
     ok_named(tls_session_write(d->client, TEXT("hello there")), "a word");
     ok_named(!memmem(d->client_end.all.at, d->client_end.all.length, "hello", 5),
              "nobody can read it");
@@ -323,7 +323,7 @@ test_spoilt(const struct secrets *k)
               "TLS: Verification of the message MAC failed", "is found");
     is_number(tls_session_read(d->server, out, sizeof(out)), -EPROTO, "for ever");
     ok_named(!tls_session_write(d->server, TEXT("x")), "and nothing is written");
-    ok(tls_session_has_more(d->server) && !tls_session_is_verified(d->server));
+    ok(tls_session_has_more(d->server) && !tls_session_facts(d->server).is_verified);
     while (tls_session_read(d->client, out, sizeof(out)) == -EAGAIN && d->back.length)
         continue;
     is_string(tls_session_error(d->client), "TLS: the peer broke off: bad_record_mac",
@@ -439,7 +439,7 @@ meet(struct tls_server *server, struct tls_client *client, const char *host)
     if (!duel_shake(d))
         abort();
     tls_session_read(d->client, out, sizeof(out)); /* the ticket, in TLS 1.3 */
-    resumed = tls_session_is_resumed(d->client);
+    resumed = tls_session_facts(d->client).is_resumed;
     duel_free(&d);
     return resumed;
 }
@@ -487,9 +487,9 @@ meet_by_record(struct tls_server *server, struct tls_client *client, enum tls_le
         tls_session_write(d->server, TEXT("ticket")); /* of TLS 1.3 */
         heard(d->client, bytes, sizeof(bytes));
     }
-    *resumed = good && tls_session_is_resumed(d->client);
+    *resumed = good && tls_session_facts(d->client).is_resumed;
     snprintf(out, sizeof(out), "%s", tls_session_error(d->client));
-    if (good && tls_session_is_dane(d->client))
+    if (good && tls_session_facts(d->client).is_dane)
         snprintf(out, sizeof(out), "proven");
     duel_free(&d);
     return out;

@@ -202,8 +202,8 @@ test_called(const struct secrets *k)
             is_text(buffer_text(&w->client.got), TEXT("220 openssl\n"), "we hear it");
             until(w, strstr(said(k, out, sizeof(out)), "EHLO petrel"));
             ok_named(strstr(out, "EHLO petrel") != NULL, "it hears us");
-            printf("# %s %s\n", net_tls_version(w->client.connection),
-                   net_tls_cipher(w->client.connection));
+            printf("# %s %s\n", net_tls_facts(w->client.connection).version,
+                   net_tls_facts(w->client.connection).cipher);
         }
         touch(k, enough);
         net_close(&w->client.connection);

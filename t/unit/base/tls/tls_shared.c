@@ -105,8 +105,8 @@ meet(struct tls_server *server, struct tls_client *client, const struct tls_clie
         to = to == PROGRESS_MORE ? tls_session_shake(s->session) : to;
     }
     if (from == PROGRESS_DONE && to == PROGRESS_DONE) {
-        bool same = strcmp(tls_session_cipher(c->session), tls_session_cipher(s->session)) == 0;
-        snprintf(told, sizeof(told), "%s %s%s", tls_session_version(c->session), tls_session_cipher(c->session), same ? "" : " ?");
+        bool same = strcmp(tls_session_facts(c->session).cipher, tls_session_facts(s->session).cipher) == 0;
+        snprintf(told, sizeof(told), "%s %s%s", tls_session_facts(c->session).version, tls_session_facts(c->session).cipher, same ? "" : " ?");
     } else {
         snprintf(told, sizeof(told), "server: %s, client: %s", tls_session_error(s->session), tls_session_error(c->session));
     }
@@ -162,7 +162,7 @@ TEST(seen)
     ok(tls_session_write(c.session, TEXT("XGIVE something")));
     ok(tls_session_read(s.session, got, sizeof(got)) == 15 && memcmp(got, "XGIVE", 5) == 0);
     ok_named(!has_bytes(&c.sent, "XGIVE") && !has_bytes(&c.sent, A), "neither the bytes nor the secret");
-    ok_named(!tls_session_is_resumed(c.session), "nothing is resumed");
+    ok_named(!tls_session_facts(c.session).is_resumed, "nothing is resumed");
     end_finish(&s);
     end_finish(&c);
     tls_client_free(&client);
@@ -225,7 +225,7 @@ test_certificates(struct secrets *k)
     struct end s = {.session = NULL}, c = {.session = NULL};
 
     ok_named(strstr(meet(door, client, &plain, &s, &c), "server: TLS: ") != NULL && c.session != NULL, "a client with trust anchors");
-    ok(!tls_session_cipher(s.session)[0] && !tls_session_cipher(c.session)[0]);
+    ok(!tls_session_facts(s.session).cipher[0] && !tls_session_facts(c.session).cipher[0]);
     end_finish(&s);
     end_finish(&c);
     ok_named(strstr(meet_shared(mail, sibling), "server: TLS: ") != NULL, "a server with certificates");

@@ -185,7 +185,7 @@ starttls(void)
     ok(answers(&c, "STARTTLS\r\nMAIL FROM:<evil@a.example>\r\nNOOP\r\n", "220 2.0.0"));
     secure(&c);
     ok_named(answers(&c, "RCPT TO:<b@b.example>\r\n", "503 5.5.1"), "EHLO comes first");
-    ok_named(c.secured && net_tls_verified(c.connection), "under TLS");
+    ok_named(c.secured && net_tls_facts(c.connection).is_verified, "under TLS");
     is_string(c.said, "503 5.5.1 send EHLO first\r\n",
               "and nothing that was sent in clear is answered");
     ok(answers(&c, "EHLO a.example\r\n", "250 DSN"));
