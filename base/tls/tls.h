@@ -147,7 +147,7 @@ struct tls_client *tls_client_new_shared(struct tls *tls,
                                          const struct tls_shared *shared, char *error,
                                          size_t error_size);
 
-/* --- What a handshake has shown ---------------------------------------------------- */
+/* --- The facts of a handshake -------------------------------------------------------- */
 
 struct tls_facts {
     const char *version; /* "TLSv1.3" */
