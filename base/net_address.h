@@ -20,7 +20,7 @@ struct net_address {
 /* "1.2.3.4:25", "[::1]:25", "unix:/path"; without a port when default_port != 0.
  * Numbers only: names are for dns.h. */
 bool net_address_parse(struct text t, uint16_t default_port, struct net_address *out);
-/* The same with a port, or "fd:NAME": a socket that a service manager passes. */
+/* An address with a port, or "fd:NAME": a socket that a service manager passes. */
 bool net_address_parse_listening(struct text t, struct net_address *out);
 /* An IP literal without a port, as within the brackets of RFC 5321 [1.2.3.4] and
  * [IPv6:::1]. */
@@ -46,8 +46,8 @@ struct net_network {
 /* "10.0.0.0/8", "::1", "2001:db8::/32" or, as in Postfix, "[2001:db8::]/32". Bits
  * beyond the mask must be 0. */
 bool net_network_parse(struct text t, struct net_network *out);
-/* The same, but bits beyond the mask are cleared: "192.168.1.1/24" is 192.168.1.0/24.
- */
+/* As net_network_parse(), but bits beyond the mask are cleared: "192.168.1.1/24" is
+ * 192.168.1.0/24. */
 bool net_network_around(struct text t, struct net_network *out)
     __attribute__((warn_unused_result));
 /* ::ffff:1.2.3.4 matches as 1.2.3.4. */

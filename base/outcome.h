@@ -54,7 +54,8 @@ void outcome_say_reply(struct outcome *outcome, const char *where, struct text r
                        const char *answered);
 /* False: the text is not the sentence of a host's reply. Never reads outside of text. */
 bool outcome_sentence_read(struct text text, struct outcome_sentence *sentence);
-/* The same, the host and the code by their members. False as well: there is no code. */
+/* The sentence of the outcome, with host and code from its members. False: it is none, or
+ * there is no code. */
 bool outcome_reply_read(const struct outcome *outcome,
                         struct outcome_sentence *sentence);
 

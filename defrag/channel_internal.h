@@ -195,7 +195,7 @@ enum manager_offered fragment_redirect_goes_on(struct defragmenter *c, struct he
 /* h is SENT: it goes on as it is then, at the latest. */
 void fragment_redirect_shorten(struct defragmenter *c, struct held *h,
                                int64_t until_ms);
-/* Undoes SENT, if it is. */
+/* Ends the detour of a fragment that is SENT. */
 void fragment_redirect_ends(struct defragmenter *c, struct held *h);
 /* manager_defragment's. */
 void fragment_redirect_answered(void *context, struct id id, bool taken);

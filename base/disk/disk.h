@@ -50,8 +50,8 @@ int disk_make_fifo(struct disk *disk, const char *path, unsigned mode);
 /* A new file for reading and writing; the umask does not apply. -EEXIST: the name is
  * taken. -ELOOP: a relative path leads through a link. */
 int disk_create(struct disk *disk, const char *path, unsigned mode);
-/* The same, readable by us and one other user by an access control list. Where that
- * cannot be set, the file is readable by all. */
+/* As disk_create(); an access control list lets one other user read the file. Where no
+ * list can be set, the file is readable by all. */
 int disk_create_for(struct disk *disk, const char *path, unsigned reader);
 /* An existing regular file; anything else is -EINVAL. Never blocks. */
 int disk_open_file(struct disk *disk, const char *path, bool for_writing);
@@ -113,7 +113,7 @@ const struct disk_pace *disk_pace(const struct disk *disk);
  * returned; done is not called. */
 int disk_sync_begin(struct disk *disk, int file, bool data_only,
                     struct disk_sync *sync);
-/* The same for several, with one system call for many of them: results[i] is the result
+/* Starts several syncs, with one system call for many of them: results[i] is the result
  * of disk_sync_begin(). */
 void disk_sync_begin_many(struct disk *disk, const int *files, bool data_only,
                           struct disk_sync *const *syncs, int *results, size_t count);
@@ -135,7 +135,7 @@ int disk_look(const char *path, struct disk_info *info);
  * returns false. The directory may change meanwhile. */
 int disk_list(struct disk *disk, const char *path,
               bool (*each)(void *context, const char *name), void *context);
-/* The same in pieces, for large directories: names that are there from open to the end
+/* Lists a large directory in pieces: names that are there from open to the end
  * are met once, others perhaps. */
 struct disk_listing;
 int disk_listing_open(struct disk *disk, const char *path,
@@ -181,8 +181,8 @@ int disk_pull_fifo(struct disk *disk, const char *path);
  * with a NUL behind it. path is relative to the working directory; links are followed.
  * Waits for the writer of a FIFO. */
 int disk_read_whole(const char *path, size_t limit, char **content, size_t *length);
-/* The same for paths in settings: never waits. Anything but a regular file is -EINVAL,
- * a directory -EISDIR. A daemon reads such files while it runs, and another user may
+/* As disk_read_whole(), of a path in settings: never waits. Anything but a regular file is
+ * -EINVAL, a directory -EISDIR. A daemon reads such files while it runs, and another user may
  * own the directory and put a FIFO there. /dev/null is an empty file. */
 int disk_read_regular(const char *path, size_t limit, char **content, size_t *length);
 /* The reason for a user, for an error of these two. */

@@ -146,7 +146,8 @@ void event_hub_count_waiting(struct event_hub *hub, struct loop *loop);
 /* For sentences that are no events. NULL without a hub or log. */
 struct log *event_hub_log(const struct event_hub *hub);
 
-/* kinds: EVENT_BIT()s. The same reader and context again: changes its kinds; 0 ends. */
+/* kinds: EVENT_BIT()s; they replace those of a reader that is there with this context. 0:
+ * it reads no more. */
 void event_read(struct event_hub *hub, uint64_t kinds, event_reader *read,
                 void *context);
 /* Whether somebody reads the kind: for events that cost much to compose. hub may be

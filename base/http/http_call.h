@@ -56,8 +56,8 @@ struct http_call_options {
 struct http_result {
     const char *error;                  /* NULL: the response is complete */
     const struct http_reader *response; /* borrowed; NULL with an error */
-    /* The same; with an error, too, if the head was complete: its status and fields are
-     * known then, its body is not. */
+    /* response; or behind an error a response whose head was complete: its status and
+     * fields are known then, its body is not. */
     const struct http_reader *head;
     bool tried, connected; /* by TCP; also if TLS or HTTP failed */
     /* For want of space, here or among the questions to name servers: nothing is known

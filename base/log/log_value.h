@@ -18,8 +18,8 @@ enum log_guard {
 /* Copies t, where there is space for it. False: it is not printable ASCII alone, which
  * needs no escape; the copied bytes are to be ignored. */
 bool log_value_copy_plain(struct text t, char *to) __attribute__((warn_unused_result));
-/* The same; false also if it has a blank, comma or angle bracket: else it needs no guard
- * either. True for nearly every value. */
+/* As log_value_copy_plain(); false also for a blank, comma or angle bracket: a value
+ * without these needs no guard either. True for nearly every value. */
 bool log_value_copy_simple(struct text t, char *to) __attribute__((warn_unused_result));
 
 /* A value in angle brackets needs no guard if it closes them. is_read_back: log.h's
@@ -33,7 +33,7 @@ enum log_guard log_value_guard_sentence(struct text t);
 /* Fills value, which the caller frees, with at most limit bytes and an angle bracket. */
 void log_value_build(struct buffer *value, struct text t, size_t limit,
                      enum log_guard guard);
-/* The same of a field's value: a reader skips all from a '<' at its start to the next
+/* Fills in a field's value: a reader skips all from a '<' at its start to the next
  * '>'. So a value that opens a bracket also closes it, or the '<' is escaped. */
 void log_value_build_field(struct buffer *value, struct text t, size_t limit,
                            enum log_guard guard);

@@ -41,11 +41,10 @@ bool log_writer_add(struct log_writer *w, struct text lines)
     __attribute__((warn_unused_result));
 /* Writes as much as the descriptor takes; the rest is written from the loop. */
 void log_writer_flush(struct log_writer *w);
-/* The same, but many lines wait for more of them (base/pace.h), not those that are
- * datagrams: each is a call of its own. */
+/* Writes few lines; many wait for more of them (base/pace.h). Datagrams never wait: each is
+ * a call of its own. */
 void log_writer_flush_soon(struct log_writer *w);
-/* The same at a crash (base/crash.h), of a writer: writes the bytes that are taken
- * immediately. */
+/* At a crash (base/crash.h): writes the bytes that are taken immediately. */
 void log_writer_rescue(void *writer);
 /* Bytes that wait. */
 size_t log_writer_waiting(const struct log_writer *w);

@@ -52,8 +52,8 @@ typedef void net_accepted(void *context, struct net_connection *connection);
 struct net_listener *net_listen(struct net *net, const struct net_address *address,
                                 unsigned unix_mode, net_accepted *on_accept,
                                 void *context, char *error, size_t error_size);
-/* The same of an IP address and a port that several processes listen on: each of them by
- * this call, and as the same user. The kernel divides the connections among them. */
+/* As net_listen(), of an IP address and a port that several processes of one user listen
+ * on, each by this call. The kernel divides the connections among them. */
 struct net_listener *net_listen_shared(struct net *net,
                                        const struct net_address *address,
                                        net_accepted *on_accept, void *context,

@@ -85,7 +85,7 @@ enum socket_kind {
 /* SOCKET_NONE: not open. */
 enum socket_kind socket_kind(int descriptor);
 bool socket_is_file(int descriptor, uint64_t device, uint64_t inode);
-/* The same pipe or terminal with flags of its own, for writing. */
+/* Opens a pipe or terminal again, with flags of its own, for writing. */
 int socket_open_again(int descriptor) __attribute__((warn_unused_result));
 /* These may wait. An interrupted call is -EAGAIN. */
 ssize_t socket_read(int descriptor, char *to, size_t size);

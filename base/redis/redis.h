@@ -73,11 +73,11 @@ struct redis *redis_new(const struct redis_setup *setup, char *error,
 /* Sends the waiting bytes first. */
 void redis_free(struct redis **redis);
 
-/* One that asks. Embedded in its owner, zeroed before first use. */
+/* A module that asks. Embedded in its owner, zeroed before first use. */
 struct redis_client {
     struct redis_client *prev, *next; /* the connection's own */
     void (*ready)(void *context);     /* it is fit for use */
-    /* It was not possible to get a connection, or it has ended: questions have no
+    /* No connection was possible, or it has ended: questions have no
      * answer. redis_is_up() says whether to wait for the next one. */
     void (*failed)(void *context, const char *why);
     void *context;

@@ -43,7 +43,7 @@ void sandbox_free(struct sandbox **sandbox);
 void sandbox_let_read(struct sandbox *s, const char *path);
 /* Everything below a directory of our own files: read, write, make, remove. */
 void sandbox_let_write(struct sandbox *s, const char *directory);
-/* The same for a directory that is made or mounted later at that name: a rule holds the
+/* As sandbox_let_write(), of a directory that is made or mounted later: a rule holds the
  * directory, not its name, so the directory above is let write, and when that is a mount
  * point the one above it. Not when it is a directory of the system or of several services
  * (/srv, /var/lib). */

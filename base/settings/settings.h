@@ -95,7 +95,7 @@ struct text settings_errors(const struct settings *s);
 struct text settings_warnings(const struct settings *s);
 /* "key = value   # source" for every row, secrets masked. */
 void settings_print(const struct settings *s, struct buffer *out);
-/* The same for the rows whose value was set and is not the default. */
+/* Prints the rows whose value was set and is not the default. */
 void settings_print_changed(const struct settings *s, struct buffer *out);
 
 /* One setting as it is in effect; strings are borrowed. */

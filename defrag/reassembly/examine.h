@@ -25,7 +25,7 @@ enum examine_result {
     EXAMINE_FAILED /* the content cannot be read */
 };
 
-/* The same for all messages; borrowed for the call. */
+/* Values that all messages share; borrowed for the call. */
 struct examine_setup {
     struct queue *queue;
     struct tag_key key;

@@ -44,7 +44,7 @@ struct registry_place {
  * without hiredis. */
 bool registry_parse(struct text setting, struct registry_place *place, char *error,
                     size_t error_size);
-/* The same, with the password of its own setting. */
+/* As registry_parse(), with the password of its own setting. */
 bool registry_configure(struct text setting, struct text password,
                         struct registry_place *place, char *error, size_t error_size);
 /* The setting without user and password, for the log. */

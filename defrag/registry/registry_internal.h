@@ -60,7 +60,7 @@ struct registry {
 /* Waiting or asked becomes answered; done is called in the next turn. */
 void registry_answer(struct registry *r, struct registry_claim *claim,
                      enum registry_answer answer);
-/* The same for the owner that the place names: this host, another, or an invalid name
+/* Answers with the owner that the place names: this host, another, or an invalid name
  * (the registry is unavailable then). */
 void registry_answer_owner(struct registry *r, struct registry_claim *claim,
                            struct text owner);
@@ -79,7 +79,7 @@ void registry_emptied(struct registry *r);
 
 /* The instance found under our name is our own. */
 void registry_name_ours(struct registry_name *n);
-/* It is another's, last refreshed at born_ms; 0: the time is unknown. */
+/* The instance found there is another's, last refreshed at born_ms; 0: the time is unknown. */
 void registry_name_other(struct registry *r, struct text instance, int64_t born_ms);
 
 /* --- registry_dir.c --------------------------------------------------------------- */

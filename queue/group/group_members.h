@@ -39,11 +39,12 @@ struct group_members {
 enum group_change { GROUP_CAME, GROUP_LOST, GROUP_BACK, GROUP_LEFT, GROUP_FORGOTTEN };
 typedef void group_changed(void *context, const char *name, enum group_change change);
 
-/* Alone. */
+/* Our host alone. */
 void group_members_init(struct group_members *m, const char *own, int64_t now_ms);
-/* Unless it is there, or there are too many; as if it were seen now. */
+/* Adds a host that is not there, as if seen now, unless there are too many. */
 void group_members_add(struct group_members *m, struct text name, int64_t now_ms);
-/* False: it is not there, or it is ours. No list brings it back until the bank knows. */
+/* Takes a host away; no list brings it back until the bank knows. False: it is not there,
+ * or it is ours. */
 bool group_members_forget(struct group_members *m, struct text name);
 /* The bank knows of that which was forgotten first. */
 void group_members_forgotten(struct group_members *m);

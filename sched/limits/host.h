@@ -26,12 +26,12 @@ struct hosts; /* by address as text: "192.0.2.1", "2001:db8::1", or a path */
 struct hosts *hosts_new(void);
 void hosts_free(struct hosts **hosts);
 
-/* It accepted a session, and greeted after service_ms. An address has 1 to
+/* The address accepted a session, and greeted after service_ms. An address has 1 to
  * HOSTS_ADDRESS_MAX bytes, here and below. */
 void hosts_good(struct hosts *hosts, int64_t now_ms, struct text address,
                 int64_t service_ms);
 
-/* It refused, never answered, or hung up. random as in retry_jitter_ms. */
+/* The address refused, never answered, or hung up. random as in retry_jitter_ms. */
 void hosts_bad(struct hosts *hosts, int64_t now_ms, struct text address,
                uint64_t *random);
 

@@ -24,7 +24,7 @@ enum reply_class_class {
     REPLY_CLASS_ADDRESS, /* another source address may carry it */
     REPLY_CLASS_TOKEN    /* we have no token to log in with: nothing was tried */
 };
-/* That of our own deferrals for lack of a token, which have no reply. */
+/* The code of our own deferrals for lack of a token, which have no reply. */
 #define REPLY_CLASS_TOKEN_ENHANCED "4.7.0"
 
 enum reply_class_class reply_class_classify(const struct outcome *outcome);

@@ -59,17 +59,16 @@ bool peer_client_is_idle(const struct peer_client *c); /* no request waits */
 void peer_client_give(struct peer_client *c, const struct sibling_gift *gift);
 void peer_client_ask(struct peer_client *c, struct text line, int64_t until_ms,
                      const struct sibling_listener *listener);
-/* Unless one is under way, or the connection is over. */
+/* Asks for a sign of life, unless a NOOP is under way or the connection is over. */
 void peer_client_noop(struct peer_client *c);
-/* Only if nothing waits. */
+/* Says goodbye, if nothing waits. */
 void peer_client_quit(struct peer_client *c);
 /* Adds what is to be sent to out, up to size bytes and one line. */
 void peer_client_fill(struct peer_client *c, size_t size, int64_t now_ms);
 /* Takes replies off *input; calls back. */
 void peer_client_read(struct peer_client *c, struct text *input);
-/* Questions whose time is over, and requests without room; calls back. A reply whose
- * time is over breaks the
- * connection. */
+/* Ends questions whose time is over, and requests without room; calls back. A reply whose
+ * time is over breaks the connection. */
 void peer_client_expire(struct peer_client *c, int64_t now_ms);
 /* When the next one is over; INT64_MAX: there is none. */
 int64_t peer_client_next_ms(const struct peer_client *c);

@@ -128,7 +128,7 @@ struct peer_link *peer_link_find(struct peer *peer, const char *host,
                                  enum peer_link_kind kind);
 struct peer_link *peer_link_get(struct peer *peer, const char *host,
                                 enum peer_link_kind kind);
-/* It has requests. */
+/* Begins, or goes on: the link has requests. */
 void peer_link_begin(struct peer_link *link);
 void peer_link_ignore_all(struct peer *peer, const void *context);
 /* Connections end; requests are lost, and are made again by a new connection if their
