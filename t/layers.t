@@ -74,7 +74,8 @@ may defrag/registry base+crypto+disk+log+loop+redis
 may defrag/reassembly base+crypto+loop mime+parts+report queue+envelope+manager defrag/set
 may defrag base+event+log+loop mime+report sched/route queue+envelope+manager defrag/set defrag/registry defrag/reassembly
 
-may admin/settings base+crypto+disk+dns+event+http+log+net+sandbox+settings mime sched/route queue/manager smtp/oauth
+# A section of the settings is a struct of the room that takes it.
+may admin/settings base+crypto+disk+dns+event+http+log+net+sandbox+settings mime sched/route queue/manager smtp/oauth smtp/session smtp/delivery defrag admin/history
 may admin/control base+disk+event+http+log+loop+net+sandbox+settings mime+report sched+limits queue+envelope+group+manager smtp/oauth admin/settings admin/history
 may admin/history base+disk+event+log+loop sched+limits queue
 may admin/findings base+event+log+loop queue

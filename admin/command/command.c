@@ -512,7 +512,7 @@ command_look(struct visit *v, const struct options *options)
 {
     char error[512];
     unsigned owner;
-    struct queue_settings settings = options_queue(options);
+    struct queue_settings settings = options->manager.queue;
     counter_start_here(&v->counter, v->verb->run != run_cat);
     v->loop = loop_new();
     v->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
@@ -627,7 +627,7 @@ command_queue_ids(const struct options *options, struct text begin, size_t limit
 {
     char error[512];
     struct ids_wanted wanted = {begin, limit};
-    struct queue_settings settings = options_queue(options);
+    struct queue_settings settings = options->manager.queue;
     struct queue *queue;
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
     /* The Tab key makes no spool, which would be root's. */

@@ -68,16 +68,9 @@ int
 offline_open(struct offline **offline, struct loop *loop, struct event_hub *events,
              const struct options *options, char *error, size_t error_size)
 {
-    struct manager_settings settings = {
-        .hostname = options->hostname,
-        .queue = options_queue(options),
-        .sched = {.active_limit = (int)options->active_limit,
-                  .recipient_limit = (int)options->active_recipient_limit,
-                  .session_limit = (int)options->delivery_session_limit,
-                  .seed = loop_random(loop)},
-        .bounce_size_limit = (size_t)options->bounce_size_limit,
-        .offline = true
-    };
+    struct manager_settings settings = options->manager;
+    settings.sched.seed = loop_random(loop);
+    settings.offline = true;
     struct manager *manager = NULL;
     *offline = NULL;
     int code = offline_become_owner(options->spool, error, error_size);

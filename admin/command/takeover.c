@@ -55,7 +55,7 @@ command_takeover(int count, char **arguments, const struct options *options)
         control_client_new(loop, options->control, error, sizeof(error));
     int code = daemon == NULL
                    ? control_client_refused("petrel queue adopt", error)
-                   : take_over(daemon, (unsigned)slice, options_queue(options).slices);
+                   : take_over(daemon, (unsigned)slice, options->manager.queue.slices);
     control_client_free(&daemon);
     loop_free(&loop);
     return code;

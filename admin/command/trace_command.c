@@ -140,7 +140,7 @@ trace_say_none(const struct trace_run *r)
     if (reaches_ms < 0)
         fprintf(stderr, "%s: nothing was found: the history is empty%s\n",
                 trace_program,
-                r->options->history_size == 0 ? " and off (history_size)" : "");
+                r->options->history.size == 0 ? " and off (history_size)" : "");
     else
         fprintf(stderr, "%s: nothing was found; the history reaches back to %s\n",
                 trace_program, trace_print_time(reaches_ms, at));

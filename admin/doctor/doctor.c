@@ -275,8 +275,7 @@ doctor_run(const struct doctor_setup *setup, const struct doctor_request *reques
     };
     struct doctor d = {.setup = setup, .options = setup->options};
     d.domains = memory_array(DOCTOR_DOMAINS_MAX, sizeof(d.domains[0]));
-    (void)!bind_address_read(&settings.bind, text_from(setup->options->smtp_bind),
-                             NULL);
+    (void)!bind_address_read(&settings.bind, setup->options->delivery.smtp_bind, NULL);
     d.inquiry = inquiry_new(&settings);
     doctor_plan(&d, request);
     do

@@ -130,7 +130,7 @@ say_unasked(const struct doctor *d, struct checklist *out)
     if (out->count > 0 && !dns_is_trusted(d->setup->dns))
         checklist_detail(out, "TLSA records (DANE) are not asked for, since the name "
                               "servers are not trusted: see dns.resolver.");
-    if (out->count > 0 && !d->options->mta_sts)
+    if (out->count > 0 && !d->options->delivery.mta_sts)
         checklist_detail(out, "Policies of MTA-STS are not asked for: mta_sts = no.");
 }
 
@@ -273,7 +273,7 @@ struct proof_case {
 static void
 read_certificates(const struct doctor *d, struct proof_case *c)
 {
-    struct text rest = text_from(d->options->tls_certificate), word;
+    struct text rest = d->options->server.tls_certificate, word;
     while (c->count < FILES_MAX && text_word(&rest, ", \t\r\n", &word)) {
         char error[TLS_ERROR_MAX], path[PATH_ROOM];
         struct tls_file f;
@@ -481,8 +481,8 @@ check_proof(struct doctor *d, struct checklist *out, const char *subject)
 void
 doctor_add_proof_task(struct doctor *d, const char *domain)
 {
-    const char *files = d->options->tls_certificate;
-    if (files == NULL || files[0] == '\0' || d->setup->policy.start == NULL)
+    if (d->options->server.tls_certificate.length == 0 ||
+        d->setup->policy.start == NULL)
         return;
     doctor_add_task(d, check_proof, domain);
     doctor_add_task(d, check_policy, domain);

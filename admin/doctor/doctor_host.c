@@ -55,7 +55,7 @@ ask_receiver_address(struct doctor *d, const struct net_address *address,
 {
     char key[NET_ADDRESS_TEXT_MAX], ip[NET_ADDRESS_TEXT_MAX];
     struct net_address to = *address, own;
-    to.port = (uint16_t)d->options->smtp_port;
+    to.port = (uint16_t)d->options->delivery.smtp_port;
     net_address_format(&to, key);
     net_address_ip(&to, ip);
     const struct inquiry_answer *a = inquiry_ask(d->inquiry, INQUIRY_GREETING, key);
@@ -203,7 +203,7 @@ doctor_check_port(struct doctor *d, struct checklist *out, const char *subject)
     struct doctor_seen seen;
     if (!doctor_find_seen(d, &seen))
         return false;
-    long port = (long)d->options->smtp_port;
+    long port = (long)d->options->delivery.smtp_port;
     if (seen.reached + seen.silent == 0) {
         checklist_add(out, "net.port25", CHECK_WARNING, subject,
                       "no large receiver can be looked up: %s", seen.trouble);
@@ -236,9 +236,9 @@ doctor_check_port(struct doctor *d, struct checklist *out, const char *subject)
 static void
 say_bind(struct doctor *d, struct checklist *out)
 {
-    if (d->options->smtp_bind != NULL && d->options->smtp_bind[0] != '\0')
+    if (d->options->delivery.smtp_bind.length > 0)
         checklist_detail(out, "Mail leaves from smtp_bind = %.200s.",
-                         d->options->smtp_bind);
+                         d->options->delivery.smtp_bind.at);
 }
 
 bool

@@ -79,7 +79,7 @@ judge_certificate(struct doctor *d, struct checklist *out, const char *path,
 static bool
 check_certificates(struct doctor *d, struct checklist *out, const char *subject)
 {
-    struct text rest = text_from(d->options->tls_certificate), word;
+    struct text rest = d->options->server.tls_certificate, word;
     (void)subject;
     while (text_word(&rest, ", \t\r\n", &word)) {
         char error[TLS_ERROR_MAX], path[4096];

@@ -249,7 +249,7 @@ inject_into_spool(const struct flags *f, const struct options *o,
 {
     char error[1024];
     struct queue *queue;
-    struct queue_settings settings = options_queue(o);
+    struct queue_settings settings = o->manager.queue;
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     sendmail_give_spool(o);
     int code = queue_open_injector(&queue, log, &settings, error, sizeof(error));

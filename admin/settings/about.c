@@ -32,8 +32,8 @@ about_format(const struct options *o, struct buffer *out)
         "# Settings that sendmail(1) and mailq(1) need when they cannot "
         "read the settings.\nhostname = %s\n"
         "message_size_limit = %" PRId64 "\n"
-        "recipient_limit = %" PRId64 "\nslices = %" PRId64 "\n",
-        o->hostname, o->message_size_limit, o->recipient_limit, o->slices);
+        "recipient_limit = %d\nslices = %" PRId64 "\n",
+        o->hostname, o->message_size_limit, o->server.recipient_limit, o->slices);
     if (good && o->slices == 1) /* else each slice has its own */
         (void)!buffer_format(out, "control = %s\n", o->control);
 }
@@ -79,7 +79,7 @@ is_usable(const struct options *o, struct text key)
     if (text_equal(key, TEXT("message_size_limit")))
         return o->message_size_limit > 0;
     if (text_equal(key, TEXT("recipient_limit")))
-        return o->recipient_limit > 0;
+        return o->server.recipient_limit > 0;
     if (text_equal(key, TEXT("slices")))
         return o->slices > 0;
     return o->control != NULL;
@@ -132,6 +132,7 @@ take_about(struct settings *s, struct options *o)
     settings_file_end(&file);
     free(content);
     settings_apply(s);
+    options_fill_sections(o);
     return true;
 }
 

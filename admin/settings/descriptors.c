@@ -16,9 +16,10 @@ enum {
 void
 descriptors_want(const struct options *o, struct log *log)
 {
-    rlim_t want = (rlim_t)(o->server_session_limit + 2 * o->delivery_session_limit) +
-                  NET_LINGERING_MAX + DNS_SOCKETS_MAX + FILES_BESIDES +
-                  (o->cluster_secret != NULL ? FILES_OF_A_GROUP : 0);
+    rlim_t want =
+        (rlim_t)(o->server.clients.sessions + 2 * o->manager.sched.session_limit) +
+        NET_LINGERING_MAX + DNS_SOCKETS_MAX + FILES_BESIDES +
+        (o->cluster_secret != NULL ? FILES_OF_A_GROUP : 0);
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= want)
         return;

@@ -38,10 +38,10 @@ file_modes_look(const char *key, const char *path, const struct file_modes *to)
 }
 
 static void
-look_at_each(const char *key, const char *list, const struct file_modes *to)
+look_at_each(const char *key, struct text rest, const struct file_modes *to)
 {
     char path[PATH_LIMIT];
-    struct text rest = text_from(list), word;
+    struct text word;
     while (text_word(&rest, separators, &word))
         if (text_copy(path, sizeof(path), word))
             file_modes_look(key, path, to);
@@ -66,8 +66,9 @@ look_at_all(const struct options *options, const struct settings *settings,
 {
     settings_each_secret(settings, look_at_secret, to);
     file_modes_look("auth_passwords", options->auth_passwords, to);
-    file_modes_look("auth_users", options->auth_users, to);
-    look_at_each("tls_key", options->tls_key, to);
+    if (options->server.auth_users.length > 0)
+        file_modes_look("auth_users", options->server.auth_users.at, to);
+    look_at_each("tls_key", options->server.tls_key, to);
     accounts_each_file(options, look_at_account, to);
 }
 
@@ -112,10 +113,10 @@ try_file(void *context, const char *path)
 }
 
 static void
-try_each(const char *list, struct log *log)
+try_each(struct text rest, struct log *log)
 {
     char path[PATH_LIMIT];
-    struct text rest = text_from(list), word;
+    struct text word;
     while (text_word(&rest, separators, &word))
         if (text_copy(path, sizeof(path), word))
             try_file(log, path);
@@ -169,11 +170,11 @@ file_modes_foresee(const struct options *options, const struct settings *setting
                    struct log *log)
 {
     settings_each_file(settings, try_file, log);
-    try_each(options->tls_certificate, log);
-    try_each(options->tls_key, log);
-    try_each(options->auth_users, log);
-    try_each(options->auth_passwords, log);
-    try_each(options->tls_ca, log);
+    try_each(options->server.tls_certificate, log);
+    try_each(options->server.tls_key, log);
+    try_each(options->server.auth_users, log);
+    try_each(text_from(options->auth_passwords), log);
+    try_each(text_from(options->tls_ca), log);
     try_keys(options, log);
     accounts_each_file(options, try_file, log);
 }

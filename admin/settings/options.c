@@ -35,10 +35,15 @@ enum {
 static const char *const styles[] = {"petrel", "postfix", "json", NULL};
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 
-/* As enum options_timeout. */
-static const char *const keyings[] = {"sender", "id", "strict", NULL};
+static const char *const keyings[] = {[ORIGIN_BY_SENDER] = "sender",
+                                      [ORIGIN_BY_ID] = "id",
+                                      [ORIGIN_STRICT] = "strict",
+                                      NULL};
 static const char *const partials[] = {"pass", "reject", NULL};
-static const char *const timeouts[] = {"release", "bounce", "hold", NULL};
+static const char *const timeouts[] = {[CHANNEL_RELEASE] = "release",
+                                       [CHANNEL_BOUNCE] = "bounce",
+                                       [CHANNEL_HOLD] = "hold",
+                                       NULL};
 static const char *const stops[] = {"keep", "hand_over", NULL};
 static const char *const trusts[] = {"auto", "yes", "no", NULL}; /* enum dns_trust */
 static const char *const danes[] = {"auto", "no", NULL};
@@ -327,7 +332,7 @@ static void
 options_check(struct settings *s, const struct options *o)
 {
     check_hostname(s, o->hostname);
-    check_bounce_sender(s, o->bounce_sender);
+    check_bounce_sender(s, o->delivery.bounce_sender);
     if (o->spool == NULL)
         settings_complain(s, "spool", "must be a directory");
     if (o->control == NULL)
@@ -363,9 +368,48 @@ options_check(struct settings *s, const struct options *o)
             "'%.100s' is not N/s, N/m, N/h or N/d, optionally with ,burst=B, or none",
             o->destination_rate ? o->destination_rate : "");
     /* 0: an error of its own */
-    if (o->maximal_backoff_ms > 0 && o->minimal_backoff_ms > o->maximal_backoff_ms)
+    if (o->transport.maximal_backoff_ms > 0 &&
+        o->transport.minimal_backoff_ms > o->transport.maximal_backoff_ms)
         settings_complain(s, "minimal_backoff_time",
                           "is longer than maximal_backoff_time");
+}
+
+/* --- Sections --------------------------------------------------------------------- */
+
+/* Texts that options_check() complains of, if they are wrong. */
+static void
+options_fill_transport(const struct options *o, struct transport_params *t)
+{
+    (void)!bucket_rate_parse(text_from(o->destination_rate), &t->rate);
+    (void)!transport_params_parse_feedback(text_from(o->positive_feedback),
+                                           &t->positive);
+    (void)!transport_params_parse_feedback(text_from(o->negative_feedback),
+                                           &t->negative);
+}
+
+void
+options_fill_sections(struct options *o)
+{
+    struct queue_settings *queue = &o->manager.queue;
+    o->server.hostname = o->delivery.hostname = o->manager.hostname =
+        o->fragments.hostname = o->hostname;
+    queue->spool = o->spool;
+    queue->slices = (unsigned)o->slices;
+    queue->slice = (unsigned)o->slice;
+    queue->message_size_limit = o->server.message_size_limit = o->message_size_limit;
+    o->server.lifetime_ms = o->transport.lifetime_ms;
+    o->server.refuses_partial = find_word(partials, o->partial_policy) == 1;
+    o->delivery.dane = options_choose(danes, o->dane, 0) == 0;
+    o->delivery.smtp_family =
+        TARGET_FAMILY_ANY +
+        (enum target_family)options_choose(target_families, o->smtp_family, 0);
+    if (is_same(o->delivery.bounce_sender, "<>"))
+        o->delivery.bounce_sender = NULL;
+    o->fragments.keying =
+        (enum origin_keying)options_choose(keyings, o->defrag_key, ORIGIN_BY_SENDER);
+    o->fragments.on_timeout = (enum channel_timeout)options_choose(
+        timeouts, o->defrag_on_timeout, CHANNEL_RELEASE);
+    options_fill_transport(o, &o->transport);
 }
 
 /* --- Reading ---------------------------------------------------------------------- */
@@ -374,6 +418,7 @@ struct settings *
 options_read(const struct options_sources *sources, struct options *options)
 {
     memset(options, 0, sizeof(*options));
+    transport_params_default(&options->transport);
     options->without_secrets = sources->without_secrets;
     struct settings *s = settings_new(options_rows, "PETREL", options);
     settings_accept_names(s, synonyms_rows);
@@ -404,6 +449,7 @@ options_read(const struct options_sources *sources, struct options *options)
     options_fill(s, "local_domains", options->hostname ? options->hostname : "", "");
     settings_apply(s);
     options_check(s, options);
+    options_fill_sections(options);
     return s;
 }
 
@@ -424,7 +470,7 @@ options_need_restart(const struct options *old, const struct options *fresh,
                      char out[OPTIONS_RESTART_MAX])
 {
     out[0] = '\0';
-    options_note(out, "listen", is_same(old->listen, fresh->listen));
+    options_note(out, "listen", text_equal(old->server.listen, fresh->server.listen));
     options_note(out, "http", is_same(old->http, fresh->http));
     options_note(out, "log_to", is_same(old->log_to, fresh->log_to));
     options_note(out, "spool", is_same(old->spool, fresh->spool));
@@ -434,7 +480,8 @@ options_need_restart(const struct options *old, const struct options *fresh,
     options_note(out, "dns_servers", is_same(old->dns_servers, fresh->dns_servers));
     options_note(out, "slices", old->slices == fresh->slices);
     options_note(out, "slice", old->slice == fresh->slice);
-    options_note(out, "journal_size", old->journal_size == fresh->journal_size);
+    options_note(out, "journal_size",
+                 old->manager.queue.journal_size == fresh->manager.queue.journal_size);
     options_note(
         out, "defrag_registry",
         is_same(old->defrag_registry, fresh->defrag_registry) &&
@@ -455,7 +502,8 @@ options_need_restart(const struct options *old, const struct options *fresh,
     options_note(out, "cluster_egress",
                  is_same(old->cluster_egress, fresh->cluster_egress));
     options_note(out, "journal_message_max",
-                 old->journal_message_max == fresh->journal_message_max);
+                 old->manager.queue.journal_message_max ==
+                     fresh->manager.queue.journal_message_max);
 }
 
 bool
@@ -470,43 +518,10 @@ options_dns_trust(const struct options *options)
     return (enum dns_trust)options_choose(trusts, options->dns_trust, DNS_TRUST_AUTO);
 }
 
-bool
-options_dane(const struct options *options)
-{
-    return options_choose(danes, options->dane, 0) == 0;
-}
-
-enum target_family
-options_family(const struct options *options)
-{
-    return TARGET_FAMILY_ANY +
-           (enum target_family)options_choose(target_families, options->smtp_family, 0);
-}
-
 enum log_style
 options_log_style(const struct options *options)
 {
     return (enum log_style)options_choose(styles, options->log_style, LOG_STYLE_PETREL);
-}
-
-enum options_timeout
-options_timeout(const struct options *options)
-{
-    return (enum options_timeout)options_choose(timeouts, options->defrag_on_timeout,
-                                                TIMEOUT_RELEASE);
-}
-
-enum options_keying
-options_keying(const struct options *options)
-{
-    return (enum options_keying)options_choose(keyings, options->defrag_key,
-                                               KEYING_SENDER);
-}
-
-bool
-options_refuse_partial(const struct options *options)
-{
-    return find_word(partials, options->partial_policy) == 1;
 }
 
 enum options_sandbox

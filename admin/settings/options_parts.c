@@ -12,69 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct queue_settings
-options_queue(const struct options *o)
-{
-    return (struct queue_settings){
-        .spool = o->spool,
-        .slices = (unsigned)o->slices,
-        .slice = (unsigned)o->slice,
-        .message_size_limit = o->message_size_limit,
-        .journal_size = o->journal_size,
-        .journal_message_max = o->journal_message_max,
-    };
-}
-
-struct manager_settings
-options_manager(const struct options *o, uint64_t seed)
-{
-    return (struct manager_settings){
-        .hostname = o->hostname,
-        .queue = options_queue(o),
-        .sched = {.active_limit = (int)o->active_limit,
-                  .recipient_limit = (int)o->active_recipient_limit,
-                  .session_limit = (int)o->delivery_session_limit,
-                  .site_share = (int)o->site_active_share,
-                  .seed = seed},
-        .bounce_size_limit = (size_t)o->bounce_size_limit,
-        .bulk_size = o->bulk_size,
-        .sender_turns = o->sender_turns,
-        .quotas = text_from(o->quotas),
-    };
-}
-
-struct transport_params
-options_transport(const struct options *options)
-{
-    struct transport_params t;
-    transport_params_default(&t);
-    t.initial_concurrency = (int)options->initial_concurrency;
-    t.concurrency_limit = (int)options->concurrency_limit;
-    t.recipient_limit = (int)options->recipients_per_delivery;
-    t.failed_cohort_limit = (int)options->failed_cohort_limit;
-    t.rate_delay_ms = options->rate_delay_ms;
-    t.transport_rate_delay_ms = options->transport_rate_delay_ms;
-    t.reuse_limit = (int)options->reuse_limit;
-    t.adaptive = options->adaptive;
-    /* options_check() has complained of this value and of the two feedbacks, if they
-     * are wrong. */
-    (void)!bucket_rate_parse(text_from(options->destination_rate), &t.rate);
-    t.slot_cost = (int)options->slot_cost;
-    t.slot_loan = (int)options->slot_loan;
-    t.slot_discount = (int)options->slot_discount;
-    t.minimum_slots = (int)options->minimum_slots;
-    (void)!transport_params_parse_feedback(text_from(options->positive_feedback),
-                                           &t.positive);
-    (void)!transport_params_parse_feedback(text_from(options->negative_feedback),
-                                           &t.negative);
-    t.minimal_backoff_ms = options->minimal_backoff_ms;
-    t.maximal_backoff_ms = options->maximal_backoff_ms;
-    t.lifetime_ms = options->lifetime_ms;
-    t.bounce_lifetime_ms = options->bounce_lifetime_ms;
-    t.delay_warning_ms = options->delay_warning_ms;
-    return t;
-}
-
 /* malloc'ed; NULL if there is none, or with an error if it cannot be read. */
 static char *
 read_passwords(const struct options *o, size_t *length, struct buffer *errors)
@@ -144,8 +81,8 @@ options_routes(const struct options *options, struct buffer *errors)
         .local_domains = text_from(options->local_domains),
         .defrag_host = text_from(options_host_of(options)),
         .defrag_peers = text_from(options->defrag_peers),
-        .smtp_port = (uint16_t)options->smtp_port,
-        .base = options_transport(options),
+        .smtp_port = options->delivery.smtp_port,
+        .base = options->transport,
     };
     /* One error, not one for each user that has no password because of it. */
     if (good && errors->length == before)
@@ -164,7 +101,7 @@ options_fragments_max(const struct options *options, const struct settings *sett
                       struct disk *spool)
 {
     struct disk_space space;
-    int64_t max = options->defrag_size;
+    int64_t max = options->fragments.limits.bytes;
     bool is_set = settings_origin(settings, TEXT("defrag_max_total")) != NULL;
     if (is_set || disk_space(spool, &space) != 0 || space.bytes == 0 ||
         space.bytes / 10 > max)

@@ -2,33 +2,34 @@
 #include "admin/settings/options.h"
 
 #define FIELD(name) offsetof(struct options, name)
+#define SIZED(name) sizeof(((struct options *)0)->name)
 #define HOUR        INT64_C(3600000)
 
 /* One setting: its kind, field and key, its default as a user would write it, its
  * bounds if it is a number, and its help. */
 #define TEXTUAL(kind, field, key, preset, help)                                        \
     {                                                                                  \
-        key, SETTING_##kind, FIELD(field), preset, 0, 0, false, help                   \
+        key, SETTING_##kind, FIELD(field), preset, 0, 0, false, help, SIZED(field)     \
     }
 #define BOUNDED(kind, field, key, preset, min, max, help)                              \
     {                                                                                  \
-        key, SETTING_##kind, FIELD(field), preset, min, max, false, help               \
+        key, SETTING_##kind, FIELD(field), preset, min, max, false, help, SIZED(field) \
     }
 
 #define SECRET(field, key, help)                                                       \
     {                                                                                  \
-        key, SETTING_STRING, FIELD(field), NULL, 0, 0, true, help                      \
+        key, SETTING_STRING, FIELD(field), NULL, 0, 0, true, help, SIZED(field)        \
     }
 
 #define SECRET_TABLE(field, key, help)                                                 \
     {                                                                                  \
-        key, SETTING_LIST, FIELD(field), NULL, 0, 0, true, help                        \
+        key, SETTING_LIST, FIELD(field), NULL, 0, 0, true, help, SIZED(field)          \
     }
 
 const struct setting options_rows[] = {
     TEXTUAL(STRING, hostname, "hostname", NULL,
             "Name in the banner, HELO and Received. Unset: the system's host name."),
-    TEXTUAL(LIST, listen, "listen", "127.0.0.1:2525",
+    TEXTUAL(LIST, server.listen, "listen", "127.0.0.1:2525",
             "Addresses where mail is accepted: list of ADDRESS:PORT[?OPTION&...],\n"
             "unix:PATH[?OPTION&...] or fd:NAME[?OPTION&...] (sockets that systemd "
             "passes).\n"
@@ -40,7 +41,7 @@ const struct setting options_rows[] = {
             "(old devices); for unix:PATH also mode=0660, uid=NUMBER.\n"
             "Example: 0.0.0.0:25, [::]:25, 0.0.0.0:465?tls&auth=required, "
             "unix:/run/petrel/smtp"),
-    TEXTUAL(LIST, tls_certificate, "tls_certificate", NULL,
+    TEXTUAL(LIST, server.tls_certificate, "tls_certificate", NULL,
             "List of PEM files, each a certificate followed by its intermediates. "
             "STARTTLS is\n"
             "offered when this is set. A client that asks for a name is shown the "
@@ -48,10 +49,10 @@ const struct setting options_rows[] = {
             "that name, others the first one. New files are used a minute after they "
             "are there."),
     TEXTUAL(
-        LIST, tls_key, "tls_key", NULL,
+        LIST, server.tls_key, "tls_key", NULL,
         "List of PEM files, in the same order. Unset: the keys are in the files of\n"
         "tls_certificate."),
-    TEXTUAL(BOOL, tls_legacy, "tls_legacy", "no",
+    TEXTUAL(BOOL, server.tls_legacy, "tls_legacy", "no",
             "yes: TLS 1.0 and 1.1 at listeners with ?profile=legacy, too, for devices "
             "that know\n"
             "nothing newer (with mbedTLS 2.28)."),
@@ -66,26 +67,26 @@ const struct setting options_rows[] = {
             "Give up after startup all rights that the daemon does not need (Landlock, "
             "seccomp): yes, no, or\n"
             "require: do not start where the system lacks support."),
-    TEXTUAL(LIST, relay_from, "relay_from", "127.0.0.0/8, ::1",
+    TEXTUAL(LIST, server.relay_from, "relay_from", "127.0.0.0/8, ::1",
             "Networks whose clients may send mail to any domain."),
-    TEXTUAL(STRING, auth_users, "auth_users", NULL,
+    TEXTUAL(STRING, server.auth_users, "auth_users", NULL,
             "File with lines user:VERIFIER, made by `petrel passwd`. These users may "
             "log in, and\n"
             "then send mail to any domain. When set, AUTH is offered under TLS and on "
             "Unix sockets."),
-    TEXTUAL(STRING, auth_cleartext, "auth_cleartext", "no",
+    TEXTUAL(STRING, server.auth_cleartext, "auth_cleartext", "no",
             "loopback: offer AUTH without TLS to clients on this host."),
     BOUNDED(
-        NUMBER, auth_failure_limit, "auth_failure_limit", "10", 0, 1000,
+        NUMBER, server.auth_failure_limit, "auth_failure_limit", "10", 0, 1000,
         "Failed logins within 10 minutes after which a client address is locked out.\n"
         "0 disables the lockout."),
-    TEXTUAL(LIST, sender_login, "sender_login", NULL,
+    TEXTUAL(LIST, server.sender_login, "sender_login", NULL,
             "Table of USER ADDRESS..., one user a line: the only sender addresses that "
             "a user may\n"
             "use. Clients that have not logged in may not use them.\n"
             "ADDRESS: user@domain, domain, .domain (sub-domains), *"),
     TEXTUAL(
-        LIST, quotas, "quotas", NULL,
+        LIST, manager.quotas, "quotas", NULL,
         "Table of WHO LIMIT[,LIMIT], one a line: the recipients that clients which "
         "may relay,\n"
         "and users of sendmail(1), may send to in any second, minute, hour or day.\n"
@@ -96,25 +97,25 @@ const struct setting options_rows[] = {
         "counts.\n"
         "Each daemon (of a spool with slices, and each host) counts by itself.\n"
         "Example: user:* 500/d,100/h"),
-    TEXTUAL(LIST, sender_domains, "sender_domains", NULL,
+    TEXTUAL(LIST, server.sender_domains, "sender_domains", NULL,
             "The only domains that users, and clients in relay_from, may send from: "
             "domain,\n"
             ".domain (sub-domains). Unset: any."),
     TEXTUAL(
-        BOOL, allow_open_relay, "allow_open_relay", "no",
+        BOOL, server.allow_open_relay, "allow_open_relay", "no",
         "Must be set if relay_from has nearly all public addresses. Spammers find an "
         "open relay\n"
         "within an hour."),
-    TEXTUAL(LIST, proxy_from, "proxy_from", NULL,
+    TEXTUAL(LIST, server.proxy_from, "proxy_from", NULL,
             "Proxies trusted to send a PROXY header on listeners with ?proxy: list of "
             "networks."),
-    TEXTUAL(LIST, etrn, "etrn", "relay",
+    TEXTUAL(LIST, server.etrn, "etrn", "relay",
             "Domains whose waiting mail any client may request with ETRN: a list of "
             "relay (domains\n"
             "of local_domains whose mail goes on to another host), domain, .domain "
             "(sub-domains);\n"
             "or off."),
-    TEXTUAL(STRING, mt_priority, "mt_priority", "off",
+    TEXTUAL(STRING, server.mt_priority, "mt_priority", "off",
             "Clients whose MT-PRIORITY (RFC 6710) changes the order of delivery: off "
             "(not offered),\n"
             "trusted (clients that may relay; a priority above 0 from others counts as "
@@ -161,7 +162,7 @@ const struct setting options_rows[] = {
         "address).\n"
         "Example: local alerts@example.org"),
     TEXTUAL(
-        STRING, bounce_sender, "bounce_sender", "<>",
+        STRING, delivery.bounce_sender, "bounce_sender", "<>",
         "Sender of notifications of failed and delayed mail to the hosts of relay and "
         "routes.\n"
         "An address only for a smarthost that refuses <>."),
@@ -198,73 +199,74 @@ const struct setting options_rows[] = {
     BOUNDED(SIZE, message_size_limit, "message_size_limit", "50M", 1024,
             INT64_C(1) << 40, "Larger messages are refused."),
     BOUNDED(
-        NUMBER, recipient_limit, "recipient_limit", "1000", 1, 50000,
+        NUMBER, server.recipient_limit, "recipient_limit", "1000", 1, 50000,
         "Recipients of one message that comes by SMTP, at most. For clients that may "
         "not relay\nwith the members of aliases."),
-    BOUNDED(NUMBER, server_session_limit, "server_session_limit", "1000", 1, 100000,
+    BOUNDED(NUMBER, server.clients.sessions, "server_session_limit", "1000", 1, 100000,
             "Concurrent incoming sessions, of all clients together."),
-    BOUNDED(NUMBER, client_session_limit, "client_session_limit", "50", 1, 100000,
+    BOUNDED(NUMBER, server.clients.sessions_per_client, "client_session_limit", "50", 1,
+            100000,
             "Concurrent sessions of one client: an IPv4 address, or an IPv6 network of "
             "64 bits."),
-    TEXTUAL(STRING, client_session_rate, "client_session_rate", "none",
+    TEXTUAL(STRING, server.clients.each[CLIENT_USAGE_SESSION], "client_session_rate",
+            "none",
             "Connections of one client: N/s, N/m, N/h or N/d. All N may come in one "
             "burst, or B\n"
             "with ,burst=B appended; after a burst the rate holds.\n"
             "A client is an IPv4 address, or an IPv6 network of 64 bits."),
-    TEXTUAL(STRING, client_message_rate, "client_message_rate", "none",
-            "Messages of one client."),
-    TEXTUAL(STRING, client_recipient_rate, "client_recipient_rate", "none",
+    TEXTUAL(STRING, server.clients.each[CLIENT_USAGE_MESSAGE], "client_message_rate",
+            "none", "Messages of one client."),
+    TEXTUAL(STRING, server.clients.each[CLIENT_USAGE_RECIPIENT],
+            "client_recipient_rate", "none",
             "Recipients that one client names, including refused ones, and members of "
             "aliases."),
-    TEXTUAL(STRING, server_session_rate, "server_session_rate", "none",
-            "Connections of all clients together."),
-    TEXTUAL(STRING, server_message_rate, "server_message_rate", "none",
-            "Messages of all clients together."),
-    TEXTUAL(STRING, server_recipient_rate, "server_recipient_rate", "none",
-            "Recipients of all clients together."),
-    TEXTUAL(LIST, rate_exempt, "rate_exempt", "127.0.0.0/8, ::1",
+    TEXTUAL(STRING, server.clients.all[CLIENT_USAGE_SESSION], "server_session_rate",
+            "none", "Connections of all clients together."),
+    TEXTUAL(STRING, server.clients.all[CLIENT_USAGE_MESSAGE], "server_message_rate",
+            "none", "Messages of all clients together."),
+    TEXTUAL(STRING, server.clients.all[CLIENT_USAGE_RECIPIENT], "server_recipient_rate",
+            "none", "Recipients of all clients together."),
+    TEXTUAL(LIST, server.clients.exempt, "rate_exempt", "127.0.0.0/8, ::1",
             "Networks whose clients these rates neither limit nor count."),
-    TEXTUAL(BOOL, check_helo, "check_helo", "no",
+    TEXTUAL(BOOL, server.check_helo, "check_helo", "no",
             "Refuse mail of untrusted clients whose HELO is our own name, or is "
             "neither a full\n"
             "domain name nor an address literal."),
-    TEXTUAL(BOOL, check_sender, "check_sender", "no",
+    TEXTUAL(BOOL, server.check_sender, "check_sender", "no",
             "Refuse mail of untrusted clients whose sender has no full domain name, "
             "and accept\n"
             "their bounces only with a single recipient."),
-    BOUNDED(DURATION, greet_delay_ms, "greet_delay", "0s", 0, 60000,
+    BOUNDED(DURATION, server.greet_delay_ms, "greet_delay", "0s", 0, 60000,
             "Delays the greeting for untrusted clients. Clients that speak before it "
             "are rejected."),
-    BOUNDED(NUMBER, server_tls_session_limit, "server_tls_session_limit", "200", 0,
-            100000,
+    BOUNDED(NUMBER, server.server_tls_session_limit, "server_tls_session_limit", "200",
+            0, 100000,
             "Concurrent incoming sessions with TLS, 45 KiB each. 0: no limit of their "
             "own."),
-    BOUNDED(DURATION, smtpd_starttls_timeout_ms, "smtpd_starttls_timeout", "20s", 1000,
-            HOUR, "Time limit for the TLS handshake of a client."),
-    BOUNDED(NUMBER, hopcount_limit, "hopcount_limit", "50", 1, 1000,
+    BOUNDED(DURATION, server.handshake_timeout_ms, "smtpd_starttls_timeout", "20s",
+            1000, HOUR, "Time limit for the TLS handshake of a client."),
+    BOUNDED(NUMBER, server.hop_limit, "hopcount_limit", "50", 1, 1000,
             "A message with more Received lines is refused as a loop."),
-    BOUNDED(NUMBER, smtpd_hard_error_limit, "smtpd_hard_error_limit", "20", 1, 10000,
+    BOUNDED(NUMBER, server.error_limit, "smtpd_hard_error_limit", "20", 1, 10000,
             "Errors after which a client is disconnected."),
-    BOUNDED(NUMBER, smtpd_soft_error_limit, "smtpd_soft_error_limit", "10", 0, 10000,
+    BOUNDED(NUMBER, server.soft_error_limit, "smtpd_soft_error_limit", "10", 0, 10000,
             "Errors after which each further reply to an error is delayed longer than "
             "the last."),
-    BOUNDED(DURATION, smtpd_error_sleep_time_ms, "smtpd_error_sleep_time", "1s", 0,
-            30000,
+    BOUNDED(DURATION, server.error_delay_ms, "smtpd_error_sleep_time", "1s", 0, 30000,
             "First delay of such a reply, and the increment of each further one; 30s "
             "at most.\n"
             "0: no delay."),
-    BOUNDED(NUMBER, smtpd_junk_command_limit, "smtpd_junk_command_limit", "100", 0,
-            100000,
+    BOUNDED(NUMBER, server.junk_limit, "smtpd_junk_command_limit", "100", 0, 100000,
             "RSET, NOOP, EHLO and the like without a message in between; more count as "
             "errors of an\n"
             "untrusted client. 0: no limit."),
     BOUNDED(
-        DURATION, smtpd_timeout_ms, "smtpd_timeout", "5m", 1000, 24 * HOUR,
+        DURATION, server.idle_timeout_ms, "smtpd_timeout", "5m", 1000, 24 * HOUR,
         "A client that is silent, or needs longer for one command, is disconnected."),
-    BOUNDED(DURATION, smtpd_data_timeout_ms, "smtpd_data_timeout", "3m", 1000,
+    BOUNDED(DURATION, server.data_timeout_ms, "smtpd_data_timeout", "3m", 1000,
             24 * HOUR,
             "A client that is silent for longer within a message is disconnected."),
-    BOUNDED(NUMBER, smtpd_min_data_rate, "smtpd_min_data_rate", "50", 0, 1000000,
+    BOUNDED(NUMBER, server.data_rate_min, "smtpd_min_data_rate", "50", 0, 1000000,
             "Bytes per second of a message below which a client is disconnected. 0: no "
             "minimum."),
     BOUNDED(DURATION, drain_timeout_ms, "drain_timeout", "20s", 0, HOUR,
@@ -289,15 +291,15 @@ const struct setting options_rows[] = {
             "Whether TLSA records of mail hosts are obeyed (DANE): auto, where name "
             "servers are\n"
             "trusted to validate, or no."),
-    TEXTUAL(BOOL, mta_sts, "mta_sts", "yes",
+    TEXTUAL(BOOL, delivery.mta_sts, "mta_sts", "yes",
             "Whether policies of MTA-STS are obeyed, where there are CA certificates."),
     BOUNDED(
         NUMBER, mta_sts_port, "mta_sts_port", "443", 1, 65535,
         "Port of HTTPS from which policies of MTA-STS are fetched; another one is for "
         "tests."),
-    BOUNDED(NUMBER, smtp_port, "smtp_port", "25", 1, 65535,
+    BOUNDED(NUMBER, delivery.smtp_port, "smtp_port", "25", 1, 65535,
             "Port of deliveries by MX."),
-    TEXTUAL(LIST, smtp_bind, "smtp_bind", NULL,
+    TEXTUAL(LIST, delivery.smtp_bind, "smtp_bind", NULL,
             "Source addresses of deliveries: one IPv4, one IPv6. Unset: the system "
             "chooses."),
     TEXTUAL(STRING, smtp_family, "smtp_family", "any",
@@ -312,28 +314,28 @@ const struct setting options_rows[] = {
             "CA certificates used to verify next hops (tls=verify): a PEM file, or a "
             "directory of\n"
             "such files. Unset: the system's bundle."),
-    BOUNDED(DURATION, smtp_connect_timeout_ms, "smtp_connect_timeout", "30s", 100, HOUR,
-            "Time limit for a connection to one address of a host."),
-    BOUNDED(NUMBER, smtp_min_data_rate, "smtp_min_data_rate", "500", 0, 1000000,
+    BOUNDED(DURATION, delivery.connect_timeout_ms, "smtp_connect_timeout", "30s", 100,
+            HOUR, "Time limit for a connection to one address of a host."),
+    BOUNDED(NUMBER, delivery.data_rate_min, "smtp_min_data_rate", "500", 0, 1000000,
             "Bytes per second below which a delivery to a slow host is deferred. 0: no "
             "minimum."),
-    BOUNDED(NUMBER, smtp_mx_address_limit, "smtp_mx_address_limit", "5", 1, 40,
+    BOUNDED(NUMBER, delivery.mx_address_limit, "smtp_mx_address_limit", "5", 1, 40,
             "Addresses of a destination tried before a delivery is deferred."),
-    BOUNDED(DURATION, smtp_connection_cache_time_limit_ms,
-            "smtp_connection_cache_time_limit", "2s", 0, HOUR,
-            "How long an idle connection is kept for more mail."),
-    BOUNDED(NUMBER, active_limit, "active_limit", "20000", 1, 1000000,
+    BOUNDED(DURATION, delivery.reuse_idle_ms, "smtp_connection_cache_time_limit", "2s",
+            0, HOUR, "How long an idle connection is kept for more mail."),
+    BOUNDED(NUMBER, manager.sched.active_limit, "active_limit", "20000", 1, 1000000,
             "Messages in memory; more wait on disk."),
-    BOUNDED(NUMBER, active_recipient_limit, "active_recipient_limit", "40000", 1,
+    BOUNDED(NUMBER, manager.sched.recipient_limit, "active_recipient_limit", "40000", 1,
             100000000,
             "Recipients of the messages in memory; more wait on disk. An eighth of it "
             "is for\nmessages with few recipients."),
-    BOUNDED(NUMBER, delivery_session_limit, "delivery_session_limit", "500", 1, 100000,
-            "Concurrent deliveries, to all destinations together."),
-    BOUNDED(NUMBER, initial_concurrency, "initial_destination_concurrency", "5", 1,
-            10000, "Initial concurrency: sessions to a destination."),
-    BOUNDED(NUMBER, concurrency_limit, "default_destination_concurrency_limit", "20", 0,
-            10000, "Maximal concurrency: sessions to a destination. 0: no limit."),
+    BOUNDED(NUMBER, manager.sched.session_limit, "delivery_session_limit", "500", 1,
+            100000, "Concurrent deliveries, to all destinations together."),
+    BOUNDED(NUMBER, transport.initial_concurrency, "initial_destination_concurrency",
+            "5", 1, 10000, "Initial concurrency: sessions to a destination."),
+    BOUNDED(NUMBER, transport.concurrency_limit,
+            "default_destination_concurrency_limit", "20", 0, 10000,
+            "Maximal concurrency: sessions to a destination. 0: no limit."),
     TEXTUAL(STRING, positive_feedback,
             "default_destination_concurrency_positive_feedback", "1",
             "Increase of the concurrency per success: 1, a/b, a/concurrency, "
@@ -341,83 +343,89 @@ const struct setting options_rows[] = {
     TEXTUAL(STRING, negative_feedback,
             "default_destination_concurrency_negative_feedback", "1",
             "Decrease of the concurrency per failure; the same forms."),
-    BOUNDED(NUMBER, failed_cohort_limit,
+    BOUNDED(NUMBER, transport.failed_cohort_limit,
             "default_destination_concurrency_failed_cohort_limit", "1", 0, 10000,
             "Failed cohorts after which a destination is considered dead. 0: never."),
-    BOUNDED(NUMBER, recipients_per_delivery, "default_destination_recipient_limit",
+    BOUNDED(NUMBER, transport.recipient_limit, "default_destination_recipient_limit",
             "50", 0, 50000, "Recipients in one transaction. 0: no limit."),
-    BOUNDED(DURATION, rate_delay_ms, "default_destination_rate_delay", "0s", 0,
-            24 * HOUR, "Pause after each delivery to a destination."),
-    BOUNDED(DURATION, transport_rate_delay_ms, "default_transport_rate_delay", "0s", 0,
-            24 * HOUR,
+    BOUNDED(DURATION, transport.rate_delay_ms, "default_destination_rate_delay", "0s",
+            0, 24 * HOUR, "Pause after each delivery to a destination."),
+    BOUNDED(DURATION, transport.transport_rate_delay_ms, "default_transport_rate_delay",
+            "0s", 0, 24 * HOUR,
             "Time between the beginnings of deliveries to all destinations of a "
             "target. When set,\n"
             "they are made one at a time."),
     TEXTUAL(STRING, destination_rate, "default_destination_rate", "none",
             "Transactions with a site: N/s, N/m, N/h or N/d, optionally with ,burst=B "
             "appended."),
-    TEXTUAL(BOOL, adaptive, "default_destination_adaptive", "yes",
+    TEXTUAL(BOOL, transport.adaptive, "default_destination_adaptive", "yes",
             "Learn how many sessions and what rate a site accepts, and whether it "
             "slows down.\n"
             "no: Postfix's rules only."),
-    BOUNDED(NUMBER, reuse_limit, "default_connection_reuse_count_limit", "0", 0, 10000,
-            "Transactions over one connection. 0: no limit."),
-    TEXTUAL(LIST, providers, "providers", NULL,
+    BOUNDED(NUMBER, transport.reuse_limit, "default_connection_reuse_count_limit", "0",
+            0, 10000, "Transactions over one connection. 0: no limit."),
+    TEXTUAL(LIST, delivery.providers, "providers", NULL,
             "NAME=PATTERN,PATTERN: domains all of whose mail exchangers match are one "
             "site."),
-    BOUNDED(NUMBER, site_active_share, "site_active_share", "50", 0, 100,
+    BOUNDED(NUMBER, manager.sched.site_share, "site_active_share", "50", 0, 100,
             "Percentage of a full active_limit that one site may use. 0: no limit."),
-    TEXTUAL(BOOL, sender_turns, "sender_turns", "yes",
+    TEXTUAL(BOOL, manager.sender_turns, "sender_turns", "yes",
             "Senders take turns at a site. no: mail goes in the order of its arrival."),
-    BOUNDED(SIZE, bulk_size, "bulk_size", "10M", 0, INT64_C(1) << 40,
+    BOUNDED(SIZE, manager.bulk_size, "bulk_size", "10M", 0, INT64_C(1) << 40,
             "A larger message counts as bulk: its sender gets fewer turns. 0: no "
             "message does."),
-    BOUNDED(NUMBER, slot_cost, "default_delivery_slot_cost", "5", 0, 10000,
+    BOUNDED(NUMBER, transport.slot_cost, "default_delivery_slot_cost", "5", 0, 10000,
             "Transactions of a large message that earn one slot, by which a "
             "transaction of small\n"
             "mail may pass. 0: none may."),
-    BOUNDED(NUMBER, slot_loan, "default_delivery_slot_loan", "3", 0, 10000,
+    BOUNDED(NUMBER, transport.slot_loan, "default_delivery_slot_loan", "3", 0, 10000,
             "Slots that may be used before they are earned."),
-    BOUNDED(NUMBER, slot_discount, "default_delivery_slot_discount", "50", 0, 100,
-            "Percentage of the slots needed that may be missing."),
-    BOUNDED(NUMBER, minimum_slots, "default_minimum_delivery_slots", "3", 0, 10000,
+    BOUNDED(NUMBER, transport.slot_discount, "default_delivery_slot_discount", "50", 0,
+            100, "Percentage of the slots needed that may be missing."),
+    BOUNDED(NUMBER, transport.minimum_slots, "default_minimum_delivery_slots", "3", 0,
+            10000,
             "A message that could never earn this number of slots does not count as "
             "large."),
-    BOUNDED(DURATION, minimal_backoff_ms, "minimal_backoff_time", "300s", 1, 24 * HOUR,
-            "Shortest wait before another attempt."),
-    BOUNDED(DURATION, maximal_backoff_ms, "maximal_backoff_time", "4000s", 1,
+    BOUNDED(DURATION, transport.minimal_backoff_ms, "minimal_backoff_time", "300s", 1,
+            24 * HOUR, "Shortest wait before another attempt."),
+    BOUNDED(DURATION, transport.maximal_backoff_ms, "maximal_backoff_time", "4000s", 1,
             240 * HOUR, "Longest wait before another attempt."),
     BOUNDED(
-        DURATION, lifetime_ms, "maximal_queue_lifetime", "5d", 0, 100 * 24 * HOUR,
+        DURATION, transport.lifetime_ms, "maximal_queue_lifetime", "5d", 0,
+        100 * 24 * HOUR,
         "Mail that is still undelivered after this time is returned to its sender."),
-    BOUNDED(DURATION, bounce_lifetime_ms, "bounce_queue_lifetime", "5d", 0,
+    BOUNDED(DURATION, transport.bounce_lifetime_ms, "bounce_queue_lifetime", "5d", 0,
             100 * 24 * HOUR,
             "Bounces that are still undelivered after this time are discarded."),
-    BOUNDED(DURATION, delay_warning_ms, "delay_warning_time", "0h", 0, 100 * 24 * HOUR,
+    BOUNDED(DURATION, transport.delay_warning_ms, "delay_warning_time", "0h", 0,
+            100 * 24 * HOUR,
             "The sender is notified, once, of mail that is still undelivered after "
             "this time.\n"
             "0: never."),
-    BOUNDED(SIZE, bounce_size_limit, "bounce_size_limit", "50K", 0, INT64_C(1) << 30,
+    BOUNDED(SIZE, manager.bounce_size_limit, "bounce_size_limit", "50K", 0,
+            INT64_C(1) << 30,
             "Larger messages are returned as header only, even with RET=FULL."),
-    BOUNDED(NUMBER, defrag_parts, "defrag_max_parts", "1000", 10, 100000,
+    BOUNDED(NUMBER, fragments.limits.parts, "defrag_max_parts", "1000", 10, 100000,
             "Fragments of one message (routes with ?defragment=yes); those of a "
             "message with more\n"
             "are delivered as they are."),
-    BOUNDED(SIZE, defrag_set_size, "defrag_max_size", "128M", 0, INT64_C(1) << 34,
-            "Bytes of all fragments of one message. 0: no limit."),
-    BOUNDED(NUMBER, defrag_sets, "defrag_max_sets", "10000", 1, 1000000,
+    BOUNDED(SIZE, fragments.limits.set_bytes, "defrag_max_size", "128M", 0,
+            INT64_C(1) << 34, "Bytes of all fragments of one message. 0: no limit."),
+    BOUNDED(NUMBER, fragments.limits.sets, "defrag_max_sets", "10000", 1, 1000000,
             "Incomplete messages whose fragments are held; beyond it the oldest are "
             "delivered as\n"
             "fragments."),
-    BOUNDED(NUMBER, defrag_sender_sets, "defrag_max_sets_per_sender", "100", 0, 1000000,
+    BOUNDED(NUMBER, fragments.limits.sender_sets, "defrag_max_sets_per_sender", "100",
+            0, 1000000,
             "Incomplete messages of one sender; fragments of more are delivered as "
             "they are.\n"
             "0: no limit."),
-    BOUNDED(NUMBER, defrag_client_sets, "defrag_max_sets_per_client", "200", 0, 1000000,
+    BOUNDED(NUMBER, fragments.limits.client_sets, "defrag_max_sets_per_client", "200",
+            0, 1000000,
             "Incomplete messages of one client: an IPv4 network of 24 bits, an IPv6 "
             "network of 64.\n"
             "0: no limit."),
-    BOUNDED(SIZE, defrag_size, "defrag_max_total", "2G", 0, INT64_C(1) << 44,
+    BOUNDED(SIZE, fragments.limits.bytes, "defrag_max_total", "2G", 0, INT64_C(1) << 44,
             "Bytes of all fragments that are held; beyond it the oldest are delivered "
             "as they are.\n"
             "0: no limit. Unset: 2G, or a tenth of the spool's file system if that is "
@@ -428,7 +436,7 @@ const struct setting options_rows[] = {
         "sender (also\n"
         "the login, or else trust), strict (also the client's network), id (nothing "
         "else)."),
-    TEXTUAL(BOOL, defrag_subject_fallback, "defrag_subject_fallback", "no",
+    TEXTUAL(BOOL, fragments.keeps_subject, "defrag_subject_fallback", "no",
             "A reassembled message without a Subject of its own gets that of its first "
             "fragment."),
     TEXTUAL(
@@ -494,11 +502,12 @@ const struct setting options_rows[] = {
             "(each host has\n"
             "its own; only logins share limits), or a NAME (hosts with that name have "
             "one)."),
-    BOUNDED(SIZE, journal_size, "journal_size", "64M", 0, INT64_C(1) << 34,
+    BOUNDED(SIZE, manager.queue.journal_size, "journal_size", "64M", 0,
+            INT64_C(1) << 34,
             "Ring of files for mail that is delivered at the first attempt. 0: no "
             "journal."),
-    BOUNDED(SIZE, journal_message_max, "journal_message_max", "256K", 1024,
-            INT64_C(1) << 24,
+    BOUNDED(SIZE, manager.queue.journal_message_max, "journal_message_max", "256K",
+            1024, INT64_C(1) << 24,
             "A larger message is stored in files of its own from the beginning."),
     BOUNDED(NUMBER, slices, "slices", "1", 1, ID_SLICES_MAX,
             "Daemons that share the spool and the limits of next hops: a power of two. "
@@ -532,18 +541,18 @@ const struct setting options_rows[] = {
            "Token of programs that may only read. Prefer http_read_token_file."),
     BOUNDED(NUMBER, metrics_sites, "metrics_sites", "20", 0, 20,
             "Sites with most mail that have metrics of their own; the others are one."),
-    BOUNDED(SIZE, history_size, "history_size", "16M", 0, INT64_C(1) << 34,
+    BOUNDED(SIZE, history.size, "history_size", "16M", 0, INT64_C(1) << 34,
             "Space for the history that `petrel trace` searches, 256K at least; 0: no "
             "history. Unset:\n"
             "1% of the spool's file system if that is less than 16M."),
-    BOUNDED(DURATION, history_age_ms, "history_age", "30d", HOUR, 3650 * 24 * HOUR,
+    BOUNDED(DURATION, history.age_ms, "history_age", "30d", HOUR, 3650 * 24 * HOUR,
             "Age at which the history's files go even if there is space."),
-    TEXTUAL(STRING, events, "events", NULL,
+    TEXTUAL(STRING, post.url, "events", NULL,
             "The program that hears of events of mail: https://HOST/PATH (webhook), "
             "http:// to\n"
             "loopback, private addresses and names of one label, or file:/PATH. Unset: "
             "nowhere."),
-    SECRET_TABLE(events_secret, "events_secret",
+    SECRET_TABLE(post.secrets, "events_secret",
                  "Secrets that sign webhooks (Standard Webhooks): list of whsec_BASE64 "
                  "or other texts\n"
                  "of 24 characters and more; all of them sign. Prefer "
@@ -551,9 +560,9 @@ const struct setting options_rows[] = {
     TEXTUAL(LIST, events_types, "events_types",
             "delivered, deferred, bounced, expired, quota, trouble, recovered",
             "Events that are reported: list of these, and accepted."),
-    BOUNDED(NUMBER, events_batch, "events_batch", "100", 1, 1000,
+    BOUNDED(NUMBER, post.batch, "events_batch", "100", 1, 1000,
             "Events in one request, at most."),
-    BOUNDED(DURATION, events_linger_ms, "events_linger", "2s", 0, HOUR,
+    BOUNDED(DURATION, post.linger_ms, "events_linger", "2s", 0, HOUR,
             "How long events wait for others, to go in one request."),
     BOUNDED(SIZE, events_max, "events_max", "64M", 2097152, INT64_C(1) << 34,
             "Space for events that wait; beyond it the oldest are lost."),
@@ -573,5 +582,5 @@ const struct setting options_rows[] = {
     TEXTUAL(STRING, log_to, "log_to", "stderr",
             "stderr, syslog (/dev/log) or syslog:PATH, its socket."),
     TEXTUAL(STRING, log_level, "log_level", "info", "error, warning, info or debug."),
-    {NULL, SETTING_STRING, 0, NULL, 0, 0, false, NULL},
+    {NULL, SETTING_STRING, 0, NULL, 0, 0, false, NULL, 0},
 };

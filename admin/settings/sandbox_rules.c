@@ -68,8 +68,7 @@ look_at_values(struct walk *w, const struct options *options)
     for (const struct setting *row = options_rows; row->key; row++) {
         if (row->secret || (row->kind != SETTING_STRING && row->kind != SETTING_LIST))
             continue;
-        const char *at = (const char *)options + row->offset;
-        struct text value = text_from(*(char *const *)(const void *)at), word;
+        struct text value = settings_text(row, options), word;
         /* Most words of these tables are patterns and hosts. */
         bool many = strcmp(row->key, "routes") == 0 ||
                     strcmp(row->key, "sender_routes") == 0 ||
@@ -121,7 +120,7 @@ look_at_registry(struct walk *w, const struct options *options)
 static void
 look_at_events(struct walk *w, const struct options *options)
 {
-    struct text url = text_from(options->events), scheme = TEXT("file:");
+    struct text url = options->post.url, scheme = TEXT("file:");
     char path[PATH_LIMIT];
     size_t end = text_find_last(url, '/');
     if (!text_starts(url, scheme) || end == TEXT_NONE)
@@ -163,10 +162,10 @@ plan_writing(struct walk *w, const char *directory, bool make)
 }
 
 static void
-plan_unix_sockets(struct sandbox *sandbox, const char *list)
+plan_unix_sockets(struct sandbox *sandbox, struct text rest)
 {
     static const char prefix[] = "unix:";
-    struct text rest = text_from(list), word;
+    struct text word;
     char path[PATH_LIMIT];
     while (text_word(&rest, separators, &word)) {
         if (!text_starts(word, text_from(prefix)))
@@ -183,8 +182,8 @@ plan_sockets(struct sandbox *sandbox, const struct options *o)
 {
     if (o->control)
         sandbox_let_remove(sandbox, o->control);
-    plan_unix_sockets(sandbox, o->listen);
-    plan_unix_sockets(sandbox, o->http);
+    plan_unix_sockets(sandbox, o->server.listen);
+    plan_unix_sockets(sandbox, text_from(o->http));
 }
 
 void

@@ -77,10 +77,10 @@ warn_of_quotas(const struct options *options, const struct route_table *routes,
     size_t others = 0;
     route_each_target(routes, note_quota, &of_hops);
     peers_each_target(route_peers(routes), warnings_count, &others);
-    const char *what = options->quotas == NULL ? "quota="
-                       : of_hops               ? "quotas and quota="
-                                               : "quotas";
-    if (options->quotas == NULL && !of_hops)
+    const char *what = options->manager.quotas.length == 0 ? "quota="
+                       : of_hops                           ? "quotas and quota="
+                                                           : "quotas";
+    if (options->manager.quotas.length == 0 && !of_hops)
         return;
     if (options->slices > 1)
         log_say(log, LOG_LEVEL_WARNING, "main", NULL,
@@ -133,11 +133,11 @@ warn_of_group(const struct options *options, const struct route_table *routes,
 static void
 warn_of_events(const struct options *options, struct log *log)
 {
-    if (options->events != NULL && options->events_secret == NULL &&
-        !event_post_is_local(text_from(options->events)))
+    if (options->post.url.length > 0 && options->post.secrets.length == 0 &&
+        !event_post_is_local(options->post.url))
         warnings_warn(log, "events_secret is not set: the receiver of events cannot "
                            "know who sends them");
-    if (options->events == NULL && options->events_secret != NULL)
+    if (options->post.url.length == 0 && options->post.secrets.length > 0)
         warnings_warn(log, "events_secret is set, but events is not");
 }
 
@@ -354,7 +354,7 @@ warn_of_values(const struct options *options, struct log *log)
                 "server_...) by itself, so all together may reach %u times as much: "
                 "divide them",
                 (unsigned)options->slices, (unsigned)options->slices);
-    if (options->bounce_lifetime_ms > options->lifetime_ms)
+    if (options->transport.bounce_lifetime_ms > options->transport.lifetime_ms)
         warnings_warn(
             log, "bounce_queue_lifetime is longer than maximal_queue_lifetime, which "
                  "ends bounces, too");
@@ -401,7 +401,7 @@ warnings_say(const struct options *options, const struct settings *settings,
     struct bind_address sources;
     warn_of_names(settings, log);
     warn_of_hostname(options->hostname, log);
-    if (bind_address_read(&sources, text_from(options->smtp_bind), NULL))
+    if (bind_address_read(&sources, options->delivery.smtp_bind, NULL))
         warn_of_source(&sources, "smtp_bind", log);
     file_modes_warn(options, settings, log);
     warn_of_values(options, log);

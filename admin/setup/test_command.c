@@ -244,7 +244,7 @@ test_say(const struct test_run *r, enum test_end end, struct control_client *dae
     case TEST_UNKNOWN:
         break;
     }
-    if (r->options->history_size == 0)
+    if (r->options->history.size == 0)
         printf("It has left the queue, and history_size is 0: look for %s in the log\n",
                r->letter.id);
     else
@@ -288,7 +288,7 @@ test_observe(struct test_run *r)
     (void)fflush(stdout);
     r->end_ms = loop_monotonic_ms(r->loop) + r->for_ms;
     enum test_end end =
-        r->options->history_size > 0 ? test_follow(r, daemon) : test_watch(r, daemon);
+        r->options->history.size > 0 ? test_follow(r, daemon) : test_watch(r, daemon);
     control_client_free(&daemon);
     if (end == TEST_WAITS)
         daemon = control_client_new(r->loop, r->options->control, error, sizeof(error));

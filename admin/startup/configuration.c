@@ -16,91 +16,17 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { DEFRAGMENT_RECIPIENTS = 1000000 }; /* of all waiting fragments: 100 MB */
-
 enum { REGISTRY_ERROR_MAX = 512, STANDARD_ERROR_MAX = 512 };
 
-struct listener_settings
-configuration_listener(const struct options *o)
-{
-    return (struct listener_settings){
-        .hostname = o->hostname,
-        .listen = text_from(o->listen),
-        .relay_from = text_from(o->relay_from),
-        .tls_certificate = text_from(o->tls_certificate),
-        .tls_key = text_from(o->tls_key),
-        .tls_legacy = o->tls_legacy,
-        .etrn = text_from(o->etrn),
-        .mt_priority = text_from(o->mt_priority),
-        .auth_users = text_from(o->auth_users),
-        .auth_cleartext = text_from(o->auth_cleartext),
-        .sender_login = text_from(o->sender_login),
-        .sender_domains = text_from(o->sender_domains),
-        .auth_failure_limit = (int)o->auth_failure_limit,
-        .server_tls_session_limit = (int)o->server_tls_session_limit,
-        .allow_open_relay = o->allow_open_relay,
-        .message_size_limit = o->message_size_limit,
-        .lifetime_ms = o->lifetime_ms,
-        .recipient_limit = (int)o->recipient_limit,
-        .clients =
-            {
-                      .each = {[CLIENT_USAGE_SESSION] = text_from(o->client_session_rate),
-                         [CLIENT_USAGE_MESSAGE] = text_from(o->client_message_rate),
-                         [CLIENT_USAGE_RECIPIENT] =
-                             text_from(o->client_recipient_rate)},
-                      .all = {[CLIENT_USAGE_SESSION] = text_from(o->server_session_rate),
-                        [CLIENT_USAGE_MESSAGE] = text_from(o->server_message_rate),
-                        [CLIENT_USAGE_RECIPIENT] = text_from(o->server_recipient_rate)},
-                      .exempt = text_from(o->rate_exempt),
-                      .sessions = (int)o->server_session_limit,
-                      .sessions_per_client = (int)o->client_session_limit,
-                      },
-        .proxy_from = text_from(o->proxy_from),
-        .check_helo = o->check_helo,
-        .check_sender = o->check_sender,
-        .greet_delay_ms = o->greet_delay_ms,
-        .refuses_partial = options_refuse_partial(o),
-        .hop_limit = (int)o->hopcount_limit,
-        .error_limit = (int)o->smtpd_hard_error_limit,
-        .soft_error_limit = (int)o->smtpd_soft_error_limit,
-        .error_delay_ms = o->smtpd_error_sleep_time_ms,
-        .junk_limit = (int)o->smtpd_junk_command_limit,
-        .data_rate_min = o->smtpd_min_data_rate,
-        .idle_timeout_ms = o->smtpd_timeout_ms,
-        .handshake_timeout_ms = o->smtpd_starttls_timeout_ms,
-        .data_timeout_ms = o->smtpd_data_timeout_ms,
-    };
-}
-
-struct listener_settings
+/* For commands that any user may run: only the daemon may read keys and users, and
+ * these commands do not listen. */
+static struct listener_settings
 configuration_public_listener(const struct options *o)
 {
-    struct listener_settings settings = configuration_listener(o);
-    settings.sender_login = settings.sender_domains = TEXT("");
-    settings.listen = settings.tls_certificate = settings.tls_key =
-        settings.auth_users = TEXT("");
+    struct listener_settings settings = o->server;
+    settings.sender_login = settings.sender_domains = settings.listen =
+        settings.tls_certificate = settings.tls_key = settings.auth_users = TEXT("");
     return settings;
-}
-
-struct delivery_settings
-configuration_delivery(const struct options *o, const struct route_table *routes)
-{
-    return (struct delivery_settings){
-        .hostname = o->hostname,
-        .smtp_port = (uint16_t)o->smtp_port,
-        .smtp_bind = text_from(o->smtp_bind),
-        .smtp_family = options_family(o),
-        .dane = options_dane(o),
-        .mta_sts = o->mta_sts,
-        .connect_timeout_ms = o->smtp_connect_timeout_ms,
-        .data_rate_min = o->smtp_min_data_rate,
-        .mx_address_limit = (int)o->smtp_mx_address_limit,
-        .reuse_idle_ms = o->smtp_connection_cache_time_limit_ms,
-        .providers = text_from(o->providers),
-        .bounce_sender = strcmp(o->bounce_sender, "<>") != 0 ? o->bounce_sender : NULL,
-        .secrets = routes ? route_secrets(routes) : NULL,
-        .peers = routes ? route_peers(routes) : NULL,
-    };
 }
 
 void
@@ -200,8 +126,7 @@ check_peer(struct configuration *c, struct buffer *errors)
     struct buffer unused;
     size_t count;
     buffer_init(&unused, CONFIGURATION_ERRORS_MAX);
-    (void)!policy_endpoints_read(text_from(c->options.listen), &endpoints, &count,
-                                 &unused);
+    (void)!policy_endpoints_read(c->options.server.listen, &endpoints, &count, &unused);
     policy_endpoints_keep(endpoints, &count, true);
     if (count > 0)
         c->peer_doors = memory_array(count, sizeof(*c->peer_doors));
@@ -234,7 +159,7 @@ check_http(struct configuration *c, struct buffer *errors)
     check_token("http_token", o->http_token, errors);
     check_token("http_read_token", o->http_read_token, errors);
     for (size_t i = 0; i < c->http.count; i++)
-        if (c->http.list[i].tls && o->tls_certificate == NULL)
+        if (c->http.list[i].tls && o->server.tls_certificate.length == 0)
             (void)!buffer_add_error(errors, "http", TEXT("tls"),
                                     "needs tls_certificate");
 }
@@ -261,10 +186,10 @@ configuration_http(const struct configuration *c)
 }
 
 static void
-check_quotas(const char *table, struct buffer *errors)
+check_quotas(struct text table, struct buffer *errors)
 {
     struct quotas *quotas = quotas_new();
-    (void)!quotas_set(quotas, text_from(table), errors);
+    (void)!quotas_set(quotas, table, errors);
     quotas_free(&quotas);
 }
 
@@ -280,13 +205,12 @@ begin_aliases(struct configuration *c, struct buffer *errors)
 static void
 check_events(const struct options *o, struct buffer *errors)
 {
-    struct text secrets = text_from(o->events_secret), word;
+    struct text secrets = o->post.secrets, word;
     size_t count = 0;
     uint64_t kinds;
-    const char *why =
-        o->events != NULL ? event_post_check_url(text_from(o->events)) : NULL;
+    const char *why = o->post.url.length > 0 ? event_post_check_url(o->post.url) : NULL;
     if (why != NULL)
-        (void)!buffer_add_error(errors, "events", text_from(o->events), why);
+        (void)!buffer_add_error(errors, "events", o->post.url, why);
     if (!event_record_kinds(text_from(o->events_types), &kinds, &word))
         (void)!buffer_add_error(errors, "events_types", word, "no such event");
     while (text_word(&secrets, ", \t\r\n", &word))
@@ -305,20 +229,18 @@ check_all(struct configuration *c)
     struct identity who;
     bool is_daemon = !c->options.without_secrets;
     struct listener_settings listener =
-        is_daemon ? configuration_listener(&c->options)
-                  : configuration_public_listener(&c->options);
-    struct delivery_settings delivery = configuration_delivery(&c->options, NULL);
+        is_daemon ? c->options.server : configuration_public_listener(&c->options);
     c->routes = options_routes(&c->options, errors);
     if (c->routes != NULL) /* which has reported errors of accounts */
         (void)!accounts_read(&c->options, &c->accounts, errors);
     c->rewrites = options_rewrites(&c->options, c->settings, errors);
     begin_aliases(c, errors);
     srs_secret_check(&c->options, errors);
-    check_quotas(c->options.quotas, errors);
+    check_quotas(c->options.manager.quotas, errors);
     check_events(&c->options, errors);
     accounts_read_secrets(&c->accounts, errors);
     (void)!listener_check(&listener, errors);
-    (void)!delivery_check(&delivery, errors);
+    (void)!delivery_check(&c->options.delivery, errors);
     if (!is_daemon)
         return;
     c->reading = dkim_keys_begin(text_from(c->options.dkim_keys), errors);
@@ -377,7 +299,7 @@ configuration_anchors(const struct configuration *c,
 {
     bool needed = route_demands_verify(c->routes) || c->registry.redis.tls ||
                   group_needs_tls(&c->group) || c->accounts.count > 0 ||
-                  text_starts(text_from(c->options.events), TEXT("https:"));
+                  text_starts(c->options.post.url, TEXT("https:"));
     return trust_anchors_read(text_from(c->options.tls_ca), needed, place, error, size);
 }
 
@@ -436,34 +358,6 @@ configuration_is_good(const struct options_sources *sources, struct buffer *erro
     return good;
 }
 
-struct channel_settings
-configuration_channel(const struct configuration *c, struct registry *registry,
-                      struct disk *spool)
-{
-    static const enum origin_keying keyings[] = {[KEYING_SENDER] = ORIGIN_BY_SENDER,
-                                                 [KEYING_ID] = ORIGIN_BY_ID,
-                                                 [KEYING_STRICT] = ORIGIN_STRICT};
-    const struct options *o = &c->options;
-    static const enum channel_timeout timeouts[] = {[TIMEOUT_RELEASE] = CHANNEL_RELEASE,
-                                                    [TIMEOUT_BOUNCE] = CHANNEL_BOUNCE,
-                                                    [TIMEOUT_HOLD] = CHANNEL_HOLD};
-    return (struct channel_settings){
-        .hostname = o->hostname,
-        .registry = registry,
-        .peers = route_peers(c->routes),
-        .limits = {.parts = (uint32_t)o->defrag_parts,
-                   .set_bytes = o->defrag_set_size,
-                   .sets = (size_t)o->defrag_sets,
-                   .sender_sets = (size_t)o->defrag_sender_sets,
-                   .client_sets = (size_t)o->defrag_client_sets,
-                   .bytes = options_fragments_max(o, c->settings, spool),
-                   .recipients = DEFRAGMENT_RECIPIENTS},
-        .keying = keyings[options_keying(o)],
-        .keeps_subject = o->defrag_subject_fallback,
-        .on_timeout = timeouts[options_timeout(o)],
-    };
-}
-
 /* --- sendmail -bs --------------------------------------------------------------------- */
 
 static void
@@ -481,7 +375,6 @@ configuration_serve_standard(const struct options *o)
     struct loop *loop = loop_new();
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     struct event_hub *events = event_hub_new(log);
-    struct manager_settings settings = options_manager(o, 0);
     buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
     struct route_table *routes = options_routes(o, &errors);
     struct listener_settings listener = configuration_public_listener(o);
@@ -494,7 +387,8 @@ configuration_serve_standard(const struct options *o)
     int code = routes != NULL && listener_check(&listener, &errors) ? 0 : EX_CONFIG;
     complaint_write(&errors);
     if (code == 0)
-        code = queue_open_injector(&queue, log, &settings.queue, error, sizeof(error));
+        code =
+            queue_open_injector(&queue, log, &o->manager.queue, error, sizeof(error));
     else
         snprintf(error, sizeof(error), "the settings have errors");
     if (code == 0) {

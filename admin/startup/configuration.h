@@ -73,19 +73,7 @@ void configuration_warn(const struct configuration *c, struct log *log);
 /* These borrow from the options and routes. */
 struct sandbox_rules configuration_sandbox(const struct configuration *c);
 struct http_server_settings configuration_http(const struct configuration *c);
-struct listener_settings configuration_listener(const struct options *o);
-/* For commands that any user may run: only the daemon may read keys and users, and
- * these commands do not listen. */
-struct listener_settings configuration_public_listener(const struct options *o);
-/* routes may be NULL: then without passwords and peers, for a check. */
-struct delivery_settings configuration_delivery(const struct options *o,
-                                                const struct route_table *routes);
-
 struct peer_settings configuration_peer(const struct configuration *c);
-
-struct channel_settings configuration_channel(const struct configuration *c,
-                                              struct registry *registry,
-                                              struct disk *spool);
 
 /* sendmail -bs. Any user may run this, so that it gets settings without secrets and the
  * injector's side of the queue. A sysexits code. */

@@ -165,20 +165,20 @@ doctor_trial_settings(struct doctor_world *w, const struct doctor_trial *t)
     const struct options *o = &w->configuration->options;
     enum target_family family = t->target->family != TARGET_FAMILY_UNSET
                                     ? t->target->family
-                                    : options_family(o);
-    struct canary_settings settings = {.loop = w->loop,
-                                       .net = w->net,
-                                       .dns = w->dns,
-                                       .hostname = o->hostname,
-                                       .smtp_port = (uint16_t)o->smtp_port,
-                                       .skip_v4 = family == TARGET_FAMILY_IPV6,
-                                       .skip_v6 = family == TARGET_FAMILY_IPV4,
-                                       .connect_timeout_ms = o->smtp_connect_timeout_ms,
-                                       .tls = &w->anchors,
-                                       .secrets =
-                                           route_secrets(w->configuration->routes),
-                                       .tokens = w->tokens};
-    (void)!bind_address_read(&settings.sources, text_from(o->smtp_bind), NULL);
+                                    : o->delivery.smtp_family;
+    struct canary_settings settings = {
+        .loop = w->loop,
+        .net = w->net,
+        .dns = w->dns,
+        .hostname = o->hostname,
+        .smtp_port = (uint16_t)o->delivery.smtp_port,
+        .skip_v4 = family == TARGET_FAMILY_IPV6,
+        .skip_v6 = family == TARGET_FAMILY_IPV4,
+        .connect_timeout_ms = o->delivery.connect_timeout_ms,
+        .tls = &w->anchors,
+        .secrets = route_secrets(w->configuration->routes),
+        .tokens = w->tokens};
+    (void)!bind_address_read(&settings.sources, o->delivery.smtp_bind, NULL);
     return settings;
 }
 
@@ -219,7 +219,7 @@ doctor_way_start(void *context, struct inquiry_item *item, const char *key)
         bool is_secure = t->target->tls != TARGET_TLS_NONE;
         settings.domain = at != NULL ? at + 1 : subject;
         settings.only = settings.domain[0] != '[' ? t->key : NULL;
-        settings.dane = is_secure && options_dane(o) && !t->target->no_dane &&
+        settings.dane = is_secure && o->delivery.dane && !t->target->no_dane &&
                         dns_is_trusted(w->dns);
         settings.sts = is_secure && !t->target->no_sts ? w->sts : NULL;
     }
@@ -269,7 +269,7 @@ static void
 doctor_world_open_policies(struct doctor_world *w)
 {
     const struct options *o = &w->configuration->options;
-    if (!o->mta_sts || !tls_client_has_anchors(w->anchors))
+    if (!o->delivery.mta_sts || !tls_client_has_anchors(w->anchors))
         return;
     w->sts =
         sts_cache_new(&(struct sts_cache_settings){.loop = w->loop,

@@ -53,8 +53,8 @@ findings_wiring_note(struct findings_wiring *w, const struct configuration *c)
         w->hostname[0] = '\0';
     (void)!file_modes_find(o, c->settings, w->readable, sizeof(w->readable));
     f->holds_by_route = findings_wiring_holds_rest(c->routes);
-    f->lifetime_ms = o->lifetime_ms;
-    w->smtp_port = (uint16_t)o->smtp_port;
+    f->lifetime_ms = o->transport.lifetime_ms;
+    w->smtp_port = (uint16_t)o->delivery.smtp_port;
     w->file_count = 0;
     settings_each_file(c->settings, findings_wiring_note_file, w);
 }

@@ -104,12 +104,13 @@ login_trial_ask(struct login_trial *t, const struct configuration *c, struct loo
                                        .net = net,
                                        .dns = dns,
                                        .hostname = o->hostname,
-                                       .smtp_port = (uint16_t)o->smtp_port,
-                                       .connect_timeout_ms = o->smtp_connect_timeout_ms,
+                                       .smtp_port = (uint16_t)o->delivery.smtp_port,
+                                       .connect_timeout_ms =
+                                           o->delivery.connect_timeout_ms,
                                        .tls = anchors,
                                        .secrets = route_secrets(c->routes),
                                        .tokens = tokens};
-    (void)!bind_address_read(&settings.sources, text_from(o->smtp_bind), NULL);
+    (void)!bind_address_read(&settings.sources, o->delivery.smtp_bind, NULL);
     t->canary =
         canary_new(&settings, t->target, t->at, t->account->user, login_trial_done, t);
     login_trial_wait(t, loop);

@@ -41,11 +41,11 @@ part_sts_make(struct daemon *d, const struct options *o)
 static void
 part_sts_use(struct daemon *d, const struct options *o)
 {
-    if (o->mta_sts && d->sts.cache == NULL)
+    if (o->delivery.mta_sts && d->sts.cache == NULL)
         part_sts_make(d, o);
     if (d->sts.cache != NULL)
         sts_cache_set_port(d->sts.cache, (uint16_t)o->mta_sts_port);
-    if (o->mta_sts && !tls_client_has_anchors(*delivery_tls(d->delivery)))
+    if (o->delivery.mta_sts && !tls_client_has_anchors(*delivery_tls(d->delivery)))
         log_say(
             d->log, LOG_LEVEL_WARNING, "sts", NULL,
             "no policy of MTA-STS is obeyed: there are no CA certificates (tls_ca)");
@@ -89,7 +89,9 @@ part_anchors_start(struct daemon *d)
 static struct delivery_settings
 part_delivery_settings(struct configuration *c)
 {
-    struct delivery_settings settings = configuration_delivery(&c->options, c->routes);
+    struct delivery_settings settings = c->options.delivery;
+    settings.secrets = route_secrets(c->routes);
+    settings.peers = route_peers(c->routes);
     settings.rewrites = c->rewrites;
     settings.tls = c->anchors;
     settings.dkim_keys = c->dkim_keys;

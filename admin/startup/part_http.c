@@ -113,7 +113,7 @@ start_metrics(struct daemon *d)
                                   .clients = part_http_clients,
                                   .clients_context = d,
                                   .client_sessions_limit =
-                                      (size_t)c->options.server_session_limit,
+                                      (size_t)c->options.server.clients.sessions,
                                   .is_draining = daemon_is_leaving,
                                   .context = d,
                                   .history_bytes = part_http_history_bytes,
@@ -328,7 +328,8 @@ part_http_reload(struct daemon *d, struct configuration *fresh)
     http_server_reload(d->http.server, &settings);
     if (d->http.metrics != NULL) {
         metrics_set_sites(d->http.metrics, (size_t)fresh->options.metrics_sites);
-        metrics_set_limit(d->http.metrics, (size_t)fresh->options.server_session_limit);
+        metrics_set_limit(d->http.metrics,
+                          (size_t)fresh->options.server.clients.sessions);
     }
 }
 

@@ -22,10 +22,9 @@ int
 part_listener_start(struct daemon *d)
 {
     const struct configuration *c = d->configuration;
-    struct listener_settings settings = configuration_listener(&c->options);
-    part_tls_note(d, &settings);
+    part_tls_note(d, &c->options.server);
     d->listener = listener_new(d->loop, d->net, d->events, d->manager, c->routes,
-                               &settings, d->error, DAEMON_ERROR_MAX);
+                               &c->options.server, d->error, DAEMON_ERROR_MAX);
     if (d->listener == NULL)
         return net_passed_is_missing(d->net) ? EX_CONFIG : EX_UNAVAILABLE;
     listener_on_flush(d->listener, part_listener_flush, d->flush);
@@ -35,9 +34,9 @@ part_listener_start(struct daemon *d)
 void
 part_listener_reload(struct daemon *d, struct configuration *fresh)
 {
-    struct listener_settings settings = configuration_listener(&fresh->options);
-    part_tls_note(d, &settings);
-    listener_reload(d->listener, fresh->routes, &settings);
+    const struct listener_settings *settings = &fresh->options.server;
+    part_tls_note(d, settings);
+    listener_reload(d->listener, fresh->routes, settings);
     (void)part_tls_start(d);
 }
 

@@ -8,13 +8,15 @@
 
 #include <sysexits.h>
 
+enum { FRAGMENT_RECIPIENTS = 1000000 /* of all that wait: 100 MB */ };
+
 /* --- The manager ------------------------------------------------------------------- */
 
 int
 part_manager_start(struct daemon *d)
 {
-    struct manager_settings settings =
-        options_manager(&d->configuration->options, loop_random(d->loop));
+    struct manager_settings settings = d->configuration->options.manager;
+    settings.sched.seed = loop_random(d->loop);
     int code = manager_new(&d->manager, d->loop, d->events, &settings,
                            d->configuration->routes, d->error, DAEMON_ERROR_MAX);
     if (code == 0)
@@ -25,8 +27,8 @@ part_manager_start(struct daemon *d)
 void
 part_manager_reload(struct daemon *d, struct configuration *fresh)
 {
-    struct manager_settings settings =
-        options_manager(&fresh->options, loop_random(d->loop));
+    struct manager_settings settings = fresh->options.manager;
+    settings.sched.seed = loop_random(d->loop);
     manager_reload(d->manager, &settings, fresh->routes);
     about_write(queue_disk(manager_queue(d->manager)), &fresh->options);
 }
@@ -42,8 +44,13 @@ part_manager_stop(struct daemon *d)
 static struct channel_settings
 part_fragments_settings(const struct daemon *d, const struct configuration *c)
 {
-    return configuration_channel(c, d->fragments.registry,
-                                 queue_disk(manager_queue(d->manager)));
+    struct channel_settings settings = c->options.fragments;
+    settings.registry = d->fragments.registry;
+    settings.peers = route_peers(c->routes);
+    settings.limits.bytes = options_fragments_max(
+        &c->options, c->settings, queue_disk(manager_queue(d->manager)));
+    settings.limits.recipients = FRAGMENT_RECIPIENTS;
+    return settings;
 }
 
 static void

@@ -28,8 +28,7 @@ part_records_slice(const struct options *o, char part[SLICES_SUFFIX_MAX])
 static struct history_settings
 part_history_settings(const struct daemon *d, const struct configuration *c)
 {
-    struct history_settings settings = {.size = c->options.history_size,
-                                        .age_ms = c->options.history_age_ms};
+    struct history_settings settings = c->options.history;
     struct disk_space space;
     bool is_set = settings_origin(c->settings, TEXT("history_size")) != NULL;
     if (settings.size > 0 && !is_set &&
@@ -130,15 +129,6 @@ part_events_kinds(const struct options *o)
     return kinds;
 }
 
-static struct event_post_settings
-post_settings(const struct options *o)
-{
-    return (struct event_post_settings){.url = text_from(o->events),
-                                        .secrets = text_from(o->events_secret),
-                                        .batch = (unsigned)o->events_batch,
-                                        .linger_ms = o->events_linger_ms};
-}
-
 /* An event_hub_on_keeping(). */
 static void
 part_events_look(void *context, struct event_keeping *out)
@@ -200,7 +190,6 @@ static void
 part_events_post(struct daemon *d, const struct options *o)
 {
     struct part_events *k = &d->kept;
-    struct event_post_settings settings = post_settings(o);
     if (k->http == NULL)
         k->http = http_caller_new(
             &(struct http_caller_settings){.loop = d->loop,
@@ -213,9 +202,9 @@ part_events_post(struct daemon *d, const struct options *o)
                                      .http = k->http,
                                      .disk = k->disk};
     if (k->post == NULL)
-        k->post = event_post_new(&setup, &settings);
+        k->post = event_post_new(&setup, &o->post);
     else
-        event_post_use(k->post, &settings);
+        event_post_use(k->post, &o->post);
 }
 
 /* False: events cannot be kept, and d->error says why. */
@@ -223,7 +212,7 @@ static bool
 part_events_use(struct daemon *d, const struct options *o)
 {
     char part[SLICES_SUFFIX_MAX], directory[SLICES_SUFFIX_MAX + 16];
-    if (o->events == NULL) {
+    if (o->post.url.length == 0) {
         part_events_pause(d);
         part_events_stop(d);
         return true;

@@ -12,13 +12,12 @@
 #include "base/buffer.h"
 
 enum setting_kind {
-    SETTING_STRING, /* char *; NULL when unset */
-    /* char *: as STRING, but config.example and check show one entry per line */
-    SETTING_LIST,
-    SETTING_BOOL,    /* bool: yes no true false on off 1 0 */
-    SETTING_NUMBER,  /* int64_t within [min, max] */
-    SETTING_SIZE,    /* int64_t bytes; K M G */
-    SETTING_DURATION /* int64_t milliseconds; ms s m h d w, plain number = seconds */
+    SETTING_STRING, /* char *, NULL when unset; or struct text, empty when unset */
+    SETTING_LIST,   /* likewise; config.example and check show one entry per line */
+    SETTING_BOOL,   /* bool, or int: yes no true false on off 1 0 */
+    SETTING_NUMBER, /* within [min, max]: int64_t, or a smaller type that can hold max */
+    SETTING_SIZE,   /* likewise, bytes; K M G */
+    SETTING_DURATION /* likewise, milliseconds; ms s m h d w, plain number = seconds */
 };
 
 struct setting {
@@ -29,6 +28,7 @@ struct setting {
     int64_t min, max;   /* NUMBER, SIZE and DURATION; max 0 = no bound */
     bool secret;        /* shown as ******** */
     const char *help;   /* for config.example: one or more lines */
+    size_t size;        /* of the field; 0: char *, bool or int64_t */
 };
 
 /* Another name for the setting key, of other software. */
@@ -83,6 +83,9 @@ void settings_complain(struct settings *s, const char *key, const char *format, 
 const char *settings_origin(const struct settings *s, struct text key);
 /* key's value as its source has it, borrowed. NULL: as settings_origin(). */
 const char *settings_written(const struct settings *s, struct text key);
+
+/* The value of a STRING or LIST row in target. */
+struct text settings_text(const struct setting *row, const void *target);
 
 /* Converts everything into target. Returns the number of errors so far. May be called
  * again after more was read; each error counts once. */

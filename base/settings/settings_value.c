@@ -106,6 +106,23 @@ refuse(struct buffer *why, const char *format, ...)
     return false;
 }
 
+/* A field of fewer bytes holds whatever max allows. */
+static void
+store_number(const struct setting *row, int64_t value, void *field)
+{
+    const int32_t word = (int32_t)value;
+    const uint16_t half = (uint16_t)value;
+    assert(row->size == 0 || row->size == sizeof(value) ||
+           (row->min >= 0 && row->max > 0 &&
+            row->max <= (row->size == sizeof(half) ? UINT16_MAX : INT32_MAX)));
+    if (row->size == sizeof(half))
+        memcpy(field, &half, sizeof(half));
+    else if (row->size == sizeof(word))
+        memcpy(field, &word, sizeof(word));
+    else
+        memcpy(field, &value, sizeof(value));
+}
+
 /* Numbers within bounds; the message names the bound as the user would write it. */
 static bool
 set_number(const struct setting *row, int64_t value, void *field, struct buffer *why)
@@ -119,7 +136,7 @@ set_number(const struct setting *row, int64_t value, void *field, struct buffer 
     if (row->max != 0 && value > row->max)
         return refuse(why, "%" PRId64 "%s is more than the maximum, %" PRId64 "%s",
                       value, unit, row->max, unit);
-    memcpy(field, &value, sizeof(value));
+    store_number(row, value, field);
     return true;
 }
 
@@ -178,12 +195,18 @@ settings_value_set(const struct setting *row, char *text, void *target,
         if (t.length == 0)
             text = NULL;
         /* Borrowed: the entry of the settings owns it. */
-        memcpy(field, &text, sizeof(text));
+        if (row->size == sizeof(t))
+            memcpy(field, &t, sizeof(t));
+        else
+            memcpy(field, &text, sizeof(text));
         return true;
     case SETTING_BOOL:
         if (!parse_bool(t, &flag))
             return refuse(why, "'%.60s' is neither yes nor no", shown);
-        memcpy(field, &flag, sizeof(flag));
+        if (row->size == sizeof(int))
+            memcpy(field, &(int){flag}, sizeof(int));
+        else
+            memcpy(field, &flag, sizeof(flag));
         return true;
     case SETTING_NUMBER:
         if (!parse_number(t, &number))
@@ -202,6 +225,14 @@ settings_value_set(const struct setting *row, char *text, void *target,
         return set_number(row, number, field, why);
     }
     abort(); /* a kind that does not exist */
+}
+
+struct text
+settings_text(const struct setting *row, const void *target)
+{
+    const void *field = (const char *)target + row->offset;
+    return row->size == sizeof(struct text) ? *(const struct text *)field
+                                            : text_from(*(char *const *)field);
 }
 
 const struct setting *

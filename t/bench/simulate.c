@@ -28,14 +28,14 @@ static struct scenario_defaults
 defaults_of(const struct options *o)
 {
     struct scenario_defaults d = scenario_defaults();
-    d.transport = options_transport(o);
-    d.sched.active_limit = (int)o->active_limit;
-    d.sched.recipient_limit = (int)o->active_recipient_limit;
-    d.sched.session_limit = (int)o->delivery_session_limit;
-    d.sched.site_share = (int)o->site_active_share;
-    d.connect_timeout_ms = o->smtp_connect_timeout_ms;
-    d.idle_ms = o->smtp_connection_cache_time_limit_ms;
-    d.bulk_size = (uint64_t)o->bulk_size;
+    d.transport = o->transport;
+    d.sched.active_limit = o->manager.sched.active_limit;
+    d.sched.recipient_limit = o->manager.sched.recipient_limit;
+    d.sched.session_limit = o->manager.sched.session_limit;
+    d.sched.site_share = o->manager.sched.site_share;
+    d.connect_timeout_ms = o->delivery.connect_timeout_ms;
+    d.idle_ms = o->delivery.reuse_idle_ms;
+    d.bulk_size = (uint64_t)o->manager.bulk_size;
     return d;
 }
 

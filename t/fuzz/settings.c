@@ -36,27 +36,8 @@ check_file(struct text t)
 static void
 check_listener(const struct options *o, struct buffer *mistakes)
 {
-    struct listener_settings settings = {
-        .hostname = o->hostname,
-        .listen = text_from(o->listen),
-        .relay_from = text_from(o->relay_from),
-        .etrn = text_from(o->etrn),
-        .mt_priority = text_from(o->mt_priority),
-        .auth_cleartext = text_from(o->auth_cleartext),
-        .sender_login = text_from(o->sender_login),
-        .sender_domains = text_from(o->sender_domains),
-        .clients = {.each = {[CLIENT_USAGE_SESSION] = text_from(o->client_session_rate),
-                             [CLIENT_USAGE_MESSAGE] = text_from(o->client_message_rate),
-                             [CLIENT_USAGE_RECIPIENT] =
-                                 text_from(o->client_recipient_rate)},
-                    .all = {[CLIENT_USAGE_SESSION] = text_from(o->server_session_rate),
-                            [CLIENT_USAGE_MESSAGE] = text_from(o->server_message_rate),
-                            [CLIENT_USAGE_RECIPIENT] =
-                                text_from(o->server_recipient_rate)},
-                    .exempt = text_from(o->rate_exempt)},
-        .proxy_from = text_from(o->proxy_from),
-        .recipient_limit = (int)o->recipient_limit
-    };
+    struct listener_settings settings = o->server;
+    settings.tls_certificate = settings.tls_key = settings.auth_users = TEXT("");
     (void)!listener_check(&settings, mistakes);
 }
 
@@ -71,22 +52,15 @@ check_values(const struct options *o)
     buffer_init(&mistakes, 64 * 1024);
     struct route_table *routes = options_routes(o, &mistakes);
     route_free(&routes);
-    (void)!policy_read(&policy, text_from(o->relay_from), false, &mistakes);
+    (void)!policy_read(&policy, o->server.relay_from, false, &mistakes);
     policy_free(&policy);
-    if (policy_endpoints_read(text_from(o->listen), &endpoints, &count, &mistakes))
+    if (policy_endpoints_read(o->server.listen, &endpoints, &count, &mistakes))
         must(count <= ENDPOINTS_MAX);
     free(endpoints);
-    (void)!bind_address_read(&sources, text_from(o->smtp_bind), &mistakes);
+    (void)!bind_address_read(&sources, o->delivery.smtp_bind, &mistakes);
     check_listener(o, &mistakes);
-    struct delivery_settings delivery = {.hostname = o->hostname,
-                                         .smtp_port = (uint16_t)o->smtp_port,
-                                         .smtp_bind = text_from(o->smtp_bind),
-                                         .providers = text_from(o->providers),
-                                         .mx_address_limit =
-                                             (int)o->smtp_mx_address_limit};
-    (void)!delivery_check(&delivery, &mistakes);
-    must(o->smtp_mx_address_limit > 0 && o->smtp_connect_timeout_ms > 0);
-    (void)options_manager(o, 1);
+    (void)!delivery_check(&o->delivery, &mistakes);
+    must(o->delivery.mx_address_limit > 0 && o->delivery.connect_timeout_ms > 0);
     (void)options_log_style(o);
     (void)options_sandbox(o);
     buffer_free(&mistakes);

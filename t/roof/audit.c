@@ -287,11 +287,11 @@ static void
 audit_crowds(void)
 {
     const struct options *o = audit_options();
-    if (o->client_session_limit < TELLERS &&
-        o->server_session_limit > 4 * o->client_session_limit)
-        judge_crowd(o->client_session_limit, true, "client_session_limit");
-    if (o->server_session_limit < TELLERS)
-        judge_crowd(o->server_session_limit, false, "server_session_limit");
+    if (o->server.clients.sessions_per_client < TELLERS &&
+        o->server.clients.sessions > 4 * o->server.clients.sessions_per_client)
+        judge_crowd(o->server.clients.sessions_per_client, true, "client_session_limit");
+    if (o->server.clients.sessions < TELLERS)
+        judge_crowd(o->server.clients.sessions, false, "server_session_limit");
 }
 
 /* --- Transactions --- */
@@ -324,7 +324,7 @@ audit_recipients(struct teller *t)
 static void
 audit_recipient_limit(struct teller *t)
 {
-    int64_t limit = audit_options()->recipient_limit;
+    int64_t limit = audit_options()->server.recipient_limit;
     if (limit > RCPTS_ASKED)
         return;
     struct model_message *m = new_message((unsigned)limit + 1, 300);
@@ -428,7 +428,7 @@ void
 audit_departure(const char *what)
 {
     const struct options *o = audit_options();
-    int64_t pace_ms = o->rate_delay_ms + o->transport_rate_delay_ms + PACE_MS;
+    int64_t pace_ms = o->transport.rate_delay_ms + o->transport.transport_rate_delay_ms + PACE_MS;
     if (world_run_for(10 * MINUTE_MS + 100 * pace_ms, is_gone))
         return;
     model_print();
@@ -478,8 +478,8 @@ static int64_t
 delay_of(int64_t age_ms)
 {
     const struct options *o = audit_options();
-    int64_t delay = age_ms > o->maximal_backoff_ms ? o->maximal_backoff_ms : age_ms;
-    return delay < o->minimal_backoff_ms ? o->minimal_backoff_ms : delay;
+    int64_t delay = age_ms > o->transport.maximal_backoff_ms ? o->transport.maximal_backoff_ms : age_ms;
+    return delay < o->transport.minimal_backoff_ms ? o->transport.minimal_backoff_ms : delay;
 }
 
 /* The latest end of a wait that begins now. */
@@ -593,7 +593,7 @@ static void
 judge_notices(const struct model_message *m, int64_t waited_ms)
 {
     const struct options *o = audit_options();
-    int64_t after_ms = o->delay_warning_ms;
+    int64_t after_ms = o->transport.delay_warning_ms;
     bool wanted = after_ms > 0 && after_ms + longest_ms() < waited_ms;
     unsigned count = m->rcpts[0].delayed;
     if (count > (after_ms > 0) || (wanted && count == 0))
@@ -606,7 +606,7 @@ judge_notices(const struct model_message *m, int64_t waited_ms)
 static void
 judge_expiry(const struct model_message *m)
 {
-    int64_t life_ms = audit_options()->lifetime_ms,
+    int64_t life_ms = audit_options()->transport.lifetime_ms,
             age_ms = m->reported_ms - m->acked_ms;
     if (m->rcpts[0].failed == 0)
         roof_break("in time", m->id, "m%u has not expired", m->number);
@@ -622,7 +622,7 @@ audit_end_of_waiting(void)
     const struct model_message *m = audit.watched[0].message;
     bool expires = roof_chance(EXPIRY_PERMILLE);
     if (expires) {
-        int64_t left_ms = m->acked_ms + audit_options()->lifetime_ms - roof_now_ms();
+        int64_t left_ms = m->acked_ms + audit_options()->transport.lifetime_ms - roof_now_ms();
         (void)world_run_for(left_ms + longest_ms() + LATE_MS, NULL);
     }
     for (unsigned i = 0; i < 2; i++)
@@ -807,8 +807,8 @@ audit_flood(void)
 {
     const struct options *o = audit_options();
     struct model_message *m[FLOOD];
-    if (o->server_session_limit < 4 * FLOOD || o->journal_size == 0 ||
-        o->journal_message_max < FLOOD_OCTETS + 8192)
+    if (o->server.clients.sessions < 4 * FLOOD || o->manager.queue.journal_size == 0 ||
+        o->manager.queue.journal_message_max < FLOOD_OCTETS + 8192)
         return;
     for (unsigned i = 0; i < FLOOD; i++) {
         struct teller *t = &audit.tellers[i];
@@ -885,7 +885,7 @@ audit_rate(void)
 static void
 audit_power(void)
 {
-    if (host.daemon.started->options.journal_size == 0)
+    if (host.daemon.started->options.manager.queue.journal_size == 0)
         return; /* removals are not synced (doc/queue.md) */
     for (unsigned i = 0; i < 3; i++) {
         audit_mixed(true);
@@ -930,10 +930,10 @@ audit_revival(void)
     const struct options *o = audit_options();
     struct hop_mood good = {0}, slow = {.reply_ms = 500};
     int64_t away_ms = 40 * MINUTE_MS, probe_ms = away_ms / 40 + LATE_MS;
-    bool many = o->concurrency_limit != 1 && o->delivery_session_limit > 4 &&
-                o->rate_delay_ms == 0 && o->transport_rate_delay_ms == 0 &&
-                o->active_limit > 4 && o->active_recipient_limit > 40;
-    if (o->failed_cohort_limit == 0 || !o->adaptive)
+    bool many = o->transport.concurrency_limit != 1 && o->manager.sched.session_limit > 4 &&
+                o->transport.rate_delay_ms == 0 && o->transport.transport_rate_delay_ms == 0 &&
+                o->manager.sched.active_limit > 4 && o->manager.sched.recipient_limit > 40;
+    if (o->transport.failed_cohort_limit == 0 || !o->transport.adaptive)
         return; /* mail waits until it is due */
     world_set_hops(false);
     give_to_first(REVIVED);
@@ -943,7 +943,7 @@ audit_revival(void)
     hops_forget_most();
     world_set_moods(&slow);
     world_set_hops(!roof_breaks("probe"));
-    if (!world_run_for(probe_ms + REVIVED * 5000 + LATE_MS + o->rate_delay_ms * REVIVED,
+    if (!world_run_for(probe_ms + REVIVED * 5000 + LATE_MS + o->transport.rate_delay_ms * REVIVED,
                        is_revived)) {
         model_print();
         roof_break("in time", NULL, "a site is back, and its mail waits");
@@ -1038,7 +1038,7 @@ audit_clock_ahead(void)
 {
     const struct options *o = audit_options();
     struct hop_mood good = {0}, refusing = {.rcpt = 1000};
-    int64_t most_ms = o->maximal_backoff_ms > 4 * 60 * MINUTE_MS ? o->maximal_backoff_ms
+    int64_t most_ms = o->transport.maximal_backoff_ms > 4 * 60 * MINUTE_MS ? o->transport.maximal_backoff_ms
                                                                  : 4 * 60 * MINUTE_MS;
     world_step_clock(10 * DAY_MS);
     world_set_moods(&refusing);
@@ -1056,7 +1056,7 @@ static void
 audit_turns(void)
 {
     const struct options *o = audit_options();
-    if (o->active_limit < 10 || o->active_recipient_limit < 40)
+    if (o->manager.sched.active_limit < 10 || o->manager.sched.recipient_limit < 40)
         return; /* mail that waits in memory leaves no room for its reports */
     world_set_route("rate=1/d");
     give_to_first(3);

@@ -63,7 +63,7 @@ audit_note(void)
 {
     struct hop_mood good = {0}, mixed = {.rcpt = 1000, .never = 500};
     /* a second attempt would make a second report, of others */
-    if (host.daemon.started->options.journal_size == 0 ||
+    if (host.daemon.started->options.manager.queue.journal_size == 0 ||
         audit_options()->minimal_backoff_ms < 3 * SYNC_MS)
         return;
     world_set_moods(&mixed);
@@ -119,7 +119,7 @@ count_files(void)
 static void
 audit_dead_files(void)
 {
-    if (host.daemon.started->options.journal_size != 0)
+    if (host.daemon.started->options.manager.queue.journal_size != 0)
         return;
     size_t before = count_files();
     if (audit_give_to_dying(0, 1 + roof_below(CALLS), false)) {

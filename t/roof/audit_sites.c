@@ -45,9 +45,9 @@ static bool
 is_plain(void)
 {
     const struct options *o = audit_options();
-    return o->adaptive && o->failed_cohort_limit > 0 && o->rate_delay_ms == 0 &&
-           o->transport_rate_delay_ms == 0 && o->active_limit > THROTTLED &&
-           o->active_recipient_limit > 4 * THROTTLED;
+    return o->transport.adaptive && o->transport.failed_cohort_limit > 0 && o->transport.rate_delay_ms == 0 &&
+           o->transport.transport_rate_delay_ms == 0 && o->manager.sched.active_limit > THROTTLED &&
+           o->manager.sched.recipient_limit > 4 * THROTTLED;
 }
 
 /* A host that ends each connection is dead: mail that comes later waits for a probe. */
@@ -104,7 +104,7 @@ static void
 audit_too_many(void)
 {
     struct hop_mood good = {0}, small = {.most = TAKES};
-    if (!is_plain() || audit_options()->recipient_limit < GIVEN)
+    if (!is_plain() || audit_options()->server.recipient_limit < GIVEN)
         return;
     editor_set("minimal_backoff_time", "");
     world_set_route("");

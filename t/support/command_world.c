@@ -35,14 +35,15 @@ command_world_end(struct command_world *w)
 struct options
 command_world_options(struct command_world *w)
 {
-    return (struct options){.hostname = hostname,
-                            .spool = w->spool,
-                            .control = w->control,
-                            .message_size_limit = 1000000,
-                            .active_limit = 100,
-                            .delivery_session_limit = 10,
-                            .bounce_size_limit = 50000,
-                            .slices = 1};
+    struct options o = {.hostname = hostname,
+                        .spool = w->spool,
+                        .control = w->control,
+                        .message_size_limit = 1000000,
+                        .manager = {.sched = {.active_limit = 100, .session_limit = 10},
+                                    .bounce_size_limit = 50000},
+                        .slices = 1};
+    options_fill_sections(&o);
+    return o;
 }
 
 static void
@@ -58,7 +59,7 @@ struct id
 command_world_inject(struct command_world *w, const char *to)
 {
     struct options o = command_world_options(w);
-    struct queue_settings settings = options_queue(&o);
+    struct queue_settings settings = o.manager.queue;
     struct queue *queue;
     struct outcome refusal;
     char error[300];

@@ -57,7 +57,7 @@ bed_open(struct bed *b, const char *relay)
     b->net = net_new(b->loop);
     b->dns = dns_new(b->loop, TEXT(""), error, sizeof(error));
     b->options.hostname = hostname;
-    b->options.smtp_port = 25;
+    b->options.delivery.smtp_port = 25;
     b->options.control = b->options.spool = nowhere;
     b->options.local_domains = locals;
     b->options.rewrite = rewrite;

@@ -92,7 +92,7 @@ TEST(mistakes)
     ok_named(s != NULL, "mistakes elsewhere");
     is_string(o.hostname, "about.test", "what was not set");
     is_number(o.message_size_limit, 12 * 1024, "what was set right is kept");
-    is_number(o.recipient_limit, 17, "what is a mistake");
+    is_number(o.server.recipient_limit, 17, "what is a mistake");
     is_number(o.slices, 4, "and the default");
     is_string(o.control, "/run/c", "the socket");
     ok_named(o.relay == NULL && o.user == NULL, "of other keys nothing is believed");

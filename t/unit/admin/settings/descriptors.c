@@ -13,10 +13,10 @@ static struct log *logger;
 static struct buffer lines;
 
 static rlim_t
-limit_after(int64_t sessions, rlim_t soft, rlim_t hard)
+limit_after(int sessions, rlim_t soft, rlim_t hard)
 {
-    struct options o = {.server_session_limit = sessions,
-                        .delivery_session_limit = sessions};
+    struct options o = {.server.clients.sessions = sessions,
+                        .manager.sched.session_limit = sessions};
     struct rlimit files = {.rlim_cur = soft, .rlim_max = hard};
     buffer_clear(&lines);
     if (setrlimit(RLIMIT_NOFILE, &files) != 0)

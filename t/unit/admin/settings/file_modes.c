@@ -42,7 +42,7 @@ warns(const char *path, mode_t mode, bool want, const char *name)
 static void
 foresees(char *file, mode_t mode, bool want, const char *name)
 {
-    struct options options = {.tls_key = file};
+    struct options options = {.server.tls_key = text_from(file)};
     struct settings *none = settings_new(options_rows, "PETREL", &(struct options){0});
     struct buffer lines;
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);

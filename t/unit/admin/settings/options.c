@@ -143,24 +143,24 @@ TEST(defaults)
     begin(&f, NULL, NULL, NULL);
     const struct options *o = &f.options;
     is_text(settings_errors(f.settings), TEXT(""), "the defaults are no mistakes");
-    is_string(o->listen, "127.0.0.1:2525", "listen");
-    is_string(o->relay_from, "127.0.0.0/8, ::1", "relay_from");
+    is_text(o->server.listen, TEXT("127.0.0.1:2525"), "listen");
+    is_text(o->server.relay_from, TEXT("127.0.0.0/8, ::1"), "relay_from");
     is_string(o->routes, "* mx", "routes");
     ok(o->relay == NULL && o->local == NULL && o->user == NULL);
-    ok(o->dns_servers == NULL && o->smtp_bind == NULL && !o->allow_open_relay);
+    ok(o->dns_servers == NULL && o->delivery.smtp_bind.length == 0 && !o->server.allow_open_relay);
     is_number(o->message_size_limit, 50 << 20, "50M");
-    is_number(o->recipient_limit, 1000, "recipient_limit");
-    is_number(o->server_session_limit, 1000, "server_session_limit");
-    is_number(o->client_session_limit, 50, "client_session_limit");
-    is_number(o->hopcount_limit, 50, "hopcount_limit");
-    is_number(o->smtpd_hard_error_limit, 20, "smtpd_hard_error_limit");
-    is_number(o->smtpd_timeout_ms, 300000, "smtpd_timeout");
-    is_number(o->smtpd_starttls_timeout_ms, 20000, "smtpd_starttls_timeout");
+    is_number(o->server.recipient_limit, 1000, "recipient_limit");
+    is_number(o->server.clients.sessions, 1000, "server_session_limit");
+    is_number(o->server.clients.sessions_per_client, 50, "client_session_limit");
+    is_number(o->server.hop_limit, 50, "hopcount_limit");
+    is_number(o->server.error_limit, 20, "smtpd_hard_error_limit");
+    is_number(o->server.idle_timeout_ms, 300000, "smtpd_timeout");
+    is_number(o->server.handshake_timeout_ms, 20000, "smtpd_starttls_timeout");
     is_number(o->drain_timeout_ms, 20000, "drain_timeout");
-    is_number(o->smtp_port, 25, "smtp_port");
-    is_number(o->active_limit, 20000, "active_limit");
-    is_number(o->active_recipient_limit, 40000, "active_recipient_limit");
-    is_number(o->bounce_size_limit, 50 << 10, "bounce_size_limit");
+    is_number(o->delivery.smtp_port, 25, "smtp_port");
+    is_number(o->manager.sched.active_limit, 20000, "active_limit");
+    is_number(o->manager.sched.recipient_limit, 40000, "active_recipient_limit");
+    is_number(o->manager.bounce_size_limit, 50 << 10, "bounce_size_limit");
     ok(options_log_style(o) == LOG_STYLE_PETREL);
     ok(options_sandbox(o) == SANDBOX_YES);
     ok(options_log_level(o) == LOG_LEVEL_INFO);
@@ -180,7 +180,7 @@ TEST(transport)
     begin(&f, NULL, NULL, NULL);
     memset(&presets, 0, sizeof(presets));
     transport_params_default(&presets);
-    ours = options_transport(&f.options);
+    ours = f.options.transport;
     is_number(ours.initial_concurrency, presets.initial_concurrency, "initial");
     is_number(ours.concurrency_limit, presets.concurrency_limit, "concurrency");
     is_number(ours.recipient_limit, presets.recipient_limit, "recipients");
@@ -204,7 +204,7 @@ TEST(transport)
     char cost[] = "default_delivery_slot_cost=0";
     char *const overrides[] = {positive, limit, lifetime, cost, NULL};
     begin(&f, NULL, overrides, NULL);
-    ours = options_transport(&f.options);
+    ours = f.options.transport;
     ok(ours.positive.kind == FEEDBACK_CONCURRENCY);
     is_number(ours.concurrency_limit, 7, "a limit of ours");
     is_number(ours.lifetime_ms, 0, "at once");
@@ -338,7 +338,7 @@ TEST(environment)
     struct fixture f;
     begin(&f, NULL, NULL, environment);
     is_text(settings_errors(f.settings), TEXT(""), "a service of our name");
-    is_number(f.options.smtp_port, 2500, "and what is ours counts");
+    is_number(f.options.delivery.smtp_port, 2500, "and what is ours counts");
     end(&f);
 
     char slip[] = "PETREL_HOSTNAM=x";
@@ -361,16 +361,16 @@ TEST(files)
     char variable[] = "PETREL_CONFIG=variable.conf", empty[] = "PETREL_CONFIG=";
     char *const environment[] = {variable, NULL}, *const none[] = {empty, NULL};
     begin(&f, NULL, NULL, NULL);
-    is_number(f.options.smtp_port, 1, "the working directory's");
+    is_number(f.options.delivery.smtp_port, 1, "the working directory's");
     end(&f);
     begin(&f, NULL, NULL, none);
-    is_number(f.options.smtp_port, 1, "an empty variable says nothing");
+    is_number(f.options.delivery.smtp_port, 1, "an empty variable says nothing");
     end(&f);
     begin(&f, NULL, NULL, environment);
-    is_number(f.options.smtp_port, 2, "the variable's");
+    is_number(f.options.delivery.smtp_port, 2, "the variable's");
     end(&f);
     begin(&f, "argument.conf", NULL, environment);
-    is_number(f.options.smtp_port, 3, "the argument's");
+    is_number(f.options.delivery.smtp_port, 3, "the argument's");
     end(&f);
     begin(&f, "missing.conf", NULL, NULL);
     is_text(settings_errors(f.settings),
@@ -404,7 +404,7 @@ must_be_refused(const char *what, const char *name)
     struct options_sources sources = {0};
     struct fixture f = {.settings = options_read(&sources, &f.options)};
     struct text errors = settings_errors(f.settings);
-    is_number(f.options.smtp_port, 25, name);
+    is_number(f.options.delivery.smtp_port, 25, name);
     ok_named(memmem(errors.at, errors.length, what, strlen(what)) != NULL &&
                  memmem(errors.at, errors.length, "petrel -c ./petrel.conf", 23) != NULL,
              what);
@@ -416,7 +416,7 @@ must_obey(const char *name)
 {
     struct options_sources sources = {.file = "petrel.conf"};
     struct fixture f = {.settings = options_read(&sources, &f.options)};
-    is_number(f.options.smtp_port, 1, name);
+    is_number(f.options.delivery.smtp_port, 1, name);
     end(&f);
 }
 
@@ -428,13 +428,13 @@ TEST(careful)
     struct stat before;
     write_file("petrel.conf", "smtp_port = 1\n");
     f.settings = options_read(&sources, &f.options);
-    is_number(f.options.smtp_port, 1, "our own file counts");
+    is_number(f.options.delivery.smtp_port, 1, "our own file counts");
     end(&f);
     if (geteuid() != 0 || chown("petrel.conf", 12345, 12345) != 0) {
         printf("ok %d # SKIP only root can give a file away\n", ++tap_count);
     } else {
         f.settings = options_read(&sources, &f.options);
-        is_number(f.options.smtp_port, 25, "a stranger's does not");
+        is_number(f.options.delivery.smtp_port, 25, "a stranger's does not");
         is_number(settings_apply(f.settings), 0, "and is passed over");
         end(&f);
         must_be_refused("it belongs to uid 12345", "a stranger's file");
@@ -522,8 +522,8 @@ TEST(passwords)
              "which users other than the daemon's "
              "are not asked for");
     route_free(&routes);
-    struct manager_settings m = options_manager(&f.options, 7);
-    ok(m.sched.seed == 7 && m.queue.slices == 4 && m.queue.slice == 2);
+    struct manager_settings m = f.options.manager;
+    ok(m.queue.slices == 4 && m.queue.slice == 2);
     is_string(m.queue.spool, "/s", "the manager's settings");
     is_number(m.sched.active_limit, 20000, "active_limit");
     is_number(m.sched.recipient_limit, 40000, "active_recipient_limit");
@@ -620,14 +620,14 @@ TEST(fragments)
     begin(&f, NULL, NULL, NULL);
     is_number(options_fragments_max(&f.options, f.settings, disk),
               tenth < two ? tenth : two, "2G, or a tenth of the file system");
-    is_number(options_keying(&f.options), KEYING_SENDER, "by sender");
-    ok(!options_refuse_partial(&f.options));
+    is_number(f.options.fragments.keying, ORIGIN_BY_SENDER, "by sender");
+    ok(!f.options.server.refuses_partial);
     end(&f);
     begin(&f, NULL, overrides, NULL);
     is_number(options_fragments_max(&f.options, f.settings, disk), INT64_C(64) << 30,
               "what is said counts");
-    is_number(options_keying(&f.options), KEYING_STRICT, "strictly");
-    ok(options_refuse_partial(&f.options));
+    is_number(f.options.fragments.keying, ORIGIN_STRICT, "strictly");
+    ok(f.options.server.refuses_partial);
     end(&f);
     disk_close(&disk);
 }

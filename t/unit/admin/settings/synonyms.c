@@ -50,7 +50,7 @@ TEST(postfix)
           "PETREL_SMTP_TLS_CAFILE=/x");
     is_text(settings_errors(settings), TEXT(""), "names of Postfix");
     is_text(settings_warnings(settings), TEXT(""), "without a warning");
-    is_string(options.relay_from, "10.0.0.0/8 [::1]/128", "mynetworks");
+    is_text(options.server.relay_from, TEXT("10.0.0.0/8 [::1]/128"), "mynetworks");
     is_string(options.relay, "[m.test]:587", "relayhost");
     is_string(options.tls_ca, "/x", "smtp_tls_CAfile, in upper case");
     begin(NULL, "relayhost=m.test", NULL, NULL);

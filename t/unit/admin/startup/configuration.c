@@ -84,21 +84,13 @@ test_parts(struct buffer *out)
     is_text(buffer_text(out), TEXT(""), "good settings");
     if (c == NULL)
         return;
-    struct listener_settings in = configuration_listener(&c->options);
-    is_string(in.hostname, "a.test", "the listener gets its name,");
-    is_text(in.listen, TEXT("127.0.0.1:2525"), "addresses,");
-    is_number(in.recipient_limit, 7, "limits");
-    is_text(in.clients.each[CLIENT_USAGE_SESSION], TEXT("9/m"), "and rates");
-    in = configuration_public_listener(&c->options);
-    is_text(in.listen, TEXT(""), "a command that anyone may run does not listen");
-    is_text(in.auth_users, TEXT(""), "and reads no users");
-    is_number(in.recipient_limit, 7, "but has the same limits");
-    struct delivery_settings delivery = configuration_delivery(&c->options, c->routes);
-    is_number(delivery.smtp_port, 2526, "the client gets its port,");
-    ok_named(delivery.secrets != NULL && delivery.peers != NULL, "passwords and peers");
-    delivery = configuration_delivery(&c->options, NULL);
-    ok_named(delivery.secrets == NULL && delivery.peers == NULL,
-             "which a check does not need");
+    const struct listener_settings *in = &c->options.server;
+    is_string(in->hostname, "a.test", "the listener gets its name,");
+    is_text(in->listen, TEXT("127.0.0.1:2525"), "addresses,");
+    is_number(in->recipient_limit, 7, "limits");
+    is_text(in->clients.each[CLIENT_USAGE_SESSION], TEXT("9/m"), "and rates");
+    is_number(c->options.delivery.smtp_port, 2526, "the client gets its port");
+    is_string(c->options.delivery.hostname, "a.test", "and name");
     configuration_free(&c);
 }
 

@@ -18,17 +18,17 @@ struct target {
 
 static const struct setting rows[] = {
     {"hostname",           SETTING_STRING,   AT(hostname),       NULL,   0,    0,        false,
-     "Name in the banner."                                                                                   },
+     "Name in the banner.", 0                                                                                   },
     {"routes",             SETTING_LIST,     AT(routes),         "* mx", 0,    0,        false,
-     "Where mail goes.\nFirst match wins."                                                                   },
-    {"relay_password",     SETTING_STRING,   AT(relay_password), NULL,   0,    0,        true,  "Secret."    },
-    {"open",               SETTING_BOOL,     AT(open),           "no",   0,    0,        false, "Open."      },
-    {"smtp_port",          SETTING_NUMBER,   AT(port),           "25",   1,    65535,    false, "Port."      },
-    {"message_size_limit", SETTING_SIZE,     AT(limit),          "50M",  1024, 0,        false, "Size."      },
+     "Where mail goes.\nFirst match wins.", 0                                                                   },
+    {"relay_password",     SETTING_STRING,   AT(relay_password), NULL,   0,    0,        true,  "Secret.", 0    },
+    {"open",               SETTING_BOOL,     AT(open),           "no",   0,    0,        false, "Open.", 0      },
+    {"smtp_port",          SETTING_NUMBER,   AT(port),           "25",   1,    65535,    false, "Port.", 0      },
+    {"message_size_limit", SETTING_SIZE,     AT(limit),          "50M",  1024, 0,        false, "Size.", 0      },
     {"delay_warning_time", SETTING_DURATION, AT(delay),          "4h",   0,    86400000, false,
-     "Time."                                                                                                 },
-    {"offset",             SETTING_NUMBER,   AT(offset),         "-3",   -10,  10,       false, "Below zero."},
-    {NULL,                 SETTING_STRING,   0,                  NULL,   0,    0,        false, NULL         },
+     "Time.", 0                                                                                                 },
+    {"offset",             SETTING_NUMBER,   AT(offset),         "-3",   -10,  10,       false, "Below zero.", 0},
+    {NULL,                 SETTING_STRING,   0,                  NULL,   0,    0,        false, NULL, 0         },
 };
 
 static char folder[] = "/tmp/petrel-settings-XXXXXX";
@@ -668,10 +668,10 @@ TEST(print)
 TEST(example)
 {
     static const struct setting few[] = {
-        {"hostname",  SETTING_STRING, 0, NULL,           0, 0, false, "Name in the banner."},
-        {"routes",    SETTING_LIST,   0, "a mx\nb hold", 0, 0, false, "One line.\nAnd two."},
-        {"smtp_port", SETTING_NUMBER, 0, "25",           0, 0, false, "Port."              },
-        {NULL,        SETTING_STRING, 0, NULL,           0, 0, false, NULL                 },
+        {"hostname",  SETTING_STRING, 0, NULL,           0, 0, false, "Name in the banner.", 0},
+        {"routes",    SETTING_LIST,   0, "a mx\nb hold", 0, 0, false, "One line.\nAnd two.", 0},
+        {"smtp_port", SETTING_NUMBER, 0, "25",           0, 0, false, "Port.", 0              },
+        {NULL,        SETTING_STRING, 0, NULL,           0, 0, false, NULL, 0                 },
     };
     struct buffer out;
     buffer_init(&out, 1000);
@@ -753,9 +753,43 @@ TEST(each_file)
     settings_free(&f.settings);
 }
 
+/* Fields of the types that other structs have. */
+static void
+test_sizes(void)
+{
+    struct fields {
+        struct text text, unset;
+        int flag, word;
+        uint16_t half;
+        int64_t number;
+    } fields = {0};
+#define SIZED(field, its_kind, its_max) \
+    {.key = #field, .kind = its_kind, .offset = offsetof(struct fields, field), .max = its_max, .size = sizeof(fields.field)}
+    const struct setting sized[] = {
+        SIZED(text, SETTING_STRING, 0),       SIZED(unset, SETTING_LIST, 0),         SIZED(flag, SETTING_BOOL, 0),
+        SIZED(word, SETTING_DURATION, 90000), SIZED(half, SETTING_NUMBER, UINT16_MAX), SIZED(number, SETTING_SIZE, 0), {.key = NULL}
+    };
+    struct settings *s = settings_new(sized, "PETREL", &fields);
+    settings_read_argument(s, "text=a b");
+    settings_read_argument(s, "flag=yes");
+    settings_read_argument(s, "word=90");
+    settings_read_argument(s, "half=65535");
+    settings_read_argument(s, "number=8G");
+    is_number((int64_t)settings_apply(s), 0, "fields of all types");
+    is_text(fields.text, TEXT("a b"), "a text");
+    is_text(settings_text(&sized[0], &fields), TEXT("a b"), "which its row finds");
+    is_text(fields.unset, TEXT(""), "one that is unset is empty");
+    is_number(fields.flag, 1, "a flag");
+    is_number(fields.word, 90000, "a time");
+    is_number(fields.half, UINT16_MAX, "a port");
+    is_number(fields.number, INT64_C(8) << 30, "a size");
+    settings_free(&s);
+}
+
 int
 main(void)
 {
+    test_sizes();
     if (mkdtemp(folder) == NULL)
         return 1;
     tap_tests("");
