@@ -182,8 +182,7 @@ doctor_check_resolver(struct doctor *d, struct checklist *out, const char *subje
             "unbound, on this host.",
             doctor_settings(d));
     } else {
-        bool wrong = d->setup->options->dns_trust != NULL &&
-                     options_dns_trust(d->options) == DNS_TRUST_YES;
+        bool wrong = d->options->dns_trust == DNS_TRUST_YES;
         checklist_add(out, "dns.resolver", wrong ? CHECK_WARNING : CHECK_HINT, subject,
                       "they answer, but do not validate (DNSSEC)%s: DANE is not used",
                       wrong ? ", though dns_trust = yes" : "");

@@ -32,49 +32,6 @@ enum {
     UNTRUSTED_MAX = 320
 };
 
-static const char *const styles[] = {"petrel", "postfix", "json", NULL};
-static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
-
-static const char *const keyings[] = {[ORIGIN_BY_SENDER] = "sender",
-                                      [ORIGIN_BY_ID] = "id",
-                                      [ORIGIN_STRICT] = "strict",
-                                      NULL};
-static const char *const partials[] = {"pass", "reject", NULL};
-static const char *const timeouts[] = {[CHANNEL_RELEASE] = "release",
-                                       [CHANNEL_BOUNCE] = "bounce",
-                                       [CHANNEL_HOLD] = "hold",
-                                       NULL};
-static const char *const stops[] = {"keep", "hand_over", NULL};
-static const char *const trusts[] = {"auto", "yes", "no", NULL}; /* enum dns_trust */
-static const char *const danes[] = {"auto", "no", NULL};
-/* As enum options_sandbox. */
-static const char *const sandboxes[] = {"no", "yes", "require", NULL};
-
-static int
-find_word(const char *const *words, const char *word)
-{
-    for (int i = 0; word && words[i]; i++)
-        if (strcmp(words[i], word) == 0)
-            return i;
-    return -1;
-}
-
-/* preset: for words that check_word() complains of. */
-static int
-options_choose(const char *const *words, const char *word, int preset)
-{
-    int found = find_word(words, word);
-    return found < 0 ? preset : found;
-}
-
-static void
-check_word(struct settings *s, const char *key, const char *const *words,
-           const char *word, const char *say)
-{
-    if (find_word(words, word) < 0)
-        settings_complain(s, key, "'%.100s': say %s", word ? word : "", say);
-}
-
 /* A value that the machine gives when the user gave none: the weakest source, so a
  * value of the user wins. */
 static void
@@ -254,10 +211,6 @@ check_fragments(struct settings *s, const struct options *o)
 {
     bool is_local = is_same(o->defrag_registry, "local"),
          has_password = o->defrag_registry && o->defrag_registry[0] == 'r';
-    check_word(s, "defrag_on_timeout", timeouts, o->defrag_on_timeout,
-               "release, bounce or hold");
-    check_word(s, "defrag_key", keyings, o->defrag_key, "sender, strict or id");
-    check_word(s, "partial_policy", partials, o->partial_policy, "pass or reject");
     if (o->defrag_registry_password != NULL && o->defrag_registry_password[0] &&
         !has_password)
         settings_complain(s, "defrag_registry_password",
@@ -339,18 +292,11 @@ options_check(struct settings *s, const struct options *o)
         settings_complain(s, "control", "must be a path");
     else if (strlen(o->control) >= NET_PATH_MAX)
         settings_complain(s, "control", "is longer than %d bytes", NET_PATH_MAX - 1);
-    check_word(s, "log_style", styles, o->log_style, "petrel, postfix or json");
     if (strcmp(o->log_to, "stderr") != 0 && options_log_socket(o) == NULL)
         settings_complain(s, "log_to", "must be stderr, syslog or syslog:/PATH");
-    check_word(s, "log_level", levels, o->log_level, "error, warning, info or debug");
     check_fragments(s, o);
     check_ready(s, o);
-    check_word(s, "stop", stops, o->stop, "keep or hand_over");
     check_dns_servers(s, o->dns_servers);
-    check_word(s, "dns_trust", trusts, o->dns_trust, "auto, yes or no");
-    check_word(s, "dane", danes, o->dane, "auto or no");
-    check_word(s, "smtp_family", target_families, o->smtp_family, "any, ipv4 or ipv6");
-    check_word(s, "sandbox", sandboxes, o->sandbox, "yes, no or require");
     if (o->slices > 0 && (o->slices & (o->slices - 1)) != 0)
         settings_complain(s, "slices", "%d is not a power of two (1, 2, 4, ...)",
                           (int)o->slices);
@@ -398,17 +344,9 @@ options_fill_sections(struct options *o)
     queue->slice = (unsigned)o->slice;
     queue->message_size_limit = o->server.message_size_limit = o->message_size_limit;
     o->server.lifetime_ms = o->transport.lifetime_ms;
-    o->server.refuses_partial = find_word(partials, o->partial_policy) == 1;
-    o->delivery.dane = options_choose(danes, o->dane, 0) == 0;
-    o->delivery.smtp_family =
-        TARGET_FAMILY_ANY +
-        (enum target_family)options_choose(target_families, o->smtp_family, 0);
+    o->delivery.dane = !o->no_dane;
     if (is_same(o->delivery.bounce_sender, "<>"))
         o->delivery.bounce_sender = NULL;
-    o->fragments.keying =
-        (enum origin_keying)options_choose(keyings, o->defrag_key, ORIGIN_BY_SENDER);
-    o->fragments.on_timeout = (enum channel_timeout)options_choose(
-        timeouts, o->defrag_on_timeout, CHANNEL_RELEASE);
     options_fill_transport(o, &o->transport);
 }
 
@@ -475,7 +413,7 @@ options_need_restart(const struct options *old, const struct options *fresh,
     options_note(out, "log_to", is_same(old->log_to, fresh->log_to));
     options_note(out, "spool", is_same(old->spool, fresh->spool));
     options_note(out, "user", is_same(old->user, fresh->user));
-    options_note(out, "sandbox", is_same(old->sandbox, fresh->sandbox));
+    options_note(out, "sandbox", old->sandbox == fresh->sandbox);
     options_note(out, "control", is_same(old->control, fresh->control));
     options_note(out, "dns_servers", is_same(old->dns_servers, fresh->dns_servers));
     options_note(out, "slices", old->slices == fresh->slices);
@@ -506,31 +444,6 @@ options_need_restart(const struct options *old, const struct options *fresh,
                      fresh->manager.queue.journal_message_max);
 }
 
-bool
-options_hands_over(const struct options *options)
-{
-    return options_choose(stops, options->stop, 0) == 1;
-}
-
-enum dns_trust
-options_dns_trust(const struct options *options)
-{
-    return (enum dns_trust)options_choose(trusts, options->dns_trust, DNS_TRUST_AUTO);
-}
-
-enum log_style
-options_log_style(const struct options *options)
-{
-    return (enum log_style)options_choose(styles, options->log_style, LOG_STYLE_PETREL);
-}
-
-enum options_sandbox
-options_sandbox(const struct options *options)
-{
-    return (enum options_sandbox)options_choose(sandboxes, options->sandbox,
-                                                SANDBOX_YES);
-}
-
 const char *
 options_log_socket(const struct options *options)
 {
@@ -540,12 +453,6 @@ options_log_socket(const struct options *options)
     bool is_path = strncmp(to, "syslog:/", strlen("syslog:/")) == 0 ||
                    strncmp(to, "syslog:@", strlen("syslog:@")) == 0;
     return is_path && strlen(to) > strlen("syslog:/") ? to + strlen("syslog:") : NULL;
-}
-
-enum log_level
-options_log_level(const struct options *options)
-{
-    return (enum log_level)options_choose(levels, options->log_level, LOG_LEVEL_INFO);
 }
 
 void

@@ -18,18 +18,23 @@
 #include "smtp/delivery/delivery.h"
 #include "smtp/session/listener.h"
 
+enum options_sandbox { SANDBOX_YES, SANDBOX_NO, SANDBOX_REQUIRE };
+
 struct options {
     /* the host */
     char *hostname, *spool, *user, *control;
     char *http, *http_names, *http_token, *http_read_token;
-    char *log_style, *log_to, *log_level, *sandbox;
+    char *log_to;
+    enum log_style log_style;
+    enum log_level log_level;
+    enum options_sandbox sandbox;
     int64_t metrics_sites;
     char *ready_when;
     int64_t canary_interval_ms, canary_grace_ms;
     int64_t slices, slice;
     int64_t message_size_limit;
     int64_t drain_timeout_ms, drain_delay_ms, hand_over_timeout_ms;
-    char *stop;           /* "keep" or "hand_over" */
+    bool hands_over;      /* stop = hand_over */
     bool without_secrets; /* no setting: of the sources below */
     /* where to */
     char *routes, *sender_routes, *rewrite, *relay, *relay_password, *auth_passwords,
@@ -37,12 +42,13 @@ struct options {
     char *local, *local_domains, *aliases, *root, *srs_domain, *srs_secret;
     bool srs;
     /* out */
-    char *dkim_keys, *dns_servers, *dns_trust, *dane, *smtp_family, *tls_ca;
+    char *dkim_keys, *dns_servers, *tls_ca;
+    enum dns_trust dns_trust;
+    bool no_dane;
     int64_t mta_sts_port;
     /* parsed into `transport` */
     char *destination_rate, *positive_feedback, *negative_feedback;
     /* message/partial */
-    char *defrag_on_timeout, *defrag_key, *partial_policy;
     char *defrag_registry, *defrag_registry_password, *defrag_host, *defrag_peers;
     /* group of hosts */
     char *cluster, *cluster_host, *cluster_redis, *cluster_redis_password;
@@ -83,8 +89,8 @@ struct options_sources {
 struct settings *options_read(const struct options_sources *sources,
                               struct options *options);
 
-/* Fills in the sections what several of them have, and words as the values that they
- * mean: as options_read() does, after settings_apply(). */
+/* Fills in the sections what several of them have: as options_read() does, after
+ * settings_apply(). */
 void options_fill_sections(struct options *options);
 
 enum { OPTIONS_RESTART_MAX = 384 };
@@ -97,19 +103,12 @@ void options_need_restart(const struct options *old, const struct options *fresh
 /* The name by which other hosts of a registry know this one: defrag_host, or the
  * hostname. */
 const char *options_host_of(const struct options *o);
-enum log_style options_log_style(const struct options *options);
-/* stop = hand_over. */
-bool options_hands_over(const struct options *options);
-enum dns_trust options_dns_trust(const struct options *options);
 /* Whether ready_when names smarthosts. */
 bool options_ready_needs_upstream(const struct options *options);
 /* The greatest age that ready_when allows the oldest message; 0: any. */
 int64_t options_ready_age_ms(const struct options *options);
-enum log_level options_log_level(const struct options *options);
 /* The path of the syslog socket, or NULL: standard error. */
 const char *options_log_socket(const struct options *options);
-enum options_sandbox { SANDBOX_NO, SANDBOX_YES, SANDBOX_REQUIRE };
-enum options_sandbox options_sandbox(const struct options *options);
 /* defrag_max_total; its default is less on a small file system. */
 int64_t options_fragments_max(const struct options *options,
                               const struct settings *settings, struct disk *spool);

@@ -9,22 +9,41 @@
  * bounds if it is a number, and its help. */
 #define TEXTUAL(kind, field, key, preset, help)                                        \
     {                                                                                  \
-        key, SETTING_##kind, FIELD(field), preset, 0, 0, false, help, SIZED(field)     \
+        key, SETTING_##kind, FIELD(field), preset, 0, 0, false, help, SIZED(field),    \
+            NULL                                                                       \
     }
 #define BOUNDED(kind, field, key, preset, min, max, help)                              \
     {                                                                                  \
-        key, SETTING_##kind, FIELD(field), preset, min, max, false, help, SIZED(field) \
+        key, SETTING_##kind, FIELD(field), preset, min, max, false, help,              \
+            SIZED(field), NULL                                                         \
     }
 
 #define SECRET(field, key, help)                                                       \
     {                                                                                  \
-        key, SETTING_STRING, FIELD(field), NULL, 0, 0, true, help, SIZED(field)        \
+        key, SETTING_STRING, FIELD(field), NULL, 0, 0, true, help, SIZED(field), NULL  \
     }
 
 #define SECRET_TABLE(field, key, help)                                                 \
     {                                                                                  \
-        key, SETTING_LIST, FIELD(field), NULL, 0, 0, true, help, SIZED(field)          \
+        key, SETTING_LIST, FIELD(field), NULL, 0, 0, true, help, SIZED(field), NULL    \
     }
+
+#define WORD(field, key, preset, first, words, help)                                   \
+    {                                                                                  \
+        key, SETTING_WORD, FIELD(field), preset, first, 0, false, help, SIZED(field),  \
+            words                                                                      \
+    }
+
+/* In the order of their enums. */
+static const char *const styles[] = {"petrel", "postfix", "json", NULL};
+static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
+static const char *const sandboxes[] = {"yes", "no", "require", NULL};
+static const char *const stops[] = {"keep", "hand_over", NULL};
+static const char *const trusts[] = {"auto", "yes", "no", NULL};
+static const char *const danes[] = {"auto", "no", NULL};
+static const char *const keyings[] = {"sender", "strict", "id", NULL};
+static const char *const timeouts[] = {"release", "bounce", "hold", NULL};
+static const char *const partials[] = {"pass", "reject", NULL};
 
 const struct setting options_rows[] = {
     TEXTUAL(STRING, hostname, "hostname", NULL,
@@ -63,10 +82,10 @@ const struct setting options_rows[] = {
     TEXTUAL(STRING, user, "user", NULL,
             "User to switch to after binding, when started as root: a name, UID or "
             "UID:GID."),
-    TEXTUAL(STRING, sandbox, "sandbox", "yes",
-            "Give up after startup all rights that the daemon does not need (Landlock, "
-            "seccomp): yes, no, or\n"
-            "require: do not start where the system lacks support."),
+    WORD(sandbox, "sandbox", "yes", 0, sandboxes,
+         "Give up after startup all rights that the daemon does not need (Landlock, "
+         "seccomp): yes, no, or\n"
+         "require: do not start where the system lacks support."),
     TEXTUAL(LIST, server.relay_from, "relay_from", "127.0.0.0/8, ::1",
             "Networks whose clients may send mail to any domain."),
     TEXTUAL(STRING, server.auth_users, "auth_users", NULL,
@@ -273,24 +292,23 @@ const struct setting options_rows[] = {
             "How long SIGTERM waits for sessions in the middle of a message."),
     BOUNDED(DURATION, drain_delay_ms, "drain_delay", "5s", 0, HOUR,
             "How long `petrel drain` still accepts mail, after readiness has failed."),
-    TEXTUAL(
-        STRING, stop, "stop", "keep",
-        "The queue at SIGTERM: keep, it stays; or hand_over, the other hosts of the "
-        "cluster take\n"
-        "it before the daemon ends, as by `petrel drain`."),
+    WORD(hands_over, "stop", "keep", 0, stops,
+         "The queue at SIGTERM: keep, it stays; or hand_over, the other hosts of the "
+         "cluster take\n"
+         "it before the daemon ends, as by `petrel drain`."),
     BOUNDED(DURATION, hand_over_timeout_ms, "hand_over_timeout", "100s", 1000,
             24 * HOUR,
             "How long that may take at most; mail left then stays in the spool."),
     TEXTUAL(LIST, dns_servers, "dns_servers", NULL,
             "Name servers: list of ADDRESS[:PORT]. Unset: the system's."),
-    TEXTUAL(STRING, dns_trust, "dns_trust", "auto",
-            "Whether name servers are trusted to validate (DNSSEC): yes, no, or auto: "
-            "those on this\n"
-            "host, and those of a resolv.conf with \"options trust-ad\"."),
-    TEXTUAL(STRING, dane, "dane", "auto",
-            "Whether TLSA records of mail hosts are obeyed (DANE): auto, where name "
-            "servers are\n"
-            "trusted to validate, or no."),
+    WORD(dns_trust, "dns_trust", "auto", 0, trusts,
+         "Whether name servers are trusted to validate (DNSSEC): yes, no, or auto: "
+         "those on this\n"
+         "host, and those of a resolv.conf with \"options trust-ad\"."),
+    WORD(no_dane, "dane", "auto", 0, danes,
+         "Whether TLSA records of mail hosts are obeyed (DANE): auto, where name "
+         "servers are\n"
+         "trusted to validate, or no."),
     TEXTUAL(BOOL, delivery.mta_sts, "mta_sts", "yes",
             "Whether policies of MTA-STS are obeyed, where there are CA certificates."),
     BOUNDED(
@@ -302,8 +320,8 @@ const struct setting options_rows[] = {
     TEXTUAL(LIST, delivery.smtp_bind, "smtp_bind", NULL,
             "Source addresses of deliveries: one IPv4, one IPv6. Unset: the system "
             "chooses."),
-    TEXTUAL(STRING, smtp_family, "smtp_family", "any",
-            "Addresses that deliveries may go to: any, ipv4 or ipv6."),
+    WORD(delivery.smtp_family, "smtp_family", "any", TARGET_FAMILY_ANY, target_families,
+         "Addresses that deliveries may go to: any, ipv4 or ipv6."),
     TEXTUAL(LIST, dkim_keys, "dkim_keys", NULL,
             "Keys that sign outgoing mail (DKIM): table of DOMAIN SELECTOR PATH, one a "
             "line, or a\n"
@@ -430,22 +448,20 @@ const struct setting options_rows[] = {
             "as they are.\n"
             "0: no limit. Unset: 2G, or a tenth of the spool's file system if that is "
             "less."),
-    TEXTUAL(
-        STRING, defrag_key, "defrag_key", "sender",
-        "Properties that fragments with the same id must share to belong together: "
-        "sender (also\n"
-        "the login, or else trust), strict (also the client's network), id (nothing "
-        "else)."),
+    WORD(fragments.keying, "defrag_key", "sender", 0, keyings,
+         "Properties that fragments with the same id must share to belong together: "
+         "sender (also\n"
+         "the login, or else trust), strict (also the client's network), id (nothing "
+         "else)."),
     TEXTUAL(BOOL, fragments.keeps_subject, "defrag_subject_fallback", "no",
             "A reassembled message without a Subject of its own gets that of its first "
             "fragment."),
-    TEXTUAL(
-        STRING, defrag_on_timeout, "defrag_on_timeout", "release",
-        "Treatment of incomplete messages after half of the first time of `notices`: "
-        "release,\n"
-        "bounce or hold."),
-    TEXTUAL(
-        STRING, partial_policy, "partial_policy", "pass",
+    WORD(fragments.on_timeout, "defrag_on_timeout", "release", 0, timeouts,
+         "Treatment of incomplete messages after half of the first time of `notices`: "
+         "release,\n"
+         "bounce or hold."),
+    WORD(
+        server.refuses_partial, "partial_policy", "pass", 0, partials,
         "Fragments for recipients whose routes do not reassemble them: pass or reject\n"
         "(550 5.6.1)."),
     TEXTUAL(STRING, defrag_registry, "defrag_registry", "local",
@@ -578,9 +594,9 @@ const struct setting options_rows[] = {
             "none flows. 0: never."),
     BOUNDED(DURATION, canary_grace_ms, "canary_grace", "5m", 0, 24 * HOUR,
             "How long a smarthost may be down before ready_when = upstream fails."),
-    TEXTUAL(STRING, log_style, "log_style", "petrel", "petrel, postfix or json."),
+    WORD(log_style, "log_style", "petrel", 0, styles, "petrel, postfix or json."),
     TEXTUAL(STRING, log_to, "log_to", "stderr",
             "stderr, syslog (/dev/log) or syslog:PATH, its socket."),
-    TEXTUAL(STRING, log_level, "log_level", "info", "error, warning, info or debug."),
-    {NULL, SETTING_STRING, 0, NULL, 0, 0, false, NULL, 0},
+    WORD(log_level, "log_level", "info", 0, levels, "error, warning, info or debug."),
+    {NULL, SETTING_STRING, 0, NULL, 0, 0, false, NULL, 0, NULL},
 };

@@ -191,7 +191,7 @@ sandbox_rules_plan(struct sandbox *sandbox, const struct sandbox_rules *c)
 {
     struct walk w = {
         .on_read = plan_reading, .on_write = plan_writing, .sandbox = sandbox};
-    if (options_sandbox(c->options) == SANDBOX_NO)
+    if (c->options->sandbox == SANDBOX_NO)
         return;
     sandbox_let_write(sandbox, c->options->spool);
     if (registry_directory(c->options))
@@ -207,7 +207,7 @@ sandbox_rules_enter(struct sandbox *sandbox, const struct options *o, struct log
 {
     const struct sandbox_state *state = sandbox_get_state(sandbox);
     char is[DESCRIBED_MAX];
-    if (options_sandbox(o) == SANDBOX_NO) {
+    if (o->sandbox == SANDBOX_NO) {
         log_say(log, LOG_LEVEL_INFO, "main", NULL, "sandbox: off, as `sandbox` says");
         return true;
     }
@@ -218,7 +218,7 @@ sandbox_rules_enter(struct sandbox *sandbox, const struct options *o, struct log
     else
         log_say(log, LOG_LEVEL_WARNING, "main", NULL,
                 "sandbox: %s; this system lacks: %s", is, state->missing);
-    return state->missing[0] == '\0' || options_sandbox(o) != SANDBOX_REQUIRE;
+    return state->missing[0] == '\0' || o->sandbox != SANDBOX_REQUIRE;
 }
 
 /* --- After a reload --------------------------------------------------------------- */
@@ -262,8 +262,8 @@ sandbox_rules_check(const struct options *o)
 {
     struct sandbox_state offer;
     sandbox_offer(&offer);
-    if (options_sandbox(o) == SANDBOX_NO || offer.missing[0] == '\0')
+    if (o->sandbox == SANDBOX_NO || offer.missing[0] == '\0')
         return true;
     fprintf(stderr, "petrel: sandbox: this system lacks: %s\n", offer.missing);
-    return options_sandbox(o) != SANDBOX_REQUIRE;
+    return o->sandbox != SANDBOX_REQUIRE;
 }

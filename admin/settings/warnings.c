@@ -115,7 +115,7 @@ warn_of_group(const struct options *options, const struct route_table *routes,
          options->cluster_address || options->cluster_secret))
         warnings_warn(log, "settings of a group of hosts are there, but cluster, its "
                            "name, is not set: no limit is shared");
-    if (options_hands_over(options) &&
+    if (options->hands_over &&
         (options->cluster == NULL || options->cluster_secret == NULL))
         warnings_warn(log, "stop = hand_over gives the queue to nobody without cluster "
                            "and cluster_secret: it stays here");

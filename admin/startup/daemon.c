@@ -219,7 +219,7 @@ daemon_terminate(void *daemon)
     const struct options *o = &d->configuration->options;
     if (d->draining > 0 || d->hands_over)
         return;
-    if (options_hands_over(o) && drain_has_siblings(d)) {
+    if (o->hands_over && drain_has_siblings(d)) {
         log_say(d->log, LOG_LEVEL_INFO, "main", NULL,
                 "terminating: handing the queue over, %" PRId64 " s at most",
                 o->hand_over_timeout_ms / 1000);

@@ -359,7 +359,7 @@ doctor_world_open(struct doctor_world *w, char *error)
         return false;
     dns_set_patience(w->dns, DOCTOR_DNS_TRY_MS, DOCTOR_DNS_TRIES);
     dns_set_patience(w->validating, DOCTOR_DNS_TRY_MS, DOCTOR_DNS_TRIES);
-    dns_set_trust(w->dns, options_dns_trust(o));
+    dns_set_trust(w->dns, o->dns_trust);
     dns_set_trust(w->validating, DNS_TRUST_YES);
     settings_each_file(w->configuration->settings, doctor_world_note_file, w);
     char place[TRUST_ANCHORS_PLACE_MAX];

@@ -13,7 +13,7 @@ static void
 part_log_open(struct daemon *d, const struct options *o)
 {
     const char *path = options_log_socket(o);
-    d->log = log_new(d->loop, options_log_style(o), options_log_level(o));
+    d->log = log_new(d->loop, o->log_style, o->log_level);
     log_name_host(d->log, o->hostname);
     log_watch_journal(d->log);
     log_write_at_crash(d->log);
@@ -42,7 +42,7 @@ void
 part_base_reload(struct daemon *d, struct configuration *fresh)
 {
     const struct options *o = &fresh->options;
-    log_restyle(d->log, options_log_style(o), options_log_level(o));
+    log_restyle(d->log, o->log_style, o->log_level);
     log_name_host(d->log, o->hostname);
     descriptors_want(o, d->log);
 }
@@ -75,7 +75,7 @@ part_dns_start(struct daemon *d)
     d->dns = dns_new(d->loop, text_from(o->dns_servers), d->error, DAEMON_ERROR_MAX);
     if (d->dns == NULL)
         return EX_CONFIG;
-    dns_set_trust(d->dns, options_dns_trust(o));
+    dns_set_trust(d->dns, o->dns_trust);
     dns_listen(d->dns, part_dns_say, d->log);
     return 0;
 }
@@ -83,7 +83,7 @@ part_dns_start(struct daemon *d)
 void
 part_dns_reload(struct daemon *d, struct configuration *fresh)
 {
-    dns_set_trust(d->dns, options_dns_trust(&fresh->options));
+    dns_set_trust(d->dns, fresh->options.dns_trust);
     dns_reload(d->dns);
 }
 

@@ -14,6 +14,7 @@
 enum setting_kind {
     SETTING_STRING, /* char *, NULL when unset; or struct text, empty when unset */
     SETTING_LIST,   /* likewise; config.example and check show one entry per line */
+    SETTING_WORD,   /* int, an enum or bool: min is the first of `words`, and so on */
     SETTING_BOOL,   /* bool, or int: yes no true false on off 1 0 */
     SETTING_NUMBER, /* within [min, max]: int64_t, or a smaller type that can hold max */
     SETTING_SIZE,   /* likewise, bytes; K M G */
@@ -23,12 +24,13 @@ enum setting_kind {
 struct setting {
     const char *key;
     enum setting_kind kind;
-    size_t offset;      /* offset of the field in the caller's struct */
-    const char *preset; /* the default as a user writes it; NULL = unset */
-    int64_t min, max;   /* NUMBER, SIZE and DURATION; max 0 = no bound */
-    bool secret;        /* shown as ******** */
-    const char *help;   /* for config.example: one or more lines */
-    size_t size;        /* of the field; 0: char *, bool or int64_t */
+    size_t offset;            /* offset of the field in the caller's struct */
+    const char *preset;       /* the default as a user writes it; NULL = unset */
+    int64_t min, max;         /* NUMBER, SIZE and DURATION; max 0 = no bound */
+    bool secret;              /* shown as ******** */
+    const char *help;         /* for config.example: one or more lines */
+    size_t size;              /* of the field; 0: char *, bool or int64_t */
+    const char *const *words; /* of a WORD; NULL ends them */
 };
 
 /* Another name for the setting key, of other software. */

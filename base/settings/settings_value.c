@@ -179,6 +179,33 @@ settings_parse_size(struct text t, int64_t *bytes)
     return parse_with_unit(t, sizes, bytes);
 }
 
+/* "'a': say b, c or d" */
+static bool
+refuse_word(const char *const *list, const char *shown, struct buffer *why)
+{
+    bool good = buffer_format(why, "'%.100s': say %s", shown, list[0]);
+    for (size_t i = 1; good && list[i] != NULL; i++)
+        good = buffer_format(why, "%s%s", list[i + 1] ? ", " : " or ", list[i]);
+    assert(good);
+    return false;
+}
+
+static bool
+set_word(const struct setting *row, struct text t, void *field, struct buffer *why)
+{
+    int value = (int)row->min;
+    const char *const *word = row->words;
+    for (; *word != NULL && !text_equal(t, text_from(*word)); word++)
+        value++;
+    if (*word == NULL)
+        return refuse_word(row->words, t.at, why);
+    if (row->size == sizeof(bool))
+        memcpy(field, &(bool){value != 0}, sizeof(bool));
+    else
+        memcpy(field, &value, sizeof(value));
+    return true;
+}
+
 bool
 settings_value_set(const struct setting *row, char *text, void *target,
                    struct buffer *why)
@@ -200,6 +227,8 @@ settings_value_set(const struct setting *row, char *text, void *target,
         else
             memcpy(field, &text, sizeof(text));
         return true;
+    case SETTING_WORD:
+        return set_word(row, t, field, why);
     case SETTING_BOOL:
         if (!parse_bool(t, &flag))
             return refuse(why, "'%.60s' is neither yes nor no", shown);

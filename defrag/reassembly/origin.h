@@ -20,8 +20,8 @@ uint64_t origin_client(const struct origin *origin);
 /* Properties that fragments with the same id must share to belong together. */
 enum origin_keying {
     ORIGIN_BY_SENDER, /* the same sender and trust: fragment_key() */
-    ORIGIN_BY_ID,     /* nothing else */
-    ORIGIN_STRICT     /* as BY_SENDER, and the same network */
+    ORIGIN_STRICT,    /* as BY_SENDER, and the same network */
+    ORIGIN_BY_ID      /* nothing else */
 };
 /* Keys of different kinds are never equal. */
 void origin_key(enum origin_keying keying, const struct origin *origin, struct text id,

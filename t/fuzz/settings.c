@@ -61,8 +61,6 @@ check_values(const struct options *o)
     check_listener(o, &mistakes);
     (void)!delivery_check(&o->delivery, &mistakes);
     must(o->delivery.mx_address_limit > 0 && o->delivery.connect_timeout_ms > 0);
-    (void)options_log_style(o);
-    (void)options_sandbox(o);
     buffer_free(&mistakes);
 }
 

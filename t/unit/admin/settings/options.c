@@ -102,27 +102,6 @@ TEST(all_told)
     end(&f);
 }
 
-TEST(trust)
-{
-    static const struct {
-        const char *word;
-        enum dns_trust trust;
-    } rows[] = {{"dns_trust=auto", DNS_TRUST_AUTO},
-                {"dns_trust=yes", DNS_TRUST_YES},
-                {"dns_trust=no", DNS_TRUST_NO},
-                {"user=", DNS_TRUST_AUTO}};
-    for (size_t i = 0; i < 4; i++) {
-        char copy[40];
-        snprintf(copy, sizeof(copy), "%s", rows[i].word);
-        char *const overrides[] = {copy, NULL};
-        struct fixture f;
-        begin(&f, NULL, overrides, NULL);
-        is_number(options_dns_trust(&f.options), rows[i].trust, rows[i].word);
-        end(&f);
-    }
-    mistake("dns_trust=always", "dns_trust: 'always': say auto, yes or no");
-}
-
 TEST(stop)
 {
     char hands_over[] = "stop=hand_over", keeps[] = "stop=keep";
@@ -130,7 +109,7 @@ TEST(stop)
     for (size_t i = 0; i < 3; i++) {
         struct fixture f;
         begin(&f, NULL, rows[i], NULL);
-        is_number(options_hands_over(&f.options), i == 0, rows[i][0] ? rows[i][0] : "unset");
+        is_number(f.options.hands_over, i == 0, rows[i][0] ? rows[i][0] : "unset");
         is_number(f.options.hand_over_timeout_ms, 100000, "hand_over_timeout");
         end(&f);
     }
@@ -161,9 +140,9 @@ TEST(defaults)
     is_number(o->manager.sched.active_limit, 20000, "active_limit");
     is_number(o->manager.sched.recipient_limit, 40000, "active_recipient_limit");
     is_number(o->manager.bounce_size_limit, 50 << 10, "bounce_size_limit");
-    ok(options_log_style(o) == LOG_STYLE_PETREL);
-    ok(options_sandbox(o) == SANDBOX_YES);
-    ok(options_log_level(o) == LOG_LEVEL_INFO);
+    ok(o->log_style == LOG_STYLE_PETREL);
+    ok(o->sandbox == SANDBOX_YES);
+    ok(o->log_level == LOG_LEVEL_INFO);
     ok_named(o->hostname && o->hostname[0], "the machine has a name");
     is_string(o->local_domains, o->hostname, "mail for it is ours");
     char control[1000];
@@ -307,21 +286,43 @@ TEST(long_hostname)
     mistake(argument, "hostname: is longer than 240 bytes");
 }
 
+/* A word means the value of its enum. */
 TEST(words)
 {
-    static const char *const styles[] = {"petrel", "postfix", "json"};
-    static const char *const levels[] = {"error", "warning", "info", "debug"};
-    struct options o = {0};
-    char word[20];
-    o.log_style = o.log_level = word;
-    for (int i = 0; i < 3; i++) {
-        snprintf(word, sizeof(word), "%s", styles[i]);
-        is_number(options_log_style(&o), i, word);
+#define WORD(argument, field, value) {argument, offsetof(struct options, field), sizeof(((struct options *)0)->field), value}
+    static const struct {
+        const char *argument;
+        size_t offset, size;
+        int value;
+    } rows[] = {WORD("log_style=petrel", log_style, LOG_STYLE_PETREL), WORD("log_style=postfix", log_style, LOG_STYLE_POSTFIX),
+                WORD("log_style=json", log_style, LOG_STYLE_JSON), WORD("log_level=error", log_level, LOG_LEVEL_ERROR),
+                WORD("log_level=warning", log_level, LOG_LEVEL_WARNING), WORD("log_level=info", log_level, LOG_LEVEL_INFO),
+                WORD("log_level=debug", log_level, LOG_LEVEL_DEBUG), WORD("sandbox=yes", sandbox, SANDBOX_YES),
+                WORD("sandbox=no", sandbox, SANDBOX_NO), WORD("sandbox=require", sandbox, SANDBOX_REQUIRE),
+                WORD("dns_trust=auto", dns_trust, DNS_TRUST_AUTO), WORD("dns_trust=yes", dns_trust, DNS_TRUST_YES),
+                WORD("dns_trust=no", dns_trust, DNS_TRUST_NO), WORD("user=", dns_trust, DNS_TRUST_AUTO),
+                WORD("dane=auto", delivery.dane, true), WORD("dane=no", delivery.dane, false),
+                WORD("smtp_family=any", delivery.smtp_family, TARGET_FAMILY_ANY), WORD("smtp_family=ipv4", delivery.smtp_family, TARGET_FAMILY_IPV4),
+                WORD("smtp_family=ipv6", delivery.smtp_family, TARGET_FAMILY_IPV6), WORD("defrag_key=sender", fragments.keying, ORIGIN_BY_SENDER),
+                WORD("defrag_key=strict", fragments.keying, ORIGIN_STRICT), WORD("defrag_key=id", fragments.keying, ORIGIN_BY_ID),
+                WORD("defrag_on_timeout=release", fragments.on_timeout, CHANNEL_RELEASE), WORD("defrag_on_timeout=bounce", fragments.on_timeout, CHANNEL_BOUNCE),
+                WORD("defrag_on_timeout=hold", fragments.on_timeout, CHANNEL_HOLD), WORD("partial_policy=pass", server.refuses_partial, false),
+                WORD("partial_policy=reject", server.refuses_partial, true)};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char copy[40];
+        int value = 0;
+        snprintf(copy, sizeof(copy), "%s", rows[i].argument);
+        char *const overrides[] = {copy, NULL};
+        struct fixture f;
+        begin(&f, NULL, overrides, NULL);
+        memcpy(&value, (const char *)&f.options + rows[i].offset, rows[i].size);
+        is_number(value, rows[i].value, rows[i].argument);
+        end(&f);
     }
-    for (int i = 0; i < 4; i++) {
-        snprintf(word, sizeof(word), "%s", levels[i]);
-        is_number(options_log_level(&o), i, word);
-    }
+    mistake("dns_trust=always", "dns_trust: 'always': say auto, yes or no");
+    mistake("smtp_family=ipv5", "smtp_family: 'ipv5': say any, ipv4 or ipv6");
+    mistake("dane=", "dane: '': say auto or no");
+    mistake("sandbox=never", "sandbox: 'never': say yes, no or require");
 }
 
 /* Variables that a container gets from Kubernetes are no errors. */

@@ -18,17 +18,17 @@ struct target {
 
 static const struct setting rows[] = {
     {"hostname",           SETTING_STRING,   AT(hostname),       NULL,   0,    0,        false,
-     "Name in the banner.", 0                                                                                   },
+     "Name in the banner.", 0, NULL                                                                                   },
     {"routes",             SETTING_LIST,     AT(routes),         "* mx", 0,    0,        false,
-     "Where mail goes.\nFirst match wins.", 0                                                                   },
-    {"relay_password",     SETTING_STRING,   AT(relay_password), NULL,   0,    0,        true,  "Secret.", 0    },
-    {"open",               SETTING_BOOL,     AT(open),           "no",   0,    0,        false, "Open.", 0      },
-    {"smtp_port",          SETTING_NUMBER,   AT(port),           "25",   1,    65535,    false, "Port.", 0      },
-    {"message_size_limit", SETTING_SIZE,     AT(limit),          "50M",  1024, 0,        false, "Size.", 0      },
+     "Where mail goes.\nFirst match wins.", 0, NULL                                                                   },
+    {"relay_password",     SETTING_STRING,   AT(relay_password), NULL,   0,    0,        true,  "Secret.", 0, NULL    },
+    {"open",               SETTING_BOOL,     AT(open),           "no",   0,    0,        false, "Open.", 0, NULL      },
+    {"smtp_port",          SETTING_NUMBER,   AT(port),           "25",   1,    65535,    false, "Port.", 0, NULL      },
+    {"message_size_limit", SETTING_SIZE,     AT(limit),          "50M",  1024, 0,        false, "Size.", 0, NULL      },
     {"delay_warning_time", SETTING_DURATION, AT(delay),          "4h",   0,    86400000, false,
-     "Time.", 0                                                                                                 },
-    {"offset",             SETTING_NUMBER,   AT(offset),         "-3",   -10,  10,       false, "Below zero.", 0},
-    {NULL,                 SETTING_STRING,   0,                  NULL,   0,    0,        false, NULL, 0         },
+     "Time.", 0, NULL                                                                                                 },
+    {"offset",             SETTING_NUMBER,   AT(offset),         "-3",   -10,  10,       false, "Below zero.", 0, NULL},
+    {NULL,                 SETTING_STRING,   0,                  NULL,   0,    0,        false, NULL, 0, NULL         },
 };
 
 static char folder[] = "/tmp/petrel-settings-XXXXXX";
@@ -668,10 +668,10 @@ TEST(print)
 TEST(example)
 {
     static const struct setting few[] = {
-        {"hostname",  SETTING_STRING, 0, NULL,           0, 0, false, "Name in the banner.", 0},
-        {"routes",    SETTING_LIST,   0, "a mx\nb hold", 0, 0, false, "One line.\nAnd two.", 0},
-        {"smtp_port", SETTING_NUMBER, 0, "25",           0, 0, false, "Port.", 0              },
-        {NULL,        SETTING_STRING, 0, NULL,           0, 0, false, NULL, 0                 },
+        {"hostname",  SETTING_STRING, 0, NULL,           0, 0, false, "Name in the banner.", 0, NULL},
+        {"routes",    SETTING_LIST,   0, "a mx\nb hold", 0, 0, false, "One line.\nAnd two.", 0, NULL},
+        {"smtp_port", SETTING_NUMBER, 0, "25",           0, 0, false, "Port.", 0, NULL              },
+        {NULL,        SETTING_STRING, 0, NULL,           0, 0, false, NULL, 0, NULL                 },
     };
     struct buffer out;
     buffer_init(&out, 1000);
@@ -754,20 +754,24 @@ TEST(each_file)
 }
 
 /* Fields of the types that other structs have. */
-static void
-test_sizes(void)
+TEST(sizes)
 {
     struct fields {
         struct text text, unset;
-        int flag, word;
+        int flag, word, choice;
+        bool is_second;
         uint16_t half;
         int64_t number;
     } fields = {0};
+    static const char *const choices[] = {"a", "b", "c", NULL};
 #define SIZED(field, its_kind, its_max) \
     {.key = #field, .kind = its_kind, .offset = offsetof(struct fields, field), .max = its_max, .size = sizeof(fields.field)}
     const struct setting sized[] = {
         SIZED(text, SETTING_STRING, 0),       SIZED(unset, SETTING_LIST, 0),         SIZED(flag, SETTING_BOOL, 0),
-        SIZED(word, SETTING_DURATION, 90000), SIZED(half, SETTING_NUMBER, UINT16_MAX), SIZED(number, SETTING_SIZE, 0), {.key = NULL}
+        SIZED(word, SETTING_DURATION, 90000), SIZED(half, SETTING_NUMBER, UINT16_MAX), SIZED(number, SETTING_SIZE, 0),
+        {.key = "choice", .kind = SETTING_WORD, .offset = offsetof(struct fields, choice), .preset = "b", .min = 7, .size = sizeof(int), .words = choices},
+        {.key = "is_second", .kind = SETTING_WORD, .offset = offsetof(struct fields, is_second), .preset = "a", .size = sizeof(bool), .words = choices},
+        {.key = NULL}
     };
     struct settings *s = settings_new(sized, "PETREL", &fields);
     settings_read_argument(s, "text=a b");
@@ -783,13 +787,22 @@ test_sizes(void)
     is_number(fields.word, 90000, "a time");
     is_number(fields.half, UINT16_MAX, "a port");
     is_number(fields.number, INT64_C(8) << 30, "a size");
+    is_number(fields.choice, 8, "a word by default");
+    ok_named(!fields.is_second, "and a flag");
+    settings_read_argument(s, "choice=c");
+    settings_read_argument(s, "is_second=b");
+    is_number((int64_t)settings_apply(s), 0, "other words");
+    ok_named(fields.choice == 9 && fields.is_second, "have other values");
+    settings_read_argument(s, "choice=d");
+    is_number((int64_t)settings_apply(s), 1, "no word of them");
+    is_text(settings_errors(s), TEXT("command line: choice: 'd': say a, b or c\n"), "which are named");
+    is_number(fields.choice, 9, "changes nothing");
     settings_free(&s);
 }
 
 int
 main(void)
 {
-    test_sizes();
     if (mkdtemp(folder) == NULL)
         return 1;
     tap_tests("");

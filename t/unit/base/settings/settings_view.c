@@ -13,7 +13,7 @@ struct target {
     int64_t port, warning_ms;
 };
 
-#define ROW(field, key, kind, preset, secret) {key, kind, offsetof(struct target, field), preset, 0, 0, secret, "Help.", 0}
+#define ROW(field, key, kind, preset, secret) {key, kind, offsetof(struct target, field), preset, 0, 0, secret, "Help.", 0, NULL}
 
 static const struct setting rows[] = {
     ROW(hostname, "hostname", SETTING_STRING, NULL, false),
@@ -22,7 +22,7 @@ static const struct setting rows[] = {
     ROW(open, "open", SETTING_BOOL, "no", false),
     ROW(port, "smtp_port", SETTING_NUMBER, "25", false),
     ROW(warning_ms, "delay_warning_time", SETTING_DURATION, "4h", false),
-    {NULL, SETTING_STRING, 0, NULL, 0, 0, false, NULL, 0},
+    {NULL, SETTING_STRING, 0, NULL, 0, 0, false, NULL, 0, NULL},
 };
 
 static void

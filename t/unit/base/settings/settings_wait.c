@@ -16,8 +16,8 @@ struct target {
 
 static const struct setting rows[] = {
     {"password", SETTING_STRING, offsetof(struct target, password), NULL,             0,        0, true,
-     "It.", 0},
-    {NULL,          SETTING_STRING,                     0,                    NULL,        0, 0, false, NULL, 0},
+     "It.", 0, NULL},
+    {NULL,          SETTING_STRING,                     0,                    NULL,        0, 0, false, NULL, 0, NULL},
 };
 
 static void
