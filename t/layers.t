@@ -78,13 +78,12 @@ may defrag base+event+log+loop mime+report sched/route queue+envelope+manager de
 may admin/settings base+crypto+disk+dns+event+http+log+net+sandbox+settings mime sched/route queue/manager smtp/oauth smtp/session smtp/delivery defrag admin/history
 may admin/control base+disk+event+http+log+loop+net+sandbox+settings mime+report sched+limits queue+envelope+group+manager smtp/oauth admin/settings admin/history
 may admin/history base+disk+event+log+loop sched+limits queue
-may admin/findings base+event+log+loop queue
+may admin/findings base+crypto+disk+dns+event+http+log+loop+net+sandbox+tls mime+auth sched/route queue smtp/oauth admin/settings admin/control
 may admin/page base+crypto
 may admin/http base+crypto+disk+dns+event+http+log+loop+net+settings+tls sched+limits queue+manager admin/settings admin/control admin/history admin/page
-may admin/doctor base+crypto+disk+dns+http+loop+net+tls mime+auth sched/route smtp/oauth admin/settings admin/control
 may admin/command base+crypto+disk+dns+event+http+log+loop+net+sandbox+settings+tls mime+auth queue+envelope+manager smtp/oauth admin/settings admin/control admin/history
 # All settings come together here: the one room that knows both sides of SMTP.
-may admin/startup base+disk+dns+event+http+log+loop+net+redis+sandbox+settings+tls sched+route queue+group+manager+spool smtp/access smtp/session smtp/oauth smtp/trust smtp/connect smtp/delivery smtp/peer defrag+registry admin/settings admin/control admin/history admin/doctor admin/findings admin/http
+may admin/startup base+disk+dns+event+http+log+loop+net+redis+sandbox+settings+tls sched+route queue+group+manager+spool smtp/access smtp/session smtp/oauth smtp/trust smtp/connect smtp/delivery smtp/peer defrag+registry admin/settings admin/control admin/history admin/findings admin/http
 may admin/sendmail base+loop+sandbox mime+report queue+envelope+spool admin/settings admin/command
 may admin/setup base+disk+log+loop+sandbox+settings mime sched/route queue+spool admin/settings admin/control admin/history admin/command admin/sendmail
 # One command line, all commands.

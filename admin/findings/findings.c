@@ -4,16 +4,19 @@
 #include "base/log/log.h"
 #include "base/memory.h"
 
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { REMEMBERED_MAX = 2 * FINDINGS_MAX };
+enum { REMEMBERED_MAX = 2 * FINDINGS_MAX, MINUTE_MS = 60 * 1000 };
 
 #define UPSTREAM_KINDS (EVENT_BIT(EVENT_UPSTREAM_FAILED) | EVENT_BIT(EVENT_UPSTREAM_OK))
 
 /* A finding, or the memory of one that was reported. */
 struct finding {
-    const struct finding_row *row;
+    const struct fault_row *row;
     char subject[FINDINGS_SUBJECT_MAX], text[FINDINGS_TEXT_MAX];
     char remedy[FINDINGS_REMEDY_MAX];
     int64_t since_ms;    /* since 1970 */
@@ -31,8 +34,65 @@ struct findings {
     struct finding list[REMEMBERED_MAX];
 };
 
-static const char *const severities[] = {
-    [FINDING_HINT] = "hint", [FINDING_WARNING] = "warning", [FINDING_ERROR] = "error"};
+/* --- Words ------------------------------------------------------------------------ */
+
+const char *
+findings_age(int64_t ms, char out[FINDINGS_AGE_MAX])
+{
+    int64_t minutes = ms / MINUTE_MS, hours = minutes / 60;
+    if (hours >= 2 * 24)
+        snprintf(out, FINDINGS_AGE_MAX, "%" PRId64 " days", hours / 24);
+    else if (minutes >= 2 * 60)
+        snprintf(out, FINDINGS_AGE_MAX, "%" PRId64 " hours", hours);
+    else
+        snprintf(out, FINDINGS_AGE_MAX, "%" PRId64 " minutes", minutes);
+    return out;
+}
+
+/* False: an object that no shell would leave as it is, even within quotes. */
+static bool
+findings_quote(const char *object, char out[FINDINGS_SUBJECT_MAX + 80])
+{
+    struct text rest = text_from(object), word;
+    size_t used = 0;
+    out[0] = '\0';
+    if (strpbrk(object, "'`") != NULL || object[0] == '-' || text_has_control(rest))
+        return false;
+    while (text_word(&rest, " ", &word)) {
+        bool is_plain = true;
+        for (size_t i = 0; i < word.length; i++)
+            is_plain = is_plain && (isalnum((unsigned char)word.at[i]) ||
+                                    strchr("._:@/+-,%=", word.at[i]) != NULL);
+        const char *quote = is_plain ? "" : "'";
+        int length =
+            snprintf(out + used, FINDINGS_SUBJECT_MAX + 80 - used, "%s%s%.*s%s",
+                     used > 0 ? " " : "", quote, TEXT_ARGS(word), quote);
+        used += (size_t)length;
+        if (used >= FINDINGS_SUBJECT_MAX + 80)
+            return false;
+    }
+    return used > 0;
+}
+
+const char *
+findings_remedy(const char *remedy, const char *object, char out[FINDINGS_REMEDY_MAX])
+{
+    char quoted[FINDINGS_SUBJECT_MAX + 80];
+    struct text all = text_from(remedy), hole;
+    size_t begin = text_find(all, '{');
+    if (begin == TEXT_NONE) {
+        snprintf(out, FINDINGS_REMEDY_MAX, "%s", remedy);
+        return out;
+    }
+    hole = text_after(all, begin + 1);
+    hole = text_before(hole, text_find(hole, '}'));
+    bool fits = findings_quote(object, quoted);
+    snprintf(out, FINDINGS_REMEDY_MAX, "%.*s%.*s%s", (int)begin, remedy,
+             TEXT_ARGS(fits ? text_from(quoted) : hole), hole.at + hole.length + 1);
+    return out;
+}
+
+/* --- Findings --------------------------------------------------------------------- */
 
 static void
 finding_report(struct findings *all, const struct finding *f, enum event_kind kind)
@@ -47,7 +107,7 @@ finding_report(struct findings *all, const struct finding *f, enum event_kind ki
 }
 
 static struct finding *
-finding_find(struct findings *all, const struct finding_row *row, struct text subject)
+finding_find(struct findings *all, const struct fault_row *row, struct text subject)
 {
     for (size_t i = 0; i < all->used; i++)
         if (all->list[i].row == row &&
@@ -73,8 +133,8 @@ finding_place(struct findings *all)
 
 /* One that has lasted for the hour is reported at its end. */
 static void
-finding_begin(struct findings *all, const struct finding_row *row, struct text subject,
-              struct text text, const struct finding_facts *facts, const char *object)
+finding_begin(struct findings *all, const struct fault_row *row, struct text subject,
+              struct text text, const char *object)
 {
     int64_t now_ms = loop_monotonic_ms(all->setup.loop);
     subject = text_before(subject, FINDINGS_SUBJECT_MAX - 1);
@@ -93,8 +153,8 @@ finding_begin(struct findings *all, const struct finding_row *row, struct text s
     }
     (void)!text_copy(f->text, sizeof(f->text),
                      text_before(text, FINDINGS_TEXT_MAX - 1));
-    findings_remedy(row, facts, object, f->remedy);
-    if (f->is_reported || row->severity == FINDING_HINT ||
+    findings_remedy(row->remedy, object, f->remedy);
+    if (f->is_reported || row->severity == FAULT_HINT ||
         (f->reported_ms != 0 && now_ms - f->reported_ms < FINDINGS_QUIET_MS))
         return;
     f->is_reported = true;
@@ -125,68 +185,73 @@ void
 findings_name_object(struct finding_facts *facts, const char *code, const char *subject,
                      const char *text, const char *object)
 {
-    if (facts->named_count == FINDINGS_NAMED_MAX)
+    struct faults *named = &facts->named;
+    named->row = faults_row(code);
+    if (named->row == NULL || named->count == FINDINGS_NAMED_MAX)
         return;
-    if (facts->named == NULL)
-        facts->named = memory_array(FINDINGS_NAMED_MAX, sizeof(*facts->named));
-    struct finding_named *named = &facts->named[facts->named_count++];
-    named->code = code;
-    (void)!text_copy(named->subject, sizeof(named->subject),
-                     text_before(text_from(subject), sizeof(named->subject) - 1));
-    (void)!text_copy(named->object, sizeof(named->object),
-                     text_before(text_from(object), sizeof(named->object) - 1));
-    (void)!text_copy(named->text, sizeof(named->text),
-                     text_before(text_from(text), sizeof(named->text) - 1));
+    faults_add(named, named->row->severity, subject, "%.*s",
+               FINDINGS_NAMED_TEXT_MAX - 1, text);
+    faults_about(named, object);
+}
+
+static struct text
+finding_subject(const struct fault *fault)
+{
+    return text_before(text_from(fault->subject), FINDINGS_SUBJECT_MAX - 1);
 }
 
 static bool
-is_still_named(const struct finding_facts *facts, const struct finding *f)
+finding_is_in(const struct finding *f, const struct faults *list)
 {
-    for (size_t i = 0; i < facts->named_count; i++)
-        if (strcmp(facts->named[i].code, f->row->code) == 0 &&
-            strcmp(facts->named[i].subject, f->subject) == 0)
+    for (size_t i = 0; list != NULL && i < list->count; i++)
+        if (list->items[i].row == f->row &&
+            text_equal(finding_subject(&list->items[i]), text_from(f->subject)))
             return true;
     return false;
 }
 
 static void
-findings_look_at_named(struct findings *all, const struct finding_facts *facts)
+finding_take(struct findings *all, const struct fault *fault)
 {
-    const struct finding_row *row;
-    for (size_t i = 0; i < all->used; i++) {
-        struct finding *f = &all->list[i];
-        if (findings_row_is_named(f->row) && !is_still_named(facts, f))
-            finding_end(all, f);
-    }
-    for (size_t i = 0; i < facts->named_count; i++) {
-        const struct finding_named *named = &facts->named[i];
-        for (size_t r = 0; (row = findings_row_at(r)) != NULL; r++)
-            if (findings_row_is_named(row) && strcmp(row->code, named->code) == 0)
-                finding_begin(all, row, text_from(named->subject),
-                              text_from(named->text), facts, named->object);
-    }
+    finding_begin(all, fault->row, finding_subject(fault), text_from(fault->text),
+                  fault->object);
+}
+
+/* The first of the row: it is about nothing else, so one is enough. */
+static void
+findings_take_first(struct findings *all, const struct fault_row *row,
+                    const struct faults *list)
+{
+    for (size_t i = 0; list != NULL && i < list->count; i++)
+        if (list->items[i].row == row) {
+            finding_take(all, &list->items[i]);
+            return;
+        }
 }
 
 void
 findings_look(struct findings *all)
 {
     struct finding_facts facts = {0};
-    const struct finding_row *row;
-    char text[FINDINGS_TEXT_MAX];
+    struct faults found = {.when = FAULT_RUNNING};
+    const struct fault_row *row;
     all->looked_ms = loop_monotonic_ms(all->setup.loop);
     all->setup.collect(all->setup.context, &facts);
-    for (size_t i = 0; (row = findings_row_at(i)) != NULL; i++) {
-        text[0] = '\0';
-        if (row->check == NULL)
-            continue;
-        struct finding *f = finding_find(all, row, TEXT(""));
-        if (row->check(&facts, text))
-            finding_begin(all, row, TEXT(""), text_from(text), &facts, "");
-        else if (f != NULL)
+    faults_judge(&found, &(struct fault_world){.facts = &facts});
+    for (size_t i = 0; i < all->used; i++) {
+        struct finding *f = &all->list[i];
+        if (f->row->when != FAULT_BY_EVENT && !finding_is_in(f, &found) &&
+            !finding_is_in(f, facts.settled) && !finding_is_in(f, &facts.named))
             finding_end(all, f);
     }
-    findings_look_at_named(all, &facts);
-    free(facts.named);
+    for (size_t i = 0; (row = faults_row_at(i)) != NULL; i++) {
+        findings_take_first(all, row, &found);
+        findings_take_first(all, row, facts.settled);
+    }
+    for (size_t i = 0; i < facts.named.count; i++)
+        finding_take(all, &facts.named.items[i]);
+    faults_free(&found);
+    faults_free(&facts.named);
 }
 
 static void
@@ -199,17 +264,12 @@ findings_on_time(void *context)
 }
 
 /* The row that the event names, else that of a host that does not answer. */
-static const struct finding_row *
+static const struct fault_row *
 row_of_failure(const char *code)
 {
-    const struct finding_row *row, *down = NULL;
-    for (size_t i = 0; (row = findings_row_at(i)) != NULL; i++) {
-        if (row->check == NULL && code != NULL && strcmp(row->code, code) == 0)
-            return row;
-        if (strcmp(row->code, "upstream_down") == 0)
-            down = row;
-    }
-    return down;
+    const struct fault_row *row = code != NULL ? faults_row(code) : NULL;
+    return row != NULL && row->when == FAULT_BY_EVENT ? row
+                                                      : faults_row("upstream_down");
 }
 
 /* An upstream has one finding at a time: a failure of another kind ends the last one. */
@@ -218,16 +278,16 @@ findings_on_event(void *context, const struct event *v)
 {
     struct findings *all = context;
     bool failed = v->kind == EVENT_UPSTREAM_FAILED;
-    const struct finding_row *row = failed ? row_of_failure(v->reason) : NULL;
+    const struct fault_row *row = failed ? row_of_failure(v->reason) : NULL;
     struct text subject = text_before(v->relay, FINDINGS_SUBJECT_MAX - 1);
     for (size_t i = 0; i < all->used; i++) {
         struct finding *f = &all->list[i];
-        if (f->row->check == NULL && f->row != row &&
+        if (f->row->when == FAULT_BY_EVENT && f->row != row &&
             text_equal(text_from(f->subject), subject))
             finding_end(all, f);
     }
     if (failed)
-        finding_begin(all, row, subject, v->text, NULL, "");
+        finding_begin(all, row, subject, v->text, "");
 }
 
 bool
@@ -250,7 +310,7 @@ findings_count_wrong(const struct findings *all)
 {
     size_t count = 0;
     for (size_t i = 0; all != NULL && i < all->used; i++)
-        count += all->list[i].holds && all->list[i].row->severity != FINDING_HINT;
+        count += all->list[i].holds && all->list[i].row->severity != FAULT_HINT;
     return count;
 }
 
@@ -273,17 +333,17 @@ findings_json(void *context)
     json_t *list = json_array();
     if (loop_monotonic_ms(all->setup.loop) - all->looked_ms >= FINDINGS_FRESH_MS)
         findings_look(all);
-    for (int severity = FINDING_ERROR; severity >= FINDING_HINT; severity--)
+    for (int severity = FAULT_ERROR; severity >= FAULT_HINT; severity--)
         for (size_t i = 0; i < all->used; i++) {
             const struct finding *f = &all->list[i];
             if (!f->holds || (int)f->row->severity != severity)
                 continue;
             json_array_append_new(
-                list,
-                json_pack("{s:s,s:s,s:I,s:o,s:o,s:o}", "code", f->row->code, "severity",
-                          severities[severity], "since_ms", (json_int_t)f->since_ms,
-                          "subject", json_escaped(f->subject), "text",
-                          json_escaped(f->text), "remedy", json_escaped(f->remedy)));
+                list, json_pack("{s:s,s:s,s:I,s:o,s:o,s:o}", "code", f->row->code,
+                                "severity", fault_severity_word(f->row->severity),
+                                "since_ms", (json_int_t)f->since_ms, "subject",
+                                json_escaped(f->subject), "text", json_escaped(f->text),
+                                "remedy", json_escaped(f->remedy)));
         }
     return list;
 }

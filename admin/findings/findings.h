@@ -1,15 +1,15 @@
-/* Findings: faults of the daemon, its settings and its surroundings, each with a remedy
- * in one sentence.
+/* Findings: faults that the running daemon keeps, each with a remedy in one sentence.
  *
- * A table (findings_rows.c) has a row for each code. The daemon looks every ten seconds,
- * and for each request, since its sender may have just changed something: it collects
- * facts, and each row judges them. Some rows follow events instead. The beginning of an
- * error or a warning is the event `trouble`, its end `recovered`. The same code and
- * subject again within the hour is shown but not reported again. A finding never changes
- * the behaviour of the daemon. */
+ * The daemon looks every ten seconds, and for each request, since its sender may have just
+ * changed something: it collects facts, and the rows of FAULT_RUNNING judge them (faults.h).
+ * Rows of FAULT_BY_EVENT follow events instead. The beginning of an error or a warning is
+ * the event `trouble`, its end `recovered`. The same code and subject again within the
+ * hour is shown but not reported again. A finding never changes the behaviour of the
+ * daemon. */
 #ifndef ADMIN_FINDINGS_FINDINGS_H
 #define ADMIN_FINDINGS_FINDINGS_H
 
+#include "admin/findings/faults.h"
 #include "base/loop/loop.h"
 #include "base/event/event.h"
 #include "queue/queue_operator.h"
@@ -21,7 +21,7 @@ enum {
     FINDINGS_LOOK_MS = 10 * 1000,
     FINDINGS_FRESH_MS = 1000,           /* a request gets findings that are not older */
     FINDINGS_QUIET_MS = 60 * 60 * 1000, /* before the same is reported again */
-    FINDINGS_SUBJECT_MAX = 256,
+    FINDINGS_SUBJECT_MAX = FAULTS_OBJECT_MAX,
     FINDINGS_AGE_MAX = 40,
     FINDINGS_NAMED_MAX = 24,
     FINDINGS_NAMED_TEXT_MAX = 320,
@@ -39,8 +39,6 @@ enum {
     FINDINGS_RECENT_MS = 10 * 60 * 1000, /* an event is shown for this time */
     FINDINGS_JUMP_MS = 60 * 60 * 1000    /* ... for the wall clock, which is set once */
 };
-
-enum finding_severity { FINDING_HINT, FINDING_WARNING, FINDING_ERROR };
 
 /* The sites with waiting mail. */
 struct finding_sites {
@@ -77,13 +75,8 @@ struct finding_facts {
     size_t bank_sites;     /* that go on with our own part meanwhile */
     bool holds_by_route;   /* a route holds the mail that no other route takes */
     struct event_keeping events;
-    /* Each is a finding of its own, by its code and subject: see findings_name(). */
-    struct finding_named {
-        const char *code;
-        char subject[FINDINGS_SUBJECT_MAX], text[FINDINGS_NAMED_TEXT_MAX];
-        char object[FINDINGS_SUBJECT_MAX]; /* of the remedy */
-    } * named;                             /* NULL: there are none; the look frees it */
-    size_t named_count;
+    struct faults named;          /* see findings_name(); the look frees them */
+    const struct faults *settled; /* of the settings; NULL: none */
     bool is_root, open_relay, auth_cleartext, reload_refused;
     uint64_t log_lost; /* lines since startup, if some were lost recently; else 0 */
     /* Our certificate that expires first, and the time left. */
@@ -98,25 +91,8 @@ struct finding_facts {
     int64_t fragments_ms;     /* the age of the oldest that waits for others */
     const char *name_servers; /* their fault, or that of resolv.conf */
     const char *sandbox_missing;
-    const char *hostname;         /* the warning about it */
-    const char *readable_secret;  /* a file */
     const char *changed_settings; /* a file */
 };
-
-struct finding_row {
-    const char *code;
-    enum finding_severity severity;
-    /* Writes the text of the fault, false if there is none. NULL: follows events. */
-    bool (*check)(const struct finding_facts *facts, char text[FINDINGS_TEXT_MAX]);
-    /* Begins with the thing to do. What stands in backticks can be typed: a hole in it
-     * ("SITE") is filled with what the finding is about. */
-    const char *remedy;
-};
-
-/* The table; NULL behind the last. */
-const struct finding_row *findings_row_at(size_t index);
-/* Whether it holds for each subject that the facts name for it. */
-bool findings_row_is_named(const struct finding_row *row);
 
 struct findings_setup {
     struct loop *loop;
@@ -138,16 +114,15 @@ size_t findings_count(const struct findings *findings);
 size_t findings_count_wrong(const struct findings *findings);
 /* A duration: long ones in hours, longer ones in days. Returns out. */
 const char *findings_age(int64_t ms, char out[FINDINGS_AGE_MAX]);
-/* The remedy with its hole filled, quoted for a shell; what cannot be quoted stays a
- * hole. Returns out. */
-const char *findings_remedy(const struct finding_row *row,
-                            const struct finding_facts *facts, const char *object,
+/* The remedy with its hole filled, quoted for a shell; an object that cannot be quoted
+ * leaves the word of the hole. Returns out. */
+const char *findings_remedy(const char *remedy, const char *object,
                             char out[FINDINGS_REMEDY_MAX]);
-/* Adds a named finding to the facts; one too many is omitted. Its remedy is about the
- * subject. */
+/* Adds a named fault to the facts: a finding by its code and its subject. One too many is
+ * omitted. Its remedy is about the subject, or about the object: words for a command
+ * line. */
 void findings_name(struct finding_facts *facts, const char *code, const char *subject,
                    const char *text);
-/* Likewise, with a remedy about something else: words for a command line. */
 void findings_name_object(struct finding_facts *facts, const char *code,
                           const char *subject, const char *text, const char *object);
 /* An array of {code, severity, since_ms, subject, text, remedy}: errors, then warnings,

@@ -2,8 +2,8 @@
 #include "admin/startup/check_command.h"
 
 #include "admin/control/listing.h"
+#include "admin/findings/faults.h"
 #include "admin/settings/sandbox_rules.h"
-#include "admin/settings/warnings.h"
 #include "admin/startup/configuration.h"
 
 #include <stdio.h>
@@ -76,8 +76,10 @@ check_good(struct check *c, struct configuration *configuration)
     fflush(stdout);
     int code = sandbox_rules_check(&configuration->options) ? 0 : EX_OSERR;
     configuration_warn(configuration, NULL);
-    warnings_at_check(&configuration->options, configuration->settings,
-                      configuration->routes);
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    faults_log(&configuration->options, configuration->settings, configuration->routes,
+               FAULT_CHECK, log);
+    log_free(&log);
     if (code == 0 && !c->json)
         puts("# These settings have no errors.");
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0)

@@ -66,7 +66,7 @@ struct tls_client *configuration_anchors(const struct configuration *c,
                                          char place[TRUST_ANCHORS_PLACE_MAX],
                                          char *error, size_t size);
 
-/* Warnings about settings that warnings.h does not know; before the keys are taken. log
+/* Warnings about settings that faults.h does not know; before the keys are taken. log
  * may be NULL: on standard error. */
 void configuration_warn(const struct configuration *c, struct log *log);
 

@@ -1,7 +1,6 @@
 /* The order of the parts, and the story of a daemon: it starts, reloads and ends. */
 #include "admin/startup/daemon.h"
 
-#include "admin/settings/warnings.h"
 #include "admin/startup/parts.h"
 
 #include <assert.h>
@@ -121,7 +120,7 @@ on_reload(void *context)
             part->reload(d, fresh);
     daemon_replace(d, fresh);
     options_need_restart(&d->started->options, &fresh->options, waits);
-    warnings_say(&fresh->options, fresh->settings, fresh->routes, d->log);
+    faults_log(&fresh->options, fresh->settings, fresh->routes, FAULT_RELOAD, d->log);
     snprintf(text, sizeof(text), "settings reloaded%s%s",
              waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
     daemon_tell(d, EVENT_RELOADED, text);
@@ -150,7 +149,8 @@ daemon_run(struct daemon *d)
     snprintf(text, sizeof(text), "petrel " PETREL_VERSION " is %s, spool %s",
              o->hostname, o->spool);
     daemon_tell(d, EVENT_STARTED, text);
-    warnings_at_start(o, d->configuration->settings, d->configuration->routes, d->log);
+    faults_log(o, d->configuration->settings, d->configuration->routes, FAULT_START,
+               d->log);
     notify_start(&d->notify, part_answers_describe, d);
     d->ran = true;
     return 0;

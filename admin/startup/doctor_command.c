@@ -1,7 +1,7 @@
 /* Reads the settings as `check` does, and runs the checks on a loop of its own. */
 #include "admin/startup/doctor_command.h"
 
-#include "admin/doctor/doctor.h"
+#include "admin/findings/doctor.h"
 #include "admin/settings/complaint.h"
 #include "admin/startup/configuration.h"
 #include "base/disk/disk.h"
@@ -24,25 +24,14 @@ enum { DOCTOR_DNS_TRY_MS = 2500, DOCTOR_DNS_TRIES = 3 };
 
 enum { DOCTOR_ERROR_MAX = 512, DOCTOR_SENDER_MAX = REWRITES_ADDRESS_MAX + 16 };
 
-/* One login, or one way to a host. */
+/* One question that has been asked: a login, a way to a host, or a policy. */
 struct doctor_trial {
     struct inquiry_item *item;
+    char *key; /* two words: the second is at `rest` */
+    const char *rest;
     struct canary *canary;
-    size_t wanted; /* number of doctor_each_host() */
-    const struct target *target;
-    size_t at;
-    char *key; /* of a way: HOST, then the subject */
-    const char *recipient;
-    struct doctor_trial *next;
-};
-
-/* A policy that is asked for. */
-struct doctor_policy_trial {
-    struct inquiry_item *item;
     struct sts_query *query;
-    char *key; /* the domain */
-    const char *host;
-    struct doctor_policy_trial *next;
+    struct doctor_trial *next;
 };
 
 struct doctor_world {
@@ -57,7 +46,6 @@ struct doctor_world {
     struct tokens *tokens; /* NULL: no account, or the spool cannot be read */
     struct sts_cache *sts; /* NULL: policies do not count */
     struct doctor_trial *trials;
-    struct doctor_policy_trial *policies;
     struct doctor_key *keys;
     size_t key_count;
     char sender[DOCTOR_SENDER_MAX]; /* the result of `rewrite` for root */
@@ -94,14 +82,6 @@ doctor_world_take_keys(struct doctor_world *w)
 }
 
 static void
-doctor_world_keys(void *context, doctor_each_key *each, void *to)
-{
-    const struct doctor_world *w = context;
-    for (size_t i = 0; i < w->key_count; i++)
-        each(to, &w->keys[i]);
-}
-
-static void
 doctor_world_drop_keys(struct doctor_world *w)
 {
     for (size_t i = 0; i < w->key_count; i++)
@@ -109,18 +89,7 @@ doctor_world_drop_keys(struct doctor_world *w)
     free(w->keys);
 }
 
-/* --- Logins ------------------------------------------------------------------------- */
-
-/* A doctor_host_met(). */
-static void
-doctor_trial_find(void *context, size_t number, const struct target *target, size_t at)
-{
-    struct doctor_trial *t = context;
-    if (number != t->wanted)
-        return;
-    t->target = target;
-    t->at = at;
-}
+/* --- Logins and ways ----------------------------------------------------------------- */
 
 static void
 doctor_trial_done(void *context, const struct canary_result *result)
@@ -149,23 +118,28 @@ doctor_trial_done(void *context, const struct canary_result *result)
 }
 
 static struct doctor_trial *
-doctor_trial_new(struct doctor_world *w, struct inquiry_item *item)
+doctor_trial_new(struct doctor_world *w, struct inquiry_item *item, const char *key)
 {
     struct doctor_trial *t = memory_new(sizeof(*t));
     t->item = item;
+    t->key = memory_string(key);
+    char *blank = strchr(t->key, ' ');
+    if (blank != NULL) {
+        *blank = '\0';
+        t->rest = blank + 1;
+    }
     t->next = w->trials;
     w->trials = t;
     return t;
 }
 
-/* The canary for t->target. */
+/* As deliveries go there. */
 static struct canary_settings
-doctor_trial_settings(struct doctor_world *w, const struct doctor_trial *t)
+doctor_trial_settings(struct doctor_world *w, const struct target *target)
 {
     const struct options *o = &w->configuration->options;
-    enum target_family family = t->target->family != TARGET_FAMILY_UNSET
-                                    ? t->target->family
-                                    : o->delivery.smtp_family;
+    enum target_family family =
+        target->family != TARGET_FAMILY_UNSET ? target->family : o->delivery.smtp_family;
     struct canary_settings settings = {
         .loop = w->loop,
         .net = w->net,
@@ -184,22 +158,20 @@ doctor_trial_settings(struct doctor_world *w, const struct doctor_trial *t)
 
 /* An inquiry_source.start: the key is the number. */
 static void
-doctor_trial_start(void *context, struct inquiry_item *item, const char *key)
+doctor_login_start(void *context, struct inquiry_item *item, const char *key)
 {
     struct doctor_world *w = context;
-    struct doctor_trial *t = doctor_trial_new(w, item);
-    uint64_t wanted = 0;
-    (void)text_number(text_from(key), DOCTOR_HOSTS_MAX, &wanted);
-    t->wanted = (size_t)wanted;
-    doctor_each_host(w->configuration->routes, doctor_trial_find, t);
-    struct canary_settings settings = doctor_trial_settings(w, t);
+    struct doctor_trial *t = doctor_trial_new(w, item, key);
+    struct doctor_host host = {.target = NULL};
+    uint64_t number = 0;
+    (void)text_number(text_from(key), DOCTOR_HOSTS_MAX, &number);
+    (void)!doctor_host_at(w->configuration->routes, true, (size_t)number, &host);
+    struct canary_settings settings = doctor_trial_settings(w, host.target);
     t->canary =
-        canary_new(&settings, t->target, t->at, w->sender, doctor_trial_done, t);
+        canary_new(&settings, host.target, host.at, w->sender, doctor_trial_done, t);
 }
 
-/* --- Ways --------------------------------------------------------------------------- */
-
-/* An inquiry_source.start: as deliveries go there. */
+/* An inquiry_source.start. */
 static void
 doctor_way_start(void *context, struct inquiry_item *item, const char *key)
 {
@@ -207,23 +179,20 @@ doctor_way_start(void *context, struct inquiry_item *item, const char *key)
     const struct options *o = &w->configuration->options;
     struct doctor_setup setup = {.routes = w->configuration->routes,
                                  .sender = w->sender};
-    struct doctor_trial *t = doctor_trial_new(w, item);
-    t->key = memory_string(key);
-    char *subject = strchr(t->key, ' ');
-    *subject++ = '\0';
-    char *at = strrchr(subject, '@');
-    t->target = doctor_route(&setup, subject);
-    struct canary_settings settings = doctor_trial_settings(w, t);
-    settings.recipient = at != NULL ? subject : NULL;
-    if (t->target->kind == TARGET_MX) {
-        bool is_secure = t->target->tls != TARGET_TLS_NONE;
-        settings.domain = at != NULL ? at + 1 : subject;
+    struct doctor_trial *t = doctor_trial_new(w, item, key);
+    const struct target *target = doctor_route(&setup, t->rest);
+    const char *at = strrchr(t->rest, '@');
+    struct canary_settings settings = doctor_trial_settings(w, target);
+    settings.recipient = at != NULL ? t->rest : NULL;
+    if (target->kind == TARGET_MX) {
+        bool is_secure = target->tls != TARGET_TLS_NONE;
+        settings.domain = at != NULL ? at + 1 : t->rest;
         settings.only = settings.domain[0] != '[' ? t->key : NULL;
-        settings.dane = is_secure && o->delivery.dane && !t->target->no_dane &&
-                        dns_is_trusted(w->dns);
-        settings.sts = is_secure && !t->target->no_sts ? w->sts : NULL;
+        settings.dane =
+            is_secure && o->delivery.dane && !target->no_dane && dns_is_trusted(w->dns);
+        settings.sts = is_secure && !target->no_sts ? w->sts : NULL;
     }
-    t->canary = canary_new(&settings, t->target, 0, w->sender, doctor_trial_done, t);
+    t->canary = canary_new(&settings, target, 0, w->sender, doctor_trial_done, t);
 }
 
 /* --- Policies ----------------------------------------------------------------------- */
@@ -231,7 +200,7 @@ doctor_way_start(void *context, struct inquiry_item *item, const char *key)
 static void
 doctor_policy_found(void *context, const struct sts_policy *policy, bool is_unknown)
 {
-    struct doctor_policy_trial *t = context;
+    struct doctor_trial *t = context;
     struct inquiry_answer answer = {.status = DNS_NO_DATA};
     (void)is_unknown; /* it has its own few look-ups alone */
     t->query = NULL;
@@ -239,7 +208,7 @@ doctor_policy_found(void *context, const struct sts_policy *policy, bool is_unkn
         answer.status = DNS_FOUND;
         if (policy->mode == STS_MODE_NONE)
             answer.verdict = DOCTOR_POLICY_EMPTY;
-        else if (sts_matches(policy->patterns, text_from(t->host)))
+        else if (sts_matches(policy->patterns, text_from(t->rest)))
             answer.verdict = DOCTOR_POLICY_NAMES;
         else
             answer.verdict = policy->mode == STS_MODE_ENFORCE ? DOCTOR_POLICY_FORBIDS
@@ -253,14 +222,7 @@ static void
 doctor_policy_start(void *context, struct inquiry_item *item, const char *key)
 {
     struct doctor_world *w = context;
-    struct doctor_policy_trial *t = memory_new(sizeof(*t));
-    t->item = item;
-    t->key = memory_string(key);
-    t->next = w->policies;
-    w->policies = t;
-    char *host = strchr(t->key, ' ');
-    *host++ = '\0';
-    t->host = host;
+    struct doctor_trial *t = doctor_trial_new(w, item, key);
     t->query = sts_cache_ask(w->sts, t->key, doctor_policy_found, t);
 }
 
@@ -384,11 +346,6 @@ doctor_world_close(struct doctor_world *w)
     for (struct doctor_trial *t = w->trials, *next; t != NULL; t = next) {
         next = t->next;
         canary_free(&t->canary);
-        free(t->key);
-        free(t);
-    }
-    for (struct doctor_policy_trial *t = w->policies, *next; t != NULL; t = next) {
-        next = t->next;
         if (w->sts != NULL)
             sts_cache_cancel(&t->query);
         free(t->key);
@@ -420,12 +377,12 @@ doctor_examine(struct doctor_world *w, const struct doctor_request *request)
         .aliases = c->aliases,
         .has_secrets = !c->options.without_secrets,
         .file = w->file[0] != '\0' ? w->file : NULL,
-        .keys = doctor_world_keys,
-        .login = {doctor_trial_start, w},
+        .keys = w->keys,
+        .key_count = w->key_count,
+        .login = {doctor_login_start, w},
         .way = {doctor_way_start,   w},
         .sender = w->sender,
         .anchors = w->anchors,
-        .context = w,
         .loop = w->loop,
         .net = w->net,
         .dns = w->dns,

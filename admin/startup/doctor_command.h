@@ -1,4 +1,4 @@
-/* `petrel doctor`: gives admin/doctor/ the settings, the keys, and the client side of
+/* `petrel doctor`: gives admin/findings/ the settings, the keys, and the client side of
  * SMTP. */
 #ifndef ADMIN_STARTUP_DOCTOR_COMMAND_H
 #define ADMIN_STARTUP_DOCTOR_COMMAND_H

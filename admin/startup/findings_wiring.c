@@ -1,14 +1,11 @@
 /* Collects the facts that findings judge. */
 #include "admin/startup/findings_wiring.h"
 
-#include "admin/settings/file_modes.h"
-#include "admin/settings/warnings.h"
 #include "admin/startup/parts.h"
 #include "base/disk/disk.h"
 #include "base/dns/dns.h"
 #include "base/sandbox/sandbox.h"
 
-#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,8 +13,6 @@ enum {
     APART_MANY = 1000, /* messages: counting them takes a while */
     APART_MANY_MS = 10 * 60 * 1000,
 };
-
-static_assert((int)FINDINGS_TEXT_MAX >= (int)WARNINGS_HOSTNAME_MAX, "fits");
 
 /* --- The settings ----------------------------------------------------------------- */
 
@@ -45,15 +40,16 @@ static void
 findings_wiring_note(struct findings_wiring *w, const struct configuration *c)
 {
     const struct options *o = &c->options;
-    struct finding_facts *f = &w->settings;
-    *f = (struct finding_facts){.is_root = geteuid() == 0,
-                                .hostname = w->hostname,
-                                .readable_secret = w->readable};
-    if (!warnings_hostname(o->hostname, NULL, w->hostname))
-        w->hostname[0] = '\0';
-    (void)!file_modes_find(o, c->settings, w->readable, sizeof(w->readable));
-    f->holds_by_route = findings_wiring_holds_rest(c->routes);
-    f->lifetime_ms = o->transport.lifetime_ms;
+    struct fault_world world = {
+        .options = o, .settings = c->settings, .routes = c->routes};
+    faults_free(&w->settled);
+    w->settled.when = FAULT_RUNNING;
+    faults_judge(&w->settled, &world);
+    w->settings =
+        (struct finding_facts){.is_root = geteuid() == 0,
+                               .settled = &w->settled,
+                               .holds_by_route = findings_wiring_holds_rest(c->routes),
+                               .lifetime_ms = o->transport.lifetime_ms};
     w->smtp_port = (uint16_t)o->delivery.smtp_port;
     w->file_count = 0;
     settings_each_file(c->settings, findings_wiring_note_file, w);
@@ -152,6 +148,7 @@ void
 findings_wiring_stop(struct findings_wiring *w)
 {
     findings_free(&w->findings);
+    faults_free(&w->settled);
     if (w->here != NULL)
         disk_close(&w->here);
 }

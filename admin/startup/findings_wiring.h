@@ -32,8 +32,8 @@ struct findings_wiring {
     struct findings *findings;
     struct disk *here;             /* for files of the settings */
     struct finding_facts settings; /* those that only a reload changes */
-    char hostname[FINDINGS_TEXT_MAX], name_servers[FINDINGS_NAMED_TEXT_MAX];
-    char readable[FINDINGS_PATH_MAX];
+    struct faults settled;         /* of the settings */
+    char name_servers[FINDINGS_NAMED_TEXT_MAX];
     struct findings_file {
         char path[FINDINGS_PATH_MAX];
         struct disk_info info;

@@ -25,7 +25,7 @@ static const char *
 part_http_finding(void *context, size_t index)
 {
     const struct daemon *d = context;
-    const struct finding_row *row = findings_row_at(index);
+    const struct fault_row *row = faults_row_at(index);
     if (row == NULL)
         return NULL;
     return findings_has(d->findings.findings, row->code) ? row->code : "";

@@ -81,19 +81,19 @@ ok -e "$Petrel::root/etc/systemd/petrel.service" || glob("$Petrel::root/etc/*/pe
 # As printed; as typed, where it has holes; the exit codes that are right, 0 without. They run in this order.
 my $asks = qr/an answer is missing, and standard input is not a terminal/; # init does so on a terminal
 my @table = (
-    ['petrel check'], ['petrel status --sites'], ['petrel status --site SITE', "petrel status --site '$site'"], ['petrel page'],
-    ['petrel help oauth'], ['petrel doctor', undef, 0, 1], ['petrel doctor DOMAIN', 'petrel doctor example.org', 0, 1], ['petrel cluster'],
+    ['petrel check'], ['petrel status --sites'], ['petrel status --site {SITE}', "petrel status --site '$site'"], ['petrel page'],
+    ['petrel help oauth'], ['petrel doctor', undef, 0, 1], ['petrel doctor {DOMAIN}', 'petrel doctor example.org', 0, 1], ['petrel cluster'],
     ['petrel cluster forget %s', 'petrel cluster forget relay9', 65, 69], ['petrel reload'], ['petrel test', 'petrel test you@fine.example'], ['petrel test %s', 'petrel test you@fine.example'],
     ['petrel trace %s', "petrel trace $deferred"], ['petrel trace -f %s', "timeout 1 petrel trace -f $deferred", 124], ['sudo petrel trace -f %s', "timeout 1 sudo petrel trace -f $deferred", 124],
-    ['petrel trace RECEIVER', 'petrel trace 127.0.0.1'], ['petrel queue why ID', "petrel queue why $deferred"],
+    ['petrel trace {RECEIVER}', 'petrel trace 127.0.0.1'], ['petrel queue why {ID}', "petrel queue why $deferred"],
     ['petrel queue ls --queue corrupt'], ['petrel queue ls --queue hold'], ['petrel queue ls --older 1h'],
     ['petrel dkim-key DOMAIN', "cd $base && petrel dkim-key example.org"], ['petrel passwd USER', 'echo long enough for this | petrel passwd alice'],
-    ['petrel oauth login HOST USER', 'petrel oauth login 127.0.0.1 joe', 69, 75, 78, 65], ['petrel oauth login %s %s', 'petrel oauth login 127.0.0.1 joe', 69, 75, 78, 65], ['petrel oauth login %s', 'petrel oauth login 127.0.0.1 joe', 69, 75, 78, 65],
+    ['petrel oauth login {HOST USER}', 'petrel oauth login 127.0.0.1 joe', 69, 75, 78, 65], ['petrel oauth login %s %s', 'petrel oauth login 127.0.0.1 joe', 69, 75, 78, 65], ['petrel oauth login %s', 'petrel oauth login 127.0.0.1 joe', 69, 75, 78, 65],
     ['petrel init', undef, 64, 73], ['petrel init --force', undef, 64, $asks], ['sudo petrel init', undef, 64, 73],
     ['petrel -c FILE init', "petrel -c $base/own.conf init", 64, $asks], ['petrel init --print', undef, 64, $asks],
     ['systemctl status petrel'], ['systemctl start petrel'], ['systemctl restart petrel'], ['systemctl enable petrel && systemctl restart petrel'], ['journalctl -u petrel -n 50'], ['make install'], ['ss -ltnp'],
-    ['chmod 600 FILE', "chmod 600 $base/file"], ['chmod 600', "chmod 600 $base/file"], ['chmod g-w', "chmod g-w $base/file"], ['chmod o-w', "chmod o-w $base/file"], ['chown -R %s %s', "chown -R $> $base/file"],
-    ['petrel queue retry --all'], ['petrel queue retry --forget-limits SITE', "petrel queue retry --forget-limits '$site'"], ['petrel queue release --queue defrag', undef, 0, 65],
+    ['chmod 600 {FILE}', "chmod 600 $base/file"], ['chmod 600', "chmod 600 $base/file"], ['chmod g-w', "chmod g-w $base/file"], ['chmod o-w', "chmod o-w $base/file"], ['chown -R %s %s', "chown -R $> $base/file"],
+    ['petrel queue retry --all'], ['petrel queue retry --forget-limits {SITE}', "petrel queue retry --forget-limits '$site'"], ['petrel queue release --queue defrag', undef, 0, 65],
     ['petrel drain --cancel'], ['petrel queue release %s', "petrel queue release $held"], ['petrel queue release --queue hold', undef, 0, 65], ['petrel queue release --all'],
     ['petrel queue rm --queue corrupt', undef, 0, 65], ['petrel queue rm --queue hold', undef, 0, 65], ['petrel queue rm %s', "petrel queue rm $deferred"], ['petrel run', 'timeout 1 petrel run', 69, 75, 78],
 );

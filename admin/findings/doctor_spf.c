@@ -1,5 +1,5 @@
 /* The SPF record of a domain: evaluated for our addresses, as receivers do. */
-#include "admin/doctor/doctor_internal.h"
+#include "admin/findings/doctor_internal.h"
 
 #include "base/memory.h"
 
@@ -202,7 +202,7 @@ note_dropped(void *context, struct text value)
 
 /* A new record in place of one that is an error for receivers. */
 static void
-advise_new(const struct spf_case *c, struct checklist *out)
+advise_new(const struct spf_case *c, struct faults *out)
 {
     char record[RECORD_MAX] = "v=spf1", dropped[600] = "";
     struct kept kept = {record, dropped};
@@ -212,22 +212,21 @@ advise_new(const struct spf_case *c, struct checklist *out)
     spf_each(rest, "ip6", keep_four, &kept);
     spf_each(rest, "include", note_dropped, &kept);
     add_term(record, "%s", " ~all");
-    checklist_remedy(out,
-                     "Publish this as the only SPF record of %s (one TXT record that "
-                     "begins with v=spf1), in place of the present one:",
-                     c->domain);
-    checklist_text_record(out, c->domain, text_from(record));
+    faults_remedy(out,
+                  "Publish this as the only SPF record of %s (one TXT record that "
+                  "begins with v=spf1), in place of the present one:",
+                  c->domain);
+    faults_text_record(out, c->domain, text_from(record));
     if (dropped[0] != '\0')
-        checklist_remedy(
-            out,
-            "\nIt leaves out%s: add again those that you still send by, as "
-            "long as doctor agrees.",
-            dropped);
+        faults_remedy(out,
+                      "\nIt leaves out%s: add again those that you still send by, as "
+                      "long as doctor agrees.",
+                      dropped);
 }
 
 /* The record with the missing terms in front; +all and ptr go. */
 static void
-advise_more(const struct spf_case *c, struct checklist *out)
+advise_more(const struct spf_case *c, struct faults *out)
 {
     char record[RECORD_MAX] = "v=spf1";
     struct text rest = text_after(c->record, 6), word;
@@ -257,42 +256,40 @@ advise_more(const struct spf_case *c, struct checklist *out)
         advise_new(c, out);
         return;
     }
-    checklist_remedy(out,
-                     "Publish this in place of the SPF record of %s; it is the old one "
-                     "with the missing parts:",
-                     c->domain);
-    checklist_text_record(out, c->domain, text_from(record));
+    faults_remedy(out,
+                  "Publish this in place of the SPF record of %s; it is the old one "
+                  "with the missing parts:",
+                  c->domain);
+    faults_text_record(out, c->domain, text_from(record));
 }
 
 /* --- The verdict ------------------------------------------------------------------------ */
 
 static bool
-judge_error(const struct spf_case *c, struct checklist *out)
+judge_error(const struct spf_case *c, struct faults *out)
 {
-    const char *code = "spf.record";
     if (c->texts->status == DNS_TRY_AGAIN) {
-        checklist_add(out, code, CHECK_WARNING, c->domain,
-                      "its SPF record cannot be looked up: %s", c->texts->reason);
-        checklist_remedy(out, "Correct the name servers of the domain; receivers defer "
-                              "or refuse its mail meanwhile.");
+        faults_add(out, FAULT_WARNING, c->domain,
+                   "its SPF record cannot be looked up: %s", c->texts->reason);
+        faults_remedy(out, "Correct the name servers of the domain; receivers defer "
+                           "or refuse its mail meanwhile.");
         return true;
     }
     if (c->records == 0)
-        checklist_add(out, code, CHECK_ERROR, c->domain,
-                      "it has no SPF record: receivers cannot tell that this host may "
-                      "send its mail");
+        faults_add(out, FAULT_ERROR, c->domain,
+                   "it has no SPF record: receivers cannot tell that this host may "
+                   "send its mail");
     else if (c->records > 1)
-        checklist_add(out, code, CHECK_ERROR, c->domain,
-                      "it has %zu SPF records: receivers take that for an error",
-                      c->records);
+        faults_add(out, FAULT_ERROR, c->domain,
+                   "it has %zu SPF records: receivers take that for an error",
+                   c->records);
     else if (c->result == SPF_PERMERROR)
-        checklist_add(out, code, CHECK_ERROR, c->domain,
-                      "its SPF record is an error for receivers: %s", c->report.why);
+        faults_add(out, FAULT_ERROR, c->domain,
+                   "its SPF record is an error for receivers: %s", c->report.why);
     else if (c->survey.result == SPF_PERMERROR)
-        checklist_add(out, code, c->seen.count > 0 ? CHECK_WARNING : CHECK_ERROR,
-                      c->domain, "its SPF record is an error for receivers%s: %s",
-                      c->seen.count > 0 ? " of other senders' mail" : "",
-                      c->survey.why);
+        faults_add(out, c->seen.count > 0 ? FAULT_WARNING : FAULT_ERROR, c->domain,
+                   "its SPF record is an error for receivers%s: %s",
+                   c->seen.count > 0 ? " of other senders' mail" : "", c->survey.why);
     else
         return false;
     advise_new(c, out);
@@ -300,16 +297,15 @@ judge_error(const struct spf_case *c, struct checklist *out)
 }
 
 static bool
-judge_result(const struct spf_case *c, struct checklist *out)
+judge_result(const struct spf_case *c, struct faults *out)
 {
-    const char *code = "spf.record";
     char ip[NET_ADDRESS_TEXT_MAX] = "";
     for (size_t i = 0; i < c->include_count; i++)
         if (!c->included[i]) {
-            checklist_add(out, code, CHECK_ERROR, c->domain,
-                          "its SPF record does not permit the smarthost: include:%s is "
-                          "missing",
-                          c->includes[i]);
+            faults_add(out, FAULT_ERROR, c->domain,
+                       "its SPF record does not permit the smarthost: include:%s is "
+                       "missing",
+                       c->includes[i]);
             advise_more(c, out);
             return true;
         }
@@ -317,47 +313,44 @@ judge_result(const struct spf_case *c, struct checklist *out)
         return false;
     net_address_ip(&c->missing[0], ip);
     if (c->result == SPF_TEMPERROR) {
-        checklist_add(out, code, CHECK_WARNING, c->domain,
-                      "its SPF record cannot be evaluated: %s", c->report.why);
-        checklist_remedy(out, "Correct that name, or take it out of the record.");
+        faults_add(out, FAULT_WARNING, c->domain,
+                   "its SPF record cannot be evaluated: %s", c->report.why);
+        faults_remedy(out, "Correct that name, or take it out of the record.");
         return true;
     }
-    checklist_add(out, code, CHECK_ERROR, c->domain,
-                  "its SPF record does not permit our address %s: the result is %s", ip,
-                  spf_word(c->result));
+    faults_add(out, FAULT_ERROR, c->domain,
+               "its SPF record does not permit our address %s: the result is %s", ip,
+               spf_word(c->result));
     advise_more(c, out);
     return true;
 }
 
 static void
-judge_style(const struct spf_case *c, struct checklist *out)
+judge_style(const struct spf_case *c, struct faults *out)
 {
-    const char *code = "spf.record";
     if (c->survey.passes_all) {
-        checklist_add(
-            out, code, CHECK_ERROR, c->domain,
-            "its SPF record permits everybody (+all): receivers treat that as "
-            "spam's");
+        faults_add(out, FAULT_ERROR, c->domain,
+                   "its SPF record permits everybody (+all): receivers treat that as "
+                   "spam's");
         advise_more(c, out);
     } else if (c->survey.uses_ptr) {
-        checklist_add(out, code, CHECK_WARNING, c->domain,
-                      "its SPF record has ptr, which receivers need not evaluate "
-                      "(RFC 7208, 5.5)");
+        faults_add(out, FAULT_WARNING, c->domain,
+                   "its SPF record has ptr, which receivers need not evaluate "
+                   "(RFC 7208, 5.5)");
         advise_more(c, out);
     } else if (c->survey.look_ups > SPF_LOOK_UPS_MAX - 2) {
-        checklist_add(out, code, CHECK_HINT, c->domain,
-                      "its SPF record needs %u of the %d look-ups that receivers make",
-                      c->survey.look_ups, SPF_LOOK_UPS_MAX);
-        checklist_remedy(out,
-                         "Take out an include of a provider that you no longer use.");
+        faults_add(out, FAULT_HINT, c->domain,
+                   "its SPF record needs %u of the %d look-ups that receivers make",
+                   c->survey.look_ups, SPF_LOOK_UPS_MAX);
+        faults_remedy(out, "Take out an include of a provider that you no longer use.");
     } else if (c->untold != NULL) {
-        checklist_add(out, code, CHECK_OK, c->domain,
-                      "it is valid; see there that it has the include of %s (%s)",
-                      c->untold->name, c->untold->setup);
+        faults_add(out, FAULT_OK, c->domain,
+                   "it is valid; see there that it has the include of %s (%s)",
+                   c->untold->name, c->untold->setup);
     } else {
-        checklist_add(out, code, CHECK_OK, c->domain, "%s (%u look-ups)",
-                      c->seen.count > 0 ? "it permits our addresses" : "it is valid",
-                      c->survey.look_ups);
+        faults_add(out, FAULT_OK, c->domain, "%s (%u look-ups)",
+                   c->seen.count > 0 ? "it permits our addresses" : "it is valid",
+                   c->survey.look_ups);
     }
 }
 
@@ -373,38 +366,38 @@ is_not_asked(const struct spf_case *c)
 }
 
 static bool
-judge_foreign(const struct spf_case *c, struct checklist *out)
+judge_foreign(const struct spf_case *c, struct faults *out)
 {
-    const char *code = "spf.record";
     if (is_not_asked(c)) {
         const struct provider_facts *f =
             provider_facts_find(text_from(c->target->host));
-        checklist_add(out, code, CHECK_OK, c->domain,
-                      "mail leaves by %s with an envelope sender of its own: DMARC "
-                      "needs its DKIM signature for this domain (%s)",
-                      f->name, f->setup);
+        faults_add(out, FAULT_OK, c->domain,
+                   "mail leaves by %s with an envelope sender of its own: DMARC "
+                   "needs its DKIM signature for this domain (%s)",
+                   f->name, f->setup);
         return true;
     }
     if (c->target->kind != TARGET_SMTP || c->include_count > 0 || c->records > 0 ||
         c->texts->status == DNS_TRY_AGAIN)
         return false;
-    checklist_add(out, code, CHECK_WARNING, c->domain,
-                  "it has no SPF record, and mail leaves by %s, which receivers then "
-                  "cannot tell from a forger",
-                  c->target->host);
-    checklist_remedy(out,
-                     "The manual of %s says what to include%s%s; publish it as v=spf1 "
-                     "include:THAT ~all.",
-                     c->target->host, c->untold != NULL ? ": see " : "",
-                     c->untold != NULL ? c->untold->setup : "");
+    faults_add(out, FAULT_WARNING, c->domain,
+               "it has no SPF record, and mail leaves by %s, which receivers then "
+               "cannot tell from a forger",
+               c->target->host);
+    faults_remedy(out,
+                  "The manual of %s says what to include%s%s; publish it as v=spf1 "
+                  "include:THAT ~all.",
+                  c->target->host, c->untold != NULL ? ": see " : "",
+                  c->untold != NULL ? c->untold->setup : "");
     return true;
 }
 
 bool
-doctor_check_spf(struct doctor *d, struct checklist *out, const char *subject)
+doctor_judge_spf(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
     struct spf_case c;
-    if (!open_case(&c, d, subject))
+    if (!open_case(&c, d, w->subject))
         return false;
     if (!judge_foreign(&c, out) && !judge_error(&c, out) && !judge_result(&c, out))
         judge_style(&c, out);

@@ -1,7 +1,7 @@
 /* link: t/sim/loop.c */
 /* link: t/sim/dns.c */
 /* Questions: each once, 32 at a time, answers that stay, and an end after a minute. */
-#include "admin/doctor/inquiry.h"
+#include "admin/findings/inquiry.h"
 
 #include "base/net/net.h"
 

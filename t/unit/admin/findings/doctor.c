@@ -3,7 +3,7 @@
 /* Arguments; which domains and hosts are examined; mail that leaves by a smarthost, and mail
  * that leaves directly; a world in which nothing answers. Faults of each kind:
  * t/e2e/doctor.t. */
-#include "admin/doctor/doctor.h"
+#include "admin/findings/doctor.h"
 
 #include "base/net/net.h"
 
@@ -31,21 +31,10 @@ struct bed {
     int count, code;
 };
 
-static void
-two_keys(void *context, doctor_each_key *each, void *to)
-{
-    (void)context;
-    each(to, &(struct doctor_key){"a.test", "s1", "rsa", 2048, TEXT("AbCd")});
-    each(to, &(struct doctor_key){"key.test", "s2", "rsa", 1024, TEXT("EfGh")});
-}
-
-static void
-no_keys(void *context, doctor_each_key *each, void *to)
-{
-    (void)context;
-    (void)each;
-    (void)to;
-}
+static const struct doctor_key two_keys[] = {
+    {"a.test", "s1", "rsa", 2048, TEXT("AbCd")},
+    {"key.test", "s2", "rsa", 1024, TEXT("EfGh")},
+};
 
 static void
 bed_open(struct bed *b, const char *relay)
@@ -68,6 +57,7 @@ bed_open(struct bed *b, const char *relay)
                                      .accounts = &b->accounts,
                                      .has_secrets = true,
                                      .keys = two_keys,
+                                     .key_count = 2,
                                      .loop = b->loop,
                                      .net = b->net,
                                      .dns = b->dns,
@@ -134,7 +124,7 @@ TEST(direct)
     struct bed b;
     bed_open(&b, "");
     b.subjects[b.count++] = subject;
-    b.setup.keys = no_keys;
+    b.setup.key_count = 0;
     sim_dns_address(b.dns, "mail.a.test", "192.0.2.1");
     sim_dns_host(b.dns, "192.0.2.1", "mail.a.test");
     sim_dns_mx(b.dns, "a.test", 10, "mail.a.test");
@@ -164,7 +154,7 @@ TEST(smarthosts)
     bed_close(&b);
     bed_open(&b, "submission://apikey@smtp.sendgrid.net");
     b.subjects[b.count++] = subject;
-    b.setup.keys = no_keys;
+    b.setup.key_count = 0;
     text = bed_run(&b);
     ok(strstr(text, "SendGrid signs, if it is set up") != NULL);
     ok(strstr(text, "an envelope sender of its own") != NULL);

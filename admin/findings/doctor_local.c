@@ -1,6 +1,6 @@
 /* Local facts: certificates, and the findings of the running daemon; and entries of
  * this host in lists of spammers. */
-#include "admin/doctor/doctor_internal.h"
+#include "admin/findings/doctor_internal.h"
 
 #include "admin/control/control_client.h"
 #include "admin/control/format_time.h"
@@ -16,25 +16,23 @@ enum { DAY_MS = 24 * 3600 * 1000, SOON_MS = 14 * DAY_MS };
 /* --- tls.certificate ------------------------------------------------------------------- */
 
 static bool
-judge_dates(struct doctor *d, struct checklist *out, const char *path,
+judge_dates(struct doctor *d, struct faults *out, const char *path,
             const struct tls_file *c)
 {
     int64_t now_ms = loop_now_ms(d->setup->loop);
-    const char *code = "tls.certificate";
     char time[FORMAT_TIME_MAX];
     if (c->begins_ms > now_ms) {
-        checklist_add(out, code, CHECK_ERROR, path, "it is not valid before %s",
-                      format_time_until(c->begins_ms, now_ms, time));
-        checklist_remedy(out, "See that the clock of this host is right.");
+        faults_add(out, FAULT_ERROR, path, "it is not valid before %s",
+                   format_time_until(c->begins_ms, now_ms, time));
+        faults_remedy(out, "See that the clock of this host is right.");
     } else if (c->expires_ms <= now_ms || c->expires_ms - now_ms < SOON_MS) {
         bool over = c->expires_ms <= now_ms;
-        checklist_add(out, code, over ? CHECK_ERROR : CHECK_WARNING, path,
-                      over ? "it has expired: clients that verify refuse it"
-                           : "it expires at %s",
-                      format_time_until(c->expires_ms, now_ms, time));
-        checklist_remedy(out,
-                         "Renew it with the program that made it (certbot, acme.sh "
-                         "and others), then reload.");
+        faults_add(out, over ? FAULT_ERROR : FAULT_WARNING, path,
+                   over ? "it has expired: clients that verify refuse it"
+                        : "it expires at %s",
+                   format_time_until(c->expires_ms, now_ms, time));
+        faults_remedy(out, "Renew it with the program that made it (certbot, acme.sh "
+                           "and others), then reload.");
     } else {
         return false;
     }
@@ -42,45 +40,42 @@ judge_dates(struct doctor *d, struct checklist *out, const char *path,
 }
 
 static void
-judge_certificate(struct doctor *d, struct checklist *out, const char *path,
+judge_certificate(struct doctor *d, struct faults *out, const char *path,
                   const struct tls_file *c)
 {
-    const char *code = "tls.certificate", *name = d->options->hostname;
+    const char *name = d->options->hostname;
     char time[FORMAT_TIME_MAX];
     if (judge_dates(d, out, path, c))
         return;
     if (!c->names_host) {
-        checklist_add(out, code, CHECK_WARNING, path,
-                      "it is for %s, not for hostname = %s",
-                      c->name[0] != '\0' ? c->name : "no name", name);
-        checklist_remedy(out, "Have a certificate made for %s, too.", name);
+        faults_add(out, FAULT_WARNING, path, "it is for %s, not for hostname = %s",
+                   c->name[0] != '\0' ? c->name : "no name", name);
+        faults_remedy(out, "Have a certificate made for %s, too.", name);
     } else if (c->is_own_issuer) {
-        checklist_add(out, code, CHECK_HINT, path,
-                      "no authority has signed it: servers accept that, mail programs "
-                      "that verify do not");
-        checklist_remedy(out, "Have one made by an authority, such as Let's Encrypt.");
+        faults_add(out, FAULT_HINT, path,
+                   "no authority has signed it: servers accept that, mail programs "
+                   "that verify do not");
+        faults_remedy(out, "Have one made by an authority, such as Let's Encrypt.");
     } else if (!c->is_whole && d->setup->anchors != NULL &&
                tls_client_has_anchors(d->setup->anchors)) {
-        checklist_add(out, code, CHECK_WARNING, path,
-                      "its chain does not lead to an authority of tls_ca: an "
-                      "intermediate certificate is missing, or the authority is not "
-                      "known");
-        checklist_remedy(out,
-                         "Put the intermediate certificates behind the certificate "
-                         "in the file (certbot's fullchain.pem has them).");
+        faults_add(out, FAULT_WARNING, path,
+                   "its chain does not lead to an authority of tls_ca: an "
+                   "intermediate certificate is missing, or the authority is not "
+                   "known");
+        faults_remedy(out, "Put the intermediate certificates behind the certificate "
+                           "in the file (certbot's fullchain.pem has them).");
     } else {
-        checklist_add(
-            out, code, CHECK_OK, path, "for %s until %s", c->name,
-            format_time_until(c->expires_ms, loop_now_ms(d->setup->loop), time));
+        faults_add(out, FAULT_OK, path, "for %s until %s", c->name,
+                   format_time_until(c->expires_ms, loop_now_ms(d->setup->loop), time));
     }
 }
 
 /* One of the files must be for hostname; the others may be for any name. */
-static bool
-check_certificates(struct doctor *d, struct checklist *out, const char *subject)
+bool
+doctor_judge_certificates(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
     struct text rest = d->options->server.tls_certificate, word;
-    (void)subject;
     while (text_word(&rest, ", \t\r\n", &word)) {
         char error[TLS_ERROR_MAX], path[4096];
         struct tls_file c;
@@ -90,8 +85,8 @@ check_certificates(struct doctor *d, struct checklist *out, const char *subject)
             judge_certificate(d, out, path, &c);
             continue;
         }
-        checklist_add(out, "tls.certificate", CHECK_WARNING, path, "%s", error);
-        checklist_remedy(out, "Run it as a user who may read the file.");
+        faults_add(out, FAULT_WARNING, path, "%s", error);
+        faults_remedy(out, "Run it as a user who may read the file.");
     }
     return true;
 }
@@ -99,31 +94,33 @@ check_certificates(struct doctor *d, struct checklist *out, const char *subject)
 /* --- queue.health ---------------------------------------------------------------------- */
 
 static void
-take_finding(struct checklist *out, const json_t *finding)
+take_finding(struct faults *out, const json_t *finding)
 {
     static const struct {
         const char *word;
-        enum check_severity severity;
+        enum fault_severity severity;
     } severities[] = {
-        {"error",   CHECK_ERROR  },
-        {"warning", CHECK_WARNING},
-        {"hint",    CHECK_HINT   }
+        {"error",   FAULT_ERROR  },
+        {"warning", FAULT_WARNING},
+        {"hint",    FAULT_HINT   }
     };
-    enum check_severity severity = CHECK_HINT;
+    enum fault_severity severity = FAULT_HINT;
     const char *word = json_field_string(finding, "severity");
     const char *code = json_field_string(finding, "code");
     const char *subject = json_field_string(finding, "subject");
     for (size_t i = 0; i < sizeof(severities) / sizeof(severities[0]); i++)
         if (strcmp(word, severities[i].word) == 0)
             severity = severities[i].severity;
-    checklist_add(out, "queue.health", severity, subject[0] != '\0' ? subject : code,
-                  "%s: %s", code, json_field_string(finding, "text"));
-    checklist_remedy(out, "%s", json_field_string(finding, "remedy"));
+    faults_add(out, severity, subject[0] != '\0' ? subject : code, "%s: %s", code,
+               json_field_string(finding, "text"));
+    faults_remedy(out, "%s", json_field_string(finding, "remedy"));
 }
 
-static bool
-check_queue(struct doctor *d, struct checklist *out, const char *subject)
+bool
+doctor_judge_queue(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
+    const char *subject = w->subject;
     char error[512] = "";
     struct loop *loop = loop_new();
     struct control_client *daemon =
@@ -139,14 +136,13 @@ check_queue(struct doctor *d, struct checklist *out, const char *subject)
     json_array_foreach ((json_t *)(uintptr_t)list, i, finding)
         take_finding(out, finding);
     if (daemon == NULL)
-        checklist_add(out, "queue.health", CHECK_OK, subject,
-                      "not checked, since no daemon runs: %s", error);
+        faults_add(out, FAULT_OK, subject, "not checked, since no daemon runs: %s",
+                   error);
     else if (list == NULL)
-        checklist_add(out, "queue.health", CHECK_HINT, subject,
-                      "the daemon does not say");
+        faults_add(out, FAULT_HINT, subject, "the daemon does not say");
     else if (json_array_size(list) == 0)
-        checklist_add(out, "queue.health", CHECK_OK, subject,
-                      "the running daemon has found nothing wrong");
+        faults_add(out, FAULT_OK, subject,
+                   "the running daemon has found nothing wrong");
     json_decref(answer);
     control_client_free(&daemon);
     loop_free(&loop);
@@ -181,38 +177,38 @@ spell_backwards(const struct net_address *address, char out[DNS_NAME_MAX])
 }
 
 static void
-judge_listing(struct checklist *out, const char *ip, size_t list,
+judge_listing(struct faults *out, const char *ip, size_t list,
               const struct inquiry_answer *a)
 {
-    const char *code = "list.blocked", *zone = blocklists[list].zone;
+    const char *zone = blocklists[list].zone;
     bool refused = false;
     for (size_t i = 0; i < a->data.count; i++) {
         const unsigned char *got = a->data.addresses[i].ip;
         refused |= got[0] == 127 && got[1] == 255 && got[2] == 255;
     }
     if (a->status == DNS_TRY_AGAIN || refused) {
-        checklist_add(out, code, CHECK_HINT, ip, "%s does not answer%s: %s", zone,
-                      refused ? " this name server" : "",
-                      refused ? "it refuses public and busy name servers" : a->reason);
-        checklist_remedy(out, "Run a name server of your own on this host, such as "
-                              "unbound.");
+        faults_add(out, FAULT_HINT, ip, "%s does not answer%s: %s", zone,
+                   refused ? " this name server" : "",
+                   refused ? "it refuses public and busy name servers" : a->reason);
+        faults_remedy(out, "Run a name server of your own on this host, such as "
+                           "unbound.");
     } else if (a->data.count > 0) {
-        checklist_add(out, code, CHECK_ERROR, ip, "it is on the list %s", zone);
-        checklist_remedy(out,
-                         "See why at %s, end the cause, and have it taken off there; a "
-                         "smarthost has another address.",
-                         blocklists[list].page);
+        faults_add(out, FAULT_ERROR, ip, "it is on the list %s", zone);
+        faults_remedy(out,
+                      "See why at %s, end the cause, and have it taken off there; a "
+                      "smarthost has another address.",
+                      blocklists[list].page);
     } else {
-        checklist_add(out, code, CHECK_OK, ip, "not on the list %s", zone);
+        faults_add(out, FAULT_OK, ip, "not on the list %s", zone);
     }
 }
 
-static bool
-check_blocklists(struct doctor *d, struct checklist *out, const char *subject)
+bool
+doctor_judge_blocklists(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
     struct doctor_seen seen;
     bool waits = false;
-    (void)subject;
     if (!doctor_find_seen(d, &seen))
         return false;
     for (size_t i = 0; i < seen.count; i++)
@@ -229,18 +225,4 @@ check_blocklists(struct doctor *d, struct checklist *out, const char *subject)
                 judge_listing(out, ip, list, a);
         }
     return !waits;
-}
-
-void
-doctor_add_local_tasks(struct doctor *d)
-{
-    doctor_add_task(d, check_certificates, "");
-    doctor_add_task(d, check_queue, "daemon");
-}
-
-void
-doctor_add_list_tasks(struct doctor *d)
-{
-    if (d->is_direct)
-        doctor_add_task(d, check_blocklists, "");
 }

@@ -1,6 +1,6 @@
 /* Replies of mail hosts to EHLO: good ones, one that refuses, one that is garbage, one
  * that closes, one that is not there. */
-#include "admin/doctor/greeting.h"
+#include "admin/findings/greeting.h"
 
 #include "base/loop/loop.h"
 

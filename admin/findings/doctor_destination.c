@@ -1,6 +1,6 @@
 /* tls.destination: whether mail for an address could go there, and the demands for its
  * TLS; and the records that this host may publish, so that others can verify its TLS. */
-#include "admin/doctor/doctor_internal.h"
+#include "admin/findings/doctor_internal.h"
 
 #include "base/net/net.h"
 #include "base/tls/tls_file.h"
@@ -10,8 +10,6 @@
 #include <time.h>
 
 enum { WAY_HOSTS_MAX = 5, FILES_MAX = 8, PATH_ROOM = 4096 };
-
-static const char code[] = "tls.destination";
 
 /* --- The way there --------------------------------------------------------------------- */
 
@@ -51,45 +49,43 @@ ask_way(struct way_case *c)
 }
 
 static void
-judge_good(struct checklist *out, const char *subject, const struct text *said)
+judge_good(struct faults *out, const char *subject, const struct text *said)
 {
     struct text tls = said[DOCTOR_WAY_TLS], demand = said[DOCTOR_WAY_DEMAND];
     char where[DNS_NAME_MAX + 80];
     (void)text_copy(where, sizeof(where), said[DOCTOR_WAY_WHERE]);
     if (tls.length == 0) {
-        checklist_add(out, code, CHECK_HINT, subject,
-                      "%s takes mail, but in cleartext: %s", where,
-                      said[DOCTOR_WAY_INSECURE].length > 0
-                          ? said[DOCTOR_WAY_INSECURE].at
-                          : "STARTTLS is not offered, or refused");
-        checklist_remedy(out, "Tell its operator. To send no mail there without TLS, "
-                              "set tls=encrypt in a route for the domain.");
+        faults_add(out, FAULT_HINT, subject, "%s takes mail, but in cleartext: %s",
+                   where,
+                   said[DOCTOR_WAY_INSECURE].length > 0
+                       ? said[DOCTOR_WAY_INSECURE].at
+                       : "STARTTLS is not offered, or refused");
+        faults_remedy(out, "Tell its operator. To send no mail there without TLS, "
+                           "set tls=encrypt in a route for the domain.");
         return;
     }
-    checklist_add(out, code, CHECK_OK, subject, "%s takes mail (%.*s); %s%.*s", where,
-                  TEXT_ARGS(tls),
-                  demand.length > 0 ? "its domain demands " : "nobody demands more",
-                  TEXT_ARGS(demand));
+    faults_add(out, FAULT_OK, subject, "%s takes mail (%.*s); %s%.*s", where,
+               TEXT_ARGS(tls),
+               demand.length > 0 ? "its domain demands " : "nobody demands more",
+               TEXT_ARGS(demand));
 }
 
 static void
-judge_refusal(struct checklist *out, const char *subject, bool is_error,
+judge_refusal(struct faults *out, const char *subject, bool is_error,
               const struct inquiry_answer *a)
 {
-    enum check_severity severity = is_error ? CHECK_ERROR : CHECK_WARNING;
+    enum fault_severity severity = is_error ? FAULT_ERROR : FAULT_WARNING;
     switch (a->status == DNS_FOUND ? (enum doctor_login)a->verdict
                                    : DOCTOR_LOGIN_DOWN) {
     case DOCTOR_LOGIN_RECIPIENT:
-        checklist_add(out, code, severity, subject, "it refuses the recipient: %s",
-                      a->reason);
-        checklist_remedy(out, "See that the address is written correctly; the words of "
-                              "the host say why.");
+        faults_add(out, severity, subject, "it refuses the recipient: %s", a->reason);
+        faults_remedy(out, "See that the address is written correctly; the words of "
+                           "the host say why.");
         return;
     case DOCTOR_LOGIN_SENDER:
-        checklist_add(out, code, severity, subject, "it refuses our sender: %s",
-                      a->reason);
-        checklist_remedy(out, "See spf.record, host.ptr and mx.record of the sender's "
-                              "domain: `petrel doctor`, without arguments.");
+        faults_add(out, severity, subject, "it refuses our sender: %s", a->reason);
+        faults_remedy(out, "See spf.record, host.ptr and mx.record of the sender's "
+                           "domain: `petrel doctor`, without arguments.");
         return;
     case DOCTOR_LOGIN_GOOD:
     case DOCTOR_LOGIN_DOWN:
@@ -97,18 +93,17 @@ judge_refusal(struct checklist *out, const char *subject, bool is_error,
     case DOCTOR_LOGIN_TOKEN:
         break;
     }
-    checklist_add(out, code, severity, subject, "mail cannot be handed to it: %s",
-                  a->reason);
+    faults_add(out, severity, subject, "mail cannot be handed to it: %s", a->reason);
     if (a->status == DNS_FOUND && a->data.count > DOCTOR_WAY_DEMAND &&
         a->data.texts[DOCTOR_WAY_DEMAND].length > 0)
-        checklist_detail(out, "Its domain demands %.*s.",
-                         TEXT_ARGS(a->data.texts[DOCTOR_WAY_DEMAND]));
-    checklist_remedy(out, "Mail waits, and is tried again by itself. If no other host "
-                          "answers either, see net.port25; else tell its operator.");
+        faults_detail(out, "Its domain demands %.*s.",
+                      TEXT_ARGS(a->data.texts[DOCTOR_WAY_DEMAND]));
+    faults_remedy(out, "Mail waits, and is tried again by itself. If no other host "
+                       "answers either, see net.port25; else tell its operator.");
 }
 
 static void
-judge_way(const struct way_case *c, struct checklist *out)
+judge_way(const struct way_case *c, struct faults *out)
 {
     char subject[2 * DOCTOR_NAME_MAX + 300];
     for (size_t i = 0; i < c->count; i++) {
@@ -125,13 +120,13 @@ judge_way(const struct way_case *c, struct checklist *out)
 }
 
 static void
-say_unasked(const struct doctor *d, struct checklist *out)
+say_unasked(const struct doctor *d, struct faults *out)
 {
     if (out->count > 0 && !dns_is_trusted(d->setup->dns))
-        checklist_detail(out, "TLSA records (DANE) are not asked for, since the name "
-                              "servers are not trusted: see dns.resolver.");
+        faults_detail(out, "TLSA records (DANE) are not asked for, since the name "
+                           "servers are not trusted: see dns.resolver.");
     if (out->count > 0 && !d->options->delivery.mta_sts)
-        checklist_detail(out, "Policies of MTA-STS are not asked for: mta_sts = no.");
+        faults_detail(out, "Policies of MTA-STS are not asked for: mta_sts = no.");
 }
 
 /* Those of the best preferences. */
@@ -153,27 +148,26 @@ take_hosts(struct way_case *c, const struct inquiry_answer *mx)
 
 /* False: wait. */
 static bool
-examine_domain(struct way_case *c, struct checklist *out)
+examine_domain(struct way_case *c, struct faults *out)
 {
     const char *domain = way_domain(c->subject);
-    enum check_severity severity = c->is_address ? CHECK_ERROR : CHECK_WARNING;
+    enum fault_severity severity = c->is_address ? FAULT_ERROR : FAULT_WARNING;
     bool is_literal = domain[0] == '[';
     const struct inquiry_answer *mx =
         is_literal ? NULL : inquiry_ask(c->d->inquiry, INQUIRY_MX, domain);
     if (mx == NULL && !is_literal)
         return false;
     if (mx != NULL && mx->status == DNS_TRY_AGAIN) {
-        checklist_add(out, code, CHECK_WARNING, c->subject,
-                      "its MX records cannot be looked up: %s", mx->reason);
-        checklist_remedy(out,
-                         "See dns.resolver; if that is all right, the name servers "
-                         "of the domain are at fault. Mail waits.");
+        faults_add(out, FAULT_WARNING, c->subject,
+                   "its MX records cannot be looked up: %s", mx->reason);
+        faults_remedy(out, "See dns.resolver; if that is all right, the name servers "
+                           "of the domain are at fault. Mail waits.");
         return true;
     }
     if (mx != NULL && mx->data.count > 0 && mx->data.hosts[0].length == 0) {
-        checklist_add(out, code, severity, c->subject,
-                      "its null MX says that it takes no mail (RFC 7505)");
-        checklist_remedy(out, "See that the address is written correctly.");
+        faults_add(out, severity, c->subject,
+                   "its null MX says that it takes no mail (RFC 7505)");
+        faults_remedy(out, "See that the address is written correctly.");
         return true;
     }
     if (mx != NULL && mx->data.count > 0)
@@ -188,40 +182,38 @@ examine_domain(struct way_case *c, struct checklist *out)
 }
 
 static void
-judge_route(const struct doctor *d, struct checklist *out, const char *subject,
+judge_route(const struct doctor *d, struct faults *out, const char *subject,
             const struct target *target)
 {
     switch (target->kind) {
     case TARGET_HOLD:
-        checklist_add(
-            out, code, CHECK_WARNING, subject,
-            "a route holds its mail, until `petrel queue release --queue hold`");
+        faults_add(out, FAULT_WARNING, subject,
+                   "a route holds its mail, until `petrel queue release --queue hold`");
         break;
     case TARGET_DISCARD:
-        checklist_add(out, code, CHECK_WARNING, subject,
-                      "a route discards its mail without a word");
+        faults_add(out, FAULT_WARNING, subject,
+                   "a route discards its mail without a word");
         break;
     case TARGET_ERROR:
-        checklist_add(out, code, CHECK_ERROR, subject, "a route refuses its mail: %s",
-                      target->path);
+        faults_add(out, FAULT_ERROR, subject, "a route refuses its mail: %s",
+                   target->path);
         break;
     case TARGET_UNKNOWN:
-        checklist_add(out, code, CHECK_ERROR, subject,
-                      "its domain is one of local_domains, and nobody here has that "
-                      "name: mail for it is refused");
+        faults_add(out, FAULT_ERROR, subject,
+                   "its domain is one of local_domains, and nobody here has that "
+                   "name: mail for it is refused");
         break;
     case TARGET_MX:
     case TARGET_SMTP:
     case TARGET_LMTP:
     case TARGET_MAILDIR:
-        checklist_add(out, code, CHECK_OK, subject,
-                      "mail for it does not leave this host");
+        faults_add(out, FAULT_OK, subject, "mail for it does not leave this host");
         return;
     }
-    checklist_remedy(out,
-                     "If it should go elsewhere, set routes, aliases or "
-                     "local_domains in %s.",
-                     doctor_settings(d));
+    faults_remedy(out,
+                  "If it should go elsewhere, set routes, aliases or "
+                  "local_domains in %s.",
+                  doctor_settings(d));
 }
 
 const struct target *
@@ -235,9 +227,11 @@ doctor_route(const struct doctor_setup *setup, const char *subject)
     return route_find_from(setup->routes, text_from(sender), &address, false);
 }
 
-static bool
-check_destination(struct doctor *d, struct checklist *out, const char *subject)
+bool
+doctor_judge_destination(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
+    const char *subject = w->subject;
     struct way_case c = {
         .d = d, .subject = subject, .is_address = strchr(subject, '@') != NULL};
     const struct target *target = doctor_route(d->setup, subject);
@@ -253,13 +247,6 @@ check_destination(struct doctor *d, struct checklist *out, const char *subject)
         return false;
     judge_way(&c, out);
     return true;
-}
-
-void
-doctor_add_destination_task(struct doctor *d, const char *subject)
-{
-    if (d->setup->way.start != NULL)
-        doctor_add_task(d, check_destination, subject);
 }
 
 /* --- Records that this host may publish --------------------------------------------------- */
@@ -297,15 +284,15 @@ has_record(const struct proof_case *c, struct text record)
 }
 
 static void
-advise_tlsa(const struct proof_case *c, struct checklist *out, const char *name)
+advise_tlsa(const struct proof_case *c, struct faults *out, const char *name)
 {
     for (size_t i = 0; i < c->count; i++)
-        checklist_record(out, name, "TLSA", c->records[i]);
+        faults_record(out, name, "TLSA", c->records[i]);
 }
 
 /* A certificate that is renewed with its key keeps the record. */
 static void
-judge_tlsa(const struct proof_case *c, struct checklist *out, const char *name,
+judge_tlsa(const struct proof_case *c, struct faults *out, const char *name,
            const struct inquiry_answer *a)
 {
     size_t fits = 0, others = 0;
@@ -315,48 +302,47 @@ judge_tlsa(const struct proof_case *c, struct checklist *out, const char *name,
         else
             others++;
     if (a->status == DNS_TRY_AGAIN) {
-        checklist_add(out, code, CHECK_WARNING, name,
-                      "its TLSA records cannot be looked up: %s; senders that use DANE "
-                      "do not deliver then",
-                      a->reason);
-        checklist_remedy(out, "Correct the name servers of the domain.");
+        faults_add(out, FAULT_WARNING, name,
+                   "its TLSA records cannot be looked up: %s; senders that use DANE "
+                   "do not deliver then",
+                   a->reason);
+        faults_remedy(out, "Correct the name servers of the domain.");
     } else if (fits > 0) {
-        checklist_add(out, code, CHECK_OK, name,
-                      "its TLSA record fits the certificate%s",
-                      a->secure ? "" : ", but counts only in a zone that is signed");
+        faults_add(out, FAULT_OK, name, "its TLSA record fits the certificate%s",
+                   a->secure ? "" : ", but counts only in a zone that is signed");
     } else if (a->data.count > others) {
-        checklist_add(out, code, CHECK_ERROR, name,
-                      "its TLSA records do not fit the key of tls_certificate: senders "
-                      "that use DANE do not deliver to this host");
-        checklist_remedy(out,
-                         "Publish this in place of all TLSA records of that name:");
+        faults_add(out, FAULT_ERROR, name,
+                   "its TLSA records do not fit the key of tls_certificate: senders "
+                   "that use DANE do not deliver to this host");
+        faults_remedy(out, "Publish this in place of all TLSA records of that name:");
         advise_tlsa(c, out, name);
     } else if (others > 0) {
-        checklist_add(out, code, CHECK_HINT, name,
-                      "its TLSA records are of a kind that is not compared here: only "
-                      "3 1 1 is");
-        checklist_remedy(out, "In that form it is:");
+        faults_add(out, FAULT_HINT, name,
+                   "its TLSA records are of a kind that is not compared here: only "
+                   "3 1 1 is");
+        faults_remedy(out, "In that form it is:");
         advise_tlsa(c, out, name);
     } else {
-        checklist_add(out, code, CHECK_HINT, name,
-                      "there is no TLSA record: senders cannot prove by DANE that they "
-                      "talk to this host");
-        checklist_remedy(out, "If the zone is signed (DNSSEC), publish this, and keep "
-                              "the key when the certificate is renewed:");
+        faults_add(out, FAULT_HINT, name,
+                   "there is no TLSA record: senders cannot prove by DANE that they "
+                   "talk to this host");
+        faults_remedy(out, "If the zone is signed (DNSSEC), publish this, and keep "
+                           "the key when the certificate is renewed:");
         advise_tlsa(c, out, name);
     }
 }
 
 /* False: wait. */
-static bool
-check_tlsa(struct doctor *d, struct checklist *out, const char *subject)
+bool
+doctor_judge_tlsa(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
     struct proof_case c = {.count = 0};
     char name[DOCTOR_NAME_MAX + 16];
     read_certificates(d, &c);
     if (c.count == 0)
         return true;
-    snprintf(name, sizeof(name), "_25._tcp.%.250s", subject);
+    snprintf(name, sizeof(name), "_25._tcp.%.250s", w->subject);
     const struct inquiry_answer *a = inquiry_ask(d->inquiry, INQUIRY_TLSA, name);
     if (a == NULL)
         return false;
@@ -366,7 +352,7 @@ check_tlsa(struct doctor *d, struct checklist *out, const char *subject)
 
 /* The id is the time, so that a later one differs. */
 static void
-advise_policy(const struct doctor *d, struct checklist *out, const char *domain)
+advise_policy(const struct doctor *d, struct faults *out, const char *domain)
 {
     char id[32] = "1", name[DOCTOR_NAME_MAX + 16], value[64];
     time_t now = (time_t)(loop_now_ms(d->setup->loop) / 1000);
@@ -375,40 +361,39 @@ advise_policy(const struct doctor *d, struct checklist *out, const char *domain)
         (void)!strftime(id, sizeof(id), "%Y%m%d%H%M%S", &parts);
     snprintf(name, sizeof(name), "_mta-sts.%.250s", domain);
     snprintf(value, sizeof(value), "v=STSv1; id=%s", id);
-    checklist_remedy(
-        out,
-        "Serve this file, as text/plain, at "
-        "https://mta-sts.%s/.well-known/mta-sts.txt, with one line mx: for "
-        "each MX host; later with mode: enforce. Its server needs a "
-        "certificate of an authority.\n    version: STSv1\n    mode: "
-        "testing\n    mx: %s\n    max_age: 604800\nThen publish this, with "
-        "a new id after each change of the file:",
-        domain, d->options->hostname);
-    checklist_text_record(out, name, text_from(value));
+    faults_remedy(out,
+                  "Serve this file, as text/plain, at "
+                  "https://mta-sts.%s/.well-known/mta-sts.txt, with one line mx: for "
+                  "each MX host; later with mode: enforce. Its server needs a "
+                  "certificate of an authority.\n    version: STSv1\n    mode: "
+                  "testing\n    mx: %s\n    max_age: 604800\nThen publish this, with "
+                  "a new id after each change of the file:",
+                  domain, d->options->hostname);
+    faults_text_record(out, name, text_from(value));
 }
 
 static void
-judge_policy(const struct doctor *d, struct checklist *out, const char *domain,
+judge_policy(const struct doctor *d, struct faults *out, const char *domain,
              const struct inquiry_answer *a)
 {
     enum doctor_policy verdict = (enum doctor_policy)a->verdict;
     if (a->status != DNS_FOUND) {
-        checklist_add(out, code, CHECK_WARNING, domain,
-                      "it has a record of MTA-STS, but no policy that is valid and can "
-                      "be fetched");
+        faults_add(out, FAULT_WARNING, domain,
+                   "it has a record of MTA-STS, but no policy that is valid and can "
+                   "be fetched");
     } else if (verdict == DOCTOR_POLICY_FORBIDS) {
-        checklist_add(out, code, CHECK_ERROR, domain,
-                      "its MTA-STS policy (enforce) does not name its MX host %s: "
-                      "senders do not deliver to it",
-                      d->options->hostname);
+        faults_add(out, FAULT_ERROR, domain,
+                   "its MTA-STS policy (enforce) does not name its MX host %s: "
+                   "senders do not deliver to it",
+                   d->options->hostname);
     } else if (verdict == DOCTOR_POLICY_TESTING) {
-        checklist_add(out, code, CHECK_WARNING, domain,
-                      "its MTA-STS policy (testing) does not name its MX host %s",
-                      d->options->hostname);
+        faults_add(out, FAULT_WARNING, domain,
+                   "its MTA-STS policy (testing) does not name its MX host %s",
+                   d->options->hostname);
     } else {
-        checklist_add(out, code, CHECK_OK, domain, "its MTA-STS policy %s",
-                      verdict == DOCTOR_POLICY_EMPTY ? "has mode none"
-                                                     : "names this host");
+        faults_add(out, FAULT_OK, domain, "its MTA-STS policy %s",
+                   verdict == DOCTOR_POLICY_EMPTY ? "has mode none"
+                                                  : "names this host");
         return;
     }
     advise_policy(d, out, domain);
@@ -426,9 +411,11 @@ find_own_host(struct doctor *d, const char *domain, bool *is_ours)
     return mx != NULL;
 }
 
-static bool
-check_policy(struct doctor *d, struct checklist *out, const char *subject)
+bool
+doctor_judge_policy(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
+    const char *subject = w->subject;
     char name[DOCTOR_NAME_MAX + 16], key[2 * DOCTOR_NAME_MAX + 2];
     size_t records = 0;
     bool is_ours;
@@ -443,17 +430,17 @@ check_policy(struct doctor *d, struct checklist *out, const char *subject)
     for (size_t i = 0; i < a->data.count; i++)
         records += text_starts(a->data.texts[i], TEXT("v=STSv1"));
     if (a->status == DNS_TRY_AGAIN) {
-        checklist_add(out, code, CHECK_WARNING, subject,
-                      "its MTA-STS record cannot be looked up: %s", a->reason);
-        checklist_remedy(out, "Correct the name servers of the domain.");
+        faults_add(out, FAULT_WARNING, subject,
+                   "its MTA-STS record cannot be looked up: %s", a->reason);
+        faults_remedy(out, "Correct the name servers of the domain.");
         return true;
     }
     if (records != 1) {
-        checklist_add(out, code, records > 1 ? CHECK_WARNING : CHECK_HINT, subject,
-                      records > 1
-                          ? "it has several MTA-STS records, which counts as none"
-                          : "it has no MTA-STS policy: senders may be led to send its "
-                            "mail in cleartext");
+        faults_add(out, records > 1 ? FAULT_WARNING : FAULT_HINT, subject,
+                   records > 1
+                       ? "it has several MTA-STS records, which counts as none"
+                       : "it has no MTA-STS policy: senders may be led to send its "
+                         "mail in cleartext");
         advise_policy(d, out, subject);
         return true;
     }
@@ -464,26 +451,17 @@ check_policy(struct doctor *d, struct checklist *out, const char *subject)
     return a != NULL;
 }
 
-static bool
-check_proof(struct doctor *d, struct checklist *out, const char *subject)
+bool
+doctor_judge_proof(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
     bool is_ours;
-    if (!find_own_host(d, subject, &is_ours))
+    if (!find_own_host(d, w->subject, &is_ours))
         return false;
     if (is_ours && !d->is_proven) {
         d->is_proven = true;
-        doctor_add_task(d, check_tlsa, d->options->hostname);
+        doctor_add_task(d, doctor_judge_tlsa, d->options->hostname);
     }
     (void)out;
     return true;
-}
-
-void
-doctor_add_proof_task(struct doctor *d, const char *domain)
-{
-    if (d->options->server.tls_certificate.length == 0 ||
-        d->setup->policy.start == NULL)
-        return;
-    doctor_add_task(d, check_proof, domain);
-    doctor_add_task(d, check_policy, domain);
 }

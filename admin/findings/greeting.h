@@ -1,6 +1,6 @@
 /* The replies of a mail host to EHLO and QUIT: some name the address of the client. */
-#ifndef ADMIN_DOCTOR_GREETING_H
-#define ADMIN_DOCTOR_GREETING_H
+#ifndef ADMIN_FINDINGS_GREETING_H
+#define ADMIN_FINDINGS_GREETING_H
 
 #include "base/net/net.h"
 

@@ -1,13 +1,16 @@
 /* This host as others see it: its name servers, the way out of it, its addresses, and
  * their names. */
-#include "admin/doctor/doctor_internal.h"
+#include "admin/findings/doctor_internal.h"
 
 #include "base/net/net.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const struct doctor_receiver doctor_receivers[] = {
+/* The large receivers whose mail hosts are asked. */
+static const struct doctor_receiver {
+    const char *domain, *name;
+} doctor_receivers[] = {
     {"gmail.com",   "Gmail"      },
     {"outlook.com", "Outlook.com"},
     {"yahoo.com",   "Yahoo"      },
@@ -153,43 +156,44 @@ doctor_find_seen(struct doctor *d, struct doctor_seen *out)
 /* --- dns.resolver ------------------------------------------------------------------- */
 
 bool
-doctor_check_resolver(struct doctor *d, struct checklist *out, const char *subject)
+doctor_judge_resolver(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
+    const char *subject = w->subject;
     const struct inquiry_answer *a = inquiry_ask(d->inquiry, INQUIRY_ROOT, ".");
     bool trusted = dns_is_trusted(d->setup->dns);
     if (a == NULL)
         return false;
     if (a->status == DNS_TRY_AGAIN) {
-        checklist_add(out, "dns.resolver", CHECK_ERROR, subject,
-                      "the name servers do not answer: %s", a->reason);
-        checklist_remedy(out,
-                         "Correct /etc/resolv.conf, or set dns_servers in %s: the "
-                         "address of a name server that works, best one on this host "
-                         "(unbound).",
-                         doctor_settings(d));
+        faults_add(out, FAULT_ERROR, subject, "the name servers do not answer: %s",
+                   a->reason);
+        faults_remedy(out,
+                      "Correct /etc/resolv.conf, or set dns_servers in %s: the "
+                      "address of a name server that works, best one on this host "
+                      "(unbound).",
+                      doctor_settings(d));
     } else if (a->secure && trusted) {
-        checklist_add(out, "dns.resolver", CHECK_OK, subject,
-                      "they answer and validate (DNSSEC), and are trusted: DANE is "
-                      "used");
+        faults_add(out, FAULT_OK, subject,
+                   "they answer and validate (DNSSEC), and are trusted: DANE is "
+                   "used");
     } else if (a->secure) {
-        checklist_add(out, "dns.resolver", CHECK_HINT, subject,
-                      "they validate (DNSSEC), but are not on this host, so that their "
-                      "answers are not trusted: DANE is not used");
-        checklist_remedy(
-            out,
-            "Set dns_trust = yes in %s if nobody can change answers on the "
-            "way from them, or run a validating name server, such as "
-            "unbound, on this host.",
-            doctor_settings(d));
+        faults_add(out, FAULT_HINT, subject,
+                   "they validate (DNSSEC), but are not on this host, so that their "
+                   "answers are not trusted: DANE is not used");
+        faults_remedy(out,
+                      "Set dns_trust = yes in %s if nobody can change answers on the "
+                      "way from them, or run a validating name server, such as "
+                      "unbound, on this host.",
+                      doctor_settings(d));
     } else {
         bool wrong = d->options->dns_trust == DNS_TRUST_YES;
-        checklist_add(out, "dns.resolver", wrong ? CHECK_WARNING : CHECK_HINT, subject,
-                      "they answer, but do not validate (DNSSEC)%s: DANE is not used",
-                      wrong ? ", though dns_trust = yes" : "");
-        checklist_remedy(out,
-                         "Run a validating name server, such as unbound, on this host, "
-                         "and name it in /etc/resolv.conf or dns_servers%s.",
-                         wrong ? "; until then set dns_trust = auto" : "");
+        faults_add(out, wrong ? FAULT_WARNING : FAULT_HINT, subject,
+                   "they answer, but do not validate (DNSSEC)%s: DANE is not used",
+                   wrong ? ", though dns_trust = yes" : "");
+        faults_remedy(out,
+                      "Run a validating name server, such as unbound, on this host, "
+                      "and name it in /etc/resolv.conf or dns_servers%s.",
+                      wrong ? "; until then set dns_trust = auto" : "");
     }
     return true;
 }
@@ -197,52 +201,55 @@ doctor_check_resolver(struct doctor *d, struct checklist *out, const char *subje
 /* --- net.port25, host.address --------------------------------------------------------- */
 
 bool
-doctor_check_port(struct doctor *d, struct checklist *out, const char *subject)
+doctor_judge_port(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
+    const char *subject = w->subject;
     struct doctor_seen seen;
     if (!doctor_find_seen(d, &seen))
         return false;
     long port = (long)d->options->delivery.smtp_port;
     if (seen.reached + seen.silent == 0) {
-        checklist_add(out, "net.port25", CHECK_WARNING, subject,
-                      "no large receiver can be looked up: %s", seen.trouble);
-        checklist_remedy(out, "See dns.resolver.");
+        faults_add(out, FAULT_WARNING, subject,
+                   "no large receiver can be looked up: %s", seen.trouble);
+        faults_remedy(out, "See dns.resolver.");
     } else if (seen.silent + seen.unknown == 0) {
-        checklist_add(out, "net.port25", CHECK_OK, subject,
-                      "mail hosts of Gmail, Outlook.com and Yahoo answer at port %ld",
-                      port);
+        faults_add(out, FAULT_OK, subject,
+                   "mail hosts of Gmail, Outlook.com and Yahoo answer at port %ld",
+                   port);
     } else if (seen.reached > 0) {
-        checklist_add(out, "net.port25", CHECK_WARNING, subject,
-                      "not all large receivers answer at port %ld: %s", port,
-                      seen.trouble);
-        checklist_remedy(out,
-                         "If it lasts, ask your hoster whether port 25 is filtered; "
-                         "if the host refuses this address, its words say why.");
+        faults_add(out, FAULT_WARNING, subject,
+                   "not all large receivers answer at port %ld: %s", port,
+                   seen.trouble);
+        faults_remedy(out, "If it lasts, ask your hoster whether port 25 is filtered; "
+                           "if the host refuses this address, its words say why.");
     } else {
-        checklist_add(out, "net.port25", CHECK_ERROR, subject,
-                      "no large receiver answers at port %ld: your hoster blocks port "
-                      "25, or a firewall does. %s",
-                      port, seen.trouble);
-        checklist_remedy(out,
-                         "Ask your hoster to open port 25 for this host. Where it does "
-                         "not, use a smarthost: set relay in %s, for example relay = "
-                         "submission://USER@smtp.example.com, and relay_password.",
-                         doctor_settings(d));
+        faults_add(out, FAULT_ERROR, subject,
+                   "no large receiver answers at port %ld: your hoster blocks port "
+                   "25, or a firewall does. %s",
+                   port, seen.trouble);
+        faults_remedy(out,
+                      "Ask your hoster to open port 25 for this host. Where it does "
+                      "not, use a smarthost: set relay in %s, for example relay = "
+                      "submission://USER@smtp.example.com, and relay_password.",
+                      doctor_settings(d));
     }
     return true;
 }
 
 static void
-say_bind(struct doctor *d, struct checklist *out)
+say_bind(struct doctor *d, struct faults *out)
 {
     if (d->options->delivery.smtp_bind.length > 0)
-        checklist_detail(out, "Mail leaves from smtp_bind = %.200s.",
-                         d->options->delivery.smtp_bind.at);
+        faults_detail(out, "Mail leaves from smtp_bind = %.200s.",
+                      d->options->delivery.smtp_bind.at);
 }
 
 bool
-doctor_check_address(struct doctor *d, struct checklist *out, const char *subject)
+doctor_judge_address(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
+    const char *subject = w->subject;
     struct doctor_seen seen;
     size_t of[2] = {0, 0};
     char all[DOCTOR_SEEN_MAX * 48] = "";
@@ -256,25 +263,25 @@ doctor_check_address(struct doctor *d, struct checklist *out, const char *subjec
                  i > 0 ? ", " : "", ip);
     }
     if (seen.is_published) {
-        checklist_add(out, "host.address", CHECK_HINT, subject,
-                      "no receiver has said which address it sees; %s %s",
-                      d->options->hostname,
-                      seen.is_unpublished ? "cannot be looked up"
-                      : seen.count > 0    ? "resolves to these:"
-                                          : "does not resolve");
+        faults_add(out, FAULT_HINT, subject,
+                   "no receiver has said which address it sees; %s %s",
+                   d->options->hostname,
+                   seen.is_unpublished ? "cannot be looked up"
+                   : seen.count > 0    ? "resolves to these:"
+                                       : "does not resolve");
         if (seen.count > 0)
-            checklist_detail(out, "Published: %s.", all);
-        checklist_remedy(out, "See net.port25.");
+            faults_detail(out, "Published: %s.", all);
+        faults_remedy(out, "See net.port25.");
     } else if (of[0] > 1 || of[1] > 1) {
-        checklist_add(out, "host.address", CHECK_WARNING, subject,
-                      "receivers see several addresses: %s", all);
-        checklist_remedy(out,
-                         "Set smtp_bind in %s to the address that mail is to leave "
-                         "from, or see that each of them has a PTR record and is in "
-                         "SPF.",
-                         doctor_settings(d));
+        faults_add(out, FAULT_WARNING, subject, "receivers see several addresses: %s",
+                   all);
+        faults_remedy(out,
+                      "Set smtp_bind in %s to the address that mail is to leave "
+                      "from, or see that each of them has a PTR record and is in "
+                      "SPF.",
+                      doctor_settings(d));
     } else {
-        checklist_add(out, "host.address", CHECK_OK, subject, "receivers see %s", all);
+        faults_add(out, FAULT_OK, subject, "receivers see %s", all);
     }
     say_bind(d, out);
     return true;
@@ -296,14 +303,14 @@ is_full_host(const char *name)
 
 /* A and AAAA records of hostname. */
 static void
-add_address_records(struct doctor *d, struct checklist *out,
+add_address_records(struct doctor *d, struct faults *out,
                     const struct doctor_seen *seen)
 {
     for (size_t i = 0; i < seen->count; i++) {
         char ip[NET_ADDRESS_TEXT_MAX];
         net_address_ip(&seen->list[i], ip);
-        checklist_record(out, d->options->hostname,
-                         seen->list[i].family == NET_IPV6 ? "AAAA" : "A", ip);
+        faults_record(out, d->options->hostname,
+                      seen->list[i].family == NET_IPV6 ? "AAAA" : "A", ip);
     }
 }
 
@@ -324,56 +331,54 @@ is_ours(const struct inquiry_answer *a, const struct doctor_seen *seen)
 
 /* Receivers see all addresses, so the name must have each of their families. */
 static void
-judge_name(struct doctor *d, struct checklist *out, const struct inquiry_answer *a,
+judge_name(struct doctor *d, struct faults *out, const struct inquiry_answer *a,
            const struct doctor_seen *seen)
 {
     const char *name = d->options->hostname;
     if (a->status == DNS_TRY_AGAIN) {
-        checklist_add(out, "host.name", CHECK_WARNING, name,
-                      "its addresses cannot be looked up: %s", a->reason);
-        checklist_remedy(out, "Correct the name servers of the domain, or see "
-                              "dns.resolver.");
+        faults_add(out, FAULT_WARNING, name, "its addresses cannot be looked up: %s",
+                   a->reason);
+        faults_remedy(out, "Correct the name servers of the domain, or see "
+                           "dns.resolver.");
         return;
     }
     if (a->data.count > 0 && (seen->is_published || is_ours(a, seen))) {
-        checklist_add(out, "host.name", CHECK_OK, name, "it resolves to this host");
+        faults_add(out, FAULT_OK, name, "it resolves to this host");
         return;
     }
     if (a->data.count > 0)
-        checklist_add(out, "host.name", CHECK_ERROR, name,
-                      "hostname = %s resolves to other addresses than this host's",
-                      name);
+        faults_add(out, FAULT_ERROR, name,
+                   "hostname = %s resolves to other addresses than this host's", name);
     else
-        checklist_add(
-            out, "host.name", CHECK_ERROR, name,
-            "hostname = %s does not resolve: %s; many receivers refuse such a "
-            "client",
-            name, a->reason);
-    checklist_remedy(
-        out,
-        "Publish %s in the zone of its domain, or set hostname in %s to the "
-        "name that this host has in DNS.",
-        seen->count > 0 ? "this record" : "the address of this host",
-        doctor_settings(d));
+        faults_add(out, FAULT_ERROR, name,
+                   "hostname = %s does not resolve: %s; many receivers refuse such a "
+                   "client",
+                   name, a->reason);
+    faults_remedy(out,
+                  "Publish %s in the zone of its domain, or set hostname in %s to the "
+                  "name that this host has in DNS.",
+                  seen->count > 0 ? "this record" : "the address of this host",
+                  doctor_settings(d));
     if (a->data.count > 0)
-        checklist_remedy(out,
-                         " It replaces the other A and AAAA records of that name.");
+        faults_remedy(out, " It replaces the other A and AAAA records of that name.");
     add_address_records(d, out, seen);
 }
 
 bool
-doctor_check_name(struct doctor *d, struct checklist *out, const char *subject)
+doctor_judge_name(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
+    const char *subject = w->subject;
     struct doctor_seen seen;
     if (!is_full_host(subject)) {
-        checklist_add(out, "host.name", CHECK_ERROR, subject,
-                      "hostname = %s is not the full name of a host on the Internet; "
-                      "receivers refuse EHLO with it",
-                      subject);
-        checklist_remedy(out,
-                         "Set hostname in %s to a name in your domain, such as "
-                         "mail.example.org, that resolves to this host.",
-                         doctor_settings(d));
+        faults_add(out, FAULT_ERROR, subject,
+                   "hostname = %s is not the full name of a host on the Internet; "
+                   "receivers refuse EHLO with it",
+                   subject);
+        faults_remedy(out,
+                      "Set hostname in %s to a name in your domain, such as "
+                      "mail.example.org, that resolves to this host.",
+                      doctor_settings(d));
         return true;
     }
     const struct inquiry_answer *a =
@@ -436,16 +441,16 @@ read_ptr_names(struct doctor *d, const struct inquiry_answer *ptr,
 }
 
 static void
-advise_ptr(struct doctor *d, struct checklist *out, const char *ip, const char *reverse)
+advise_ptr(struct doctor *d, struct faults *out, const char *ip, const char *reverse)
 {
     char value[DNS_NAME_MAX + 2];
     snprintf(value, sizeof(value), "%.250s.", d->options->hostname);
-    checklist_remedy(out,
-                     "The provider of the address, most often your hoster, sets its "
-                     "name (\"reverse DNS\"): enter %s for %s there. The operator "
-                     "of the reverse zone publishes:",
-                     d->options->hostname, ip);
-    checklist_record(out, reverse, "PTR", value);
+    faults_remedy(out,
+                  "The provider of the address, most often your hoster, sets its "
+                  "name (\"reverse DNS\"): enter %s for %s there. The operator "
+                  "of the reverse zone publishes:",
+                  d->options->hostname, ip);
+    faults_record(out, reverse, "PTR", value);
 }
 
 /* IN-ADDR.ARPA, IP6.ARPA. */
@@ -466,52 +471,49 @@ name_reverse(const struct net_address *address, char out[DNS_NAME_MAX])
 }
 
 static void
-judge_ptr(struct doctor *d, struct checklist *out, const struct net_address *address,
+judge_ptr(struct doctor *d, struct faults *out, const struct net_address *address,
           const struct inquiry_answer *ptr, const struct ptr_names *names)
 {
     char ip[NET_ADDRESS_TEXT_MAX], reverse[DNS_NAME_MAX];
-    const char *code = "host.ptr";
     net_address_ip(address, ip);
     name_reverse(address, reverse);
     if (ptr->status == DNS_TRY_AGAIN) {
-        checklist_add(out, code, CHECK_WARNING, ip, "its name cannot be looked up: %s",
-                      ptr->reason);
-        checklist_remedy(out, "Try again; if it lasts, tell your hoster.");
+        faults_add(out, FAULT_WARNING, ip, "its name cannot be looked up: %s",
+                   ptr->reason);
+        faults_remedy(out, "Try again; if it lasts, tell your hoster.");
         return;
     }
     if (ptr->data.count == 0) {
-        checklist_add(
-            out, code, CHECK_ERROR, ip,
-            "the address has no name (no PTR record): Gmail and others refuse "
-            "mail from it");
+        faults_add(out, FAULT_ERROR, ip,
+                   "the address has no name (no PTR record): Gmail and others refuse "
+                   "mail from it");
     } else if (!names->confirmed) {
-        checklist_add(out, code, CHECK_ERROR, ip,
-                      "its name %s (PTR record) does not resolve back to the address: "
-                      "Gmail and others refuse mail from it",
-                      names->first);
+        faults_add(out, FAULT_ERROR, ip,
+                   "its name %s (PTR record) does not resolve back to the address: "
+                   "Gmail and others refuse mail from it",
+                   names->first);
     } else if (names->generic && !names->equal) {
-        checklist_add(out, code, CHECK_WARNING, ip,
-                      "its name %s (PTR record) looks like that of any customer: many "
-                      "receivers take such hosts for infected ones",
-                      names->first);
+        faults_add(out, FAULT_WARNING, ip,
+                   "its name %s (PTR record) looks like that of any customer: many "
+                   "receivers take such hosts for infected ones",
+                   names->first);
     } else if (!names->equal) {
-        checklist_add(out, code, CHECK_WARNING, ip,
-                      "its name %s (PTR record) is not hostname = %s, which EHLO says",
-                      names->first, d->options->hostname);
+        faults_add(out, FAULT_WARNING, ip,
+                   "its name %s (PTR record) is not hostname = %s, which EHLO says",
+                   names->first, d->options->hostname);
     } else {
-        checklist_add(out, code, CHECK_OK, ip, "its name is %s, and leads back",
-                      names->first);
+        faults_add(out, FAULT_OK, ip, "its name is %s, and leads back", names->first);
         return;
     }
     advise_ptr(d, out, ip, reverse);
 }
 
 bool
-doctor_check_ptr(struct doctor *d, struct checklist *out, const char *subject)
+doctor_judge_ptr(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
     struct doctor_seen seen;
     bool waits = false;
-    (void)subject;
     if (!doctor_find_seen(d, &seen))
         return false;
     for (size_t i = 0; i < seen.count; i++) {
@@ -530,26 +532,10 @@ doctor_check_ptr(struct doctor *d, struct checklist *out, const char *subject)
 
 /* --- All of them ---------------------------------------------------------------------- */
 
-static bool
-say_not_needed(struct doctor *d, struct checklist *out, const char *subject)
+bool
+doctor_judge_indirect(const struct fault_world *w, struct faults *out)
 {
-    (void)d;
-    checklist_add(out, "host.address", CHECK_OK, subject,
-                  "no mail leaves directly, so that receivers do not see this host");
+    faults_add(out, FAULT_OK, w->subject,
+               "no mail leaves directly, so that receivers do not see this host");
     return true;
-}
-
-void
-doctor_add_host_tasks(struct doctor *d)
-{
-    const char *name = d->options->hostname;
-    doctor_add_task(d, doctor_check_resolver, "name servers");
-    if (!d->is_direct) {
-        doctor_add_task(d, say_not_needed, name);
-        return;
-    }
-    doctor_add_task(d, doctor_check_port, "port 25");
-    doctor_add_task(d, doctor_check_address, name);
-    doctor_add_task(d, doctor_check_name, name);
-    doctor_add_task(d, doctor_check_ptr, name);
 }

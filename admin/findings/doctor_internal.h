@@ -1,20 +1,15 @@
-/* The checks of doctor, and their shared declarations. Internal to admin/doctor/. */
-#ifndef ADMIN_DOCTOR_DOCTOR_INTERNAL_H
-#define ADMIN_DOCTOR_DOCTOR_INTERNAL_H
+/* The judges of doctor, and their shared declarations. Internal to admin/findings/. */
+#ifndef ADMIN_FINDINGS_DOCTOR_INTERNAL_H
+#define ADMIN_FINDINGS_DOCTOR_INTERNAL_H
 
-#include "admin/doctor/doctor.h"
+#include "admin/findings/doctor.h"
 #include "mime/auth/dmarc.h"
 #include "sched/route/provider_facts.h"
 
 enum { DOCTOR_SEEN_MAX = 8, DOCTOR_NAME_MAX = 256 };
 
-struct doctor;
-/* False: an answer is missing; the results it has added are dropped, and it is run
- * again. */
-typedef bool doctor_check(struct doctor *d, struct checklist *out, const char *subject);
-
 struct doctor_task {
-    doctor_check *run;
+    const struct fault_row *row;
     char *subject;
     const struct inquiry_item *missing; /* without its answer it cannot go on */
 };
@@ -22,7 +17,7 @@ struct doctor {
     const struct doctor_setup *setup;
     const struct options *options;
     struct inquiry *inquiry;
-    struct checklist list;
+    struct faults list;
     struct doctor_task *tasks; /* those that are left */
     size_t task_count, task_capacity;
     char (*domains)[DOCTOR_NAME_MAX];
@@ -40,13 +35,9 @@ struct doctor_seen {
     size_t reached, silent, unknown; /* receivers */
     char trouble[600];               /* of the last that is silent */
 };
-/* The large receivers whose mail hosts are asked. */
-struct doctor_receiver {
-    const char *domain, *name;
-};
-extern const struct doctor_receiver doctor_receivers[];
 
-void doctor_add_task(struct doctor *d, doctor_check *run, const char *subject);
+/* A judge of the table, about a subject. */
+void doctor_add_task(struct doctor *d, fault_judge *judge, const char *subject);
 /* False: wait. */
 bool doctor_find_seen(struct doctor *d, struct doctor_seen *out);
 /* Where mail of that domain leaves to, for a foreign recipient. */
@@ -59,22 +50,21 @@ const char *doctor_settings(const struct doctor *d);
 enum doctor_rule { DOCTOR_RULE_BROKEN, DOCTOR_RULE_MET, DOCTOR_RULE_UNKNOWN };
 /* False: wait. */
 bool doctor_spf_passes(struct doctor *d, const char *domain, enum doctor_rule *out);
-bool doctor_dkim_signs(struct doctor *d, const char *domain, enum doctor_rule *out);
 
-void doctor_add_host_tasks(struct doctor *d);
-void doctor_add_domain_tasks(struct doctor *d, const char *domain);
-/* That somebody gets the mail for root and postmaster. */
-void doctor_add_root_task(struct doctor *d);
-void doctor_add_smarthost_tasks(struct doctor *d);
-void doctor_add_local_tasks(struct doctor *d);
-void doctor_add_list_tasks(struct doctor *d);
-/* subject: an address, or a domain. */
-void doctor_add_destination_task(struct doctor *d, const char *subject);
-/* Records that this host may publish for senders of mail to that domain. */
-void doctor_add_proof_task(struct doctor *d, const char *domain);
-doctor_check doctor_check_spf, doctor_check_dkim, doctor_check_dmarc, doctor_check_mx;
-doctor_check doctor_check_resolver, doctor_check_port, doctor_check_name,
-    doctor_check_address, doctor_check_ptr;
-void doctor_add_key_tasks(struct doctor *d);
+/* Judges of this host. Their subjects are words for it, but for that of the name. */
+fault_judge doctor_judge_resolver, doctor_judge_port, doctor_judge_address,
+    doctor_judge_indirect, doctor_judge_name, doctor_judge_ptr,
+    doctor_judge_certificates, doctor_judge_queue, doctor_judge_blocklists,
+    doctor_judge_tokens;
+/* Judges of a domain that mail is sent from, ... */
+fault_judge doctor_judge_spf, doctor_judge_dkim, doctor_judge_dmarc, doctor_judge_mx;
+/* ... or whose mail this host takes: the records that prove its TLS, and, of the first one,
+ * the readers of mail for root and postmaster. */
+fault_judge doctor_judge_proof, doctor_judge_tlsa, doctor_judge_policy,
+    doctor_judge_root;
+/* The judge of an address or a domain that mail is sent to. */
+fault_judge doctor_judge_destination;
+/* Judges of a smarthost: the subject is its number, or HOST:PORT. */
+fault_judge doctor_judge_login, doctor_judge_no_login;
 
 #endif

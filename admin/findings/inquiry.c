@@ -1,7 +1,7 @@
 /* A table of questions with their answers, and a line of those that wait. */
-#include "admin/doctor/inquiry.h"
+#include "admin/findings/inquiry.h"
 
-#include "admin/doctor/greeting.h"
+#include "admin/findings/greeting.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 

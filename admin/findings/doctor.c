@@ -1,7 +1,7 @@
-/* Runs checks until each has its answers, and prints. */
-#include "admin/doctor/doctor.h"
+/* Runs judges until each has its answers, and prints. */
+#include "admin/findings/doctor.h"
 
-#include "admin/doctor/doctor_internal.h"
+#include "admin/findings/doctor_internal.h"
 #include "base/dns/idna.h"
 #include "base/memory.h"
 #include "mime/address.h"
@@ -13,13 +13,14 @@
 /* --- Tasks -------------------------------------------------------------------------- */
 
 void
-doctor_add_task(struct doctor *d, doctor_check *run, const char *subject)
+doctor_add_task(struct doctor *d, fault_judge *judge, const char *subject)
 {
     if (d->task_count == d->task_capacity) {
         d->task_capacity = d->task_capacity * 2 + 32;
         d->tasks = memory_resize(d->tasks, d->task_capacity * sizeof(d->tasks[0]));
     }
-    d->tasks[d->task_count++] = (struct doctor_task){run, memory_string(subject), NULL};
+    d->tasks[d->task_count++] =
+        (struct doctor_task){faults_row_of(judge), memory_string(subject), NULL};
 }
 
 /* Each that is left; those that are over go. */
@@ -30,13 +31,15 @@ doctor_run_tasks(struct doctor *d)
     for (size_t i = 0; i < d->task_count; i++) {
         size_t before = d->list.count;
         struct doctor_task task = d->tasks[i];
+        struct fault_world world = {.doctor = d, .subject = task.subject};
         bool ready = task.missing == NULL || inquiry_is_answered(task.missing);
-        if (ready && task.run(d, &d->list, task.subject)) {
+        d->list.row = task.row;
+        if (ready && task.row->judge(&world, &d->list)) {
             free(task.subject);
             (void)inquiry_missing(d->inquiry);
             continue;
         }
-        checklist_cut(&d->list, before);
+        faults_cut(&d->list, before);
         if (ready)
             task.missing = inquiry_missing(d->inquiry);
         d->tasks[left++] = task;
@@ -91,12 +94,6 @@ doctor_add_domain(struct doctor *d, struct text name)
     memcpy(d->domains[d->domain_count++], domain, sizeof(domain));
 }
 
-static void
-doctor_take_key_domain(void *context, const struct doctor_key *key)
-{
-    doctor_add_domain(context, text_from(key->domain));
-}
-
 /* The replacements of `rewrite`, behind their patterns. */
 static void
 doctor_take_rewritten(struct doctor *d)
@@ -117,7 +114,8 @@ static void
 doctor_take_own_domains(struct doctor *d)
 {
     struct text rest = text_from(d->options->local_domains), word;
-    d->setup->keys(d->setup->context, doctor_take_key_domain, d);
+    for (size_t i = 0; i < d->setup->key_count; i++)
+        doctor_add_domain(d, text_from(d->setup->keys[i].domain));
     while (text_word(&rest, ", \t\r\n", &word))
         if (word.at[0] != '.' && word.at[0] != '*')
             doctor_add_domain(d, word);
@@ -163,6 +161,13 @@ doctor_read_request(int count, char **arguments, struct doctor_request *out)
 
 /* --- The whole ---------------------------------------------------------------------- */
 
+static void
+doctor_add_destination(struct doctor *d, const char *subject)
+{
+    if (d->setup->way.start != NULL)
+        doctor_add_task(d, doctor_judge_destination, subject);
+}
+
 /* An address in the form that has ASCII alone in its domain. */
 static void
 doctor_plan_address(struct doctor *d, const char *word)
@@ -175,7 +180,7 @@ doctor_plan_address(struct doctor *d, const char *word)
         (void)text_copy(domain, sizeof(domain), address.domain);
     snprintf(subject, sizeof(subject), "%.*s@%s", TEXT_ARGS(address.local), domain);
     d->is_direct |= doctor_route(d->setup, subject)->kind == TARGET_MX;
-    doctor_add_destination_task(d, subject);
+    doctor_add_destination(d, subject);
 }
 
 /* Mail is sent from a domain; of those that are not in the settings it may as well be
@@ -198,9 +203,84 @@ doctor_plan_subjects(struct doctor *d, const struct doctor_request *request)
         for (size_t n = 0; n < own_count; n++)
             is_own |= strcmp(own[n], d->domains[i]) == 0;
         if (!is_own && doctor_route(d->setup, d->domains[i])->kind == TARGET_MX)
-            doctor_add_destination_task(d, d->domains[i]);
+            doctor_add_destination(d, d->domains[i]);
     }
     free(own);
+}
+
+static void
+doctor_plan_host(struct doctor *d)
+{
+    const char *name = d->options->hostname;
+    doctor_add_task(d, doctor_judge_resolver, "name servers");
+    if (!d->is_direct) {
+        doctor_add_task(d, doctor_judge_indirect, name);
+        return;
+    }
+    doctor_add_task(d, doctor_judge_port, "port 25");
+    doctor_add_task(d, doctor_judge_address, name);
+    doctor_add_task(d, doctor_judge_name, name);
+    doctor_add_task(d, doctor_judge_ptr, name);
+}
+
+static void
+doctor_plan_domain(struct doctor *d, const char *domain)
+{
+    const char *files = d->options->tls_certificate;
+    doctor_add_task(d, doctor_judge_spf, domain);
+    doctor_add_task(d, doctor_judge_dkim, domain);
+    doctor_add_task(d, doctor_judge_dmarc, domain);
+    doctor_add_task(d, doctor_judge_mx, domain);
+    if (files == NULL || files[0] == '\0' || d->setup->policy.start == NULL)
+        return;
+    doctor_add_task(d, doctor_judge_proof, domain);
+    doctor_add_task(d, doctor_judge_policy, domain);
+}
+
+/* Rows whose domain is not among those that are examined. */
+static void
+doctor_plan_keys(struct doctor *d)
+{
+    for (size_t k = 0; d->domains_omitted == 0 && k < d->setup->key_count; k++) {
+        const char *domain = d->setup->keys[k].domain;
+        bool is_known = false;
+        for (size_t i = 0; i < d->domain_count; i++)
+            is_known |= strcmp(d->domains[i], domain) == 0;
+        if (!is_known)
+            doctor_add_task(d, doctor_judge_dkim, domain);
+    }
+}
+
+/* That somebody gets the mail for root and postmaster. */
+static void
+doctor_plan_root(struct doctor *d)
+{
+    char domain[DOCTOR_NAME_MAX];
+    struct text first = route_first_local_domain(d->setup->routes);
+    bool is_known = d->setup->has_secrets || d->options->aliases == NULL;
+    if (is_known && first.length > 0 && text_copy(domain, sizeof(domain), first))
+        doctor_add_task(d, doctor_judge_root, domain);
+}
+
+static void
+doctor_plan_smarthosts(struct doctor *d)
+{
+    struct doctor_host h;
+    for (size_t n = 0; doctor_host_at(d->setup->routes, false, n, &h); n++) {
+        const struct target_host host = target_host(h.target, h.at);
+        char key[TARGET_HOST_MAX + 8];
+        snprintf(key, sizeof(key), "%.*s:%u", TEXT_ARGS(host.host),
+                 (unsigned)host.port);
+        doctor_add_task(d, doctor_judge_no_login, key);
+    }
+    if (!d->setup->has_secrets)
+        return;
+    for (size_t n = 0; doctor_host_at(d->setup->routes, true, n, &h); n++) {
+        char number[24];
+        snprintf(number, sizeof(number), "%zu", n);
+        doctor_add_task(d, doctor_judge_login, number);
+    }
+    doctor_add_task(d, doctor_judge_tokens, "");
 }
 
 static void
@@ -214,47 +294,50 @@ doctor_plan(struct doctor *d, const struct doctor_request *request)
         d->is_direct |= doctor_leaves_directly(d, d->domains[i]);
     d->is_direct |= request->count == 0 && d->domain_count == 0 &&
                     doctor_leaves_directly(d, "sender.invalid");
-    doctor_add_host_tasks(d);
-    for (size_t i = 0; i < d->domain_count; i++) {
-        doctor_add_domain_tasks(d, d->domains[i]);
-        doctor_add_proof_task(d, d->domains[i]);
-    }
+    doctor_plan_host(d);
+    for (size_t i = 0; i < d->domain_count; i++)
+        doctor_plan_domain(d, d->domains[i]);
     if (request->count == 0) {
-        doctor_add_key_tasks(d);
-        doctor_add_root_task(d);
-        doctor_add_smarthost_tasks(d);
-        doctor_add_local_tasks(d);
+        doctor_plan_keys(d);
+        doctor_plan_root(d);
+        doctor_plan_smarthosts(d);
+        doctor_add_task(d, doctor_judge_certificates, "");
+        doctor_add_task(d, doctor_judge_queue, "daemon");
     }
-    if (request->blocklists)
-        doctor_add_list_tasks(d);
+    if (request->blocklists && d->is_direct)
+        doctor_add_task(d, doctor_judge_blocklists, "");
 }
 
 static void
 doctor_end(struct doctor *d)
 {
+    d->list.row = faults_row("dns.resolver");
     if (d->domains_omitted > 0)
-        checklist_add(&d->list, "dns.resolver", CHECK_HINT, "domains",
-                      "%zu more domains are not examined: name them as arguments",
-                      d->domains_omitted);
+        faults_add(&d->list, FAULT_HINT, "domains",
+                   "%zu more domains are not examined: name them as arguments",
+                   d->domains_omitted);
     if (inquiry_is_cut(d->inquiry))
-        checklist_add(&d->list, "dns.resolver", CHECK_WARNING, "time",
-                      "not all questions were answered within %d s: checks that need "
-                      "them say so; try again, or name single domains",
-                      INQUIRY_MS / 1000);
+        faults_add(&d->list, FAULT_WARNING, "time",
+                   "not all questions were answered within %d s: checks that need "
+                   "them say so; try again, or name single domains",
+                   INQUIRY_MS / 1000);
+    d->list.row = faults_row("dkim.key");
     if (!d->setup->has_secrets)
-        checklist_add(&d->list, "dkim.key", CHECK_HINT, "secrets",
-                      "keys and passwords cannot be read by this user, and are not "
-                      "checked: run it as root, or as the user of the daemon");
+        faults_add(&d->list, FAULT_HINT, "secrets",
+                   "keys and passwords cannot be read by this user, and are not "
+                   "checked: run it as root, or as the user of the daemon");
+    faults_escape(&d->list);
+    faults_sort(&d->list);
 }
 
 static void
 doctor_print(struct doctor *d, bool json)
 {
     if (!json) {
-        checklist_print(&d->list, stdout);
+        faults_print(&d->list, stdout);
         return;
     }
-    json_t *all = checklist_json(&d->list);
+    json_t *all = faults_json(&d->list);
     json_dumpf(all, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(all);
@@ -273,7 +356,8 @@ doctor_run(const struct doctor_setup *setup, const struct doctor_request *reques
                     [INQUIRY_WAY] = setup->way,
                     [INQUIRY_POLICY] = setup->policy}
     };
-    struct doctor d = {.setup = setup, .options = setup->options};
+    struct doctor d = {
+        .setup = setup, .options = setup->options, .list = {.when = FAULT_DOCTOR}};
     d.domains = memory_array(DOCTOR_DOMAINS_MAX, sizeof(d.domains[0]));
     (void)!bind_address_read(&settings.bind, setup->options->delivery.smtp_bind, NULL);
     d.inquiry = inquiry_new(&settings);
@@ -282,11 +366,10 @@ doctor_run(const struct doctor_setup *setup, const struct doctor_request *reques
         doctor_run_tasks(&d);
     while (d.task_count > 0 && inquiry_wait(d.inquiry));
     doctor_end(&d);
-    checklist_sort(&d.list);
     doctor_print(&d, request->json);
-    int code = checklist_count(&d.list, CHECK_ERROR) > 0 ? 1 : 0;
+    int code = faults_count(&d.list, FAULT_ERROR) > 0 ? 1 : 0;
     inquiry_free(&d.inquiry);
-    checklist_free(&d.list);
+    faults_free(&d.list);
     free(d.domains);
     free(d.tasks);
     return fflush(stdout) == 0 && !ferror(stdout) ? code : 1;

@@ -1,15 +1,15 @@
 /* `petrel doctor`: why mail might not arrive, with remedies.
  *
  * This host, its name servers, the records of the domains that mail is sent from,
- * smarthosts and certificates are examined as receivers see them. A check asks
- * (inquiry.h), judges, and adds its results to a list (checklist.h), with a remedy and
- * the record to paste. Nothing is changed, and neither daemon nor root is needed. The two
+ * smarthosts and certificates are examined as receivers see them. A judge asks
+ * (inquiry.h), and adds its results to a list (faults.h), with a remedy and the record to
+ * paste. Nothing is changed, and neither daemon nor root is needed. The two
  * sides of SMTP are not known here: the caller hands over functions that need them. */
-#ifndef ADMIN_DOCTOR_DOCTOR_H
-#define ADMIN_DOCTOR_DOCTOR_H
+#ifndef ADMIN_FINDINGS_DOCTOR_H
+#define ADMIN_FINDINGS_DOCTOR_H
 
-#include "admin/doctor/checklist.h"
-#include "admin/doctor/inquiry.h"
+#include "admin/findings/faults.h"
+#include "admin/findings/inquiry.h"
 #include "admin/settings/accounts.h"
 #include "admin/settings/options.h"
 #include "base/tls/tls.h"
@@ -23,10 +23,9 @@ struct doctor_key {
     unsigned bits;
     struct text public; /* p= in base64 */
 };
-typedef void doctor_each_key(void *context, const struct doctor_key *key);
 
 /* verdict of an answer to INQUIRY_LOGIN, whose key is the number of
- * doctor_each_host(); DNS_TRY_AGAIN: there is none. reason: the reply, or the TLS of a
+ * doctor_host_at(); DNS_TRY_AGAIN: there is none. reason: the reply, or the TLS of a
  * good one. */
 enum doctor_login {
     DOCTOR_LOGIN_GOOD,
@@ -58,12 +57,11 @@ struct doctor_setup {
     struct aliases *aliases; /* NULL: none, or they could not be read */
     bool has_secrets;        /* else keys and passwords could not be read */
     const char *file;        /* of the settings, for remedies */
-    /* Calls each with all keys. */
-    void (*keys)(void *context, doctor_each_key *each, void *to);
+    const struct doctor_key *keys;
+    size_t key_count;
     struct inquiry_source login, way, policy;
     const char *sender; /* of mail that is handed over for a try: MAIL FROM */
     const struct tls_client *anchors; /* NULL: there are none */
-    void *context;
     struct loop *loop;
     struct net *net;
     struct dns *dns, *validating;
@@ -85,10 +83,14 @@ int doctor_run(const struct doctor_setup *setup, const struct doctor_request *re
 const struct target *doctor_route(const struct doctor_setup *setup,
                                   const char *subject);
 
-/* Every host of the routes that we log in to, once: number, target and its index in it. */
-typedef void doctor_host_met(void *context, size_t number, const struct target *target,
-                             size_t at);
-void doctor_each_host(const struct route_table *routes, doctor_host_met *each,
-                      void *context);
+/* A host of a target. */
+struct doctor_host {
+    const struct target *target;
+    size_t at;
+};
+/* The hosts of the routes, each once: those that we log in to, or the others. False: there
+ * is none of that number. */
+bool doctor_host_at(const struct route_table *routes, bool logs_in, size_t number,
+                    struct doctor_host *out);
 
 #endif

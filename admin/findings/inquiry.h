@@ -6,8 +6,8 @@
  *
  * A check asks, and gets NULL while there is no answer; it is run again from its beginning
  * when there are new ones. So a check reads as if all were known. */
-#ifndef ADMIN_DOCTOR_INQUIRY_H
-#define ADMIN_DOCTOR_INQUIRY_H
+#ifndef ADMIN_FINDINGS_INQUIRY_H
+#define ADMIN_FINDINGS_INQUIRY_H
 
 #include "base/dns/dns.h"
 #include "base/loop/loop.h"

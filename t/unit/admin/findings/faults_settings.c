@@ -1,5 +1,5 @@
-/* admin/settings/warnings.c: what is warned of, and that what fits is not. */
-#include "admin/settings/warnings.h"
+/* Settings that are warned of when they are read, and that others are not. */
+#include "admin/findings/faults_internal.h"
 
 #include "base/log/log_internal.h"
 #include "t/support/tap.h"
@@ -22,7 +22,7 @@ say(char *const *arguments)
     buffer_free(&said);
     buffer_init(&said, 4096);
     log_capture(log, &said);
-    warnings_say(&options, settings, routes, log);
+    faults_log(&options, settings, routes, FAULT_RELOAD, log);
     log_free(&log);
     route_free(&routes);
     settings_free(&settings);
@@ -122,8 +122,8 @@ TEST(hostname)
         {"localhost",             "(none)",    "(the system's, '(none)', is not usable)"          },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char what[WARNINGS_HOSTNAME_MAX] = "";
-        bool warned = warnings_hostname(rows[i].hostname, rows[i].system, what);
+        char what[FAULTS_HOSTNAME_MAX];
+        bool warned = faults_hostname(rows[i].hostname, rows[i].system, what)[0] != '\0';
         ok_named(warned == (rows[i].says != NULL), what);
         ok(rows[i].says == NULL || strstr(what, rows[i].says) != NULL);
     }
@@ -332,10 +332,11 @@ TEST(cores)
         {512,  4096, "this host has 4096 cores: slices = 1024 uses them"             },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char what[WARNINGS_CORES_MAX] = "";
-        bool warned = warnings_cores(rows[i].slices, rows[i].cores, what);
-        ok_named(warned == (rows[i].says != NULL), "cores of slices");
-        ok(rows[i].says == NULL || strstr(what, rows[i].says) != NULL);
+        struct faults found = {.row = faults_row("cores_unused")};
+        ok(!faults_find_cores(rows[i].slices, rows[i].cores, &found));
+        is_number(found.count, rows[i].says != NULL, "cores of slices");
+        ok(rows[i].says == NULL || strstr(found.items[0].text, rows[i].says) != NULL);
+        faults_free(&found);
     }
 }
 

@@ -1,74 +1,75 @@
-/* Results of checks: what comes from zones is escaped, records are in the form of zone
+/* Lists of faults: what comes from zones is escaped, records are in the form of zone
  * files, and what is wrong stands first. */
-#include "admin/doctor/checklist.h"
+#include "admin/findings/faults.h"
 
 #include "t/support/printed.h"
 #include "t/support/tap.h"
 
 TEST(escapes)
 {
-    struct checklist list = {0};
-    checklist_add(&list, "spf.record", CHECK_ERROR, "a\x1b[2J.test\n", "says \x9b%s",
+    struct faults list = {0};
+    add(&list, "spf.record", FAULT_ERROR, "a\x1b[2J.test\n", "says \x9b%s",
                   "\x80\r");
-    checklist_remedy(&list, "Do\x07 this.\n%s", "\x1b]0;x");
-    checklist_detail(&list, "one\ntwo");
+    faults_remedy(&list, "Do\x07 this.\n%s", "\x1b]0;x");
+    faults_detail(&list, "one\ntwo");
+    faults_escape(&list);
     is_string(list.items[0].subject, "a\\x1b[2J.test\\x0a", "a subject");
     is_string(list.items[0].text, "says \\x9b\\x80\\x0d", "a text");
     is_string(list.items[0].remedy, "Do\\x07 this.\n\\x1b]0;x",
               "a remedy keeps its lines");
     is_string(list.items[0].detail, "one\\x0atwo", "a detail is one line");
-    checklist_free(&list);
-    checklist_remedy(&list, "nothing to add to");
+    faults_free(&list);
+    faults_remedy(&list, "nothing to add to");
     is_number(list.count, 0, "an empty list stays one");
 }
 
 TEST(records)
 {
-    struct checklist list = {0};
+    struct faults list = {0};
     char value[600];
     memset(value, 'x', sizeof(value));
-    checklist_add(&list, "dkim.key", CHECK_ERROR, "a.test", "x");
-    checklist_text_record(&list, "a.test", TEXT("a \"b\" \\ \x1b;\n"));
+    add(&list, "dkim.key", FAULT_ERROR, "a.test", "x");
+    faults_text_record(&list, "a.test", TEXT("a \"b\" \\ \x1b;\n"));
     is_string(list.items[0].remedy,
               "\n    a.test. 3600 IN TXT ( \"a \\\"b\\\" \\\\ \\027;\\010\" )",
               "quotes and controls as zone files have them");
-    checklist_cut(&list, 0);
-    checklist_add(&list, "dkim.key", CHECK_ERROR, "a.test", "x");
-    checklist_text_record(&list, "a.test", text_of(value, 511));
+    faults_cut(&list, 0);
+    add(&list, "dkim.key", FAULT_ERROR, "a.test", "x");
+    faults_text_record(&list, "a.test", text_of(value, 511));
     size_t strings = 0;
     for (const char *at = list.items[0].remedy; *at != '\0'; at++)
         strings += *at == '"';
     is_number(strings, 6, "strings of 255 octets");
-    checklist_record(&list, "b.test", "MX", "10 c.test.");
+    faults_record(&list, "b.test", "MX", "10 c.test.");
     ok(strstr(list.items[0].remedy, "\n    b.test. 3600 IN MX 10 c.test.") != NULL);
-    checklist_free(&list);
+    faults_free(&list);
 }
 
 static void
-fill(struct checklist *list)
+fill(struct faults *list)
 {
-    checklist_add(list, "mx.record", CHECK_OK, "a.test", "good");
-    checklist_add(list, "spf.record", CHECK_HINT, "b.test", "hm");
-    checklist_add(list, "spf.record", CHECK_ERROR, "c.test", "bad");
-    checklist_add(list, "dns.resolver", CHECK_ERROR, "servers", "silent");
-    checklist_add(list, "spf.record", CHECK_ERROR, "a.test",
+    add(list, "mx.record", FAULT_OK, "a.test", "good");
+    add(list, "spf.record", FAULT_HINT, "b.test", "hm");
+    add(list, "spf.record", FAULT_ERROR, "c.test", "bad");
+    add(list, "dns.resolver", FAULT_ERROR, "servers", "silent");
+    add(list, "spf.record", FAULT_ERROR, "a.test",
                   "bad, and a long sentence that goes on beyond the "
                   "width of a terminal of eighty columns, which is cut");
 }
 
 TEST(order)
 {
-    struct checklist list = {0};
+    struct faults list = {0};
     struct printed p;
     fill(&list);
-    is_number(checklist_count(&list, CHECK_ERROR), 3, "errors are counted");
-    checklist_sort(&list);
-    is_string(list.items[0].code, "dns.resolver", "what others depend on is first");
+    is_number(faults_count(&list, FAULT_ERROR), 3, "errors are counted");
+    faults_sort(&list);
+    is_string(list.items[0].row->code, "dns.resolver", "what others depend on is first");
     is_string(list.items[1].subject, "a.test", "then by name");
     is_string(list.items[2].subject, "c.test", "of the same code");
-    is_string(list.items[4].code, "mx.record", "what is good is last");
+    is_string(list.items[4].row->code, "mx.record", "what is good is last");
     printed_begin(&p);
-    checklist_print(&list, stdout);
+    faults_print(&list, stdout);
     const char *text = printed_end(&p);
     ok(text_starts(text_from(text),
                    TEXT("error   dns.resolver      servers\n  silent\n\n")));
@@ -79,28 +80,28 @@ TEST(order)
     while (rest.length > 0 && text_cut(&rest, '\n', &line))
         wide |= line.length > 80;
     ok_named(!wide, "lines have 80 columns at most");
-    json_t *all = checklist_json(&list);
+    json_t *all = faults_json(&list);
     is_number(json_array_size(json_object_get(all, "checks")), 5,
               "all of them as JSON");
     json_decref(all);
-    checklist_cut(&list, 1);
+    faults_cut(&list, 1);
     is_number(list.count, 1, "cut");
-    checklist_free(&list);
+    faults_free(&list);
 }
 
 TEST(limits)
 {
-    struct checklist list = {0};
-    static char huge[3 * CHECKLIST_TEXT_MAX];
+    struct faults list = {0};
+    static char huge[3 * FAULTS_TEXT_MAX];
     memset(huge, 7, sizeof(huge) - 1);
-    checklist_add(&list, "spf.record", CHECK_ERROR, "a.test", "%s", huge);
-    ok(strlen(list.items[0].text) < 4 * CHECKLIST_TEXT_MAX);
+    add(&list, "spf.record", FAULT_ERROR, "a.test", "%s", huge);
+    ok(strlen(list.items[0].text) < FAULTS_TEXT_MAX);
     for (int i = 0; i < 100; i++)
-        checklist_remedy(&list, "%s", huge);
-    ok_named(strlen(list.items[0].remedy) < 4 * CHECKLIST_TEXT_MAX,
+        faults_remedy(&list, "%s", huge);
+    ok_named(strlen(list.items[0].remedy) < 4 * FAULTS_TEXT_MAX,
              "a remedy has a limit");
-    for (int i = 0; i < CHECKLIST_MAX + 10; i++)
-        checklist_add(&list, "spf.record", CHECK_OK, "a.test", "x");
-    is_number(list.count, CHECKLIST_MAX, "so has the list");
-    checklist_free(&list);
+    for (int i = 0; i < FAULTS_MAX + 10; i++)
+        add(&list, "spf.record", FAULT_OK, "a.test", "x");
+    is_number(list.count, FAULTS_MAX, "so has the list");
+    faults_free(&list);
 }

@@ -1,5 +1,5 @@
 /* Records of a domain beside SPF: DKIM keys, DMARC, and the hosts for answers. */
-#include "admin/doctor/doctor_internal.h"
+#include "admin/findings/doctor_internal.h"
 
 #include "admin/settings/alias_files.h"
 #include "mime/auth/dkim.h"
@@ -14,9 +14,9 @@ enum { BITS_ADVISED = 2048, KEY_COMMAND_MAX = 1200 };
 /* The keys of one domain, or those of the nearest domain above it. */
 struct key_search {
     struct doctor *d;
-    struct checklist *out; /* NULL: only look */
-    const char *domain;    /* that mail is from */
-    const char *row;       /* of the keys that count; "": none */
+    struct faults *out; /* NULL: only look */
+    const char *domain; /* that mail is from */
+    const char *row;    /* of the keys that count; "": none */
     bool waits;
     size_t good, unknown;
 };
@@ -30,12 +30,16 @@ key_covers(const struct doctor_key *key, struct text domain)
             domain.at[domain.length - own.length - 1] == '.');
 }
 
-static void
-find_row(void *context, const struct doctor_key *key)
+static const char *
+find_row(const struct doctor *d, const char *domain)
 {
-    struct key_search *s = context;
-    if (key_covers(key, text_from(s->domain)) && strlen(key->domain) > strlen(s->row))
-        s->row = key->domain;
+    const char *row = "";
+    for (size_t i = 0; i < d->setup->key_count; i++) {
+        const struct doctor_key *key = &d->setup->keys[i];
+        if (key_covers(key, text_from(domain)) && strlen(key->domain) > strlen(row))
+            row = key->domain;
+    }
+    return row;
 }
 
 /* Whether a tag of the record has that value: "t=y". */
@@ -58,14 +62,14 @@ is_testing(struct text record)
 }
 
 static void
-advise_key(struct checklist *out, const struct doctor_key *key, const char *name)
+advise_key(struct faults *out, const struct doctor_key *key, const char *name)
 {
     struct buffer record;
-    buffer_init(&record, CHECKLIST_TEXT_MAX);
+    buffer_init(&record, FAULTS_TEXT_MAX);
     (void)!buffer_format(&record, "v=DKIM1; k=%s; p=%.*s", key->kind,
                          TEXT_ARGS(key->public));
-    checklist_remedy(out, "Publish this in place of all that is at that name:");
-    checklist_text_record(out, name, buffer_text(&record));
+    faults_remedy(out, "Publish this in place of all that is at that name:");
+    faults_text_record(out, name, buffer_text(&record));
     buffer_free(&record);
 }
 
@@ -89,43 +93,40 @@ key_command(const struct doctor *d, const char *domain, char out[KEY_COMMAND_MAX
 }
 
 static void
-judge_key(const struct doctor *d, struct checklist *out, const struct doctor_key *key,
+judge_key(const struct doctor *d, struct faults *out, const struct doctor_key *key,
           const struct inquiry_answer *a, const char *name, enum dkim_record verdict)
 {
-    const char *code = "dkim.key";
     char command[KEY_COMMAND_MAX];
     bool rsa = strcmp(key->kind, "rsa") == 0;
     if (a->status == DNS_TRY_AGAIN) {
-        checklist_add(out, code, CHECK_WARNING, name, "it cannot be looked up: %s",
-                      a->reason);
-        checklist_remedy(out, "Correct the name servers of the domain.");
+        faults_add(out, FAULT_WARNING, name, "it cannot be looked up: %s", a->reason);
+        faults_remedy(out, "Correct the name servers of the domain.");
     } else if (verdict != DKIM_RECORD_FITS) {
-        checklist_add(out, code, CHECK_ERROR, name,
-                      "the name %s: signatures of this key are not valid for receivers",
-                      dkim_record_words(verdict));
+        faults_add(out, FAULT_ERROR, name,
+                   "the name %s: signatures of this key are not valid for receivers",
+                   dkim_record_words(verdict));
         advise_key(out, key, name);
     } else if (is_testing(a->data.texts[0])) {
-        checklist_add(out, code, CHECK_WARNING, name,
-                      "the record says t=y (testing): receivers may treat mail as "
-                      "unsigned");
+        faults_add(out, FAULT_WARNING, name,
+                   "the record says t=y (testing): receivers may treat mail as "
+                   "unsigned");
         advise_key(out, key, name);
     } else if (rsa && key->bits < BITS_ADVISED) {
-        checklist_add(out, code, CHECK_HINT, name,
-                      "the record fits, but the key has %u bits; Gmail advises %d",
-                      key->bits, BITS_ADVISED);
-        checklist_remedy(out,
-                         "Make another key with %s, publish its record, and take this "
-                         "one out a week later.",
-                         key_command(d, key->domain, command));
+        faults_add(out, FAULT_HINT, name,
+                   "the record fits, but the key has %u bits; Gmail advises %d",
+                   key->bits, BITS_ADVISED);
+        faults_remedy(out,
+                      "Make another key with %s, publish its record, and take this "
+                      "one out a week later.",
+                      key_command(d, key->domain, command));
     } else {
-        checklist_add(out, code, CHECK_OK, name, "the record fits the key");
+        faults_add(out, FAULT_OK, name, "the record fits the key");
     }
 }
 
 static void
-examine_key(void *context, const struct doctor_key *key)
+examine_key(struct key_search *s, const struct doctor_key *key)
 {
-    struct key_search *s = context;
     char name[2 * DOCTOR_NAME_MAX];
     if (strcmp(key->domain, s->row) != 0)
         return;
@@ -148,10 +149,9 @@ static void
 search_keys(struct key_search *s)
 {
     const struct doctor_setup *setup = s->d->setup;
-    s->row = "";
-    setup->keys(setup->context, find_row, s);
-    if (s->row[0] != '\0')
-        setup->keys(setup->context, examine_key, s);
+    s->row = find_row(s->d, s->domain);
+    for (size_t i = 0; i < setup->key_count; i++)
+        examine_key(s, &setup->keys[i]);
 }
 
 /* Whether the smarthost signs: then our own keys are not needed. */
@@ -163,42 +163,43 @@ find_signer(const struct doctor *d, const char *domain)
 }
 
 static void
-judge_unsigned(struct doctor *d, struct checklist *out, const char *domain)
+judge_unsigned(struct doctor *d, struct faults *out, const char *domain)
 {
     const struct provider_facts *signer = find_signer(d, domain);
     if (signer != NULL && !signer->keeps_sender) {
-        checklist_add(out, "dkim.key", CHECK_HINT, domain,
-                      "no key signs here; %s signs, if it is set up for the domain",
-                      signer->name);
-        checklist_remedy(out, "See there: %s.", signer->setup);
+        faults_add(out, FAULT_HINT, domain,
+                   "no key signs here; %s signs, if it is set up for the domain",
+                   signer->name);
+        faults_remedy(out, "See there: %s.", signer->setup);
         return;
     }
     if (!d->setup->has_secrets)
         return;
-    checklist_add(out, "dkim.key", CHECK_WARNING, domain,
-                  "mail from it is not signed: no row of dkim_keys covers the domain. "
-                  "Gmail, Outlook.com and Yahoo want DKIM of bulk senders, and it "
-                  "survives forwarding");
-    checklist_remedy(
-        out,
-        "Run this; it makes a key and prints the record to publish and the "
-        "line for %s. Then reload.\n    %s",
-        doctor_settings(d), key_command(d, domain, (char[KEY_COMMAND_MAX]){0}));
+    faults_add(out, FAULT_WARNING, domain,
+               "mail from it is not signed: no row of dkim_keys covers the domain. "
+               "Gmail, Outlook.com and Yahoo want DKIM of bulk senders, and it "
+               "survives forwarding");
+    faults_remedy(out,
+                  "Run this; it makes a key and prints the record to publish and the "
+                  "line for %s. Then reload.\n    %s",
+                  doctor_settings(d),
+                  key_command(d, domain, (char[KEY_COMMAND_MAX]){0}));
 }
 
 bool
-doctor_check_dkim(struct doctor *d, struct checklist *out, const char *subject)
+doctor_judge_dkim(const struct fault_world *w, struct faults *out)
 {
-    struct key_search s = {.d = d, .out = out, .domain = subject};
+    struct doctor *d = w->doctor;
+    struct key_search s = {.d = d, .out = out, .domain = w->subject};
     search_keys(&s);
     if (s.waits)
         return false;
     if (s.row[0] == '\0')
-        judge_unsigned(d, out, subject);
+        judge_unsigned(d, out, w->subject);
     return true;
 }
 
-bool
+static bool
 doctor_dkim_signs(struct doctor *d, const char *domain, enum doctor_rule *out)
 {
     struct key_search s = {.d = d, .domain = domain};
@@ -209,24 +210,6 @@ doctor_dkim_signs(struct doctor *d, const char *domain, enum doctor_rule *out)
            : s.unknown > 0       ? DOCTOR_RULE_UNKNOWN
                                  : DOCTOR_RULE_BROKEN;
     return !s.waits;
-}
-
-/* Rows whose domain is not among those that are examined. */
-static void
-add_key_domain(void *context, const struct doctor_key *key)
-{
-    struct doctor *d = context;
-    for (size_t i = 0; i < d->domain_count; i++)
-        if (strcmp(d->domains[i], key->domain) == 0)
-            return;
-    doctor_add_task(d, doctor_check_dkim, key->domain);
-}
-
-void
-doctor_add_key_tasks(struct doctor *d)
-{
-    if (d->domains_omitted == 0)
-        d->setup->keys(d->setup->context, add_key_domain, d);
 }
 
 /* --- dmarc.record --------------------------------------------------------------------- */
@@ -260,15 +243,15 @@ find_dmarc(struct doctor *d, const char *domain, struct dmarc_case *c)
 }
 
 static void
-advise_dmarc(struct checklist *out, const char *domain)
+advise_dmarc(struct faults *out, const char *domain)
 {
     char name[DOCTOR_NAME_MAX + 8], value[DOCTOR_NAME_MAX + 64];
     snprintf(name, sizeof(name), "_dmarc.%.250s", domain);
     snprintf(value, sizeof(value), "v=DMARC1; p=none; rua=mailto:postmaster@%.250s",
              domain);
-    checklist_remedy(out, "Publish this as the only DMARC record of that name; reports "
-                          "go to the address of rua=, which may be any of yours:");
-    checklist_text_record(out, name, text_from(value));
+    faults_remedy(out, "Publish this as the only DMARC record of that name; reports "
+                       "go to the address of rua=, which may be any of yours:");
+    faults_text_record(out, name, text_from(value));
 }
 
 /* The domain itself, or the last one above it that is asked. */
@@ -295,62 +278,60 @@ is_report_address(struct text reports)
 static bool
 is_unaligned(struct doctor *d, const char *domain, const struct dmarc_case *c)
 {
-    struct key_search s = {.d = d, .domain = domain, .row = ""};
-    d->setup->keys(d->setup->context, find_row, &s);
-    return c->record.strict_dkim && s.row[0] != '\0' && strcmp(s.row, domain) != 0;
+    const char *row = find_row(d, domain);
+    return c->record.strict_dkim && row[0] != '\0' && strcmp(row, domain) != 0;
 }
 
 static void
-judge_dmarc(struct doctor *d, struct checklist *out, const char *domain,
+judge_dmarc(struct doctor *d, struct faults *out, const char *domain,
             const struct dmarc_case *c)
 {
-    const char *code = "dmarc.record", *at = organisation_of(c, domain);
+    const char *at = organisation_of(c, domain);
     enum dmarc_policy policy =
         strcmp(c->at, domain) == 0 ? c->record.policy : c->record.subdomains;
     if (c->answer->status == DNS_TRY_AGAIN) {
-        checklist_add(out, code, CHECK_WARNING, domain,
-                      "its DMARC record cannot be looked up: %s", c->answer->reason);
-        checklist_remedy(out, "Correct the name servers of the domain.");
+        faults_add(out, FAULT_WARNING, domain,
+                   "its DMARC record cannot be looked up: %s", c->answer->reason);
+        faults_remedy(out, "Correct the name servers of the domain.");
     } else if (c->found == DMARC_NONE) {
-        checklist_add(out, code, CHECK_WARNING, domain,
-                      "it has no DMARC record: Gmail, Outlook.com and Yahoo demand one "
-                      "of senders of 5,000 messages a day");
+        faults_add(out, FAULT_WARNING, domain,
+                   "it has no DMARC record: Gmail, Outlook.com and Yahoo demand one "
+                   "of senders of 5,000 messages a day");
         advise_dmarc(out, at);
     } else if (c->found == DMARC_SEVERAL) {
-        checklist_add(out, code, CHECK_ERROR, domain,
-                      "_dmarc.%s has several DMARC records, which counts as none", at);
+        faults_add(out, FAULT_ERROR, domain,
+                   "_dmarc.%s has several DMARC records, which counts as none", at);
         advise_dmarc(out, at);
     } else if (c->found == DMARC_MALFORMED) {
-        checklist_add(out, code, CHECK_ERROR, domain,
-                      "the DMARC record at _dmarc.%s has no valid p= (none, quarantine "
-                      "or reject)",
-                      at);
+        faults_add(out, FAULT_ERROR, domain,
+                   "the DMARC record at _dmarc.%s has no valid p= (none, quarantine "
+                   "or reject)",
+                   at);
         advise_dmarc(out, at);
     } else if (is_unaligned(d, domain, c)) {
-        checklist_add(out, code, CHECK_WARNING, domain,
-                      "adkim=s at _dmarc.%s demands a signature of %s itself, but the "
-                      "key that signs is of a domain above it",
-                      at, domain);
-        checklist_remedy(out,
-                         "Make a key for it: %s; or publish adkim=r in place of "
-                         "adkim=s.",
-                         key_command(d, domain, (char[KEY_COMMAND_MAX]){0}));
+        faults_add(out, FAULT_WARNING, domain,
+                   "adkim=s at _dmarc.%s demands a signature of %s itself, but the "
+                   "key that signs is of a domain above it",
+                   at, domain);
+        faults_remedy(out,
+                      "Make a key for it: %s; or publish adkim=r in place of "
+                      "adkim=s.",
+                      key_command(d, domain, (char[KEY_COMMAND_MAX]){0}));
     } else if (!is_report_address(c->record.reports) && c->record.reports.length > 0) {
-        checklist_add(
-            out, code, CHECK_WARNING, domain,
-            "rua= at _dmarc.%s is not a list of mailto: addresses, so that no "
-            "report comes",
-            at);
+        faults_add(out, FAULT_WARNING, domain,
+                   "rua= at _dmarc.%s is not a list of mailto: addresses, so that no "
+                   "report comes",
+                   at);
         advise_dmarc(out, at);
     } else {
-        checklist_add(out, code, CHECK_OK, domain, "p=%s (at _dmarc.%s)",
-                      dmarc_policy_word(policy), at);
+        faults_add(out, FAULT_OK, domain, "p=%s (at _dmarc.%s)",
+                   dmarc_policy_word(policy), at);
     }
 }
 
 /* Both must pass for senders of 5,000 messages a day. */
 static void
-judge_bulk(struct checklist *out, const char *domain, const struct dmarc_case *c,
+judge_bulk(struct faults *out, const char *domain, const struct dmarc_case *c,
            enum doctor_rule spf, enum doctor_rule dkim)
 {
     static const char *const names[] = {" SPF", " DKIM", " DMARC"};
@@ -371,24 +352,25 @@ judge_bulk(struct checklist *out, const char *domain, const struct dmarc_case *c
     const char *const *broken = words[DOCTOR_RULE_BROKEN];
     const char *const *unknown = words[DOCTOR_RULE_UNKNOWN];
     bool met = counts[DOCTOR_RULE_MET] == 3;
-    checklist_add(out, "dmarc.record", met ? CHECK_OK : CHECK_HINT, domain,
-                  "Gmail's, Outlook.com's and Yahoo's rules for bulk senders: "
-                  "%s%s%s%s%s%s%s%s%s",
-                  met ? "met" : "",
-                  counts[DOCTOR_RULE_BROKEN] > 0 ? "not met, because of" : "",
-                  broken[0], broken[1], broken[2],
-                  counts[DOCTOR_RULE_UNKNOWN] > 0
-                      ? (counts[DOCTOR_RULE_BROKEN] > 0 ? "; not known:" : "not known:")
-                      : "",
-                  unknown[0], unknown[1], unknown[2]);
+    faults_add(out, met ? FAULT_OK : FAULT_HINT, domain,
+               "Gmail's, Outlook.com's and Yahoo's rules for bulk senders: "
+               "%s%s%s%s%s%s%s%s%s",
+               met ? "met" : "",
+               counts[DOCTOR_RULE_BROKEN] > 0 ? "not met, because of" : "", broken[0],
+               broken[1], broken[2],
+               counts[DOCTOR_RULE_UNKNOWN] > 0
+                   ? (counts[DOCTOR_RULE_BROKEN] > 0 ? "; not known:" : "not known:")
+                   : "",
+               unknown[0], unknown[1], unknown[2]);
     if (!met)
-        checklist_remedy(out,
-                         "See spf.record, dkim.key and dmarc.record of this domain.");
+        faults_remedy(out, "See spf.record, dkim.key and dmarc.record of this domain.");
 }
 
 bool
-doctor_check_dmarc(struct doctor *d, struct checklist *out, const char *subject)
+doctor_judge_dmarc(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
+    const char *subject = w->subject;
     struct dmarc_case c;
     enum doctor_rule spf, dkim;
     bool known = find_dmarc(d, subject, &c);
@@ -404,30 +386,28 @@ doctor_check_dmarc(struct doctor *d, struct checklist *out, const char *subject)
 /* --- mx.record -------------------------------------------------------------------------- */
 
 static void
-advise_mx(struct doctor *d, struct checklist *out, const char *domain)
+advise_mx(struct doctor *d, struct faults *out, const char *domain)
 {
     char value[DOCTOR_NAME_MAX + 8];
     snprintf(value, sizeof(value), "10 %.240s.", d->options->hostname);
-    checklist_remedy(
-        out,
-        "Publish the host that takes mail of %s in place of its MX records; "
-        "if that is this one:",
-        domain);
-    checklist_record(out, domain, "MX", value);
+    faults_remedy(out,
+                  "Publish the host that takes mail of %s in place of its MX records; "
+                  "if that is this one:",
+                  domain);
+    faults_record(out, domain, "MX", value);
     if (strcmp(domain, d->options->hostname) != 0)
         return;
-    checklist_remedy(
-        out,
-        "\nIf no mail is to come to this host, set rewrite in %s to a "
-        "sender whose mail is read, such as * you@example.org, and root to "
-        "that address: mail of root and cron, and bounces of it, have "
-        "nowhere else to go.",
-        doctor_settings(d));
+    faults_remedy(out,
+                  "\nIf no mail is to come to this host, set rewrite in %s to a "
+                  "sender whose mail is read, such as * you@example.org, and root to "
+                  "that address: mail of root and cron, and bounces of it, have "
+                  "nowhere else to go.",
+                  doctor_settings(d));
 }
 
 /* False: wait. *bad: it is wrong, and has been said. */
 static bool
-examine_exchanger(struct doctor *d, struct checklist *out, const char *domain,
+examine_exchanger(struct doctor *d, struct faults *out, const char *domain,
                   struct text name, bool *bad)
 {
     char host[DNS_NAME_MAX];
@@ -441,24 +421,23 @@ examine_exchanger(struct doctor *d, struct checklist *out, const char *domain,
     *bad = true;
     if (alias->status == DNS_FOUND && a->data.count > 0) {
         char value[DOCTOR_NAME_MAX + 8];
-        checklist_add(
-            out, "mx.record", CHECK_WARNING, domain,
-            "its MX host %s is an alias (CNAME), which RFC 2181, 10.3 forbids: "
-            "some servers do not send to it",
-            host);
-        checklist_remedy(out, "Publish the name that it leads to instead:");
+        faults_add(out, FAULT_WARNING, domain,
+                   "its MX host %s is an alias (CNAME), which RFC 2181, 10.3 forbids: "
+                   "some servers do not send to it",
+                   host);
+        faults_remedy(out, "Publish the name that it leads to instead:");
         snprintf(value, sizeof(value), "10 %.*s.",
                  TEXT_ARGS(text_before(alias->data.hosts[0], 240)));
-        checklist_record(out, domain, "MX", value);
+        faults_record(out, domain, "MX", value);
     } else if (a->status == DNS_TRY_AGAIN) {
-        checklist_add(out, "mx.record", CHECK_WARNING, domain,
-                      "its MX host %s cannot be looked up: %s", host, a->reason);
-        checklist_remedy(out, "Correct the name servers of that name.");
+        faults_add(out, FAULT_WARNING, domain, "its MX host %s cannot be looked up: %s",
+                   host, a->reason);
+        faults_remedy(out, "Correct the name servers of that name.");
     } else if (a->data.count == 0) {
-        checklist_add(out, "mx.record", CHECK_ERROR, domain,
-                      "its MX host %s has no address: answers and bounces cannot come "
-                      "back",
-                      host);
+        faults_add(out, FAULT_ERROR, domain,
+                   "its MX host %s has no address: answers and bounces cannot come "
+                   "back",
+                   host);
         advise_mx(d, out, domain);
     } else {
         *bad = false;
@@ -468,46 +447,47 @@ examine_exchanger(struct doctor *d, struct checklist *out, const char *domain,
 
 /* Mail for it goes to its own addresses then (RFC 5321 §5.1). */
 static bool
-examine_implicit(struct doctor *d, struct checklist *out, const char *domain,
+examine_implicit(struct doctor *d, struct faults *out, const char *domain,
                  const struct inquiry_answer *mx)
 {
     const struct inquiry_answer *a = inquiry_ask(d->inquiry, INQUIRY_ADDRESSES, domain);
     if (a == NULL)
         return false;
     if (a->data.count > 0) {
-        checklist_add(out, "mx.record", CHECK_OK, domain,
-                      "no MX record: answers go to its own addresses");
+        faults_add(out, FAULT_OK, domain,
+                   "no MX record: answers go to its own addresses");
         return true;
     }
-    checklist_add(
-        out, "mx.record", CHECK_ERROR, domain,
-        "answers and bounces cannot come back, and receivers refuse senders of "
-        "such a domain: %s",
-        mx->reason);
+    faults_add(out, FAULT_ERROR, domain,
+               "answers and bounces cannot come back, and receivers refuse senders of "
+               "such a domain: %s",
+               mx->reason);
     advise_mx(d, out, domain);
     return true;
 }
 
 bool
-doctor_check_mx(struct doctor *d, struct checklist *out, const char *subject)
+doctor_judge_mx(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
+    const char *subject = w->subject;
     const struct inquiry_answer *mx = inquiry_ask(d->inquiry, INQUIRY_MX, subject);
     bool bad = false, known = true;
     if (mx == NULL)
         return false;
     if (mx->status == DNS_TRY_AGAIN) {
-        checklist_add(out, "mx.record", CHECK_WARNING, subject,
-                      "its MX records cannot be looked up: %s", mx->reason);
-        checklist_remedy(out, "Correct the name servers of the domain.");
+        faults_add(out, FAULT_WARNING, subject,
+                   "its MX records cannot be looked up: %s", mx->reason);
+        faults_remedy(out, "Correct the name servers of the domain.");
         return true;
     }
     if (mx->data.count == 0)
         return examine_implicit(d, out, subject, mx);
     for (size_t i = 0; i < mx->data.count && !bad; i++) {
         if (mx->data.hosts[i].length == 0) {
-            checklist_add(out, "mx.record", CHECK_ERROR, subject,
-                          "its null MX says that it takes no mail: receivers refuse "
-                          "senders of such a domain (RFC 7505)");
+            faults_add(out, FAULT_ERROR, subject,
+                       "its null MX says that it takes no mail: receivers refuse "
+                       "senders of such a domain (RFC 7505)");
             advise_mx(d, out, subject);
             bad = true;
         } else {
@@ -515,15 +495,15 @@ doctor_check_mx(struct doctor *d, struct checklist *out, const char *subject)
         }
     }
     if (known && !bad)
-        checklist_add(out, "mx.record", CHECK_OK, subject,
-                      "%zu host%s, which resolve%s", mx->data.count,
-                      mx->data.count == 1 ? "" : "s", mx->data.count == 1 ? "s" : "");
+        faults_add(out, FAULT_OK, subject, "%zu host%s, which resolve%s",
+                   mx->data.count, mx->data.count == 1 ? "" : "s",
+                   mx->data.count == 1 ? "s" : "");
     return known;
 }
 
 struct nobody {
     struct doctor *doctor;
-    struct checklist *out;
+    struct faults *out;
     const char *domain;
 };
 
@@ -531,39 +511,21 @@ static void
 say_nobody(void *context, const char *line)
 {
     const struct nobody *n = context;
-    checklist_add(n->out, "mx.record", CHECK_WARNING, n->domain, "%s", line);
-    checklist_remedy(n->out,
-                     "Mail for them is refused (550 5.1.1). RFC 5321, 4.5.1 requires "
-                     "a mailbox for postmaster. In %s set root to an address that "
-                     "somebody reads:\n    root = you@example.org",
-                     doctor_settings(n->doctor));
+    faults_add(n->out, FAULT_WARNING, n->domain, "%s", line);
+    faults_remedy(n->out,
+                  "Mail for them is refused (550 5.1.1). RFC 5321, 4.5.1 requires "
+                  "a mailbox for postmaster. In %s set root to an address that "
+                  "somebody reads:\n    root = you@example.org",
+                  doctor_settings(n->doctor));
 }
 
 /* subject: the first local domain. */
-static bool
-check_root(struct doctor *d, struct checklist *out, const char *subject)
+bool
+doctor_judge_root(const struct fault_world *w, struct faults *out)
 {
+    struct doctor *d = w->doctor;
     alias_files_each_nobody(
         d->setup->routes, d->setup->aliases, say_nobody,
-        &(struct nobody){.doctor = d, .out = out, .domain = subject});
+        &(struct nobody){.doctor = d, .out = out, .domain = w->subject});
     return true;
-}
-
-void
-doctor_add_root_task(struct doctor *d)
-{
-    char domain[DOCTOR_NAME_MAX];
-    struct text first = route_first_local_domain(d->setup->routes);
-    bool is_known = d->setup->has_secrets || d->options->aliases == NULL;
-    if (is_known && first.length > 0 && text_copy(domain, sizeof(domain), first))
-        doctor_add_task(d, check_root, domain);
-}
-
-void
-doctor_add_domain_tasks(struct doctor *d, const char *domain)
-{
-    doctor_add_task(d, doctor_check_spf, domain);
-    doctor_add_task(d, doctor_check_dkim, domain);
-    doctor_add_task(d, doctor_check_dmarc, domain);
-    doctor_add_task(d, doctor_check_mx, domain);
 }

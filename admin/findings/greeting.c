@@ -1,5 +1,5 @@
 /* Two replies, then QUIT. */
-#include "admin/doctor/greeting.h"
+#include "admin/findings/greeting.h"
 
 #include "base/loop/loop.h"
 #include "base/memory.h"

@@ -1,0 +1,456 @@
+/* Judges of settings: those that are allowed but probably wrong. */
+#include "admin/findings/faults_internal.h"
+
+#include "admin/settings/accounts.h"
+#include "base/net/net.h"
+#include "base/event/event_post.h"
+#include "sched/route/peers.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+enum {
+    PORT_SMTP = 25,
+    PORT_SMTPS = 465,
+    PORT_SUBMISSION = 587,
+    HIDDEN_MAX = 10 /* hidden routes that are named, one a line */
+};
+
+/* Old names of settings, and variables that are no setting. */
+bool
+faults_judge_names(const struct fault_world *w, struct faults *out)
+{
+    struct text lines = settings_warnings(w->settings), line;
+    while (text_cut(&lines, '\n', &line))
+        if (line.length > 0)
+            faults_found(out, "%.*s", TEXT_ARGS(line));
+    return false;
+}
+
+/* --- The host's name -------------------------------------------------------------- */
+
+/* RFC 5321 2.3.5: the name in HELO resolves, so it is neither local nor bare. */
+static bool
+faults_is_full_name(struct text name)
+{
+    struct text bare =
+        text_ends_nocase(name, TEXT(".")) ? text_before(name, name.length - 1) : name;
+    return text_starts(name, TEXT("[")) ||
+           (text_find(bare, '.') != TEXT_NONE &&
+            !text_ends_nocase(bare, TEXT(".localhost")) &&
+            !text_ends_nocase(bare, TEXT(".localdomain")));
+}
+
+const char *
+faults_hostname(const char *hostname, const char *system_name,
+                char out[FAULTS_HOSTNAME_MAX])
+{
+    out[0] = '\0';
+    if (hostname == NULL || faults_is_full_name(text_from(hostname)))
+        return out;
+    /* An invalid system name has been replaced by localhost. */
+    bool replaced = strcmp(hostname, "localhost") == 0 && system_name != NULL &&
+                    strcmp(system_name, hostname) != 0;
+    snprintf(out, FAULTS_HOSTNAME_MAX,
+             "hostname '%.255s' is not a full name%s%.64s%s; other servers will refuse "
+             "mail: set hostname",
+             hostname, replaced ? " (the system's, '" : "", replaced ? system_name : "",
+             replaced ? "', is not usable)" : "");
+    return out;
+}
+
+/* The system's name matters when hostname is read, not afterwards. */
+bool
+faults_judge_hostname(const struct fault_world *w, struct faults *out)
+{
+    char what[FAULTS_HOSTNAME_MAX];
+    struct utsname system;
+    bool is_reading = (out->when & FAULT_READ) != 0;
+    const char *own = is_reading && uname(&system) == 0 ? system.nodename : NULL;
+    return faults_hostname(w->options->hostname, own, what)[0] != '\0' &&
+           faults_found(out, "%s", what);
+}
+
+/* --- Values ----------------------------------------------------------------------- */
+
+bool
+faults_judge_spool_path(const struct fault_world *w, struct faults *out)
+{
+    (void)out;
+    return w->options->spool[0] != '/';
+}
+
+bool
+faults_judge_slices(const struct fault_world *w, struct faults *out)
+{
+    unsigned slices = (unsigned)w->options->slices;
+    return slices > 1 &&
+           faults_found(
+               out,
+               "slices = %u: each daemon applies the limits of clients (client_..., "
+               "server_...) by itself, so all together may reach %u times as much: "
+               "divide them",
+               slices, slices);
+}
+
+bool
+faults_judge_bounces(const struct fault_world *w, struct faults *out)
+{
+    (void)out;
+    return w->options->bounce_lifetime_ms > w->options->lifetime_ms;
+}
+
+/* A number without a unit is in seconds here, and in a longer unit in Postfix; 0 is the
+ * same in all. */
+bool
+faults_judge_units(const struct fault_world *w, struct faults *out)
+{
+    static const struct {
+        const char *key, *unit;
+    } rows[] = {
+        {"maximal_queue_lifetime", "days" },
+        {"bounce_queue_lifetime",  "days" },
+        {"delay_warning_time",     "hours"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct text key = text_from(rows[i].key);
+        const char *value = settings_written(w->settings, key);
+        uint64_t number;
+        if (value != NULL && text_number(text_from(value), UINT64_MAX, &number) &&
+            number > 0)
+            faults_found(out,
+                         "%s: %s: %s without a unit is %s seconds, in Postfix %s: "
+                         "write %s%c or %ss",
+                         settings_origin(w->settings, key), rows[i].key, value, value,
+                         rows[i].unit, value, rows[i].unit[0], value);
+    }
+    return false;
+}
+
+/* --- Targets ---------------------------------------------------------------------- */
+
+/* The most common error with a smarthost: both sides wait for the other. */
+static void
+faults_find_ports(const struct target *target, struct faults *out)
+{
+    out->row = faults_row("port_tls");
+    for (size_t i = 0; i < target_host_count(target); i++) {
+        struct target_host host = target_host(target, i);
+        bool wants_tls = host.port == PORT_SMTPS;
+        bool begins_clear = host.port == PORT_SMTP || host.port == PORT_SUBMISSION;
+        if (target->tls_implicit ? begins_clear : wants_tls)
+            faults_found(out, "%.*s:%u: port %u %s", TEXT_ARGS(host.host),
+                         (unsigned)host.port, (unsigned)host.port,
+                         wants_tls ? "has TLS from the first byte: write smtps://"
+                                   : "begins without TLS: write submission://");
+    }
+}
+
+/* Mail waits for an address that this host does not have. */
+static void
+faults_find_source(const struct bind_address *sources, const char *option,
+                   struct faults *out)
+{
+    static const enum net_family families[] = {NET_IPV4, NET_IPV6};
+    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
+        struct net_address address;
+        char ip[NET_ADDRESS_TEXT_MAX];
+        if (!bind_address_for(sources, families[i], &address) || net_can_bind(&address))
+            continue;
+        net_address_ip(&address, ip);
+        faults_found(out,
+                     "%s: this host does not have the address %s: mail waits until it "
+                     "has",
+                     option, ip);
+    }
+}
+
+bool
+faults_judge_source(const struct fault_world *w, struct faults *out)
+{
+    struct bind_address sources;
+    if (bind_address_read(&sources, text_from(w->options->smtp_bind), NULL))
+        faults_find_source(&sources, "smtp_bind", out);
+    return false;
+}
+
+static void
+faults_find_target(void *context, const struct target *target)
+{
+    struct faults *out = context;
+    const struct transport_params *t = &target->transport;
+    bool is_smtp = target->kind == TARGET_SMTP;
+    out->row = faults_row("bind_missing");
+    faults_find_source(&target->bind, "bind=", out);
+    if (is_smtp)
+        faults_find_ports(target, out);
+    out->row = faults_row("concurrency");
+    if (t->concurrency_limit > 0 && t->initial_concurrency > t->concurrency_limit &&
+        is_smtp)
+        faults_found(
+            out,
+            "%.*s: an initial concurrency of %d is above the limit of %d, which "
+            "applies",
+            TEXT_ARGS(target_host(target, 0).host), t->initial_concurrency,
+            t->concurrency_limit);
+    faults_if(out, "notices_late",
+              target->notice_count > 0 &&
+                  target->notices[target->notice_count - 1] >= t->lifetime_ms);
+    faults_if(out, "fragments_expire",
+              t->lifetime_ms > 0 && target->defragment &&
+                  target->notices_ms / 2 > t->lifetime_ms);
+}
+
+bool
+faults_judge_targets(const struct fault_world *w, struct faults *out)
+{
+    route_each_target(w->routes, faults_find_target, out);
+    return false;
+}
+
+/* --- Routes and rewrites that are never chosen ------------------------------------ */
+
+struct faults_hidden {
+    const struct settings *settings;
+    struct faults *out;
+    size_t count;
+};
+
+static const char *
+faults_place(const struct faults_hidden *h, const char *key, const char **colon)
+{
+    const char *place = settings_origin(h->settings, text_from(key));
+    *colon = place != NULL ? ": " : "";
+    return place != NULL ? place : "";
+}
+
+static void
+faults_find_hidden(void *context, const char *key, const char *pattern, const char *by)
+{
+    struct faults_hidden *h = context;
+    const char *colon, *place = faults_place(h, key, &colon);
+    if (h->count++ < HIDDEN_MAX)
+        faults_found(h->out,
+                     "%s%s%s: the route '%s' is never chosen, because '%s' stands "
+                     "before it and the first match wins: move it up, or remove it",
+                     place, colon, key, pattern, by);
+}
+
+bool
+faults_judge_hidden_routes(const struct fault_world *w, struct faults *out)
+{
+    struct faults_hidden hidden = {w->settings, out, 0};
+    route_each_hidden(w->routes, faults_find_hidden, &hidden);
+    return hidden.count > HIDDEN_MAX &&
+           faults_found(out, "%zu more routes are never chosen",
+                        hidden.count - HIDDEN_MAX);
+}
+
+static void
+faults_find_hidden_rewrite(void *context, const char *pattern, const char *by)
+{
+    struct faults_hidden *h = context;
+    const char *colon, *place = faults_place(h, "rewrite", &colon);
+    if (h->count++ < HIDDEN_MAX)
+        faults_found(h->out,
+                     "%s%srewrite: '%s' never matches, because '%s' stands before it "
+                     "and the first match wins: move it up, or remove it",
+                     place, colon, pattern, by);
+}
+
+/* The table is read anew, as only this needs it. */
+bool
+faults_judge_hidden_rewrites(const struct fault_world *w, struct faults *out)
+{
+    struct faults_hidden hidden = {w->settings, out, 0};
+    struct buffer unused;
+    buffer_init(&unused, 0);
+    struct rewrites *rewrites = options_rewrites(w->options, w->settings, &unused);
+    if (rewrites != NULL)
+        rewrites_each_hidden(rewrites, faults_find_hidden_rewrite, &hidden);
+    rewrites_free(&rewrites);
+    buffer_free(&unused);
+    return false;
+}
+
+/* --- Several hosts ---------------------------------------------------------------- */
+
+static void
+faults_count_target(void *context, const struct target *target)
+{
+    size_t *others = context;
+    (void)target;
+    ++*others;
+}
+
+static size_t
+faults_peers(const struct fault_world *w)
+{
+    size_t others = 0;
+    peers_each_target(route_peers(w->routes), faults_count_target, &others);
+    return others;
+}
+
+bool
+faults_judge_fragments(const struct fault_world *w, struct faults *out)
+{
+    bool is_shared = strcmp(w->options->defrag_registry, "local") != 0,
+         joins = route_defragments(w->routes), has_others = faults_peers(w) > 0;
+    faults_if(out, "fragments_alone", is_shared && !has_others);
+    faults_if(out, "fragments_local", !is_shared && has_others);
+    faults_if(out, "fragments_unwanted", is_shared && !joins);
+    faults_if(out, "fragments_sliced", !is_shared && joins && w->options->slices > 1);
+    return false;
+}
+
+/* One account, and whether a target has its user. */
+struct faults_account {
+    const struct oauth_account *account;
+    bool is_used;
+};
+
+static void
+faults_find_user(void *context, const struct target *target)
+{
+    struct faults_account *u = context;
+    for (size_t i = 0; i < target_host_count(target); i++) {
+        struct target_host h = target_host(target, i);
+        if (text_equal_nocase(h.host, text_from(u->account->host)) &&
+            text_equal(h.user, text_from(u->account->user)) &&
+            (u->account->port == 0 || u->account->port == h.port))
+            u->is_used = true;
+    }
+}
+
+/* Most often the user is written in two ways: joe@example.org there, joe here. */
+bool
+faults_judge_accounts(const struct fault_world *w, struct faults *out)
+{
+    struct accounts accounts;
+    struct buffer errors;
+    buffer_init(&errors, OAUTH_REASON_MAX);
+    (void)!accounts_read(w->options, &accounts, &errors);
+    buffer_free(&errors);
+    for (size_t i = 0; i < accounts.count; i++) {
+        struct faults_account use = {.account = &accounts.list[i]};
+        route_each_target(w->routes, faults_find_user, &use);
+        if (!use.is_used)
+            faults_found(out,
+                         "oauth: no route logs in to %s as %s: write that user in "
+                         "front of the host, with %%40 for @, or remove the account",
+                         use.account->host, use.account->user);
+    }
+    accounts_free(&accounts);
+    return false;
+}
+
+static void
+faults_find_quota(void *context, const struct target *target)
+{
+    bool *has_quota = context;
+    *has_quota = *has_quota || !quota_is_none(&target->transport.quota);
+}
+
+/* Nobody adds up the mail of several daemons. */
+bool
+faults_judge_quotas(const struct fault_world *w, struct faults *out)
+{
+    const struct options *o = w->options;
+    bool of_hops = false;
+    route_each_target(w->routes, faults_find_quota, &of_hops);
+    const char *what = o->quotas == NULL ? "quota="
+                       : of_hops         ? "quotas and quota="
+                                         : "quotas";
+    if (o->quotas == NULL && !of_hops)
+        return false;
+    if (o->slices > 1)
+        faults_found(out,
+                     "%s: each of the %u daemons of this spool counts by itself, so "
+                     "all together may send %u times as much: divide the amounts",
+                     what, (unsigned)o->slices, (unsigned)o->slices);
+    if (o->cluster != NULL || faults_peers(w) > 0)
+        faults_found(out,
+                     "%s: each host of %s counts by itself, so all together may "
+                     "send more: divide the amounts",
+                     what, o->cluster != NULL ? "the cluster" : "defrag_peers");
+    return false;
+}
+
+bool
+faults_judge_events(const struct fault_world *w, struct faults *out)
+{
+    const struct options *o = w->options;
+    faults_if(out, "events_unsigned",
+              o->events != NULL && o->events_secret == NULL &&
+                  !event_post_is_local(text_from(o->events)));
+    faults_if(out, "events_secret_unused",
+              o->events == NULL && o->events_secret != NULL);
+    return false;
+}
+
+static void
+faults_find_delay(void *context, const struct target *target)
+{
+    bool *has_delay = context;
+    *has_delay = *has_delay || target->transport.rate_delay_ms > 0 ||
+                 target->transport.transport_rate_delay_ms > 0;
+}
+
+bool
+faults_judge_group(const struct fault_world *w, struct faults *out)
+{
+    const struct options *o = w->options;
+    bool has_delay = false, is_group = o->cluster != NULL,
+         has_redis = o->cluster_redis == NULL ? o->defrag_registry[0] == 'r'
+                                              : strcmp(o->cluster_redis, "none") != 0;
+    faults_if(out, "cluster_unnamed",
+              !is_group && (o->cluster_host || o->cluster_redis || o->cluster_peers ||
+                            o->cluster_address || o->cluster_secret));
+    faults_if(out, "hand_over_alone",
+              options_hands_over(o) && (!is_group || o->cluster_secret == NULL));
+    faults_if(out, "cluster_alone",
+              is_group && !has_redis && o->cluster_peers == NULL && o->slices == 1);
+    route_each_target(w->routes, faults_find_delay, &has_delay);
+    faults_if(out, "rate_delay_unshared", is_group && has_delay);
+    return false;
+}
+
+/* Not for one slice: a daemon that is not busy needs no other. */
+bool
+faults_find_cores(int64_t slices, int cores, struct faults *out)
+{
+    int64_t most = slices;
+    while (most * 2 <= cores && most * 2 <= ID_SLICES_MAX)
+        most *= 2;
+    return slices > 1 && most != slices &&
+           faults_found(out,
+                        "slices = %" PRId64 ", and this host has %d cores: slices = "
+                        "%" PRId64 " uses them, if the daemons are busy",
+                        slices, cores, most);
+}
+
+bool
+faults_judge_cores(const struct fault_world *w, struct faults *out)
+{
+    cpu_set_t cores;
+    return sched_getaffinity(0, sizeof(cores), &cores) == 0 &&
+           faults_find_cores(w->options->slices, CPU_COUNT(&cores), out);
+}
+
+/* --- Reading ---------------------------------------------------------------------- */
+
+void
+faults_log(const struct options *options, const struct settings *settings,
+           const struct route_table *routes, enum fault_when when, struct log *log)
+{
+    struct faults found = {.when = when};
+    struct fault_world world = {
+        .options = options, .settings = settings, .routes = routes};
+    faults_judge(&found, &world);
+    for (size_t i = 0; i < found.count; i++)
+        log_say(log, LOG_LEVEL_WARNING, "main", NULL, "%s", found.items[i].text);
+    faults_free(&found);
+}
