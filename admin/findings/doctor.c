@@ -55,6 +55,14 @@ doctor_settings(const struct doctor *d)
     return d->setup->file != NULL ? d->setup->file : "the settings";
 }
 
+void
+doctor_say_unknown(struct faults *out, const char *subject, const char *what,
+                   const char *reason)
+{
+    faults_add(out, FAULT_WARNING, subject, "%s cannot be looked up: %s", what, reason);
+    faults_remedy(out, "Correct the name servers of the domain.");
+}
+
 const struct target *
 doctor_target(const struct doctor *d, const char *domain)
 {

@@ -57,7 +57,7 @@ struct doctor_setup {
     struct aliases *aliases; /* NULL: none, or they could not be read */
     bool has_secrets;        /* else keys and passwords could not be read */
     const char *file;        /* of the settings, for remedies */
-    const struct doctor_key *keys;
+    struct doctor_key *keys;
     size_t key_count;
     struct inquiry_source login, way, policy;
     const char *sender; /* of mail that is handed over for a try: MAIL FROM */

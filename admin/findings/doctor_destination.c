@@ -430,9 +430,7 @@ doctor_judge_policy(const struct fault_world *w, struct faults *out)
     for (size_t i = 0; i < a->data.count; i++)
         records += text_starts(a->data.texts[i], TEXT("v=STSv1"));
     if (a->status == DNS_TRY_AGAIN) {
-        faults_add(out, FAULT_WARNING, subject,
-                   "its MTA-STS record cannot be looked up: %s", a->reason);
-        faults_remedy(out, "Correct the name servers of the domain.");
+        doctor_say_unknown(out, subject, "its MTA-STS record", a->reason);
         return true;
     }
     if (records != 1) {

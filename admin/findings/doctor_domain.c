@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BITS_ADVISED = 2048, KEY_COMMAND_MAX = 1200 };
+enum { BITS_ADVISED = 2048, KEY_COMMAND_MAX = 1200, RULES_TEXT_MAX = 100 };
 
 /* --- dkim.key ----------------------------------------------------------------------- */
 
@@ -99,8 +99,7 @@ judge_key(const struct doctor *d, struct faults *out, const struct doctor_key *k
     char command[KEY_COMMAND_MAX];
     bool rsa = strcmp(key->kind, "rsa") == 0;
     if (a->status == DNS_TRY_AGAIN) {
-        faults_add(out, FAULT_WARNING, name, "it cannot be looked up: %s", a->reason);
-        faults_remedy(out, "Correct the name servers of the domain.");
+        doctor_say_unknown(out, name, "it", a->reason);
     } else if (verdict != DKIM_RECORD_FITS) {
         faults_add(out, FAULT_ERROR, name,
                    "the name %s: signatures of this key are not valid for receivers",
@@ -290,9 +289,7 @@ judge_dmarc(struct doctor *d, struct faults *out, const char *domain,
     enum dmarc_policy policy =
         strcmp(c->at, domain) == 0 ? c->record.policy : c->record.subdomains;
     if (c->answer->status == DNS_TRY_AGAIN) {
-        faults_add(out, FAULT_WARNING, domain,
-                   "its DMARC record cannot be looked up: %s", c->answer->reason);
-        faults_remedy(out, "Correct the name servers of the domain.");
+        doctor_say_unknown(out, domain, "its DMARC record", c->answer->reason);
     } else if (c->found == DMARC_NONE) {
         faults_add(out, FAULT_WARNING, domain,
                    "it has no DMARC record: Gmail, Outlook.com and Yahoo demand one "
@@ -329,41 +326,39 @@ judge_dmarc(struct doctor *d, struct faults *out, const char *domain,
     }
 }
 
+static void
+add_rules(struct buffer *out, const char *before, const enum doctor_rule rules[3],
+          enum doctor_rule which)
+{
+    static const char *const names[] = {"SPF", "DKIM", "DMARC"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (rules[i] == which) {
+            (void)!buffer_format(out, "%s %s", before, names[i]);
+            before = "";
+        }
+}
+
 /* Both must pass for senders of 5,000 messages a day. */
 static void
 judge_bulk(struct faults *out, const char *domain, const struct dmarc_case *c,
            enum doctor_rule spf, enum doctor_rule dkim)
 {
-    static const char *const names[] = {" SPF", " DKIM", " DMARC"};
     enum doctor_rule record = c->found == DMARC_FOUND              ? DOCTOR_RULE_MET
                               : c->answer->status == DNS_TRY_AGAIN ? DOCTOR_RULE_UNKNOWN
                                                                    : DOCTOR_RULE_BROKEN;
     const enum doctor_rule rules[] = {spf, dkim, record};
-    const char *words[3][3] = {
-        {"", "", ""},
-        {"", "", ""},
-        {"", "", ""}
-    };
-    size_t counts[3] = {0, 0, 0};
-    for (size_t i = 0; i < 3; i++) {
-        words[rules[i]][i] = names[i];
-        counts[rules[i]]++;
-    }
-    const char *const *broken = words[DOCTOR_RULE_BROKEN];
-    const char *const *unknown = words[DOCTOR_RULE_UNKNOWN];
-    bool met = counts[DOCTOR_RULE_MET] == 3;
+    struct buffer failed;
+    buffer_init(&failed, RULES_TEXT_MAX);
+    add_rules(&failed, "not met, because of", rules, DOCTOR_RULE_BROKEN);
+    add_rules(&failed, failed.length > 0 ? "; not known:" : "not known:", rules,
+              DOCTOR_RULE_UNKNOWN);
+    bool met = failed.length == 0;
     faults_add(out, met ? FAULT_OK : FAULT_HINT, domain,
-               "Gmail's, Outlook.com's and Yahoo's rules for bulk senders: "
-               "%s%s%s%s%s%s%s%s%s",
-               met ? "met" : "",
-               counts[DOCTOR_RULE_BROKEN] > 0 ? "not met, because of" : "", broken[0],
-               broken[1], broken[2],
-               counts[DOCTOR_RULE_UNKNOWN] > 0
-                   ? (counts[DOCTOR_RULE_BROKEN] > 0 ? "; not known:" : "not known:")
-                   : "",
-               unknown[0], unknown[1], unknown[2]);
+               "Gmail's, Outlook.com's and Yahoo's rules for bulk senders: %.*s",
+               TEXT_ARGS(met ? TEXT("met") : buffer_text(&failed)));
     if (!met)
         faults_remedy(out, "See spf.record, dkim.key and dmarc.record of this domain.");
+    buffer_free(&failed);
 }
 
 bool
@@ -476,9 +471,7 @@ doctor_judge_mx(const struct fault_world *w, struct faults *out)
     if (mx == NULL)
         return false;
     if (mx->status == DNS_TRY_AGAIN) {
-        faults_add(out, FAULT_WARNING, subject,
-                   "its MX records cannot be looked up: %s", mx->reason);
-        faults_remedy(out, "Correct the name servers of the domain.");
+        doctor_say_unknown(out, subject, "its MX records", mx->reason);
         return true;
     }
     if (mx->data.count == 0)

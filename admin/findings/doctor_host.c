@@ -2,6 +2,7 @@
  * their names. */
 #include "admin/findings/doctor_internal.h"
 
+#include "base/dns/dns_reply.h"
 #include "base/net/net.h"
 
 #include <stdio.h>
@@ -453,30 +454,13 @@ advise_ptr(struct doctor *d, struct faults *out, const char *ip, const char *rev
     faults_record(out, reverse, "PTR", value);
 }
 
-/* IN-ADDR.ARPA, IP6.ARPA. */
-static void
-name_reverse(const struct net_address *address, char out[DNS_NAME_MAX])
-{
-    const unsigned char *ip = address->ip;
-    size_t at = 0;
-    if (address->family == NET_IPV4) {
-        snprintf(out, DNS_NAME_MAX, "%u.%u.%u.%u.in-addr.arpa", ip[3], ip[2], ip[1],
-                 ip[0]);
-        return;
-    }
-    for (size_t i = 16; i-- > 0;)
-        at += (size_t)snprintf(out + at, DNS_NAME_MAX - at, "%x.%x.", ip[i] & 15U,
-                               ip[i] >> 4U);
-    snprintf(out + at, DNS_NAME_MAX - at, "ip6.arpa");
-}
-
 static void
 judge_ptr(struct doctor *d, struct faults *out, const struct net_address *address,
           const struct inquiry_answer *ptr, const struct ptr_names *names)
 {
     char ip[NET_ADDRESS_TEXT_MAX], reverse[DNS_NAME_MAX];
     net_address_ip(address, ip);
-    name_reverse(address, reverse);
+    dns_reverse_name(address, reverse);
     if (ptr->status == DNS_TRY_AGAIN) {
         faults_add(out, FAULT_WARNING, ip, "its name cannot be looked up: %s",
                    ptr->reason);

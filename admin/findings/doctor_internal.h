@@ -45,6 +45,10 @@ const struct target *doctor_target(const struct doctor *d, const char *domain);
 /* "FILE" or "the settings". */
 const char *doctor_settings(const struct doctor *d);
 
+/* Name servers do not say: "its MX records" of the subject cannot be looked up. */
+void doctor_say_unknown(struct faults *out, const char *subject, const char *what,
+                        const char *reason);
+
 /* Whether the record of a domain lets our mail pass, and its key signs: for the rules of
  * bulk senders. UNKNOWN: name servers do not say. */
 enum doctor_rule { DOCTOR_RULE_BROKEN, DOCTOR_RULE_MET, DOCTOR_RULE_UNKNOWN };

@@ -5,6 +5,7 @@
 #include "admin/control/control_client.h"
 #include "admin/control/format_time.h"
 #include "admin/control/json_field.h"
+#include "base/dns/dns_reply.h"
 #include "base/tls/tls_file.h"
 
 #include <stdio.h>
@@ -96,21 +97,12 @@ doctor_judge_certificates(const struct fault_world *w, struct faults *out)
 static void
 take_finding(struct faults *out, const json_t *finding)
 {
-    static const struct {
-        const char *word;
-        enum fault_severity severity;
-    } severities[] = {
-        {"error",   FAULT_ERROR  },
-        {"warning", FAULT_WARNING},
-        {"hint",    FAULT_HINT   }
-    };
-    enum fault_severity severity = FAULT_HINT;
+    enum fault_severity severity = FAULT_ERROR;
     const char *word = json_field_string(finding, "severity");
     const char *code = json_field_string(finding, "code");
     const char *subject = json_field_string(finding, "subject");
-    for (size_t i = 0; i < sizeof(severities) / sizeof(severities[0]); i++)
-        if (strcmp(word, severities[i].word) == 0)
-            severity = severities[i].severity;
+    while (severity > FAULT_HINT && strcmp(word, fault_severity_word(severity)) != 0)
+        severity--;
     faults_add(out, severity, subject[0] != '\0' ? subject : code, "%s: %s", code,
                json_field_string(finding, "text"));
     faults_remedy(out, "%s", json_field_string(finding, "remedy"));
@@ -161,21 +153,6 @@ static const struct {
 
 enum { BLOCKLIST_COUNT = sizeof(blocklists) / sizeof(blocklists[0]) };
 
-/* "10.2.0.192", or nibbles. */
-static void
-spell_backwards(const struct net_address *address, char out[DNS_NAME_MAX])
-{
-    const unsigned char *ip = address->ip;
-    size_t at = 0;
-    if (address->family == NET_IPV4) {
-        snprintf(out, DNS_NAME_MAX, "%u.%u.%u.%u", ip[3], ip[2], ip[1], ip[0]);
-        return;
-    }
-    for (size_t i = 16; i-- > 0;)
-        at += (size_t)snprintf(out + at, DNS_NAME_MAX - at, "%x.%x%s", ip[i] & 15U,
-                               ip[i] >> 4U, i > 0 ? "." : "");
-}
-
 static void
 judge_listing(struct faults *out, const char *ip, size_t list,
               const struct inquiry_answer *a)
@@ -213,11 +190,13 @@ doctor_judge_blocklists(const struct fault_world *w, struct faults *out)
         return false;
     for (size_t i = 0; i < seen.count; i++)
         for (size_t list = 0; list < BLOCKLIST_COUNT; list++) {
+            bool is_six = seen.list[i].family == NET_IPV6;
             char name[2 * DNS_NAME_MAX], reverse[DNS_NAME_MAX],
                 ip[NET_ADDRESS_TEXT_MAX];
-            spell_backwards(&seen.list[i], reverse);
+            dns_reverse_name(&seen.list[i], reverse);
+            *strstr(reverse, is_six ? "ip6.arpa" : "in-addr.arpa") = '\0';
             net_address_ip(&seen.list[i], ip);
-            snprintf(name, sizeof(name), "%s.%s", reverse, blocklists[list].zone);
+            snprintf(name, sizeof(name), "%s%s", reverse, blocklists[list].zone);
             const struct inquiry_answer *a =
                 inquiry_ask(d->inquiry, INQUIRY_ADDRESSES, name);
             waits |= a == NULL;

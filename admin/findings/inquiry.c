@@ -91,9 +91,6 @@ inquiry_copy(const struct inquiry_answer *from)
     return copy;
 }
 
-static void inquiry_settle(struct inquiry_item *item,
-                           const struct inquiry_answer *answer);
-
 /* Each would take as long to find that out again. One that refuses some questions is
  * not silent. */
 static void
@@ -113,12 +110,12 @@ inquiry_see_silence(struct inquiry_item *item, const struct inquiry_answer *answ
             continue;
         if (other->query != NULL)
             dns_cancel(&other->query);
-        inquiry_settle(other, answer);
+        inquiry_answered(other, answer);
     }
 }
 
-static void
-inquiry_settle(struct inquiry_item *item, const struct inquiry_answer *answer)
+void
+inquiry_answered(struct inquiry_item *item, const struct inquiry_answer *answer)
 {
     struct inquiry *q = item->inquiry;
     struct inquiry_answer much = {.status = DNS_TRY_AGAIN,
@@ -138,12 +135,6 @@ inquiry_settle(struct inquiry_item *item, const struct inquiry_answer *answer)
     item->is_running = false;
     q->has_news = true;
     inquiry_see_silence(item, answer);
-}
-
-void
-inquiry_answered(struct inquiry_item *item, const struct inquiry_answer *answer)
-{
-    inquiry_settle(item, answer);
 }
 
 /* --- Questions ---------------------------------------------------------------------- */
@@ -183,7 +174,7 @@ inquiry_on_tlsa(void *context, const struct dns_answer *from)
     answer.data.texts = texts;
     if (from->status == DNS_FOUND)
         answer.data.count = inquiry_spell_tlsa(from, &bytes, texts);
-    inquiry_settle(item, &answer);
+    inquiry_answered(item, &answer);
     buffer_free(&bytes);
 }
 
@@ -213,7 +204,7 @@ inquiry_on_dns(void *context, const struct dns_answer *from)
         answer.data.hosts = texts;
     if (item->kind == INQUIRY_MX)
         answer.preferences = preferences;
-    inquiry_settle(item, &answer);
+    inquiry_answered(item, &answer);
 }
 
 static void
@@ -228,7 +219,7 @@ inquiry_on_greeting(void *context, bool good, const char *text)
     } else {
         snprintf(answer.reason, sizeof(answer.reason), "%s", text);
     }
-    inquiry_settle(item, &answer);
+    inquiry_answered(item, &answer);
 }
 
 static void
@@ -369,7 +360,7 @@ inquiry_give_up(struct inquiry *q)
         dns_cancel(&item->query);
         greeting_free(&item->greeting);
         q->is_cut = true;
-        inquiry_settle(item, &late);
+        inquiry_answered(item, &late);
     }
     q->first = NULL;
     q->last = &q->first;

@@ -29,39 +29,35 @@ static const char init_default_file[] = "/etc/petrel/petrel.conf";
 static const char init_daemon_user[] = "petrel";
 
 struct init_row {
-    const char *flag, *name, *why;
+    const char *flag, *name, *why, *form; /* form: of an answer that is taken */
 };
 
+/* clang-format off */
 static const struct init_row init_rows[INIT_QUESTIONS] = {
-    [INIT_HOSTNAME] = {"--hostname",   "Name of this host",
-                       "Other servers look it up; write HOST.DOMAIN."              },
-    [INIT_RELAY] = {"--relay",      "Where mail goes",
-                       "A provider's name, submission://HOST, mx (direct: needs port 25 "
-                    "and records in DNS),\nor hold (keep it until you decide)."    },
+    [INIT_HOSTNAME] = {"--hostname", "Name of this host",
+        "Other servers look it up; write HOST.DOMAIN.",
+        "HOST.DOMAIN"},
+    [INIT_RELAY] = {"--relay", "Where mail goes",
+        "A provider's name, submission://HOST, mx (direct: needs port 25 and records in "
+        "DNS),\nor hold (keep it until you decide).",
+        "a provider's name, submission://HOST, mx or hold"},
     [INIT_USER] = {"--relay-user", "User there",
-                       "Most providers want a login; often it is the mail address."},
-    [INIT_LISTEN] = {"--listen",     "Clients that may send mail here",
-                       "local (programs of this host), or networks such as "
-                     "192.168.1.0/24."                                             },
-    [INIT_ROOT] = {"--root",       "Reader of the mail of root and cron",
-                       "An address, or none."                                      },
-    [INIT_HTTP] = {"--http",       "Where health checks and metrics are read",
-                       "127.0.0.1:8025, or none; `petrel page` works without it."  },
-    [INIT_SENDER] = {"--sender",     "Sender of the mail of root, cron and other programs",
-                       "An address that the smarthost accepts as yours, or none (as it "
-                     "comes, root@HOST)."                                          },
+        "Most providers want a login; often it is the mail address.",
+        "the user as the provider has it"},
+    [INIT_LISTEN] = {"--listen", "Clients that may send mail here",
+        "local (programs of this host), or networks such as 192.168.1.0/24.",
+        "local, or networks such as 192.168.1.0/24"},
+    [INIT_ROOT] = {"--root", "Reader of the mail of root and cron",
+        "An address, or none.",
+        "NAME@DOMAIN, or none"},
+    [INIT_HTTP] = {"--http", "Where health checks and metrics are read",
+        "127.0.0.1:8025, or none; `petrel page` works without it.",
+        "127.0.0.1:8025, or none"},
+    [INIT_SENDER] = {"--sender", "Sender of the mail of root, cron and other programs",
+        "An address that the smarthost accepts as yours, or none (as it comes, root@HOST).",
+        "NAME@DOMAIN, or none"},
 };
-
-/* The words of an answer that is taken. */
-static const char *const init_forms[INIT_QUESTIONS] = {
-    [INIT_HOSTNAME] = "HOST.DOMAIN",
-    [INIT_RELAY] = "a provider's name, submission://HOST, mx or hold",
-    [INIT_USER] = "the user as the provider has it",
-    [INIT_LISTEN] = "local, or networks such as 192.168.1.0/24",
-    [INIT_ROOT] = "NAME@DOMAIN, or none",
-    [INIT_HTTP] = "127.0.0.1:8025, or none",
-    [INIT_SENDER] = "NAME@DOMAIN, or none",
-};
+/* clang-format on */
 
 struct init_run {
     const struct options_sources *sources;
@@ -141,7 +137,7 @@ init_first_error(struct text errors, enum init_question q, char why[INIT_WHY_MAX
              helps       ? ""
              : is_answer ? "; write "
                          : "; run it again",
-             helps || !is_answer ? "" : init_forms[q]);
+             helps || !is_answer ? "" : init_rows[q].form);
 }
 
 /* As a daemon with these settings would. q: the answer that is new. */
@@ -293,7 +289,7 @@ init_answer(struct init_run *r, enum init_question q)
     if (given == NULL && r->asks && !init_plan_derives(&r->plan, q))
         return init_ask(r, q, preset);
     if (given == NULL && preset == NULL)
-        return init_missing(r, init_rows[q].flag, init_forms[q]);
+        return init_missing(r, init_rows[q].flag, init_rows[q].form);
     if (init_accept(r, q, text_from(given != NULL ? given : preset), why))
         return 0;
     snprintf(what, sizeof(what), "%s: %s", init_rows[q].flag, why);

@@ -35,10 +35,8 @@ struct doctor_trial {
 };
 
 struct doctor_world {
+    struct doctor_setup setup;
     struct configuration *configuration;
-    struct loop *loop;
-    struct net *net;
-    struct dns *dns, *validating;
     struct tls_client *anchors;
     struct log *log;
     struct disk *spool;
@@ -46,8 +44,6 @@ struct doctor_world {
     struct tokens *tokens; /* NULL: no account, or the spool cannot be read */
     struct sts_cache *sts; /* NULL: policies do not count */
     struct doctor_trial *trials;
-    struct doctor_key *keys;
-    size_t key_count;
     char sender[DOCTOR_SENDER_MAX]; /* the result of `rewrite` for root */
     char file[DOCTOR_ERROR_MAX];
 };
@@ -62,7 +58,7 @@ doctor_world_take_keys(struct doctor_world *w)
     struct buffer public;
     if (from == NULL)
         return;
-    w->keys = memory_array(from->count + 1, sizeof(*w->keys));
+    w->setup.keys = memory_array(from->count + 1, sizeof(*w->setup.keys));
     buffer_init(&public, SIGN_PUBLIC_MAX);
     for (size_t i = 0; i < from->count; i++) {
         const struct dkim_key *k = &from->list[i];
@@ -71,7 +67,7 @@ doctor_world_take_keys(struct doctor_world *w)
             continue;
         bool is_rsa = sign_key_kind(k->key) == SIGN_RSA;
         char *base64 = text_string(buffer_text(&public));
-        w->keys[w->key_count++] =
+        w->setup.keys[w->setup.key_count++] =
             (struct doctor_key){.domain = k->domain,
                                 .selector = k->selector,
                                 .kind = is_rsa ? "rsa" : "ed25519",
@@ -84,9 +80,9 @@ doctor_world_take_keys(struct doctor_world *w)
 static void
 doctor_world_drop_keys(struct doctor_world *w)
 {
-    for (size_t i = 0; i < w->key_count; i++)
-        free((char *)(uintptr_t)w->keys[i].public.at);
-    free(w->keys);
+    for (size_t i = 0; i < w->setup.key_count; i++)
+        free((char *)(uintptr_t)w->setup.keys[i].public.at);
+    free(w->setup.keys);
 }
 
 /* --- Logins and ways ----------------------------------------------------------------- */
@@ -141,9 +137,9 @@ doctor_trial_settings(struct doctor_world *w, const struct target *target)
     enum target_family family =
         target->family != TARGET_FAMILY_UNSET ? target->family : o->delivery.smtp_family;
     struct canary_settings settings = {
-        .loop = w->loop,
-        .net = w->net,
-        .dns = w->dns,
+        .loop = w->setup.loop,
+        .net = w->setup.net,
+        .dns = w->setup.dns,
         .hostname = o->hostname,
         .smtp_port = (uint16_t)o->delivery.smtp_port,
         .skip_v4 = family == TARGET_FAMILY_IPV6,
@@ -177,10 +173,8 @@ doctor_way_start(void *context, struct inquiry_item *item, const char *key)
 {
     struct doctor_world *w = context;
     const struct options *o = &w->configuration->options;
-    struct doctor_setup setup = {.routes = w->configuration->routes,
-                                 .sender = w->sender};
     struct doctor_trial *t = doctor_trial_new(w, item, key);
-    const struct target *target = doctor_route(&setup, t->rest);
+    const struct target *target = doctor_route(&w->setup, t->rest);
     const char *at = strrchr(t->rest, '@');
     struct canary_settings settings = doctor_trial_settings(w, target);
     settings.recipient = at != NULL ? t->rest : NULL;
@@ -188,8 +182,8 @@ doctor_way_start(void *context, struct inquiry_item *item, const char *key)
         bool is_secure = target->tls != TARGET_TLS_NONE;
         settings.domain = at != NULL ? at + 1 : t->rest;
         settings.only = settings.domain[0] != '[' ? t->key : NULL;
-        settings.dane =
-            is_secure && o->delivery.dane && !target->no_dane && dns_is_trusted(w->dns);
+        settings.dane = is_secure && o->delivery.dane && !target->no_dane &&
+                        dns_is_trusted(w->setup.dns);
         settings.sts = is_secure && !target->no_sts ? w->sts : NULL;
     }
     t->canary = canary_new(&settings, target, 0, w->sender, doctor_trial_done, t);
@@ -233,10 +227,11 @@ doctor_world_open_policies(struct doctor_world *w)
     const struct options *o = &w->configuration->options;
     if (!o->delivery.mta_sts || !tls_client_has_anchors(w->anchors))
         return;
+    w->setup.policy = (struct inquiry_source){doctor_policy_start, w};
     w->sts =
-        sts_cache_new(&(struct sts_cache_settings){.loop = w->loop,
+        sts_cache_new(&(struct sts_cache_settings){.loop = w->setup.loop,
                                                    .log = w->log,
-                                                   .dns = w->dns,
+                                                   .dns = w->setup.dns,
                                                    .http = w->http,
                                                    .path = "",
                                                    .port = (uint16_t)o->mta_sts_port});
@@ -256,7 +251,7 @@ doctor_world_open_tokens(struct doctor_world *w)
     if (accounts->count == 0 ||
         disk_open(&w->spool, w->configuration->options.spool, false) != 0)
         return;
-    w->tokens = tokens_new(&(struct tokens_settings){.loop = w->loop,
+    w->tokens = tokens_new(&(struct tokens_settings){.loop = w->setup.loop,
                                                      .log = w->log,
                                                      .spool = w->spool,
                                                      .http = w->http,
@@ -311,29 +306,43 @@ doctor_read_settings(const struct options_sources *sources)
 static bool
 doctor_world_open(struct doctor_world *w, char *error)
 {
-    const struct options *o = &w->configuration->options;
+    const struct configuration *c = w->configuration;
+    const struct options *o = &c->options;
     struct text servers = text_from(o->dns_servers);
-    w->loop = loop_new();
-    w->net = net_new(w->loop);
-    w->dns = dns_new(w->loop, servers, error, DOCTOR_ERROR_MAX);
-    w->validating = dns_new(w->loop, servers, error, DOCTOR_ERROR_MAX);
-    if (w->dns == NULL || w->validating == NULL)
+    doctor_world_name_sender(w);
+    settings_each_file(c->settings, doctor_world_note_file, w);
+    w->setup = (struct doctor_setup){
+        .options = o,
+        .routes = c->routes,
+        .accounts = &c->accounts,
+        .aliases = c->aliases,
+        .has_secrets = !o->without_secrets,
+        .file = w->file[0] != '\0' ? w->file : NULL,
+        .login = {doctor_login_start, w},
+        .way = {doctor_way_start,   w},
+        .sender = w->sender,
+        .loop = loop_new()
+    };
+    w->setup.net = net_new(w->setup.loop);
+    w->setup.dns = dns_new(w->setup.loop, servers, error, DOCTOR_ERROR_MAX);
+    w->setup.validating = dns_new(w->setup.loop, servers, error, DOCTOR_ERROR_MAX);
+    if (w->setup.dns == NULL || w->setup.validating == NULL)
         return false;
-    dns_set_patience(w->dns, DOCTOR_DNS_TRY_MS, DOCTOR_DNS_TRIES);
-    dns_set_patience(w->validating, DOCTOR_DNS_TRY_MS, DOCTOR_DNS_TRIES);
-    dns_set_trust(w->dns, o->dns_trust);
-    dns_set_trust(w->validating, DNS_TRUST_YES);
-    settings_each_file(w->configuration->settings, doctor_world_note_file, w);
+    dns_set_patience(w->setup.dns, DOCTOR_DNS_TRY_MS, DOCTOR_DNS_TRIES);
+    dns_set_patience(w->setup.validating, DOCTOR_DNS_TRY_MS, DOCTOR_DNS_TRIES);
+    dns_set_trust(w->setup.dns, o->dns_trust);
+    dns_set_trust(w->setup.validating, DNS_TRUST_YES);
     char place[TRUST_ANCHORS_PLACE_MAX];
-    w->anchors =
-        configuration_anchors(w->configuration, place, error, DOCTOR_ERROR_MAX);
+    w->anchors = configuration_anchors(c, place, error, DOCTOR_ERROR_MAX);
+    w->setup.anchors = w->anchors;
     if (w->anchors == NULL)
         return false;
     w->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
-    doctor_world_name_sender(w);
     doctor_world_take_keys(w);
-    w->http = http_caller_new(&(struct http_caller_settings){
-        .loop = w->loop, .net = w->net, .dns = w->dns, .tls = &w->anchors});
+    w->http = http_caller_new(&(struct http_caller_settings){.loop = w->setup.loop,
+                                                             .net = w->setup.net,
+                                                             .dns = w->setup.dns,
+                                                             .tls = &w->anchors});
     doctor_world_open_policies(w);
     if (!o->without_secrets)
         doctor_world_open_tokens(w);
@@ -359,38 +368,11 @@ doctor_world_close(struct doctor_world *w)
         disk_close(&w->spool);
     tls_client_free(&w->anchors);
     log_free(&w->log);
-    dns_free(&w->validating);
-    dns_free(&w->dns);
-    net_free(&w->net);
-    loop_free(&w->loop);
+    dns_free(&w->setup.validating);
+    dns_free(&w->setup.dns);
+    net_free(&w->setup.net);
+    loop_free(&w->setup.loop);
     configuration_free(&w->configuration);
-}
-
-static int
-doctor_examine(struct doctor_world *w, const struct doctor_request *request)
-{
-    const struct configuration *c = w->configuration;
-    struct doctor_setup setup = {
-        .options = &c->options,
-        .routes = c->routes,
-        .accounts = &c->accounts,
-        .aliases = c->aliases,
-        .has_secrets = !c->options.without_secrets,
-        .file = w->file[0] != '\0' ? w->file : NULL,
-        .keys = w->keys,
-        .key_count = w->key_count,
-        .login = {doctor_login_start, w},
-        .way = {doctor_way_start,   w},
-        .sender = w->sender,
-        .anchors = w->anchors,
-        .loop = w->loop,
-        .net = w->net,
-        .dns = w->dns,
-        .validating = w->validating
-    };
-    if (w->sts != NULL)
-        setup.policy = (struct inquiry_source){doctor_policy_start, w};
-    return doctor_run(&setup, request);
 }
 
 int
@@ -406,7 +388,7 @@ doctor_command(int count, char **arguments, const struct options_sources *source
     if (w.configuration == NULL)
         return EX_CONFIG;
     if (doctor_world_open(&w, error))
-        code = doctor_examine(&w, &request);
+        code = doctor_run(&w.setup, &request);
     else
         fprintf(stderr, "petrel doctor: %s\n", error);
     doctor_world_close(&w);

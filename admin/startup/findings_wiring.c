@@ -5,7 +5,9 @@
 #include "base/disk/disk.h"
 #include "base/dns/dns.h"
 #include "base/sandbox/sandbox.h"
+#include "smtp/oauth/tokens.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,6 +57,36 @@ findings_wiring_note(struct findings_wiring *w, const struct configuration *c)
     settings_each_file(c->settings, findings_wiring_note_file, w);
 }
 
+/* --- Logins and keys of delivery --------------------------------------------------- */
+
+/* A provider that cannot be reached is no refusal: it is asked again soon. */
+static void
+findings_wiring_name_account(void *context, const struct tokens_view *view)
+{
+    char subject[2 * HTTP_URL_MAX], object[2 * HTTP_URL_MAX];
+    const struct oauth_account *a = view->account;
+    if (!view->refused)
+        return;
+    snprintf(subject, sizeof(subject), "%s at %s", a->user, a->host);
+    snprintf(object, sizeof(object), "%s %s", a->host, a->user);
+    findings_name_object(context, "oauth_refused", subject, view->trouble, object);
+}
+
+static void
+findings_wiring_name_key(void *context, const char *name, const char *domain,
+                         const char *why)
+{
+    findings_name_object(context, "dkim_failed", name, why, domain);
+}
+
+static void
+findings_wiring_see_logins(const struct daemon *daemon, struct finding_facts *facts)
+{
+    if (daemon->tokens.tokens != NULL)
+        tokens_each(daemon->tokens.tokens, findings_wiring_name_account, facts);
+    delivery_each_key_trouble(daemon->delivery, findings_wiring_name_key, facts);
+}
+
 /* --- A look ----------------------------------------------------------------------- */
 
 static const char *
@@ -100,7 +132,7 @@ findings_wiring_collect(void *context, struct finding_facts *facts)
     part_sts_find(w->context, facts);
     struct manager_fragments fragments = {0};
     (void)manager_fragments(w->manager, &fragments);
-    findings_delivery_collect(w->context, facts);
+    findings_wiring_see_logins(w->context, facts);
     findings_daemon_collect(&w->daemon, listener_tls(w->listener), &fragments, facts);
     facts->open_relay = listener_is_open_relay(w->listener);
     facts->auth_cleartext = listener_takes_cleartext(w->listener);

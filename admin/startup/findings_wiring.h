@@ -7,7 +7,6 @@
 #include "admin/history/history.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/findings_daemon.h"
-#include "admin/startup/findings_delivery.h"
 #include "admin/startup/findings_mail.h"
 #include "defrag/registry/registry.h"
 #include "smtp/session/listener.h"

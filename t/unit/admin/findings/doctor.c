@@ -31,7 +31,7 @@ struct bed {
     int count, code;
 };
 
-static const struct doctor_key two_keys[] = {
+static struct doctor_key two_keys[] = {
     {"a.test", "s1", "rsa", 2048, TEXT("AbCd")},
     {"key.test", "s2", "rsa", 1024, TEXT("EfGh")},
 };
