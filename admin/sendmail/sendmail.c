@@ -8,7 +8,6 @@
 #include "admin/sendmail/flags.h"
 #include "admin/sendmail/display_name.h"
 #include "admin/sendmail/submission.h"
-#include "admin/sendmail/verify.h"
 #include "base/sandbox/identity.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
@@ -26,7 +25,7 @@
 #include <unistd.h>
 
 enum {
-    NEWALIASES_ERRORS_MAX = 64 * 1024, /* bytes */
+    ROUTES_ERRORS_MAX = 64 * 1024, /* bytes */
     PIECE = 32 * 1024,
     SHOWN_MAX = 1024,
     ENVELOPE_ID_MAX = 100, /* RFC 3461 §4.4 */
@@ -312,7 +311,7 @@ newaliases(const struct options *o)
     struct buffer errors;
     struct aliases *table = NULL;
     struct alias_files *files = NULL;
-    buffer_init(&errors, NEWALIASES_ERRORS_MAX);
+    buffer_init(&errors, ROUTES_ERRORS_MAX);
     struct route_table *routes = options_routes(o, &errors);
     bool good = routes != NULL && alias_files_read(o, routes, &table, &files, &errors);
     complaint_write(&errors);
@@ -331,6 +330,95 @@ newaliases(const struct options *o)
     if (!good)
         return EX_CONFIG;
     return fflush(stdout) == 0 ? 0 : EX_IOERR;
+}
+
+/* -bv: the routes of addresses, and where they lead. */
+static void
+print_target(const struct target *target)
+{
+    switch (target->kind) {
+    case TARGET_MX:
+        puts("deliverable: mx");
+        break;
+    case TARGET_SMTP:
+    case TARGET_LMTP:
+        printf("deliverable: %s ", target->kind == TARGET_SMTP ? "smtp" : "lmtp");
+        if (target->host[0])
+            printf("%s:%u\n", target->host, (unsigned)target->port);
+        else
+            printf("unix:%s\n", target->path);
+        break;
+    case TARGET_MAILDIR:
+        printf("deliverable: maildir %s\n", target->path);
+        break;
+    case TARGET_HOLD:
+        puts("deliverable: held until an operator releases it");
+        break;
+    case TARGET_DISCARD:
+        puts("deliverable: discarded");
+        break;
+    case TARGET_ERROR:
+        printf("refused: %s %s\n", target->enhanced, target->path);
+        break;
+    case TARGET_UNKNOWN:
+        puts("refused: 5.1.1 unknown user");
+        break;
+    }
+}
+
+static int
+verify(const struct route_table *routes, struct text normal)
+{
+    struct address address;
+    if (!address_parse(normal, &address)) {
+        printf("%.*s... refused: 5.1.3 not an address\n", TEXT_ARGS(normal));
+        return EX_NOUSER;
+    }
+    const struct target *target = route_find(routes, &address);
+    printf("%.*s... ", TEXT_ARGS(normal));
+    print_target(target);
+    return target->kind == TARGET_ERROR || target->kind == TARGET_UNKNOWN ? EX_NOUSER
+                                                                          : 0;
+}
+
+static int
+verify_list(const struct route_table *routes, const char *list, const char *hostname)
+{
+    int code = 0;
+    struct envelope **e;
+    struct recipients r = {.envelope = envelope_new(), .hostname = hostname};
+    struct text given = text_from(list);
+    if (text_has_control(given) || !recipients_add(&r, given) ||
+        recipients_count(&r) == 0) {
+        fputs("sendmail: an argument is not a mail address\n", stderr);
+        code = EX_DATAERR;
+    }
+    for (unsigned n = 0; (e = recipients_envelope(&r, n)) != NULL; n++)
+        for (unsigned i = 0; i < (*e)->count; i++) {
+            int one = verify(routes, (*e)->recipients[i].address);
+            code = code ? code : one;
+        }
+    recipients_free(&r);
+    return code;
+}
+
+int
+sendmail_verify(int count, char **addresses, const struct options *options)
+{
+    struct buffer errors;
+    int code = 0;
+    buffer_init(&errors, ROUTES_ERRORS_MAX);
+    struct route_table *routes = options_routes(options, &errors);
+    if (routes == NULL)
+        code = EX_CONFIG;
+    for (int i = 0; i < count && routes; i++) {
+        int one = verify_list(routes, addresses[i], options->hostname);
+        code = code ? code : one;
+    }
+    complaint_write(&errors);
+    route_free(&routes);
+    buffer_free(&errors);
+    return code;
 }
 
 /* The flag that a program's name stands for: NULL when the name is not one of ours. */
@@ -391,7 +479,7 @@ sendmail_main(int count, char **arguments, const struct options *options,
     case 'i':
         return newaliases(options);
     case 'v':
-        return verify_addresses(f.recipient_count, f.recipients, options);
+        return sendmail_verify(f.recipient_count, f.recipients, options);
     default:
         break;
     }

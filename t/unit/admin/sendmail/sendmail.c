@@ -3,7 +3,6 @@
 #include "admin/sendmail/sendmail.h"
 
 #include "admin/command/command.h"
-#include "admin/sendmail/verify.h"
 #include "base/log/log_internal.h"
 #include "base/memory.h"
 #include "queue/queue.h"

@@ -1,5 +1,5 @@
 /* The facts about the process, its certificates and its fragments: when they begin, and that they end by themselves. */
-#include "admin/startup/findings_daemon.h"
+#include "admin/startup/findings_wiring.h"
 
 #include "base/log/log.h"
 /* link: t/sim/clock.c */

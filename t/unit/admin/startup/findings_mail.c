@@ -1,6 +1,6 @@
 /* link: t/sim/loop.c */
 /* The facts about mail and sites, from a queue manager in virtual time. */
-#include "admin/startup/findings_mail.h"
+#include "admin/startup/findings_wiring.h"
 
 #include "t/support/manager_world.h"
 
