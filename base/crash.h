@@ -16,7 +16,7 @@ void crash_unmark(volatile uint32_t *word);
  * signal handlers, and finds the data of its owner half changed. A process has one such
  * function: the last call counts. */
 void crash_call(void (*run)(void *context), void *context);
-/* Ends crash_call() of this context, likewise. */
+/* Ends crash_call() of this context; without effect if another call has replaced it. */
 void crash_uncall(const void *context);
 
 #endif

@@ -29,7 +29,7 @@ bool heap_due_before(const struct heap_node *a, const struct heap_node *b);
 void heap_free(struct heap *h); /* the nodes are the owners' */
 void heap_add(struct heap *h, struct heap_node *n);
 void heap_remove(struct heap *h, struct heap_node *n);
-/* The one before all others, or NULL. */
+/* The node before all others, or NULL. */
 struct heap_node *heap_first(const struct heap *h);
 bool heap_has(const struct heap_node *n);
 

@@ -31,9 +31,9 @@ void net_address_format(const struct net_address *a, char out[NET_ADDRESS_TEXT_M
 void net_address_ip(const struct net_address *a, char out[NET_ADDRESS_TEXT_MAX]);
 bool net_address_equal(const struct net_address *a, const struct net_address *b);
 bool net_address_is_loopback(const struct net_address *a);
-/* Whether it may be a host of the Internet: not loopback, private (RFC 1918, RFC 4193),
- * shared (RFC 6598), link-local, multicast, reserved or unspecified; an IPv6 address that
- * carries an IPv4 address counts as that. */
+/* Whether the address may be a host of the Internet: not loopback, private (RFC 1918,
+ * RFC 4193), shared (RFC 6598), link-local, multicast, reserved or unspecified; an IPv6
+ * address that carries an IPv4 address counts as that. */
 bool net_address_is_public(const struct net_address *a);
 bool net_address_is_wildcard(const struct net_address *a); /* 0.0.0.0 or :: */
 /* ::ffff:1.2.3.4 becomes 1.2.3.4; everything else stays. */

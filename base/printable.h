@@ -7,7 +7,7 @@
 /* A character that can do harm on a terminal: it moves the cursor, ends the line,
  * reverses the text or is not seen. */
 bool printable_is_harmful(uint32_t code);
-/* Whether it is UTF-8 without such characters. */
+/* Whether the text is UTF-8 without such characters. */
 bool printable_is(struct text t);
 /* Each byte of such a character, or of none, becomes a blank. */
 void printable_clean(char *string);

@@ -135,8 +135,8 @@ int disk_look(const char *path, struct disk_info *info);
  * returns false. The directory may change meanwhile. */
 int disk_list(struct disk *disk, const char *path,
               bool (*each)(void *context, const char *name), void *context);
-/* Lists a large directory in pieces: names that are there from open to the end
- * are met once, others perhaps. */
+/* Lists a large directory in pieces: names that are there from open to the end are met
+ * once, others perhaps. */
 struct disk_listing;
 int disk_listing_open(struct disk *disk, const char *path,
                       struct disk_listing **listing);
@@ -185,7 +185,7 @@ int disk_read_whole(const char *path, size_t limit, char **content, size_t *leng
  * -EINVAL, a directory -EISDIR. A daemon reads such files while it runs, and another user may
  * own the directory and put a FIFO there. /dev/null is an empty file. */
 int disk_read_regular(const char *path, size_t limit, char **content, size_t *length);
-/* The reason for a user, for an error of these two. */
+/* The reason, for a user, of an error of disk_read_whole() or disk_read_regular(). */
 const char *disk_explain(int error);
 
 /* Opens /dev/null as each of the descriptors 0, 1, 2 that is closed. Otherwise the next

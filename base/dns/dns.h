@@ -133,7 +133,7 @@ struct dns_query *dns_find_published(struct dns *dns, enum dns_published what,
  * try_ms / 2 yields its place, and asks the next server, behind those that have not asked
  * yet. */
 void dns_set_patience(struct dns *dns, int64_t try_ms, int tries);
-/* Whether it waits for its first turn: no name server has been asked yet. */
+/* Whether the query waits for its first turn: no name server has been asked yet. */
 bool dns_is_in_line(const struct dns_query *query);
 /* The callback will not come. Allowed, without effect, within the callback. */
 void dns_cancel(struct dns_query **query);

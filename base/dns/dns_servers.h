@@ -41,12 +41,13 @@ void dns_servers_read(struct dns_servers *servers, struct text resolv_conf);
  * a server that both have stays known. */
 bool dns_servers_replace(struct dns_servers *servers, const struct dns_servers *fresh);
 
-/* The one to ask next, SIZE_MAX: all of them are in asked, bits by place. */
+/* The place of the server to ask next. SIZE_MAX: all are in asked, a bit for each
+ * place. / */
 size_t dns_servers_next(const struct dns_servers *servers, unsigned asked,
                         int64_t now_ms);
-/* The server has answered, whatever that was. True: it was dead before. */
+/* The server has sent an answer of any kind. True: it was dead before. */
 bool dns_server_answered(struct dns_server *server, int64_t now_ms);
-/* The server has not answered, or could not be reached. True: it was not dead before. */
+/* The server has not answered, or was not reached. True: it was not dead before. */
 bool dns_server_failed(struct dns_server *server, int64_t now_ms);
 
 /* "192.0.2.53"; with another port than 53 that, too. */

@@ -37,7 +37,8 @@ struct http_caller_settings {
      * may be NULL: https:// fails then. */
     struct tls_client *const *tls;
     size_t calls_max; /* under way; 0: HTTP_CALLS_MAX */
-    /* Those connected to one network: an IPv4 /24 or an IPv6 /48. 0: no limit. */
+    /* Calls that are connected to one network: an IPv4 /24 or an IPv6 /48. 0: no limit.
+     */
     size_t network_calls_max;
 };
 struct http_caller *http_caller_new(const struct http_caller_settings *settings);
@@ -60,8 +61,8 @@ struct http_result {
      * fields are known then, its body is not. */
     const struct http_reader *head;
     bool tried, connected; /* by TCP; also if TLS or HTTP failed */
-    /* For want of space, here or among the questions to name servers: nothing is known
-     * of the host. */
+    /* There was no space for the call, here or among the questions to name servers:
+     * nothing is known of the host. */
     bool refused;
 };
 typedef void http_called(void *context, const struct http_result *result);
@@ -74,8 +75,8 @@ struct http_call *http_call_start(struct http_caller *caller, struct text url,
                                   http_called *done, void *context);
 /* The callback will not come. Allowed, without effect, within the callback. */
 void http_call_cancel(struct http_call **call);
-/* Whether it waits in line: here, where its deadline has not begun, or in that of questions
- * to name servers. */
+/* Whether the call waits in line: here, where its deadline has not begun, or among the
+ * questions to name servers. */
 bool http_call_is_in_line(const struct http_call *call);
 /* Whether half of the calls are free and none waits: for calls that have time. */
 bool http_caller_is_idle(const struct http_caller *caller);

@@ -25,9 +25,9 @@ bool log_value_copy_simple(struct text t, char *to) __attribute__((warn_unused_r
 /* A value in angle brackets needs no guard if it closes them. is_read_back: log.h's
  * log_new_apart(). */
 enum log_guard log_value_guard(struct text t, bool is_read_back);
-/* A remark needs one if it seems to end before. */
+/* A remark needs a guard if it seems to end before. */
 enum log_guard log_value_guard_remark(struct text t);
-/* A sentence needs one if the words of a peer in it seem to be a field. */
+/* A sentence needs a guard if the words of a peer in it seem to be a field. */
 enum log_guard log_value_guard_sentence(struct text t);
 
 /* Fills value, which the caller frees, with at most limit bytes and an angle bracket. */

@@ -62,7 +62,7 @@ struct net_listener *net_listen_shared(struct net *net,
  * Not those of a passed socket: they wait for the next process. */
 void net_listener_accept_rest(struct net_listener *l);
 const struct net_address *net_listener_address(const struct net_listener *l);
-/* The connections it has accepted, and how many of them are open. */
+/* The connections that a listener has accepted, and the number of open ones. */
 struct net_listener_counts {
     uint64_t accepted;
     size_t open;

@@ -17,7 +17,7 @@
  * allocate each time. */
 enum { NET_SPARES = 32, NET_SPARE_MAX = 16 * 1024 };
 
-/* Until net_listen() takes it. */
+/* A passed socket, until net_listen() takes it. */
 struct net_passed {
     char name[NET_PATH_MAX];
     int fd; /* -1: taken */

@@ -14,8 +14,8 @@
 
 /* --- Streams ---------------------------------------------------------------------- */
 
-/* One for net_address of this family. TCP sends immediately: the caller collects its
- * output. */
+/* A socket for net_address of this family. TCP sends immediately: the caller collects
+ * its output. */
 int socket_open(enum net_family family) __attribute__((warn_unused_result));
 /* Before socket_connect(): the source address; the system chooses the port. */
 int socket_bind_source(int socket, const struct net_address *from)
@@ -87,10 +87,10 @@ enum socket_kind socket_kind(int descriptor);
 bool socket_is_file(int descriptor, uint64_t device, uint64_t inode);
 /* Opens a pipe or terminal again, with flags of its own, for writing. */
 int socket_open_again(int descriptor) __attribute__((warn_unused_result));
-/* These may wait. An interrupted call is -EAGAIN. */
+/* Read and write, and may wait. An interrupted call is -EAGAIN. */
 ssize_t socket_read(int descriptor, char *to, size_t size);
 ssize_t socket_write(int descriptor, struct text bytes);
-/* Waits until one may be read or written, or has failed. */
+/* Wait until the descriptor may be read or written, or has failed. */
 bool socket_wait_read(int descriptor, int timeout_ms);
 bool socket_wait_write(int descriptor, int timeout_ms);
 /* From now on a pipe without a reader is -EPIPE, not a signal. */

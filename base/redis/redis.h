@@ -83,7 +83,7 @@ struct redis_client {
     void *context;
 };
 void redis_join(struct redis *redis, struct redis_client *client);
-/* Questions with the client's context are answered no more. */
+/* Questions with the client's context get no answer any more. */
 void redis_leave(struct redis *redis, struct redis_client *client);
 
 /* Commands may be sent. */
@@ -112,7 +112,8 @@ struct redis_question {
     void *context, *subject; /* subject: for redis_forget(); may be NULL */
 };
 
-/* Only while redis_is_ready(). Replies come in the order of the commands. */
+/* Sends a command, only while redis_is_ready(). Replies come in the order of the
+ * commands. */
 void redis_send(struct redis *redis, const char *const *words, size_t count,
                 const struct redis_question *question);
 /* SET key value NX GET PX ttl, which needs Redis 7; an older one runs a script that does
@@ -128,13 +129,13 @@ struct redis_script {
 void redis_eval(struct redis *redis, struct redis_script *script,
                 const char *const *words, size_t count,
                 const struct redis_question *question);
-/* Answers about it are no longer wanted. */
+/* Answers about the subject are no longer wanted. */
 void redis_forget(struct redis *redis, const void *subject);
 /* Ends the connection because of this reply to that command. */
 void redis_refuse(struct redis *redis, const char *command,
                   const struct redis_reply *reply);
-/* Why a reply is no answer to that command, in a line: the error, or that it is odd. The
- * error has the bytes of the server as they came. */
+/* Says in a line why a reply is no answer to that command: the error, with the bytes of
+ * the server as they came, or that the reply is odd. */
 void redis_reply_explain(const struct redis_reply *reply, const char *command,
                          char out[REDIS_ERROR_MAX]);
 /* An error of a server that is not the one to write to: another primary, loading. */

@@ -1,4 +1,4 @@
-/* The connection's insides, for tests. Internal to base/redis/. */
+/* The members of a connection, for tests. Internal to base/redis/. */
 #ifndef BASE_REDIS_REDIS_INTERNAL_H
 #define BASE_REDIS_REDIS_INTERNAL_H
 

@@ -1,5 +1,6 @@
-/* Users and groups of /etc/passwd and /etc/group: of the static program, where the C
- * library would look for modules of other services to load, and bring what loads them. */
+/* Users and groups of /etc/passwd and /etc/group, for the static program: the C library
+ * would look for modules of other services, and the program would need a loader for
+ * them. */
 #ifndef BASE_SANDBOX_USER_FILES_H
 #define BASE_SANDBOX_USER_FILES_H
 

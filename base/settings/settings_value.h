@@ -17,12 +17,12 @@ const struct setting *settings_find(const struct setting *rows, struct text key)
 /* The row with the nearest key, at most two edits away (letters added, left out,
  * replaced or swapped; fewer for short keys); NULL if none. */
 const struct setting *settings_guess(const struct setting *rows, struct text key);
-/* The row whose key begins most as this one does, with four characters at least; NULL if
- * none: a hint, where settings_guess() finds nothing. */
+/* The row whose key has the longest common start with this one, of four characters at
+ * least, or NULL: a hint where settings_guess() finds nothing. */
 const struct setting *settings_nearest(const struct setting *rows, struct text key);
 
-/* Whether a variable PREFIX_KEY is of a service petrel, or petrel-smtp: such ones are
- * nobody's error. */
+/* Whether Kubernetes sets a variable PREFIX_KEY for a service petrel, or petrel-smtp:
+ * such a variable is nobody's error. */
 bool settings_is_of_kubernetes(struct text key);
 
 /* credential:NAME as a word of a value, also @credential:NAME and KEY=@credential:NAME:

@@ -55,13 +55,14 @@ bool tls_server_allow_old(struct tls_server *server);
 
 /* A certificate of ours, as operators see it. False: index is behind the last. */
 struct tls_certificate {
-    char name[TLS_NAME_MAX + 1]; /* its first one, printable */
+    char name[TLS_NAME_MAX + 1]; /* the first of its names, printable */
     int64_t from_ms, until_ms;   /* since 1970 */
 };
 bool tls_server_certificate(const struct tls_server *server, size_t index,
                             struct tls_certificate *out);
-/* All its names and addresses; without any its common name, which clients do
- * not accept. name is printable, and borrowed until the call returns. */
+/* Calls each with all names and addresses of a certificate; without any, with its
+ * common name, which clients do not accept. name is printable, and borrowed until the
+ * call returns. */
 void tls_server_each_name(const struct tls_server *server, size_t index,
                           void (*each)(void *context, const char *name), void *context);
 

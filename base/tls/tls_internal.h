@@ -98,9 +98,9 @@ void tls_forget_file(char *content, size_t length);
  * does not count (RFC 9525 §2). *matched: the name that matched. */
 bool tls_certificate_names(const mbedtls_x509_crt *certificate, struct text host,
                            struct text *matched);
-/* Its first name, for logs; may be empty. */
+/* The first name of the certificate, for logs; may be empty. */
 struct text tls_certificate_name(const mbedtls_x509_crt *certificate);
-/* As tls_server_each_name(). */
+/* Calls each with the names, as tls_server_each_name() does. */
 void tls_certificate_each_name(const mbedtls_x509_crt *certificate,
                                void (*each)(void *context, const char *name),
                                void *context);

@@ -44,7 +44,7 @@ void tls_session_end(struct tls_session *s);
 /* tls_session_read() has data or an end to return, even if no byte arrives. */
 bool tls_session_has_more(const struct tls_session *s);
 
-/* One line; "" while nothing is wrong. */
+/* The error in one line; "" while nothing is wrong. */
 const char *tls_session_error(const struct tls_session *s);
 struct tls_facts tls_session_facts(const struct tls_session *s);
 

@@ -41,7 +41,7 @@ struct oauth_account {
     char refresh[OAUTH_NAME_MAX];      /* "" or the path of a first refresh token */
     char token_url[HTTP_URL_MAX + 1];  /* https:// */
     char device_url[HTTP_URL_MAX + 1]; /* "" when there is none */
-    char authorize_url[HTTP_URL_MAX + 1]; /* the same */
+    char authorize_url[HTTP_URL_MAX + 1]; /* "" when there is none */
 };
 /* "HOST[:PORT] USER PROVIDER KEY=VALUE...". False, with one sentence in why, which does
  * not repeat a secret. */
@@ -88,7 +88,7 @@ enum oauth_verdict {
     OAUTH_TRY_AGAIN, /* the provider has trouble, or its answer is not usable */
     OAUTH_REFUSED,   /* nothing changes until somebody does something */
     OAUTH_PENDING,   /* device flow: the user has not answered yet */
-    OAUTH_SLOW_DOWN  /* the same, and it is asked too often */
+    OAUTH_SLOW_DOWN  /* the user has not answered, and we ask too often */
 };
 struct oauth_answer {
     enum oauth_verdict verdict;
