@@ -3,34 +3,14 @@
 #include "admin/sendmail/flags.h"
 
 #include "admin/settings/complaint.h"
+#include "t/support/command_world.h"
 #include "t/support/tap.h"
 
+#include <string.h>
 #include <sysexits.h>
-#include <unistd.h>
 
-static char said[4096]; /* on standard error */
-
-static void
-start_listening(int *saved)
-{
-    fflush(stderr);
-    *saved = dup(2);
-    FILE *file = tmpfile();
-    if (*saved < 0 || file == NULL || dup2(fileno(file), 2) < 0)
-        abort();
-    fclose(file);
-}
-
-static void
-stop_listening(int saved)
-{
-    fflush(stderr);
-    ssize_t got = pread(2, said, sizeof(said) - 1, 0);
-    said[got > 0 ? got : 0] = '\0';
-    if (dup2(saved, 2) < 0)
-        abort();
-    close(saved);
-}
+static struct command_world heard;
+static const char *const said = heard.errors;
 
 /* Words separated by single spaces; an empty word is an empty argument. */
 static int
@@ -38,7 +18,7 @@ parse(struct flags *f, const char *words)
 {
     static char copies[32][200];
     static char *arguments[33];
-    int count = 0, saved;
+    int count = 0;
     struct text rest = text_from(words), word;
     while (rest.length > 0 && text_cut(&rest, ' ', &word)) {
         text_copy(copies[count], sizeof(copies[0]), word);
@@ -46,9 +26,9 @@ parse(struct flags *f, const char *words)
         count++;
     }
     arguments[count] = NULL;
-    start_listening(&saved);
+    command_world_listen(&heard);
     int code = flags_parse(f, count, arguments);
-    stop_listening(saved);
+    command_world_heard(&heard);
     return code;
 }
 
@@ -109,25 +89,33 @@ TEST(dots)
 
 TEST(modes)
 {
-    ok(parsed("-bm")->mode == 'm');
-    ok(parsed("-bp")->mode == 'p');
-    ok(parsed("-bs")->mode == 's');
-    ok(parsed("-bi")->mode == 'i');
-    ok(parsed("-I")->mode == 'i');
-    ok(parsed("-bv a")->mode == 'v');
-    ok(parsed("-b p")->mode == 'p');
-    ok(parsed("-q")->mode == 'q');
-    ok(parsed("-q30m")->mode == 'q');
-    ok(parsed("-qf")->mode == 'q');
-    ok(!parsed("-q30m")->queue_to && !parsed("-q30m")->queue_id);
-    ok(parsed("-qRx.test")->mode == 'q' && !parsed("-qRx.test")->queue_id);
-    is_string(parsed("-qRx.test")->queue_to, "x.test", "-qR");
-    ok(parsed("-qIabc")->mode == 'q' && !parsed("-qIabc")->queue_to);
-    is_string(parsed("-qIabc")->queue_id, "abc", "-qI");
-    ok(!parsed("-qRx.test -q")->queue_to);
-    ok(parsed("-qSa@x.test")->mode == 'q' && !parsed("-qSa@x.test")->queue_to);
-    is_string(parsed("-qSa@x.test")->queue_from, "a@x.test", "-qS");
-    ok(!parsed("-qIabc")->queue_from && !parsed("-qSa@x.test")->queue_id);
+    static const struct {
+        const char *words;
+        char mode;
+        const char *to, *from, *id; /* of -q */
+    } rows[] = {
+        {"-bm", 'm', NULL, NULL, NULL},
+        {"-bp", 'p', NULL, NULL, NULL},
+        {"-bs", 's', NULL, NULL, NULL},
+        {"-bi", 'i', NULL, NULL, NULL},
+        {"-I", 'i', NULL, NULL, NULL},
+        {"-bv a", 'v', NULL, NULL, NULL},
+        {"-b p", 'p', NULL, NULL, NULL},
+        {"-q", 'q', NULL, NULL, NULL},
+        {"-q30m", 'q', NULL, NULL, NULL},
+        {"-qf", 'q', NULL, NULL, NULL},
+        {"-qRx.test", 'q', "x.test", NULL, NULL},
+        {"-qSa@x.test", 'q', NULL, "a@x.test", NULL},
+        {"-qIabc", 'q', NULL, NULL, "abc"},
+        {"-qRx.test -q", 'q', NULL, NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const struct flags *f = parsed(rows[i].words);
+        is_number(f->mode, rows[i].mode, rows[i].words);
+        is_text(text_from(f->queue_to), text_from(rows[i].to), "of a site");
+        is_text(text_from(f->queue_from), text_from(rows[i].from), "of a sender");
+        is_text(text_from(f->queue_id), text_from(rows[i].id), "of a message");
+    }
     struct flags f;
     is_number(parse(&f, "-bd"), EX_USAGE, "a daemon is something else");
     ok(strstr(said, "petrel run") != NULL);
@@ -208,15 +196,14 @@ TEST(odd)
 
 TEST(complaint)
 {
-    int saved;
     char lengthy[3000];
     memset(lengthy, 'x', sizeof(lengthy));
     lengthy[sizeof(lengthy) - 1] = '\0';
-    start_listening(&saved);
+    command_world_listen(&heard);
     int code = complaint_say("p", 7, "what", "a\nb\x1b[2J");
     code += complaint_say("p", 1, "what", "");
     code += complaint_say("p", 0, "long", lengthy);
-    stop_listening(saved);
+    command_world_heard(&heard);
     is_number(code, 8, "the code comes back");
     ok_named(text_starts(text_from(said), TEXT("p: what: a\\x0ab\\x1b[2J\np: what\n")),
              "one line each");

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "queue/queue.h"
 #include "queue/queue_operator.h"
+#include "t/support/command_world.h"
 #include "t/support/tap.h"
 
 #include <fcntl.h>
@@ -17,8 +18,8 @@
 
 static char folder[] = "/tmp/petrel-sendmail-XXXXXX";
 
-/* Standard output and error of the last run. */
-static char out[65536], err[8192];
+static struct command_world heard; /* of the last run: */
+static char *const out = heard.output, *const err = heard.errors;
 static struct options options;
 static struct settings *settings;
 static int served;
@@ -48,29 +49,11 @@ set_options(const char *first, const char *second)
         abort();
 }
 
-static int
-open_temporary(const char *name, int flags)
-{
-    char path[100];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    int file = open(path, flags | O_CLOEXEC, 0600);
-    if (file < 0)
-        abort();
-    return file;
-}
-
-static void
-read_back(int file, char *to, size_t size)
-{
-    ssize_t got = pread(file, to, size - 1, 0);
-    to[got > 0 ? got : 0] = '\0';
-}
-
 enum program { SENDMAIL, QUEUE, VERSION };
 
 /* Arguments separated by '|'; given may be NULL. VERSION is given a library. */
 static int
-run(enum program program, const char *arguments, const char *given)
+call(enum program program, const char *arguments, const char *given)
 {
     static char copies[64][400];
     char *list[65];
@@ -82,19 +65,15 @@ run(enum program program, const char *arguments, const char *given)
         count++;
     }
     list[count] = NULL;
-    fflush(stdout);
-    fflush(stderr);
-    int saved[3] = {dup(0), dup(1), dup(2)};
-    int files[3] = {open_temporary("in", O_RDWR | O_CREAT | O_TRUNC),
-                    open_temporary("out", O_RDWR | O_CREAT | O_TRUNC),
-                    open_temporary("err", O_RDWR | O_CREAT | O_TRUNC)};
-    if (given && write(files[0], given, strlen(given)) != (ssize_t)strlen(given))
+    FILE *input = tmpfile();
+    int saved = dup(0);
+    if (input == NULL || saved < 0 || (given && (fputs(given, input) < 0 || fflush(input) != 0)))
         abort();
-    lseek(files[0], 0, SEEK_SET);
-    for (int i = 0; i < 3; i++)
-        dup2(i == 0 && standard_input >= 0 ? standard_input : files[i], i);
+    rewind(input);
+    dup2(standard_input >= 0 ? standard_input : fileno(input), 0);
     fseek(stdin, 0, SEEK_SET);
     clearerr(stdin);
+    command_world_listen(&heard);
     struct sendmail_helpers helpers = {.serve = serve, .patience_ms = patience_ms};
     if (program == SENDMAIL)
         code = sendmail_main(count, list, &options, &helpers);
@@ -102,15 +81,10 @@ run(enum program program, const char *arguments, const char *given)
         code = command_queue(count, list, &options);
     else
         code = command_version(count, list, given ? given : "");
-    fflush(stdout);
-    fflush(stderr);
-    read_back(files[1], out, sizeof(out));
-    read_back(files[2], err, sizeof(err));
-    for (int i = 0; i < 3; i++) {
-        dup2(saved[i], i);
-        close(saved[i]);
-        close(files[i]);
-    }
+    command_world_heard(&heard);
+    dup2(saved, 0);
+    close(saved);
+    fclose(input);
     return code;
 }
 
@@ -118,7 +92,7 @@ run(enum program program, const char *arguments, const char *given)
 static void
 prints(enum program program, const char *arguments, const char *want)
 {
-    is_number(run(program, arguments, ""), 0, arguments);
+    is_number(call(program, arguments, ""), 0, arguments);
     is_string(out, want, "prints");
     bool none = program == QUEUE && want[0] == '\0' && strncmp(arguments, "ls|", 3) == 0;
     is_string(err, none ? "petrel queue: no message matches\n" : "", "says nothing else");
@@ -127,7 +101,7 @@ prints(enum program program, const char *arguments, const char *want)
 static void
 fails(enum program program, const char *arguments, int code, const char *says)
 {
-    is_number(run(program, arguments, "Subject: x\n\ny\n"), code, "the exit code");
+    is_number(call(program, arguments, "Subject: x\n\ny\n"), code, "the exit code");
     is_string(err, says, "says why");
 }
 
@@ -143,14 +117,14 @@ count_lines(const char *text)
 static size_t
 queued(void)
 {
-    run(QUEUE, "ls", NULL);
+    call(QUEUE, "ls", NULL);
     return count_lines(out);
 }
 
 static void
 clear(void)
 {
-    run(QUEUE, "rm|--all", NULL);
+    call(QUEUE, "rm|--all", NULL);
     is_number(queued(), 0, "the queue is empty");
 }
 
@@ -158,10 +132,10 @@ clear(void)
 static void
 sends(const char *arguments, const char *input)
 {
-    is_number(run(SENDMAIL, arguments, input), 0, arguments);
+    is_number(call(SENDMAIL, arguments, input), 0, arguments);
     if (!ok_named(out[0] == '\0' && err[0] == '\0', "in silence"))
         printf("# %s\n", err);
-    is_number(run(QUEUE, "cat|--all", NULL), 0, "and it is there");
+    is_number(call(QUEUE, "cat|--all", NULL), 0, "and it is there");
 }
 
 static bool
@@ -185,12 +159,12 @@ TEST(message)
           "From: x@y.test\nTo: bob@b.test,\n carol\nBcc: dan@d.test\n\n");
     ok(!has("Bcc") && !has("dan@d.test") &&
        has("From: x@y.test\r\nTo: bob@b.test,\r\n"));
-    run(QUEUE, "show|--all", NULL);
+    call(QUEUE, "show|--all", NULL);
     ok(has("from:     <ann@a.test>") && has("to:       <bob@b.test> waiting\n"
                                             "to:       <carol@h.test> waiting\n"
                                             "to:       <dan@d.test> waiting\n"));
     clear();
-    is_number(run(SENDMAIL, "-v|bob@b.test", "x\n"), 0, "-v");
+    is_number(call(SENDMAIL, "-v|bob@b.test", "x\n"), 0, "-v");
     ok(text_starts(text_from(out), TEXT("queued as ")) && count_lines(out) == 1);
     clear();
 }
@@ -200,53 +174,53 @@ TEST(envelope)
     sends("-f|<>|-V|id+1|-N|success,delay|-R|full|bob@b.test|a, b@c.test|<d>",
           "x: y\n");
     ok(has("From: ") && has("<MAILER-DAEMON@h.test>\r\n"));
-    run(QUEUE, "ls|--json|--from|<>", NULL);
+    call(QUEUE, "ls|--json|--from|<>", NULL);
     ok(has("\"sender\":\"\"") && has("\"envelope_id\":\"id+2B1\""));
     ok(has("\"a@h.test\"") && has("\"b@c.test\"") && has("\"d@h.test\""));
     clear();
     sends("-f||bob@b.test|bob@B.test", "");
-    run(QUEUE, "ls|--json", NULL);
+    call(QUEUE, "ls|--json", NULL);
     ok_named(has("\"sender\":\"\"") && !has("bob@b.test\",\"done\":false},{"), "once");
     clear();
     sends("-fann|--|bob@b.test", "");
-    run(QUEUE, "ls", NULL);
+    call(QUEUE, "ls", NULL);
     ok(has(" <ann@h.test> -> <bob@b.test>\n"));
     clear();
     sends("bob@b.test", "");
-    run(QUEUE, "ls|--from|h.test", NULL);
+    call(QUEUE, "ls|--from|h.test", NULL);
     is_number(count_lines(out), 1, "the caller is the sender");
     clear();
 }
 
 TEST(mistakes)
 {
-    fails(SENDMAIL, "", EX_USAGE, "sendmail: no recipients: name them, or use -t\n");
-    fails(SENDMAIL, "-t", EX_USAGE,
-          "sendmail: no recipients: name them, or use -t with To, Cc or Bcc\n");
-    fails(
-        SENDMAIL, "bob@b.test\ncarol@c.test", EX_DATAERR,
-        "sendmail: the recipient is not a mail address: bob@b.test\\x0acarol@c.test\n");
-    fails(SENDMAIL, "bob@b.test\n", EX_DATAERR,
-          "sendmail: the recipient is not a mail address: bob@b.test\\x0a\n");
-    fails(SENDMAIL, "bob@b.test|-f|x@y.test", EX_DATAERR,
-          "sendmail: the recipient is not a mail address: -f\n");
-    fails(SENDMAIL, "--|-t", EX_DATAERR,
-          "sendmail: the recipient is not a mail address: -t\n");
-    fails(SENDMAIL, "bob@b.test|a b c", EX_DATAERR,
-          "sendmail: not a mail address, or a broken list: a b c\n");
-    fails(SENDMAIL, "-i|", EX_USAGE, "sendmail: no recipients: name them, or use -t\n");
-    fails(SENDMAIL, "bob@b.test||x", EX_DATAERR, "sendmail: a recipient is empty\n");
-    fails(SENDMAIL, "-f|a@b\nc|bob@b.test", EX_DATAERR,
-          "sendmail: the sender is not a mail address: a@b\\x0ac\n");
-    fails(SENDMAIL, "-f|a@b.test\r|bob@b.test", EX_DATAERR,
-          "sendmail: the sender is not a mail address: a@b.test\\x0d\n");
-    fails(SENDMAIL, "-V|a\nb|bob@b.test", EX_USAGE,
-          "sendmail: -V needs at most 100 printable characters\n");
-    fails(SENDMAIL, "-bd", EX_USAGE,
-          "sendmail: this mode is not offered (the daemon is `petrel run`): -b: d\n");
-    is_number(run(SENDMAIL, "-Fa\r\nBcc: x@y.test|bob@b.test", ""), 0,
+    static const struct {
+        const char *arguments;
+        int code;
+        const char *says;
+    } rows[] = {
+        {"", EX_USAGE, "no recipients: name them, or use -t"},
+        {"-t", EX_USAGE, "no recipients: name them, or use -t with To, Cc or Bcc"},
+        {"bob@b.test\ncarol@c.test", EX_DATAERR, "the recipient is not a mail address: bob@b.test\\x0acarol@c.test"},
+        {"bob@b.test\n", EX_DATAERR, "the recipient is not a mail address: bob@b.test\\x0a"},
+        {"bob@b.test|-f|x@y.test", EX_DATAERR, "the recipient is not a mail address: -f"},
+        {"--|-t", EX_DATAERR, "the recipient is not a mail address: -t"},
+        {"bob@b.test|a b c", EX_DATAERR, "not a mail address, or a broken list: a b c"},
+        {"-i|", EX_USAGE, "no recipients: name them, or use -t"},
+        {"bob@b.test||x", EX_DATAERR, "a recipient is empty"},
+        {"-f|a@b\nc|bob@b.test", EX_DATAERR, "the sender is not a mail address: a@b\\x0ac"},
+        {"-f|a@b.test\r|bob@b.test", EX_DATAERR, "the sender is not a mail address: a@b.test\\x0d"},
+        {"-V|a\nb|bob@b.test", EX_USAGE, "-V needs at most 100 printable characters"},
+        {"-bd", EX_USAGE, "this mode is not offered (the daemon is `petrel run`): -b: d"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char line[200];
+        snprintf(line, sizeof(line), "sendmail: %s\n", rows[i].says);
+        fails(SENDMAIL, rows[i].arguments, rows[i].code, line);
+    }
+    is_number(call(SENDMAIL, "-Fa\r\nBcc: x@y.test|bob@b.test", ""), 0,
               "-F is no field");
-    run(QUEUE, "cat|--all", NULL);
+    call(QUEUE, "cat|--all", NULL);
     ok(has("From: \"aBcc: x@y.test\" <"));
     clear();
     is_number(queued(), 0, "nothing else came in");
@@ -255,12 +229,12 @@ TEST(mistakes)
 TEST(limits)
 {
     set_options("recipient_limit=2", "message_size_limit=1024");
-    is_number(run(SENDMAIL, "a@b.test|c@d.test|e@f.test", "\n"), 0,
+    is_number(call(SENDMAIL, "a@b.test|c@d.test|e@f.test", "\n"), 0,
               "recipient_limit is of SMTP");
     clear();
     static char large[3000];
     memset(large, 'x', sizeof(large) - 1);
-    is_number(run(SENDMAIL, "a@b.test", large), EX_DATAERR, "too large");
+    is_number(call(SENDMAIL, "a@b.test", large), EX_DATAERR, "too large");
     is_string(err, "sendmail: the message is larger than message_size_limit\n", "said");
     is_number(queued(), 0, "nothing is left");
     set_options("user=", "user=");
@@ -283,7 +257,7 @@ leaves(const char *arguments, int code, size_t bytes)
     close(ends[1]);
     standard_input = ends[0];
     snprintf(name, sizeof(name), "%.100s fails", arguments);
-    is_number(run(SENDMAIL, arguments, NULL), code, name);
+    is_number(call(SENDMAIL, arguments, NULL), code, name);
     standard_input = -1;
     ssize_t left = read(ends[0], letter, sizeof(letter));
     close(ends[0]);
@@ -308,6 +282,8 @@ TEST(rest)
               "behind the dot that ends a message nothing is awaited");
     clear();
     snprintf(spool, sizeof(spool), "spool=%s/in", folder);
+    int file = open(spool + strlen("spool="), O_WRONLY | O_CREAT, 0600);
+    ok_named(file >= 0 && close(file) == 0, "a file where the spool should be");
     set_options(spool, "user=");
     is_number(leaves("bob@b.test", EX_CANTCREAT, 60000), 0, "no spool");
     set_options("user=", "user=");
@@ -315,14 +291,14 @@ TEST(rest)
 
 TEST(modes)
 {
-    is_number(run(SENDMAIL, "-bs", ""), 42, "-bs is served by others");
+    is_number(call(SENDMAIL, "-bs", ""), 42, "-bs is served by others");
     is_number(served, 1, "once");
     prints(SENDMAIL, "-bi", "aliases is not set: no file is read\n");
     prints(SENDMAIL, "-bp", "Mail queue is empty\n");
-    is_number(run(SENDMAIL, "a@b.test", ""), 0, "one");
-    is_number(run(SENDMAIL, "-bp", NULL), 0, "-bp");
+    is_number(call(SENDMAIL, "a@b.test", ""), 0, "one");
+    is_number(call(SENDMAIL, "-bp", NULL), 0, "-bp");
     is_number(count_lines(out), 1, "is a list");
-    is_number(run(SENDMAIL, "-q", NULL), EX_UNAVAILABLE, "-q needs a daemon");
+    is_number(call(SENDMAIL, "-q", NULL), EX_UNAVAILABLE, "-q needs a daemon");
     clear();
 }
 
@@ -339,10 +315,10 @@ TEST(verify)
            "x@e.test... deliverable: discarded\n"
            "root@h.test... deliverable: maildir /m/%u\n"
            "a@q.test... deliverable: mx\n");
-    is_number(run(SENDMAIL, "-bv|a@b.test|a@f.test", ""), EX_NOUSER, "refused");
+    is_number(call(SENDMAIL, "-bv|a@b.test|a@f.test", ""), EX_NOUSER, "refused");
     ok(has("a@f.test... refused: 5.7.1 no thanks\n"));
     set_options("local=", "routes=* mx");
-    is_number(run(SENDMAIL, "-bv|root", ""), EX_NOUSER, "unknown");
+    is_number(call(SENDMAIL, "-bv|root", ""), EX_NOUSER, "unknown");
     ok(has("root@h.test... refused: 5.1.1 unknown user\n"));
     fails(SENDMAIL, "-bv|a b", EX_DATAERR,
           "sendmail: an argument is not a mail address\n");
@@ -359,7 +335,7 @@ some_id(const char *domain)
     static char id[ID_LENGTH + 1];
     char arguments[100];
     snprintf(arguments, sizeof(arguments), "ls|--to|%s", domain);
-    run(QUEUE, arguments, NULL);
+    call(QUEUE, arguments, NULL);
     snprintf(id, sizeof(id), "%.19s", out);
     return id;
 }
@@ -382,7 +358,7 @@ TEST(patience)
             write(ends[1], body, size) != (ssize_t)size)
             abort();
         standard_input = ends[0];
-        is_number(run(SENDMAIL, "-fann@a.test|x@c.test", NULL), EX_TEMPFAIL,
+        is_number(call(SENDMAIL, "-fann@a.test|x@c.test", NULL), EX_TEMPFAIL,
                   "what does not end is given up");
         is_string(err, "sendmail: the message did not end in time\n", "and told");
     }
@@ -414,7 +390,7 @@ TEST(drip)
     close(ends[1]);
     patience_ms = 150;
     standard_input = ends[0];
-    is_number(run(SENDMAIL, "-fann@a.test|x@c.test", NULL), EX_TEMPFAIL,
+    is_number(call(SENDMAIL, "-fann@a.test|x@c.test", NULL), EX_TEMPFAIL,
               "what drips is given up");
     is_string(err, "sendmail: the message did not end in time\n", "and told");
     is_number(queued(), 0, "nothing of it is queued");
@@ -435,7 +411,7 @@ TEST(in_time)
     close(ends[1]);
     patience_ms = 60 * 1000;
     standard_input = ends[0];
-    is_number(run(SENDMAIL, "-fann@a.test|x@c.test", NULL), 0, "in time");
+    is_number(call(SENDMAIL, "-fann@a.test|x@c.test", NULL), 0, "in time");
     is_number((int64_t)queued(), (int64_t)before + 1, "queued");
     clear();
     close(ends[0]);
@@ -447,14 +423,14 @@ TEST(queue)
 {
     char arguments[100], want[200];
     for (int i = 0; i < 3; i++)
-        is_number(run(SENDMAIL,
+        is_number(call(SENDMAIL,
                       i == 1 ? "-fann@a.test|x@c.test" : "-fann@a.test|x@b.test",
                       "A: b\n\n"),
                   0, "send");
     is_number(queued(), 3, "three");
-    run(QUEUE, "ls|--to|c.test", NULL);
+    call(QUEUE, "ls|--to|c.test", NULL);
     is_number(count_lines(out), 1, "one to c.test");
-    run(QUEUE, "ls|--json|--queue=maildrop", NULL);
+    call(QUEUE, "ls|--json|--queue=maildrop", NULL);
     is_number(count_lines(out), 3, "an object a line");
     ok(text_starts(text_from(out),
                    TEXT("{\"queue_name\":\"maildrop\",\"queue_id\":\"")));
@@ -462,10 +438,10 @@ TEST(queue)
     prints(QUEUE, "ls|--older|1h", "");
     const char *id = some_id("b.test");
     snprintf(arguments, sizeof(arguments), "show|%s|%s", id, id);
-    is_number(run(QUEUE, arguments, NULL), 0, "show");
+    is_number(call(QUEUE, arguments, NULL), 0, "show");
     ok(has("attempts: 0\n") && count_lines(out) == 7);
     snprintf(arguments, sizeof(arguments), "show|--json|%s", id);
-    is_number(run(QUEUE, arguments, NULL), 0, "show --json");
+    is_number(call(QUEUE, arguments, NULL), 0, "show --json");
     ok(count_lines(out) == 1 && out[0] == '{');
     snprintf(arguments, sizeof(arguments), "rm|%s", id);
     snprintf(want, sizeof(want), "%s removed\n", id);
@@ -473,11 +449,11 @@ TEST(queue)
     snprintf(want, sizeof(want), "petrel queue: %s: no such message\n", id);
     fails(QUEUE, arguments, EX_DATAERR, want);
     is_number(queued(), 2, "two are left");
-    is_number(run(QUEUE, "rm|--to|c.test", NULL), 0, "rm by filter");
+    is_number(call(QUEUE, "rm|--to|c.test", NULL), 0, "rm by filter");
     is_number(queued(), 1, "one is left");
-    is_number(run(QUEUE, "retry|--all", NULL), 0, "retry works on the files, too");
+    is_number(call(QUEUE, "retry|--all", NULL), 0, "retry works on the files, too");
     clear();
-    is_number(run(QUEUE, "rm|--all", ""), 0, "rm of nothing");
+    is_number(call(QUEUE, "rm|--all", ""), 0, "rm of nothing");
     ok_named(strstr(err, "nothing to do") != NULL, "says so");
 }
 
@@ -485,8 +461,8 @@ TEST(queue)
 TEST(flush)
 {
     char arguments[100], want[200];
-    is_number(run(SENDMAIL, "-fann@a.test|x@b.test", "A: b\n\n"), 0, "send");
-    is_number(run(SENDMAIL, "-f<>|x@b.test", "A: b\n\n"), 0, "a bounce");
+    is_number(call(SENDMAIL, "-fann@a.test|x@b.test", "A: b\n\n"), 0, "send");
+    is_number(call(SENDMAIL, "-f<>|x@b.test", "A: b\n\n"), 0, "a bounce");
     is_number(queued(), 2, "two wait");
     static const char *const silent[] = {"-qRnowhere.test", "-qSno@where.test",
                                          "-qRb.test", "-qSann@a.test"};
@@ -499,16 +475,16 @@ TEST(flush)
     snprintf(want, sizeof(want), "%s is due when the daemon starts\n", id);
     prints(SENDMAIL, "-v|-qSann@a.test", want);
     prints(SENDMAIL, "-v|-qRnowhere.test", "");
-    is_number(run(SENDMAIL, "-v|-qS<>", NULL), 0, "of the null sender");
+    is_number(call(SENDMAIL, "-v|-qS<>", NULL), 0, "of the null sender");
     ok(count_lines(out) == 1 && !has(id));
     snprintf(arguments, sizeof(arguments), "-qI%s", id);
     prints(SENDMAIL, arguments, "");
-    is_number(run(QUEUE, "rm|--all", NULL), 0, "they go");
+    is_number(call(QUEUE, "rm|--all", NULL), 0, "they go");
     snprintf(want, sizeof(want), "sendmail: %s: no such message\n", id);
     fails(SENDMAIL, arguments, EX_DATAERR, want);
     fails(SENDMAIL, "-qIx", EX_USAGE, "sendmail: not a message id: x\n");
     fails(SENDMAIL, "-qGx", EX_USAGE, "sendmail: not implemented: -q: Gx\n");
-    is_number(run(SENDMAIL, "-q", NULL), EX_UNAVAILABLE,
+    is_number(call(SENDMAIL, "-q", NULL), EX_UNAVAILABLE,
               "all of it: of a daemon alone");
     ok(text_starts(text_from(err), TEXT("sendmail: no daemon answers: ")) &&
        strchr(err, '\n') == strrchr(err, '\n'));
@@ -520,7 +496,7 @@ TEST(queue_mistakes)
     static const char *const usages[] = {"",     "list", "rm",       "retry",
                                          "show", "cat",  "rm|--json"};
     for (size_t i = 0; i < sizeof(usages) / sizeof(*usages); i++) {
-        is_number(run(QUEUE, usages[i], NULL), EX_USAGE, usages[i]);
+        is_number(call(QUEUE, usages[i], NULL), EX_USAGE, usages[i]);
         ok(text_starts(text_from(err), TEXT("usage: petrel queue ls")));
     }
     fails(QUEUE, "ls|--nonsense", EX_USAGE,
@@ -534,7 +510,7 @@ TEST(queue_mistakes)
 TEST(corrupt)
 {
     char command[300], want[300], arguments[60], id[ID_LENGTH + 1];
-    is_number(run(SENDMAIL, "a@b.test", "A: b\n\nbody\n"), 0, "send");
+    is_number(call(SENDMAIL, "a@b.test", "A: b\n\nbody\n"), 0, "send");
     snprintf(id, sizeof(id), "%s", some_id("b.test"));
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
     struct buffer lines;
@@ -558,7 +534,7 @@ TEST(corrupt)
     prints(QUEUE, "ls|--to|b.test", "");
     snprintf(want, sizeof(want),
              "{\"queue_name\":\"corrupt\",\"queue_id\":\"%s\",\"since\":", id);
-    is_number(run(QUEUE, "ls|--json", NULL), 0, "as JSON");
+    is_number(call(QUEUE, "ls|--json", NULL), 0, "as JSON");
     ok(text_starts(text_from(out), text_from(want)) &&
        has("\"reason\":\"for a test\"}"));
     snprintf(arguments, sizeof(arguments), "cat|%s", id);
@@ -577,7 +553,7 @@ TEST(corrupt)
 TEST(no_spool)
 {
     set_options("spool=/proc/nowhere", "user=");
-    is_number(run(SENDMAIL, "a@b.test", "x"), EX_CANTCREAT, "no spool");
+    is_number(call(SENDMAIL, "a@b.test", "x"), EX_CANTCREAT, "no spool");
     ok(text_starts(text_from(err), TEXT("sendmail: ")) && count_lines(err) == 1);
     fails(QUEUE, "ls", EX_UNAVAILABLE, "petrel queue: spool /proc/nowhere does not exist: a daemon makes it when it first starts\n");
     /* Looking makes none, also where one can be made. */
@@ -592,16 +568,16 @@ TEST(no_spool)
 
 TEST(version)
 {
-    is_number(run(VERSION, "", NULL), 0, "version");
+    is_number(call(VERSION, "", NULL), 0, "version");
     ok(text_starts(text_from(out), TEXT("petrel " PETREL_VERSION " (")));
     ok(has("\nlibev ") && has("\nc-ares ") && has("\nmbedTLS ") && has("\njansson "));
-    is_number(run(VERSION, "--json", NULL), 0, "version --json");
+    is_number(call(VERSION, "--json", NULL), 0, "version --json");
     ok(has("\"version\": \"" PETREL_VERSION "\"") && has("\"features\": [") &&
        has("\"build\": "));
     ok_named(!has("hiredis") && !has("\"redis\""), "a build without Redis");
-    is_number(run(VERSION, "", "hiredis 0.14.1"), 0, "one with it");
+    is_number(call(VERSION, "", "hiredis 0.14.1"), 0, "one with it");
     ok_named(has("\nhiredis 0.14.1\n"), "tells its library");
-    is_number(run(VERSION, "--json", "hiredis 0.14.1"), 0, "--json");
+    is_number(call(VERSION, "--json", "hiredis 0.14.1"), 0, "--json");
     ok_named(has("\"hiredis 0.14.1\"") && has("\"redis\""), "and the feature");
     fails(VERSION, "--xml", EX_USAGE, "usage: petrel version [--json]\n");
     fails(VERSION, "--json|x", EX_USAGE, "usage: petrel version [--json]\n");

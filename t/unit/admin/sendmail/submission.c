@@ -149,35 +149,43 @@ prefix_is(struct world *w, const char *message, const char *want)
     forget(&r);
 }
 
+/* What becomes of these messages. */
+struct content {
+    struct text message;
+    const char *want, *name;
+};
+
+static void
+contents_are(struct world *w, const struct content *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        content_is(w, rows[i].message, rows[i].want, rows[i].name);
+}
+
 TEST(content)
 {
     struct world w = begin();
-    content_is(&w, TEXT("Subject: x\n\nhello\n"), "Subject: x\r\n\r\nhello\r\n",
-               "plain");
-    content_is(&w, TEXT("Subject: x\r\n\r\nhello\r\n"), "Subject: x\r\n\r\nhello\r\n",
-               "with CRLF");
-    content_is(&w, TEXT("Subject: x\n a\n\tb\nTo: c\n\nd"),
-               "Subject: x\r\n a\r\n\tb\r\nTo: c\r\n\r\nd\r\n",
-               "folded, and no last LF");
-    content_is(&w, TEXT("Subject: x\n"), "Subject: x\r\n\r\n", "a header only");
-    content_is(&w, TEXT("Subject: x"), "Subject: x\r\n\r\n", "not even ended");
-    content_is(&w, TEXT("Subject: x\n\n"), "Subject: x\r\n\r\n", "no body");
-    content_is(&w, TEXT(""), "\r\n", "nothing at all");
-    content_is(&w, TEXT("\n\nbody"), "\r\n\r\nbody\r\n", "an empty header");
-    content_is(&w, TEXT("hello world\nmore: x\n"), "\r\nhello world\r\nmore: x\r\n",
-               "no header");
-    content_is(&w, TEXT("hi"), "\r\nhi\r\n", "no header, short");
-    content_is(&w, TEXT("(x"), "\r\n(x\r\n", "no header, shorter");
-    content_is(&w, TEXT(" From x\n"), "\r\n From x\r\n", "a continuation of nothing");
-    content_is(&w, TEXT("A: b\nno field\nC: d\n\ne\n"),
-               "A: b\r\n\r\nno field\r\nC: d\r\n\r\ne\r\n", "the header ends early");
-    content_is(&w, TEXT("A: b\n.\nrest\n"), "A: b\r\n\r\n", "a dot in the header");
-    content_is(&w, TEXT("A: b\n\nx\n.\nrest\n"), "A: b\r\n\r\nx\r\n", "a dot");
-    content_is(&w, TEXT("A: b\n\nx\0\0y\rz\n"), "A: b\r\n\r\nxy\r\nz\r\n",
-               "NULs and CR");
-    content_is(&w, TEXT("A: b\rBcc: c\n\nx\n"), "A: b Bcc: c\r\n\r\nx\r\n",
-               "a CR makes no field");
-    content_is(&w, TEXT("A : b\nNameless\n"), "A : b\r\n\r\nNameless\r\n", "old form");
+    static const struct content rows[] = {
+        {TEXT("Subject: x\n\nhello\n"), "Subject: x\r\n\r\nhello\r\n", "plain"},
+        {TEXT("Subject: x\r\n\r\nhello\r\n"), "Subject: x\r\n\r\nhello\r\n", "with CRLF"},
+        {TEXT("Subject: x\n a\n\tb\nTo: c\n\nd"), "Subject: x\r\n a\r\n\tb\r\nTo: c\r\n\r\nd\r\n", "folded, and no last LF"},
+        {TEXT("Subject: x\n"), "Subject: x\r\n\r\n", "a header only"},
+        {TEXT("Subject: x"), "Subject: x\r\n\r\n", "not even ended"},
+        {TEXT("Subject: x\n\n"), "Subject: x\r\n\r\n", "no body"},
+        {TEXT(""), "\r\n", "nothing at all"},
+        {TEXT("\n\nbody"), "\r\n\r\nbody\r\n", "an empty header"},
+        {TEXT("hello world\nmore: x\n"), "\r\nhello world\r\nmore: x\r\n", "no header"},
+        {TEXT("hi"), "\r\nhi\r\n", "no header, short"},
+        {TEXT("(x"), "\r\n(x\r\n", "no header, shorter"},
+        {TEXT(" From x\n"), "\r\n From x\r\n", "a continuation of nothing"},
+        {TEXT("A: b\nno field\nC: d\n\ne\n"), "A: b\r\n\r\nno field\r\nC: d\r\n\r\ne\r\n", "the header ends early"},
+        {TEXT("A: b\n.\nrest\n"), "A: b\r\n\r\n", "a dot in the header"},
+        {TEXT("A: b\n\nx\n.\nrest\n"), "A: b\r\n\r\nx\r\n", "a dot"},
+        {TEXT("A: b\n\nx\0\0y\rz\n"), "A: b\r\n\r\nxy\r\nz\r\n", "NULs and CR"},
+        {TEXT("A: b\rBcc: c\n\nx\n"), "A: b Bcc: c\r\n\r\nx\r\n", "a CR makes no field"},
+        {TEXT("A : b\nNameless\n"), "A : b\r\n\r\nNameless\r\n", "old form"},
+    };
+    contents_are(&w, rows, sizeof(rows) / sizeof(*rows));
     w.settings.dot_ends = false;
     content_is(&w, TEXT("A: b\n\nx\n.\nrest\n"), "A: b\r\n\r\nx\r\n.\r\nrest\r\n",
                "-i");
@@ -188,17 +196,18 @@ TEST(content)
 TEST(mbox)
 {
     struct world w = begin();
-    content_is(&w, TEXT("From ann Sat Jan  1\nA: b\n\nc\n"), "A: b\r\n\r\nc\r\n",
-               "an mbox line goes");
-    content_is(&w, TEXT("From \nA: b\n\nc\n"), "A: b\r\n\r\nc\r\n", "a bare one too");
-    content_is(&w, TEXT("From x"), "\r\n", "alone");
-    content_is(&w, TEXT(">From root Mon\nA: b\n\nc\n"), "A: b\r\n\r\nc\r\n", "quoted");
-    content_is(&w, TEXT(">From \nA: b\n\nc\n"), "A: b\r\n\r\nc\r\n", "a bare quoted one");
-    content_is(&w, TEXT(">Form x\nA: b\n"), "\r\n>Form x\r\nA: b\r\n", "another word");
-    content_is(&w, TEXT("From: x\n\nc\n"), "From: x\r\n\r\nc\r\n", "a field stays");
-    content_is(&w, TEXT("From\n"), "\r\nFrom\r\n", "a word stays");
-    content_is(&w, TEXT("A: b\nFrom x\n"), "A: b\r\n\r\nFrom x\r\n",
-               "only at the start");
+    static const struct content rows[] = {
+        {TEXT("From ann Sat Jan  1\nA: b\n\nc\n"), "A: b\r\n\r\nc\r\n", "an mbox line goes"},
+        {TEXT("From \nA: b\n\nc\n"), "A: b\r\n\r\nc\r\n", "a bare one too"},
+        {TEXT("From x"), "\r\n", "alone"},
+        {TEXT(">From root Mon\nA: b\n\nc\n"), "A: b\r\n\r\nc\r\n", "quoted"},
+        {TEXT(">From \nA: b\n\nc\n"), "A: b\r\n\r\nc\r\n", "a bare quoted one"},
+        {TEXT(">Form x\nA: b\n"), "\r\n>Form x\r\nA: b\r\n", "another word"},
+        {TEXT("From: x\n\nc\n"), "From: x\r\n\r\nc\r\n", "a field stays"},
+        {TEXT("From\n"), "\r\nFrom\r\n", "a word stays"},
+        {TEXT("A: b\nFrom x\n"), "A: b\r\n\r\nFrom x\r\n", "only at the start"},
+    };
+    contents_are(&w, rows, sizeof(rows) / sizeof(*rows));
     prefix_is(&w, "From ann Sat\nFrom: a\nDate: b\nMessage-ID: c\n\n", "Received ");
     end(&w);
 }
