@@ -5,7 +5,6 @@
 #include "t/support/tap.h"
 
 static struct buffer said;
-static const char *hostname = "mail.example.org";
 
 /* The warnings for these settings, without an error; `said` has them. */
 static void
@@ -29,22 +28,6 @@ say(char *const *arguments)
     buffer_free(&mistakes);
 }
 
-static void
-ask(const char *registry, const char *list, bool joins, const char *slices)
-{
-    static char copies[6][200];
-    char *const arguments[] = {copies[0], copies[1], copies[2], copies[3],
-                               copies[4], copies[5], NULL};
-    snprintf(copies[0], sizeof(copies[0]), "defrag_registry=%s", registry);
-    snprintf(copies[1], sizeof(copies[1]), "defrag_peers=%s", list);
-    snprintf(copies[2], sizeof(copies[2]), "relay=smtp://10.0.0.7%s",
-             joins ? "?defragment=yes" : "");
-    snprintf(copies[3], sizeof(copies[3]), "slices=%s", slices);
-    snprintf(copies[4], sizeof(copies[4]), "defrag_host=a");
-    snprintf(copies[5], sizeof(copies[5]), "hostname=%s", hostname);
-    say(arguments);
-}
-
 static bool
 is_said(const char *words)
 {
@@ -59,42 +42,6 @@ lines(void)
     for (size_t i = 0; i < said.length; i++)
         count += said.at[i] == '\n';
     return count;
-}
-
-TEST(good)
-{
-    ask("local", "", false, "1");
-    is_number(lines(), 0, "the defaults");
-    ask("local", "", true, "1");
-    is_number(lines(), 0, "one host");
-    ask("local", "a=10.0.0.1", true, "1");
-    is_number(lines(), 0, "who names itself alone");
-    ask("dir:/shared", "a=10.0.0.1 b=10.0.0.2", true, "1");
-    is_number(lines(), 0, "two hosts");
-    ask("redis://10.0.0.9", "b=10.0.0.2", true, "4");
-    is_number(lines(), 1, "and slices, of which one line warns");
-    ask("local", "", false, "4");
-    is_number(lines(), 1, "slices that join nothing");
-}
-
-TEST(bad)
-{
-    ask("dir:/shared", "", true, "1");
-    ok(is_said("but defrag_peers names no other"));
-    is_number(lines(), 1, "nobody to send to");
-    ask("redis://10.0.0.9", "a=10.0.0.1", true, "1");
-    ok_named(is_said("but defrag_peers names no other"), "oneself is nobody");
-    ask("local", "b=10.0.0.2", true, "1");
-    ok(is_said("but defrag_registry is local"));
-    is_number(lines(), 1, "nowhere to ask");
-    ask("dir:/shared", "b=10.0.0.2", false, "1");
-    ok(is_said("but no route says defragment=yes"));
-    is_number(lines(), 1, "nothing to join");
-    ask("local", "", true, "2");
-    ok(is_said("slices do not share fragments"));
-    is_number(lines(), 2, "slices apart");
-    ask("dir:/shared", "", false, "1");
-    is_number(lines(), 2, "each has its line");
 }
 
 TEST(hostname)
@@ -127,35 +74,33 @@ TEST(hostname)
         ok_named(warned == (rows[i].says != NULL), what);
         ok(rows[i].says == NULL || strstr(what, rows[i].says) != NULL);
     }
-    hostname = "vps";
-    ask("local", "", false, "1");
+    static char vps[] = "hostname=vps";
+    say((char *const[]){vps, NULL});
     ok(is_said("warning: hostname 'vps' is not a full name; other servers"));
     is_number(lines(), 1, "told once");
-    hostname = "mail.example.org";
 }
 
-/* Settings, each a word of its own; the line that they bring, NULL: none. */
+enum { WORDS = 5 };
+
+/* Settings, each a word of its own: the number of lines that they bring. */
 static void
-warns(const char *const *settings, const char *line)
+warns(const char *const settings[WORDS], size_t count)
 {
-    static char copies[4][2000], name[] = "hostname=mail.example.org";
-    char *arguments[6] = {name};
-    size_t count = 0;
-    for (; settings[count] != NULL; count++) {
-        snprintf(copies[count], sizeof(copies[0]), "%s", settings[count]);
-        arguments[count + 1] = copies[count];
+    static char copies[WORDS][2000], name[] = "hostname=mail.example.org";
+    char *arguments[WORDS + 2] = {name};
+    for (size_t i = 0; i < WORDS && settings[i] != NULL; i++) {
+        snprintf(copies[i], sizeof(copies[0]), "%s", settings[i]);
+        arguments[i + 1] = copies[i];
     }
-    arguments[count + 1] = NULL;
     say(arguments);
-    is_number(lines(), line != NULL, settings[0]);
-    if (!ok_named(line == NULL || is_said(line), line ? line : "nothing is said"))
+    if (!is_number(lines(), (int64_t)count, settings[0]))
         printf("# %.*s\n", TEXT_ARGS(buffer_text(&said)));
 }
 
 TEST(values)
 {
     static const struct {
-        const char *const settings[4], *line;
+        const char *const settings[WORDS], *line;
     } rows[] = {
         {{"relay=smtp://h.test:465"},
          "warning: h.test:465: port 465 has TLS from the first byte: write smtps://\n"},
@@ -211,8 +156,10 @@ TEST(values)
          "stands before it and the first match wins: move it up, or remove it\n"      },
         {{"routes=a.test smtp://h.test\n    * mx"},                      NULL         },
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-        warns(rows[i].settings, rows[i].line);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        warns(rows[i].settings, rows[i].line != NULL);
+        ok_named(rows[i].line == NULL || is_said(rows[i].line), rows[i].line ? rows[i].line : "nothing is said");
+    }
 }
 
 /* Ten are named, one a line. */
@@ -230,90 +177,53 @@ TEST(many_hidden)
     ok(is_said("warning: 2 more routes are never chosen\n"));
 }
 
-static void
-test_accounts(void)
+/* Several hosts or daemons that share less than one might think, and what they do share. */
+TEST(several)
 {
-    static char account[100], relay[100], host[] = "hostname=mail.example.org";
-    char *const arguments[] = {account, relay, host, NULL};
-    strcpy(account, "oauth=h.test joe@h.test google client=x");
-    strcpy(relay, "relay=smtp://joe%40h.test@h.test");
-    say(arguments);
-    ok_named(!is_said("oauth"), "a route has the user");
-    strcpy(account, "oauth=h.test:25 joe google client=x");
-    strcpy(relay, "relay=smtp://h.test");
-    say(arguments);
-    ok_named(is_said("oauth: no route logs in to h.test as joe: write that user"),
-             "none has it");
-}
-
-/* A sender that uses several daemons has that many quotas. */
-TEST(quotas)
-{
-    static char quotas[60], relay[80], slices[20], peers[60], registry[40];
-    char *const arguments[] = {quotas, relay, slices, peers, registry, NULL};
-    strcpy(quotas, "quotas=user:* 5/d");
-    strcpy(relay, "relay=smtp://h.test");
-    strcpy(slices, "slices=1");
-    strcpy(peers, "defrag_peers=");
-    strcpy(registry, "defrag_registry=local");
-    say(arguments);
-    ok_named(!is_said("counts by itself"), "one daemon");
-    strcpy(slices, "slices=4");
-    say(arguments);
-    ok(is_said("quotas: each of the 4 daemons of this spool counts by itself, so all "
-               "together may send 4 times as much: divide the amounts\n"));
-    strcpy(relay, "relay=smtp://h.test?quota=500/d");
-    say(arguments);
-    ok(is_said("quotas and quota=: each of the 4 daemons"));
-    strcpy(quotas, "quotas=");
-    say(arguments);
-    ok(is_said("quota=: each of the 4 daemons") && !is_said("quotas and"));
-    strcpy(slices, "slices=1");
-    strcpy(peers, "defrag_peers=b=10.0.0.2");
-    say(arguments);
-    ok(is_said("quota=: each host of defrag_peers counts by itself"));
-    ok(!is_said("daemons of this spool"));
-    strcpy(relay, "relay=smtp://h.test");
-    say(arguments);
-    ok_named(!is_said("counts by itself"), "without quotas nothing is said");
-}
-
-/* A group of hosts that shares less than one might think. */
-TEST(group)
-{
-    static char cluster[40], peers[60], relay[80], redis[40];
-    char *const arguments[] = {cluster, peers, relay, redis, NULL};
-    strcpy(cluster, "cluster=");
-    strcpy(peers, "cluster_peers=");
-    strcpy(relay, "relay=smtp://h.test?rate_delay=1s&quota=5/d");
-    strcpy(redis, "cluster_redis=none");
-    say(arguments);
-    ok(is_said("cluster, its name, is not set: no limit is shared"));
-    ok_named(!is_said("a rate delay"), "nothing else is said then");
-    strcpy(cluster, "cluster=mail");
-    strcpy(peers, "slices=2");
-    say(arguments);
-    ok_named(!is_said("cluster is set"), "slices know each other");
-    strcpy(peers, "cluster_peers=");
-    say(arguments);
-    ok(is_said("cluster is set without cluster_redis and cluster_peers"));
-    ok(is_said("a rate delay is each host's own, also in a group: rate= is shared"));
-    ok(is_said("quota=: each host of the cluster counts by itself"));
-    strcpy(peers, "cluster_peers=b=10.0.0.2:4650");
-    strcpy(relay, "relay=smtp://h.test?rate=5/s");
-    say(arguments);
-    ok_named(!is_said("cluster is set") && !is_said("a rate delay") &&
-                 !is_said("counts by itself"),
-             "a group of peers with a rate is good");
-    strcpy(redis, "stop=hand_over");
-    say(arguments);
-    ok(is_said("stop = hand_over gives the queue to nobody without cluster and cluster_secret"));
-    strcpy(relay, "cluster_secret=0123456789012345678901234567890123456789");
-    say(arguments);
-    ok_named(!is_said("to nobody"), "with a secret it can");
-    strcpy(cluster, "cluster=");
-    say(arguments);
-    ok_named(is_said("to nobody"), "but not without a group");
+    static const char secret[] = "cluster_secret=0123456789012345678901234567890123456789";
+    static const struct {
+        const char *settings[WORDS];
+        size_t lines;
+        const char *says; /* NULL: nothing of interest */
+    } rows[] = {
+        /* Fragments. "a" is this host: oneself is nobody. */
+        {{"defrag_host=a", "relay=smtp://10.0.0.7"}, 0, NULL},
+        {{"defrag_host=a", "relay=smtp://10.0.0.7?defragment=yes"}, 0, NULL},
+        {{"defrag_host=a", "relay=smtp://10.0.0.7?defragment=yes", "defrag_peers=a=10.0.0.1"}, 0, NULL},
+        {{"defrag_host=a", "relay=smtp://10.0.0.7?defragment=yes", "defrag_peers=a=10.0.0.1 b=10.0.0.2", "defrag_registry=dir:/shared"}, 0, NULL},
+        {{"defrag_host=a", "relay=smtp://10.0.0.7?defragment=yes", "defrag_peers=b=10.0.0.2", "defrag_registry=redis://10.0.0.9", "slices=4"}, 1, "slices = 4"},
+        {{"defrag_host=a", "relay=smtp://10.0.0.7", "slices=4"}, 1, "slices = 4"},
+        {{"defrag_host=a", "relay=smtp://10.0.0.7?defragment=yes", "defrag_registry=dir:/shared"}, 1, "but defrag_peers names no other"},
+        {{"defrag_host=a", "relay=smtp://10.0.0.7?defragment=yes", "defrag_registry=redis://10.0.0.9", "defrag_peers=a=10.0.0.1"}, 1, "but defrag_peers names no other"},
+        {{"defrag_host=a", "relay=smtp://10.0.0.7?defragment=yes", "defrag_peers=b=10.0.0.2"}, 1, "but defrag_registry is local"},
+        {{"defrag_host=a", "relay=smtp://10.0.0.7", "defrag_registry=dir:/shared", "defrag_peers=b=10.0.0.2"}, 1, "but no route says defragment=yes"},
+        {{"defrag_host=a", "relay=smtp://10.0.0.7?defragment=yes", "slices=2"}, 2, "slices do not share fragments"},
+        {{"defrag_host=a", "relay=smtp://10.0.0.7", "defrag_registry=dir:/shared"}, 2, "but no route says defragment=yes"},
+        /* Accounts. */
+        {{"oauth=h.test joe@h.test google client=x", "relay=smtp://joe%40h.test@h.test"}, 0, NULL},
+        {{"oauth=h.test:25 joe google client=x", "relay=smtp://h.test"}, 1, "oauth: no route logs in to h.test as joe: write that user"},
+        /* A sender that uses several daemons has that many quotas. */
+        {{"quotas=user:* 5/d", "relay=smtp://h.test"}, 0, NULL},
+        {{"quotas=user:* 5/d", "relay=smtp://h.test", "slices=4"}, 2, "quotas: each of the 4 daemons of this spool counts by itself, so all together may send 4 times as much: divide the amounts\n"},
+        {{"quotas=user:* 5/d", "relay=smtp://h.test?quota=500/d", "slices=4"}, 2, "quotas and quota=: each of the 4 daemons"},
+        {{"relay=smtp://h.test?quota=500/d", "slices=4"}, 2, "warning: quota=: each of the 4 daemons"},
+        {{"relay=smtp://h.test?quota=500/d", "defrag_peers=b=10.0.0.2"}, 2, "quota=: each host of defrag_peers counts by itself"},
+        {{"relay=smtp://h.test", "defrag_peers=b=10.0.0.2"}, 1, "but defrag_registry is local"},
+        /* A group. */
+        {{"cluster_redis=none", "relay=smtp://h.test?rate_delay=1s&quota=5/d"}, 1, "cluster, its name, is not set: no limit is shared"},
+        {{"cluster=mail", "slices=2", "relay=smtp://h.test?rate_delay=1s", "cluster_redis=none"}, 2, "a rate delay is each host's own"},
+        {{"cluster=mail", "relay=smtp://h.test?rate_delay=1s&quota=5/d", "cluster_redis=none"}, 3, "cluster is set without cluster_redis and cluster_peers"},
+        {{"cluster=mail", "relay=smtp://h.test?rate_delay=1s", "cluster_peers=b=10.0.0.2:4650"}, 1, "a rate delay is each host's own, also in a group: rate= is shared"},
+        {{"cluster=mail", "relay=smtp://h.test?quota=5/d", "cluster_peers=b=10.0.0.2:4650"}, 1, "quota=: each host of the cluster counts by itself"},
+        {{"cluster=mail", "relay=smtp://h.test?rate=5/s", "cluster_peers=b=10.0.0.2:4650", "cluster_redis=none"}, 0, NULL},
+        {{"cluster=mail", "cluster_peers=b=10.0.0.2:4650", "stop=hand_over"}, 1, "stop = hand_over gives the queue to nobody without cluster and cluster_secret"},
+        {{"cluster=mail", "cluster_peers=b=10.0.0.2:4650", "stop=hand_over", secret}, 0, NULL},
+        {{"stop=hand_over", secret}, 2, "to nobody"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        warns(rows[i].settings, rows[i].lines);
+        ok_named(rows[i].says == NULL || is_said(rows[i].says), rows[i].says ? rows[i].says : "nothing is said");
+    }
 }
 
 TEST(cores)
@@ -345,6 +255,5 @@ main(void)
 {
     tap_tests("");
     buffer_free(&said);
-    test_accounts();
     return done();
 }
