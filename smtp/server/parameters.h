@@ -3,9 +3,34 @@
 #ifndef SMTP_SERVER_PARAMETERS_H
 #define SMTP_SERVER_PARAMETERS_H
 
+#include "mime/address.h"
 #include "queue/envelope/envelope.h"
 #include "smtp/reply.h"
-#include "smtp/server/path.h"
+
+/* The path in MAIL and RCPT: as RFC 5321 has it, and as devices and programs write it.
+ *
+ *                                            all clients   forgiving
+ *   <a@b>  <@route:a@b>  <>  <postmaster>    taken         taken
+ *   a@b  <a@b  a@b>  <a@b.>                  taken         taken
+ *   <root>  root                             no domain     root@hostname
+ *   < a@b >  <a @ b>  <<a@b>>                refused       a@b
+ *   Name <a@b>  <Name <a@b>>  <a@b (note)>   refused       a@b */
+
+struct path_rules {
+    bool forgiving;       /* the client sends its own mail, or is an old device */
+    struct text hostname; /* completes an address without a domain */
+};
+
+struct path {
+    /* Slices of the argument, of kept, or of the rules; as address_judge_path() has it. */
+    struct address address;
+    char kept[ADDRESS_MAX + 2]; /* the mailbox, if it had to be put together */
+};
+
+/* Cuts the path off the front of *argument, which then begins with a blank or is empty.
+ * NULL, or the rule that the path breaks, in words for the reply. */
+const char *parameters_read_path(struct text *argument, const struct path_rules *rules,
+                                 struct path *out);
 
 enum {
     PARAMETER_ENVID_MAX = 100, /* RFC 3461 §4.4, as written */

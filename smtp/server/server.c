@@ -2,12 +2,494 @@
 #include "smtp/server/server.h"
 
 #include "base/log/log.h"
+#include "base/memory.h"
+#include "smtp/access/refusals.h"
 #include "smtp/line.h"
 #include "smtp/server/server_internal.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* --- Events ----------------------------------------------------------------------- */
+
+/* In the order of Postfix's line about a disconnection. All other commands count as the
+ * last. */
+static const char *const verb_names[] = {
+    "helo", "ehlo", "lhlo", "starttls", "auth", "mail", "rcpt", "data",
+    "bdat", "rset", "noop", "vrfy",     "etrn", "help", "quit", "unknown"};
+enum {
+    VERBS = sizeof(verb_names) / sizeof(verb_names[0]),
+    UNKNOWN = VERBS - 1,
+    VERB_NAME_MAX = 12,
+    MESSAGE_ID_MAX = 320
+};
+
+/* Made with the first command: a silent session has none. */
+struct server_verbs {
+    uint32_t good[VERBS], all[VERBS];
+    unsigned last;
+    bool refused; /* the last one */
+};
+
+static unsigned
+verb_find(struct text verb)
+{
+    unsigned i = 0;
+    while (i < UNKNOWN && !text_equal_nocase(verb, text_from(verb_names[i])))
+        i++;
+    return i;
+}
+
+/* All that the probe of a monitor, or of a load balancer, says. */
+static bool
+is_probe(const char *verb)
+{
+    static const char *const probes[] = {"helo", "ehlo", "lhlo", "noop", "quit"};
+    for (size_t i = 0; i < sizeof(probes) / sizeof(probes[0]); i++)
+        if (strcmp(verb, probes[i]) == 0)
+            return true;
+    return false;
+}
+
+static struct event_client
+client_of(const struct server *s)
+{
+    enum sasl_mechanism mechanism;
+    const char *user = server_user(s, &mechanism);
+    return (struct event_client){
+        .name = s->client,
+        .helo = s->helo,
+        .user = user,
+        .mechanism = mechanism != SASL_NONE ? sasl_name(mechanism) : NULL,
+        .protocol = s->lmtp                       ? "LMTP"
+                    : s->esmtp || s->helo == NULL ? "ESMTP"
+                                                  : "SMTP",
+        .tls = s->security,
+        .uid = s->uid,
+        .is_trusted = server_may_relay(s)};
+}
+
+static void
+tell(struct server *s, const struct event *event)
+{
+    struct event_client client = client_of(s);
+    struct event whole = *event;
+    whole.client = &client;
+    event_tell(s->events, &whole);
+}
+
+void
+server_count_verb(struct server *s, struct text verb)
+{
+    unsigned i = verb_find(verb);
+    if (s->verbs == NULL)
+        s->verbs = memory_new(sizeof(*s->verbs));
+    s->verbs->last = i;
+    s->verbs->refused = false;
+    s->verbs->all[i]++;
+    s->verbs->good[i]++;
+    if (!s->told && !is_probe(verb_names[i])) {
+        s->told = true;
+        tell(s, &(struct event){.kind = EVENT_CONNECTED, .text = TEXT("connect")});
+    }
+}
+
+void
+server_tell_start(struct server *s)
+{
+    if (!server_is_untrusted(s))
+        return;
+    s->told = true;
+    tell(s, &(struct event){.kind = EVENT_CONNECTED, .text = TEXT("connect")});
+}
+
+/* "rcpt"; before the first command "connect". */
+static const char *
+last_verb(const struct server *s)
+{
+    return s->verbs != NULL ? verb_names[s->verbs->last] : "connect";
+}
+
+static bool
+is_in_content(const struct server *s)
+{
+    return s->transaction != NULL &&
+           (s->stage == SERVER_DATA || s->stage == SERVER_CHUNK);
+}
+
+/* EVENT_TIMED_OUT or EVENT_CUT_OFF. */
+static void
+server_tell_bad_end(struct server *s, enum event_kind kind)
+{
+    char verb[VERB_NAME_MAX];
+    size_t length = 0;
+    for (const char *c = last_verb(s); *c != '\0'; c++)
+        verb[length++] = (char)(*c - 'a' + 'A');
+    struct event event = {.kind = kind,
+                          .command = text_of(verb, length),
+                          .size = is_in_content(s) ? s->transaction->size : -1,
+                          .is_quiet = !s->told};
+    event.text = kind == EVENT_LOST        ? TEXT("lost connection")
+                 : kind == EVENT_TIMED_OUT ? TEXT("timeout")
+                                           : TEXT("too many errors");
+    tell(s, &event);
+}
+
+void
+server_tell_end(struct server *s)
+{
+    struct event_verb list[VERBS + 1];
+    size_t count = 0;
+    if (s->stage != SERVER_CLOSED)
+        server_tell_bad_end(s, EVENT_LOST);
+    for (size_t i = 0; s->verbs != NULL && i < VERBS; i++)
+        if (s->verbs->all[i] > 0)
+            list[count++] =
+                (struct event_verb){verb_names[i], s->verbs->good[i], s->verbs->all[i]};
+    list[count] = (struct event_verb){NULL, 0, 0};
+    tell(s, &(struct event){.kind = EVENT_DISCONNECTED,
+                            .text = TEXT("disconnect"),
+                            .verbs = list,
+                            .is_quiet = !s->told});
+}
+
+static void
+server_tell_secured(struct server *s)
+{
+    tell(s, &(struct event){.kind = EVENT_SECURED,
+                            .tls = text_from(s->security),
+                            .text = TEXT("Anonymous")});
+}
+
+/* --- Events of refusals
+ * --------------------------------------------------------------------- */
+
+static void
+count_refusal(struct server *s)
+{
+    if (s->verbs == NULL || s->verbs->refused)
+        return;
+    s->verbs->refused = true;
+    s->verbs->good[s->verbs->last]--;
+}
+
+static void
+tell_refusal(struct server *s, enum event_kind kind, int code, const char *enhanced,
+             const char *text)
+{
+    const struct server_transaction *t = s->transaction;
+    struct outcome outcome = {.verdict = VERDICT_FAILED, .code = code};
+    text_copy(outcome.enhanced, sizeof(outcome.enhanced), text_from(enhanced));
+    text_copy(outcome.text, sizeof(outcome.text), text_from(text));
+    struct event event = {.kind = kind,
+                          .outcome = &outcome,
+                          .command = s->command,
+                          .size = t != NULL && is_in_content(s) ? t->size : -1,
+                          .verb = last_verb(s),
+                          .reason = refusals_reason(last_verb(s), code, enhanced, text),
+                          .is_quiet = !refusals_admit(s->refusals, s->client)};
+    if (t != NULL)
+        event.sender = t->sender.at != NULL ? t->sender : TEXT("");
+    if (t != NULL && t->normal.length > 0 && s->question == SERVER_ASKS_RECIPIENT)
+        event.recipient = buffer_text(&t->normal);
+    tell(s, &event);
+}
+
+/* The reply 4yz or 5yz to a command, a content or a connection. A client's share of
+ * the log is limited, so that an attacker cannot fill it. */
+static void
+server_tell_refused(struct server *s, int code, const char *enhanced, const char *text)
+{
+    count_refusal(s);
+    if (event_is_read(s->events, EVENT_REFUSED))
+        tell_refusal(s, EVENT_REFUSED, code, enhanced, text);
+}
+
+void
+server_tell_denied(struct server *s, const struct refusal *r)
+{
+    count_refusal(s);
+    if (event_is_read(s->events, EVENT_DENIED))
+        tell_refusal(s, EVENT_DENIED, r->code, r->enhanced, r->text);
+}
+
+/* --- Events of messages
+ * --------------------------------------------------------------------- */
+
+/* The one of its header, or the one that transaction_seal() has added. */
+static struct text
+message_id_of(const struct server *s, char made[MESSAGE_ID_MAX])
+{
+    const struct server_transaction *t = s->transaction;
+    if (t->header.has_message_id || !server_may_relay(s) || t->by_peer)
+        return header_scan_message_id(&t->header);
+    snprintf(made, MESSAGE_ID_MAX, "<%s@%s>", t->id, s->rules->hostname);
+    return text_from(made);
+}
+
+void
+server_note_names(const struct server *s, struct envelope *e)
+{
+    char made[MESSAGE_ID_MAX];
+    if (!event_are_kept(s->events))
+        return;
+    e->message_id =
+        envelope_text(e, text_before(message_id_of(s, made), ENVELOPE_MESSAGE_ID_MAX));
+    if (e->ours) /* nobody else gives our programs names */
+        e->tag = envelope_text(e, header_scan_tag(&s->transaction->header));
+}
+
+void
+server_tell_accepted(struct server *s, struct id id)
+{
+    const struct server_transaction *t = s->transaction;
+    struct event_client client = client_of(s);
+    char made[MESSAGE_ID_MAX];
+    struct event event = {.kind = EVENT_ACCEPTED,
+                          .id = id,
+                          .client = &client,
+                          .sender = t->sender,
+                          .size = t->size,
+                          .recipients = t->recipients,
+                          .message_id = message_id_of(s, made),
+                          .text = t->by_peer ? TEXT("queued, fragment from a peer host")
+                                             : TEXT("queued")};
+    struct event_origin origin = {0};
+    if (event_are_kept(s->events) && server_may_relay(s) && !t->by_peer)
+        origin.tag = header_scan_tag(&t->header);
+    event.origin = &origin;
+    client.protocol = t->protocol;
+    event_tell(s->events, &event);
+}
+
+/* --- Stages, refusals, and the end ------------------------------------------------ */
+
+enum { REFUSAL_MAX = 500 };
+
+static const struct refusal too_many_errors = {421, "4.7.0",
+                                               "too many errors, closing"};
+
+static const char *
+stage_name(enum server_stage stage)
+{
+    switch (stage) {
+    case SERVER_NEW:
+        return "new";
+    case SERVER_READY:
+        return "ready";
+    case SERVER_MAIL:
+        return "mail";
+    case SERVER_RCPT:
+        return "rcpt";
+    case SERVER_CHUNKS:
+        return "chunks";
+    case SERVER_CHUNK:
+        return "chunk";
+    case SERVER_DATA:
+        return "data";
+    case SERVER_CLOSED:
+        return "closed";
+    case SERVER_SASL:
+        return "auth";
+    }
+    return "";
+}
+
+void
+server_enter(struct server *s, enum server_stage stage)
+{
+    assert(s->stage != SERVER_CLOSED);
+    struct log *log = event_hub_log(s->events);
+    if (log != NULL)
+        log_say(log, LOG_LEVEL_DEBUG, "smtpd", NULL, "client=%s: %s", s->client,
+                stage_name(stage));
+    s->stage = stage;
+}
+
+/* The only end, on every path: the owner discards the draft that the flag names. */
+void
+server_end_transaction(struct server *s)
+{
+    if (s->transaction == NULL)
+        return;
+    s->discard = s->discard || s->transaction->draft;
+    s->question = SERVER_ASKS_NOTHING;
+    transaction_free(&s->transaction);
+    if (s->stage != SERVER_CLOSED)
+        server_enter(s, SERVER_READY);
+}
+
+static void
+server_end_finish(struct server *s)
+{
+    server_end_transaction(s);
+    server_end_login(s);
+    s->skip = 0;
+    server_enter(s, SERVER_CLOSED);
+}
+
+void
+server_close_with(struct server *s, const struct refusal *r)
+{
+    server_tell_refused(s, r->code, r->enhanced, r->text);
+    reply_write(s->out, r->code, r->enhanced, "%s", r->text);
+    server_end_finish(s);
+}
+
+/* Codes that refuse the command, not the mail. */
+static bool
+is_bad_command(int code)
+{
+    return (code >= 500 && code <= 504) || code == 555;
+}
+
+/* An LMTP client is part of our own mail system, although it may not relay. */
+bool
+server_is_untrusted(const struct server *s)
+{
+    return !server_may_relay(s) && !s->lmtp;
+}
+
+/* Every refusal of an untrusted client counts as an error (Postfix: error_count), to
+ * limit probing. A client that may relay errs, too, but guesses nothing. */
+static bool
+is_error(const struct server *s, int code)
+{
+    return server_is_untrusted(s) || is_bad_command(code);
+}
+
+/* The delay grows with the number of errors: guessing becomes slow, a typing error does
+ * not. */
+int
+server_penalty_ms(const struct server *s)
+{
+    int64_t over = s->errors - (s->probing ? 0 : s->rules->soft_error_limit);
+    int64_t delay_ms = over > 0 ? over * s->rules->error_delay_ms : 0;
+    return delay_ms < SERVER_PENALTY_MAX_MS ? (int)delay_ms : SERVER_PENALTY_MAX_MS;
+}
+
+/* 0: no limit. */
+static int
+limit_now(const struct server *s, int limit)
+{
+    return limit > 1 && s->load.hurried ? 1 : limit;
+}
+
+/* False: the limit is reached, and the session is closed. */
+static bool
+count_error(struct server *s)
+{
+    int limit = limit_now(s, s->rules->error_limit);
+    s->errors++;
+    if (limit > 0 && s->errors > limit) {
+        server_tell_bad_end(s, EVENT_CUT_OFF);
+        server_close_with(s, &too_many_errors);
+        return false;
+    }
+    s->late = server_penalty_ms(s) > 0;
+    return true;
+}
+
+/* Junk commands keep a session without mail. A few are common among honest clients. */
+bool
+server_idles(struct server *s)
+{
+    int limit = limit_now(s, s->rules->junk_limit);
+    return !server_is_untrusted(s) || limit == 0 || ++s->junk <= limit ||
+           count_error(s);
+}
+
+/* The limit may close the session: then its reply is the one that the client gets. */
+void
+server_refuse_with(struct server *s, int code, const char *enhanced, const char *text)
+{
+    if (is_error(s, code) && !count_error(s))
+        return;
+    server_tell_refused(s, code, enhanced, text);
+    reply_write(s->out, code, enhanced, "%s", text);
+}
+
+void
+server_refuse_format(struct server *s, int code, const char *enhanced,
+                     const char *format, ...)
+{
+    char text[REFUSAL_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    server_refuse_with(s, code, enhanced, text);
+}
+
+enum server_action
+server_refuse(struct server *s, const struct refusal *r)
+{
+    server_refuse_with(s, r->code, r->enhanced, r->text);
+    return SERVER_GO_ON;
+}
+
+/* A client that sends too many recipients is no attacker: some of these replies are
+ * free. */
+enum server_action
+server_refuse_excess(struct server *s, const struct refusal *r)
+{
+    if (s->excess++ >= SERVER_EXCESS_RECIPIENTS)
+        return server_refuse(s, r);
+    server_tell_refused(s, r->code, r->enhanced, r->text);
+    reply_write(s->out, r->code, r->enhanced, "%s", r->text);
+    return SERVER_GO_ON;
+}
+
+bool
+server_login_is_error(struct server *s)
+{
+    return !server_is_untrusted(s) || count_error(s);
+}
+
+/* The number of replies to the content: in LMTP one for each recipient. */
+static unsigned
+server_answers(const struct server *s)
+{
+    return s->lmtp ? s->transaction->accepted : 1;
+}
+
+void
+server_refuse_content(struct server *s, int code, const char *enhanced,
+                      const char *text)
+{
+    server_tell_refused(s, code, enhanced, text);
+    for (unsigned i = server_answers(s); i > 0; i--)
+        reply_write(s->out, code, enhanced, "%s", text);
+    server_end_transaction(s);
+    /* The result of the message is sent even if the limit closes the session. */
+    if (is_error(s, code))
+        (void)count_error(s);
+}
+
+static void
+server_on_loop(void *context, const struct refusal *refusal)
+{
+    struct server *s = context;
+    reply_write(s->out, refusal->code, refusal->enhanced, "%s", refusal->text);
+    if (refusal->code >= 500)
+        server_tell_refused(s, refusal->code, refusal->enhanced, refusal->text);
+}
+
+/* In LMTP: refuses the content with a reply for each recipient, if an alias has forwarded
+ * it before; ends the transaction. False: none has. */
+static bool
+server_refuse_loops(struct server *s)
+{
+    if (!transaction_each_loop(s->transaction, server_on_loop, s))
+        return false;
+    server_end_transaction(s);
+    return true;
+}
+
+/* --- The driver ------------------------------------------------------------------- */
 
 static const struct refusal odd = {521, "5.5.2",
                                    "bare CR, bare LF or NUL not allowed, closing"};

@@ -188,7 +188,7 @@ struct server {
     char *node;                    /* of an ETRN without a reply yet, else NULL */
     struct text command;           /* the current one; for the log */
     struct server_transaction *transaction;
-    struct server_verbs *verbs; /* server_events.c; NULL before the first command */
+    struct server_verbs *verbs;         /* NULL before the first command */
     char security[SERVER_SECURITY_MAX]; /* "TLSv1.3 with cipher ..."; "" in clear */
     char client[SERVER_CLIENT_MAX]; /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix" */
 };
@@ -290,7 +290,7 @@ bool server_is_untrusted(const struct server *s);
 /* By may_relay or by AUTH: a submission client; its messages get Date and Message-ID. */
 bool server_may_relay(const struct server *s);
 /* True: the client sends its own mail, or is an old device. What it means counts, where
- * the form is wrong (smtp/server/path.h). */
+ * the form is wrong (smtp/server/parameters.h). */
 bool server_forgives(const struct server *s);
 /* ADMIT, CHECK: a fragment passed on by one of our hosts, which has checked its
  * recipients: all are permitted. */

@@ -1,4 +1,4 @@
-/* Shared by server.c and the server_*.c files only. */
+/* Declarations that server*.c and transaction.c share. No other file includes this. */
 #ifndef SMTP_SERVER_SERVER_INTERNAL_H
 #define SMTP_SERVER_SERVER_INTERNAL_H
 
@@ -6,7 +6,7 @@
 #include "smtp/server/server.h"
 #include "smtp/server/transaction.h"
 
-/* --- server_end.c ------------------------------------------------------------- */
+/* --- server.c --------------------------------------------------------------- */
 
 /* The only function that sets the stage. */
 void server_enter(struct server *s, enum server_stage stage);
@@ -40,29 +40,16 @@ bool server_idles(struct server *s);
 /* Refuses the content with server_answers() replies; ends the transaction. */
 void server_refuse_content(struct server *s, int code, const char *enhanced,
                            const char *text);
-/* In LMTP: refuses the content with a reply for each recipient, if an alias has forwarded
- * it before; ends the transaction. False: none has. */
-bool server_refuse_loops(struct server *s);
-/* The number of replies to the content: in LMTP one for each recipient. */
-unsigned server_answers(const struct server *s);
 
 /* Writes the last reply; ends transaction and session. */
 void server_close_with(struct server *s, const struct refusal *r);
 
-/* --- server_events.c ---------------------------------------------------------- */
-
 /* A command begins: the verb as sent, in any case. */
 void server_count_verb(struct server *s, struct text verb);
-/* The reply 4yz or 5yz to a command, a content or a connection. */
-void server_tell_refused(struct server *s, int code, const char *enhanced,
-                         const char *text);
 /* A login failed. Reported before its delayed reply: the client may not wait for that. */
 void server_tell_denied(struct server *s, const struct refusal *r);
 /* While events are kept: the envelope of the transaction gets Message-ID and tag. */
 void server_note_names(const struct server *s, struct envelope *e);
-void server_tell_secured(struct server *s);
-/* EVENT_TIMED_OUT or EVENT_CUT_OFF. */
-void server_tell_bad_end(struct server *s, enum event_kind kind);
 
 /* --- server_auth.c ------------------------------------------------------------ */
 

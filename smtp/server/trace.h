@@ -1,9 +1,11 @@
 /* The header lines that the server adds to a message: Received, Date, Message-ID
- * (RFC 5321 §4.4, RFC 6409 §8), Resent-Date, Resent-Message-ID. Pure. */
+ * (RFC 5321 §4.4, RFC 6409 §8), Resent-Date, Resent-Message-ID; and its note of the
+ * origin. Pure. */
 #ifndef SMTP_SERVER_TRACE_H
 #define SMTP_SERVER_TRACE_H
 
 #include "base/buffer.h"
+#include "smtp/server/server.h"
 
 struct trace {
     const char *helo;     /* as received; trace.c escapes it */
@@ -26,5 +28,12 @@ struct trace {
  * bytes. */
 enum { TRACE_MAX = 4096 };
 void trace_write(const struct trace *trace, struct buffer *out);
+
+/* The origin of a message, kept in its envelope (envelope.trust): only fragments of
+ * one origin are reassembled. Appends "auth:USER", "int" or "ext", then " net:" and
+ * the network of the client: 192.0.2.0/24, 2001:db8:0:1::/64, or nothing without an
+ * address. False: out is too small. */
+bool trace_write_origin(const struct server *s, struct buffer *out)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -8,6 +8,8 @@
 #include "smtp/server/parameters.h"
 #include "smtp/server/server.h"
 
+enum { SUBMITTER_HEAD_MAX = 64 * 1024 }; /* From behind it is not permitted */
+
 struct id_set;
 struct transaction_answer;
 
@@ -43,7 +45,7 @@ struct server_transaction {
     struct dot_checker checker;
     struct header_scan header;
     bool gathers_head;
-    struct buffer head;          /* then: the header, for submitter.h */
+    struct buffer head;          /* then: the header */
     bool body_utf8;              /* possibly; computed only where needed */
     int64_t size;                /* of the content so far */
     const struct refusal *fault; /* of the content: the reply after its end */

@@ -2,7 +2,7 @@
  */
 #include "smtp/access/policy.h"
 
-#include "smtp/server/path.h"
+#include "smtp/server/parameters.h"
 
 #include "base/dns/idna.h"
 
@@ -41,7 +41,7 @@ ask_by(const struct path_rules *rules, const struct route_table *routes, bool ma
 {
     struct path path;
     struct outcome refusal;
-    if (path_read(&argument, rules, &path) != NULL || argument.length > 0 ||
+    if (parameters_read_path(&argument, rules, &path) != NULL || argument.length > 0 ||
         path.address.local.length == 0)
         return 501;
     return policy_recipient(routes, may_relay, TEXT("a@b.example"), &path.address,

@@ -6,7 +6,7 @@
 #include "base/log/log.h"
 #include "base/log/log_internal.h"
 #include "t/support/dialog.h"
-#include "smtp/server/trust.h"
+#include "smtp/server/trace.h"
 #include "smtp/server/transaction.h"
 #include "base/event/event.h"
 #include "t/support/sasl_kit.h"
@@ -745,11 +745,11 @@ stamps(void)
         snprintf(s.client, sizeof(s.client), "%s", rows[i].client);
         s.user = rows[i].user == NULL ? NULL : strdup(rows[i].user);
         buffer_init(&out, 1000);
-        ok(trust_write(&s, &out));
+        ok(trace_write_origin(&s, &out));
         is_text(buffer_text(&out), text_from(rows[i].stamp), rows[i].client);
         buffer_free(&out);
         buffer_init(&out, 5);
-        ok_named(!trust_write(&s, &out), "without room it says so");
+        ok_named(!trace_write_origin(&s, &out), "without room it says so");
         buffer_free(&out);
         free(s.user);
     }

@@ -1,5 +1,5 @@
 /* The mail that is ours, and the notes of its header. */
-#include "smtp/server/submitter.h"
+#include "smtp/server/transaction.h"
 
 #include "base/log/log_internal.h"
 #include "smtp/access/senders.h"
