@@ -12,7 +12,7 @@
 #include "queue/group/group_settings.h"
 #include "smtp/delivery/delivery.h"
 #include "defrag/channel.h"
-#include "smtp/trust/trust_anchors.h"
+#include "smtp/trust/security.h"
 #include "smtp/peer/peer.h"
 #include "smtp/session/listener.h"
 

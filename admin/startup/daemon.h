@@ -26,7 +26,7 @@
 #include "queue/group/group.h"
 #include "queue/group/take.h"
 #include "queue/manager/local.h"
-#include "smtp/delivery/upstreams.h"
+#include "smtp/delivery/smarthost_health.h"
 #include "smtp/session/listener.h"
 
 enum { DAEMON_ERROR_MAX = 512 };
@@ -188,7 +188,7 @@ struct daemon {
     struct part_tls tls; /* its certificates */
     struct health health;
     struct part_control answers;
-    struct upstreams *upstreams;
+    struct smarthost_health *upstreams;
     struct drain drain;
     struct part_http http;
     struct findings_wiring findings;

@@ -10,7 +10,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "base/net/net.h"
-#include "smtp/delivery/canary.h"
+#include "smtp/delivery/smarthost_probe.h"
 #include "smtp/trust/sts_cache.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ struct doctor_trial {
     struct inquiry_item *item;
     char *key; /* two words: the second is at `rest` */
     const char *rest;
-    struct canary *canary;
+    struct smarthost_probe *canary;
     struct sts_query *query;
     struct doctor_trial *next;
 };
@@ -88,15 +88,15 @@ doctor_world_drop_keys(struct doctor_world *w)
 /* --- Logins and ways ----------------------------------------------------------------- */
 
 static void
-doctor_trial_done(void *context, const struct canary_result *result)
+doctor_trial_done(void *context, const struct smarthost_probe_result *result)
 {
     static const enum doctor_login verdicts[] = {
-        [CANARY_GOOD] = DOCTOR_LOGIN_GOOD,
-        [CANARY_DOWN] = DOCTOR_LOGIN_DOWN,
-        [CANARY_LOGIN] = DOCTOR_LOGIN_REFUSED,
-        [CANARY_SENDER] = DOCTOR_LOGIN_SENDER,
-        [CANARY_TOKEN] = DOCTOR_LOGIN_TOKEN,
-        [CANARY_RECIPIENT] = DOCTOR_LOGIN_RECIPIENT};
+        [SMARTHOST_PROBE_GOOD] = DOCTOR_LOGIN_GOOD,
+        [SMARTHOST_PROBE_DOWN] = DOCTOR_LOGIN_DOWN,
+        [SMARTHOST_PROBE_LOGIN] = DOCTOR_LOGIN_REFUSED,
+        [SMARTHOST_PROBE_SENDER] = DOCTOR_LOGIN_SENDER,
+        [SMARTHOST_PROBE_TOKEN] = DOCTOR_LOGIN_TOKEN,
+        [SMARTHOST_PROBE_RECIPIENT] = DOCTOR_LOGIN_RECIPIENT};
     struct doctor_trial *t = context;
     const struct text texts[] = {[DOCTOR_WAY_TLS] = text_from(result->tls),
                                  [DOCTOR_WAY_WHERE] = text_from(result->where),
@@ -108,9 +108,9 @@ doctor_trial_done(void *context, const struct canary_result *result)
         .data = {.texts = texts, .count = sizeof(texts) / sizeof(texts[0])}
     };
     snprintf(answer.reason, sizeof(answer.reason), "%s",
-             result->verdict == CANARY_GOOD ? result->tls : result->text);
+             result->verdict == SMARTHOST_PROBE_GOOD ? result->tls : result->text);
     inquiry_answered(t->item, &answer);
-    canary_free(&t->canary);
+    smarthost_probe_free(&t->canary);
 }
 
 static struct doctor_trial *
@@ -130,13 +130,13 @@ doctor_trial_new(struct doctor_world *w, struct inquiry_item *item, const char *
 }
 
 /* As deliveries go there. */
-static struct canary_settings
+static struct smarthost_probe_settings
 doctor_trial_settings(struct doctor_world *w, const struct target *target)
 {
     const struct options *o = &w->configuration->options;
     enum target_family family =
         target->family != TARGET_FAMILY_UNSET ? target->family : o->delivery.smtp_family;
-    struct canary_settings settings = {
+    struct smarthost_probe_settings settings = {
         .loop = w->setup.loop,
         .net = w->setup.net,
         .dns = w->setup.dns,
@@ -162,9 +162,9 @@ doctor_login_start(void *context, struct inquiry_item *item, const char *key)
     uint64_t number = 0;
     (void)text_number(text_from(key), DOCTOR_HOSTS_MAX, &number);
     (void)!doctor_host_at(w->configuration->routes, true, (size_t)number, &host);
-    struct canary_settings settings = doctor_trial_settings(w, host.target);
-    t->canary =
-        canary_new(&settings, host.target, host.at, w->sender, doctor_trial_done, t);
+    struct smarthost_probe_settings settings = doctor_trial_settings(w, host.target);
+    t->canary = smarthost_probe_new(&settings, host.target, host.at, w->sender,
+                                    doctor_trial_done, t);
 }
 
 /* An inquiry_source.start. */
@@ -176,7 +176,7 @@ doctor_way_start(void *context, struct inquiry_item *item, const char *key)
     struct doctor_trial *t = doctor_trial_new(w, item, key);
     const struct target *target = doctor_route(&w->setup, t->rest);
     const char *at = strrchr(t->rest, '@');
-    struct canary_settings settings = doctor_trial_settings(w, target);
+    struct smarthost_probe_settings settings = doctor_trial_settings(w, target);
     settings.recipient = at != NULL ? t->rest : NULL;
     if (target->kind == TARGET_MX) {
         bool is_secure = target->tls != TARGET_TLS_NONE;
@@ -186,7 +186,8 @@ doctor_way_start(void *context, struct inquiry_item *item, const char *key)
                         dns_is_trusted(w->setup.dns);
         settings.sts = is_secure && !target->no_sts ? w->sts : NULL;
     }
-    t->canary = canary_new(&settings, target, 0, w->sender, doctor_trial_done, t);
+    t->canary =
+        smarthost_probe_new(&settings, target, 0, w->sender, doctor_trial_done, t);
 }
 
 /* --- Policies ----------------------------------------------------------------------- */
@@ -354,7 +355,7 @@ doctor_world_close(struct doctor_world *w)
 {
     for (struct doctor_trial *t = w->trials, *next; t != NULL; t = next) {
         next = t->next;
-        canary_free(&t->canary);
+        smarthost_probe_free(&t->canary);
         if (w->sts != NULL)
             sts_cache_cancel(&t->query);
         free(t->key);

@@ -6,7 +6,7 @@
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/net/net.h"
-#include "smtp/delivery/canary.h"
+#include "smtp/delivery/smarthost_probe.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct login_trial {
     const struct oauth_account *account;
     const struct target *target; /* NULL: no route logs in there */
     size_t at;
-    struct canary *canary;
+    struct smarthost_probe *canary;
     bool over;
     int code;
 };
@@ -44,33 +44,33 @@ login_trial_find(void *context, const struct target *target)
 }
 
 static void
-login_trial_done(void *context, const struct canary_result *result)
+login_trial_done(void *context, const struct smarthost_probe_result *result)
 {
     struct login_trial *t = context;
     const char *host = t->account->host;
     switch (result->verdict) {
-    case CANARY_GOOD:
+    case SMARTHOST_PROBE_GOOD:
         printf("%s accepts the login.\n", host);
         break;
-    case CANARY_SENDER:
-    case CANARY_RECIPIENT: /* none is asked */
+    case SMARTHOST_PROBE_SENDER:
+    case SMARTHOST_PROBE_RECIPIENT: /* none is asked */
         printf("%s accepts the login, but refuses mail from %s: %s\n", host,
                t->account->user, result->text);
         break;
-    case CANARY_LOGIN:
-    case CANARY_TOKEN: /* it was refused */
+    case SMARTHOST_PROBE_LOGIN:
+    case SMARTHOST_PROBE_TOKEN: /* it was refused */
         fprintf(stderr, "petrel oauth: %s refuses the login, which is kept: %s\n", host,
                 result->text);
         t->code = EX_NOPERM;
         break;
-    case CANARY_DOWN:
+    case SMARTHOST_PROBE_DOWN:
         fprintf(stderr,
                 "petrel oauth: the login is kept, but %s could not be asked whether it "
                 "accepts it: %s\n",
                 host, result->text);
         break;
     }
-    canary_free(&t->canary);
+    smarthost_probe_free(&t->canary);
     t->over = true;
 }
 
@@ -91,7 +91,7 @@ login_trial_wait(struct login_trial *t, struct loop *loop)
     if (!t->over)
         fprintf(stderr, "petrel oauth: the login is kept, but %s does not answer\n",
                 t->account->host);
-    canary_free(&t->canary);
+    smarthost_probe_free(&t->canary);
 }
 
 static void
@@ -100,7 +100,7 @@ login_trial_ask(struct login_trial *t, const struct configuration *c, struct loo
                 struct tls_client *const *anchors)
 {
     const struct options *o = &c->options;
-    struct canary_settings settings = {.loop = loop,
+    struct smarthost_probe_settings settings = {.loop = loop,
                                        .net = net,
                                        .dns = dns,
                                        .hostname = o->hostname,
@@ -112,7 +112,7 @@ login_trial_ask(struct login_trial *t, const struct configuration *c, struct loo
                                        .tokens = tokens};
     (void)!bind_address_read(&settings.sources, o->delivery.smtp_bind, NULL);
     t->canary =
-        canary_new(&settings, t->target, t->at, t->account->user, login_trial_done, t);
+        smarthost_probe_new(&settings, t->target, t->at, t->account->user, login_trial_done, t);
     login_trial_wait(t, loop);
 }
 

@@ -8,7 +8,7 @@
 #include "admin/control/site_show.h"
 #include "base/memory.h"
 #include "queue/queue_operator.h"
-#include "smtp/delivery/conversations.h"
+#include "smtp/delivery/failed_dialogues.h"
 #include "smtp/trust/tls_reports.h"
 #include "smtp/access/lockout.h"
 
@@ -79,7 +79,7 @@ conversation_line(const struct transcript_line *line)
 }
 
 static json_t *
-conversation_make(const struct conversation *c)
+conversation_make(const struct failed_dialogue *c)
 {
     json_t *lines = json_array();
     struct transcript_line line;
@@ -99,8 +99,8 @@ answer_site(void *context, const json_t *request)
     const struct daemon *d = context;
     const char *name = json_field_string(request, "name");
     json_t *site = site_show_find(manager_sched(d->manager), name);
-    const struct conversation *failed =
-        conversations_find(delivery_conversations(d->delivery), name);
+    const struct failed_dialogue *failed =
+        failed_dialogues_find(delivery_failed_dialogues(d->delivery), name);
     return json_pack("{s:b,s:o,s:o}", "ok", true, "site",
                      site != NULL ? site : json_null(), "failed",
                      conversation_make(failed));

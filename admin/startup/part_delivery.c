@@ -148,9 +148,9 @@ static json_t *
 part_upstreams_status(void *context)
 {
     const struct daemon *d = context;
-    struct upstream_view v;
+    struct smarthost_health_view v;
     json_t *list = NULL;
-    for (size_t i = 0; upstreams_at(d->upstreams, i, &v); i++) {
+    for (size_t i = 0; smarthost_health_at(d->upstreams, i, &v); i++) {
         list = list != NULL ? list : json_array();
         json_array_append_new(list, json_pack("{s:s,s:b,s:s,s:o,s:I,s:I,s:I}", "relay",
                                               v.relay, "up", v.is_up, "code", v.code,
@@ -169,7 +169,7 @@ part_upstreams_ask(void *context, const json_t *request)
     const struct daemon *d = context;
     json_t *list = part_upstreams_status(context);
     (void)request;
-    size_t count = upstreams_ask(d->upstreams);
+    size_t count = smarthost_health_ask(d->upstreams);
     return json_pack("{s:b,s:I,s:o}", "ok", true, "asked", (json_int_t)count,
                      "upstreams", list != NULL ? list : json_array());
 }
@@ -178,12 +178,12 @@ bool
 part_upstreams_check(const struct daemon *d, struct health_check *check)
 {
     const struct options *o = &d->configuration->options;
-    struct upstream_view view;
+    struct smarthost_health_view view;
     if (!options_ready_needs_upstream(o))
         return false;
     *check = (struct health_check){
         .name = "upstream",
-        .good = !upstreams_is_cut_off(d->upstreams, o->canary_grace_ms, &view)};
+        .good = !smarthost_health_is_cut_off(d->upstreams, o->canary_grace_ms, &view)};
     if (!check->good)
         snprintf(check->why, sizeof(check->why), "%.60s: %.90s", view.relay, view.text);
     return true;
@@ -191,10 +191,10 @@ part_upstreams_check(const struct daemon *d, struct health_check *check)
 
 static void
 part_upstreams_canary(void *context, const struct target *target,
-                      struct canary_settings *out)
+                      struct smarthost_probe_settings *out)
 {
     const struct daemon *d = context;
-    delivery_canary(d->delivery, target, out);
+    delivery_probe_settings(d->delivery, target, out);
 }
 
 int
@@ -202,7 +202,7 @@ part_upstreams_start(struct daemon *d)
 {
     struct questions *questions = control_server_questions(d->control);
     d->upstreams =
-        upstreams_new(&(struct upstreams_setup){.loop = d->loop,
+        smarthost_health_new(&(struct smarthost_health_setup){.loop = d->loop,
                                                 .log = d->log,
                                                 .events = d->events,
                                                 .canary = part_upstreams_canary,
@@ -217,12 +217,12 @@ part_upstreams_start(struct daemon *d)
 void
 part_upstreams_reload(struct daemon *d, struct configuration *fresh)
 {
-    upstreams_use(d->upstreams, fresh->routes, fresh->options.hostname,
+    smarthost_health_use(d->upstreams, fresh->routes, fresh->options.hostname,
                   fresh->options.canary_interval_ms);
 }
 
 void
 part_upstreams_stop(struct daemon *d)
 {
-    upstreams_free(&d->upstreams);
+    smarthost_health_free(&d->upstreams);
 }

@@ -35,8 +35,8 @@ static bool
 part_http_upstream(void *context, size_t index, struct metrics_upstream *out)
 {
     const struct daemon *d = context;
-    struct upstream_view view;
-    if (!upstreams_at(d->upstreams, index, &view))
+    struct smarthost_health_view view;
+    if (!smarthost_health_at(d->upstreams, index, &view))
         return false;
     *out = (struct metrics_upstream){.is_up = view.is_up, .good_ms = view.good_ms};
     text_copy(out->relay, sizeof(out->relay), text_from(view.relay));

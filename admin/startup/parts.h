@@ -186,7 +186,7 @@ void part_control_stop(struct daemon *d);
  *   site        {name}: site (site_view.h) and failed, its last failed conversation:
  *               begun_ms, relay, cut, lines (at_ms, from: we, they or note, text); null:
  *               there is none
- *   canary      a canary to each smarthost now (upstreams_ask()): asked, how many; and
+ *   canary      a canary to each smarthost now (smarthost_health_ask()): asked, how many; and
  *               upstreams as in the status, from before
  *   series      what HTTP's /api/series has, counted since the first question if HTTP has
  *               no page

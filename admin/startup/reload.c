@@ -2,7 +2,7 @@
 #include "admin/startup/reload.h"
 
 #include "admin/control/listing.h"
-#include "smtp/trust/trust_anchors.h"
+#include "smtp/trust/security.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -4,10 +4,9 @@
 #include "mime/parts/downgrade.h"
 
 #include "base/memory.h"
-#include "mime/parts/base64_lines.h"
-#include "mime/parts/quoted.h"
+#include "mime/parts/encode.h"
 #include "mime/parts/structure.h"
-#include "mime/parts/tally.h"
+#include "mime/parts/mime_counts.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -45,7 +44,7 @@ struct downgrade {
     unsigned watched;              /* its number */
     enum downgrade_reason blocked; /* the reason not to encode it, or none */
     bool is_text, has_type;
-    struct tally tally, raw;
+    struct mime_counts counts, raw;
     /* Conversion. */
     void (*write)(void *context, struct text bytes);
     void *context;
@@ -54,8 +53,8 @@ struct downgrade {
     char last_in, last_out;
     size_t column;   /* of a preamble's line */
     bool outside_cr; /* its last byte was a CR, which is not written yet */
-    struct quoted quoted;
-    struct base64_lines base64;
+    struct encode_quoted quoted;
+    struct encode_base64 base64;
 };
 
 /* --- The first pass: the plan ----------------------------------------------------- */
@@ -63,7 +62,7 @@ struct downgrade {
 /* The first pass examines each part and plans its conversion.
  *
  * The whole content is scanned before MAIL, so that a message that can be converted
- * only in part is never begun at a host. Each part is counted by a tally up to its END,
+ * only in part is never begun at a host. Each part is counted up to its END,
  * and only then is its plan known. The maximum size of the result grows with every
  * change that is planned. A label alone never makes conversion necessary, as the bytes
  * decide: wrong labels are corrected only in a message that is converted for another
@@ -87,7 +86,7 @@ downgrade_scan_forbid(struct downgrade *d, enum downgrade_reason reason)
 }
 
 static void
-note_line_ends(struct downgrade *d, const struct tally *t)
+note_line_ends(struct downgrade *d, const struct mime_counts *t)
 {
     if (t->lone_lf == 0)
         return;
@@ -98,7 +97,7 @@ note_line_ends(struct downgrade *d, const struct tally *t)
 /* Bytes that the next hop does not accept anywhere. Lone LFs are not among them: as
  * line ends they become CRLF, and end_watched() adds those that are data. */
 static bool
-has_foreign(const struct downgrade *d, const struct tally *t)
+has_foreign(const struct downgrade *d, const struct mime_counts *t)
 {
     return (t->high > 0 && !d->way.to_8bit) || t->nul > 0 || t->lone_cr > 0;
 }
@@ -117,12 +116,12 @@ plan_of(struct downgrade *d, unsigned number)
     return &d->plan[number];
 }
 
-static struct tally
-tally_of(struct text bytes)
+static struct mime_counts
+mime_counts_of(struct text bytes)
 {
-    struct tally t = {0};
-    tally_add(&t, bytes);
-    tally_end(&t);
+    struct mime_counts t = {0};
+    mime_counts_add(&t, bytes);
+    mime_counts_end(&t);
     return t;
 }
 
@@ -174,10 +173,10 @@ static void
 scan_field(struct downgrade *d, const struct structure_event *e)
 {
     if (e->name.length == 0) { /* not split into fields, so it cannot be folded */
-        tally_add(&d->raw, e->bytes);
+        mime_counts_add(&d->raw, e->bytes);
         return;
     }
-    struct tally t = tally_of(e->bytes);
+    struct mime_counts t = mime_counts_of(e->bytes);
     note_line_ends(d, &t);
     if (has_foreign(d, &t))
         downgrade_scan_forbid(d, DOWNGRADE_HEADER);
@@ -195,11 +194,11 @@ scan_field(struct downgrade *d, const struct structure_event *e)
 static void
 scan_raw(struct downgrade *d)
 {
-    tally_end(&d->raw);
+    mime_counts_end(&d->raw);
     note_line_ends(d, &d->raw);
     if (has_foreign(d, &d->raw) || d->raw.longest > DOWNGRADE_LINE_MAX)
         downgrade_scan_forbid(d, DOWNGRADE_HEADER);
-    d->raw = (struct tally){0};
+    d->raw = (struct mime_counts){0};
 }
 
 /* message/global and related types may be encoded, other messages may not (RFC 6532
@@ -263,7 +262,7 @@ scan_header(struct downgrade *d, const struct structure_event *e)
 {
     const struct structure_part *part = e->part;
     struct plan *plan = plan_of(d, part->number);
-    struct tally t = tally_of(e->bytes);
+    struct mime_counts t = mime_counts_of(e->bytes);
     note_line_ends(d, &t);
     scan_raw(d);
     plan->is_message = part->is_message;
@@ -272,7 +271,7 @@ scan_header(struct downgrade *d, const struct structure_event *e)
     d->blocked = blocked_by(part);
     d->is_fragment =
         d->is_fragment || (part->depth == 0 && d->blocked == DOWNGRADE_PARTIAL);
-    d->tally = (struct tally){0};
+    d->counts = (struct mime_counts){0};
     d->watching = part->holds == STRUCTURE_LEAF || d->blocked != DOWNGRADE_NO_REASON ||
                   is_global(part->type);
     if (!d->watching) {
@@ -305,7 +304,7 @@ add_version(struct downgrade *d, unsigned depth)
 static void
 downgrade_scan_encode(struct downgrade *d, struct plan *plan, unsigned depth)
 {
-    const struct tally *t = &d->tally;
+    const struct mime_counts *t = &d->counts;
     uint64_t odd =
         t->high + t->nul + t->lone_cr + (d->way.from_binary ? t->lone_lf : 0);
     uint64_t bytes = t->bytes + (d->way.from_binary ? 0 : t->lone_lf), size;
@@ -313,11 +312,11 @@ downgrade_scan_encode(struct downgrade *d, struct plan *plan, unsigned depth)
     if (d->is_text && odd <= t->bytes / READABLE) {
         plan->body = PLAN_QUOTED;
         /* Kept line ends are not special bytes. */
-        size =
-            quoted_size_max(bytes, t->special - 2 * (t->lines - t->lone_lf), t->lines);
+        size = encode_quoted_size_max(bytes, t->special - 2 * (t->lines - t->lone_lf),
+                                      t->lines);
     } else {
         plan->body = PLAN_BASE64;
-        size = base64_lines_size(bytes);
+        size = encode_base64_size(bytes);
     }
     /* 8-bit text without a type has an unknown charset (RFC 1428); the default would be
      * US-ASCII, which is false. */
@@ -331,9 +330,9 @@ static void
 end_watched(struct downgrade *d, const struct structure_part *part)
 {
     struct plan *plan = &d->plan[part->number];
-    struct tally *t = &d->tally;
+    struct mime_counts *t = &d->counts;
     d->watching = false;
-    tally_end(t);
+    mime_counts_end(t);
     note_line_ends(d, t);
     bool bad = has_foreign(d, t) || t->longest > DOWNGRADE_LINE_MAX ||
                (d->way.from_binary && t->lone_lf > 0);
@@ -343,7 +342,7 @@ end_watched(struct downgrade *d, const struct structure_part *part)
         downgrade_scan_encode(d, plan, part->depth);
     else if (d->blocked != DOWNGRADE_BROKEN)
         relabel(d, plan, part->encoding, t->high > 0);
-    *t = (struct tally){0};
+    *t = (struct mime_counts){0};
 }
 
 /* Bytes outside parts can be replaced, unless they are the whole content or would then
@@ -351,16 +350,16 @@ end_watched(struct downgrade *d, const struct structure_part *part)
 static void
 end_outside(struct downgrade *d, const struct structure_part *part)
 {
-    struct tally *t = &d->tally;
+    struct mime_counts *t = &d->counts;
     unsigned lost =
         1u << PROBLEM_NO_PARTS | 1u << PROBLEM_TOO_MANY_PARTS | 1u << PROBLEM_ODD_LINE;
-    tally_end(t);
+    mime_counts_end(t);
     note_line_ends(d, t);
     if (has_foreign(d, t) || t->longest > DOWNGRADE_LINE_MAX) {
         d->needed = d->plan[part->number].dirty = true;
         d->size_max += 2 * (t->bytes / DOWNGRADE_LINE_MAX);
     }
-    *t = (struct tally){0};
+    *t = (struct mime_counts){0};
     if (d->plan[part->number].dirty && (part->problems & lost) != 0)
         downgrade_scan_forbid(d, DOWNGRADE_BROKEN);
 }
@@ -370,7 +369,7 @@ end_outside(struct downgrade *d, const struct structure_part *part)
 static void
 scan_delimiter(struct downgrade *d, const struct structure_event *e)
 {
-    struct tally t = tally_of(e->bytes);
+    struct mime_counts t = mime_counts_of(e->bytes);
     end_outside(d, e->part);
     note_line_ends(d, &t);
     if (has_foreign(d, &t) || t.longest > DOWNGRADE_LINE_MAX)
@@ -389,7 +388,7 @@ scan_event(void *context, const struct structure_event *e)
         if (e->kind == STRUCTURE_END && e->part->number == d->watched)
             end_watched(d, e->part);
         else
-            tally_add(&d->tally, e->bytes);
+            mime_counts_add(&d->counts, e->bytes);
         return;
     }
     switch (e->kind) {
@@ -400,7 +399,7 @@ scan_event(void *context, const struct structure_event *e)
         scan_header(d, e);
         break;
     case STRUCTURE_OUTSIDE:
-        tally_add(&d->tally, e->bytes);
+        mime_counts_add(&d->counts, e->bytes);
         break;
     case STRUCTURE_DELIMITER:
         scan_delimiter(d, e);
@@ -506,9 +505,9 @@ static void
 feed_encoder(struct downgrade *d, struct text bytes)
 {
     if (d->plan[d->encoded].body == PLAN_QUOTED)
-        quoted_add(&d->quoted, bytes);
+        encode_quoted_add(&d->quoted, bytes);
     else
-        base64_lines_add(&d->base64, bytes);
+        encode_base64_add(&d->base64, bytes);
 }
 
 /* Adds a CR to each lone LF; last_in is the byte before these. Nearly all content has
@@ -617,9 +616,9 @@ convert_header(struct downgrade *d, const struct structure_event *e)
     d->encoding = true;
     d->encoded = e->part->number;
     if (plan->body == PLAN_QUOTED)
-        quoted_start(&d->quoted, emit_coded, d);
+        encode_quoted_start(&d->quoted, emit_coded, d);
     else
-        base64_lines_start(&d->base64, emit_coded, d);
+        encode_base64_start(&d->base64, emit_coded, d);
 }
 
 /* --- Bodies */
@@ -641,8 +640,8 @@ end_encoding(struct downgrade *d)
 {
     d->encoding = false;
     if (d->plan[d->encoded].body == PLAN_BASE64)
-        base64_lines_end(&d->base64);
-    else if (quoted_end(&d->quoted) > 0)
+        encode_base64_end(&d->base64);
+    else if (encode_quoted_end(&d->quoted) > 0)
         d->soft_end = true;
 }
 
@@ -763,7 +762,7 @@ static void
 downgrade_stop(struct downgrade *d)
 {
     if (d->encoding && d->plan[d->encoded].body == PLAN_BASE64)
-        base64_lines_free(&d->base64);
+        encode_base64_free(&d->base64);
     d->encoding = false;
     structure_free(&d->structure);
 }

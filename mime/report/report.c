@@ -4,11 +4,11 @@
  * then the status fields. A report of 50,000 recipients in one turn took 100 ms and
  * more, in which nobody else was served. So report_begin() visits a number of
  * recipients and leaves its place to the next call. All text of peers passes the
- * emitter. */
+ * header_writer. */
 #include "mime/report/report.h"
 
 #include "mime/date.h"
-#include "mime/report/emitter.h"
+#include "mime/report/header_writer.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -110,7 +110,7 @@ report_reply(const struct outcome *outcome)
 
 /* "5 days", "4 hours 10 minutes": the two largest units. */
 static void
-say_duration(struct emitter *e, int64_t ms)
+say_duration(struct header_writer *e, int64_t ms)
 {
     static const struct {
         int64_t seconds;
@@ -134,75 +134,75 @@ say_duration(struct emitter *e, int64_t ms)
         char words[48];
         snprintf(words, sizeof(words), "%s%" PRId64 " %s%s", i > unit ? " " : "", count,
                  units[i].name, count == 1 ? "" : "s");
-        emitter_say(e, words);
+        header_writer_say(e, words);
     }
 }
 
 static void
-say_date(struct emitter *e, int64_t ms)
+say_date(struct header_writer *e, int64_t ms)
 {
     char date[DATE_TEXT_MAX];
     date_format(ms, date);
-    emitter_say(e, date);
+    header_writer_say(e, date);
 }
 
 /* Names the host of "host[ip]:port", but never a local path, which is private. */
 static void
-say_words_of(struct emitter *e, const struct outcome *outcome)
+say_words_of(struct header_writer *e, const struct outcome *outcome)
 {
     struct text reply = report_reply(outcome), host = text_from(outcome->remote);
-    emitter_say(e, INDENT);
+    header_writer_say(e, INDENT);
     if (reply.length == 0) {
-        emitter_put_words(e, text_from(outcome->text), INDENT);
+        header_writer_put_words(e, text_from(outcome->text), INDENT);
     } else {
         size_t port = text_find_last(host, ':'), bracket = text_find_last(host, ']');
         if (port != TEXT_NONE && bracket != TEXT_NONE && port > bracket)
             host = text_before(host, port);
         if (text_starts(host, TEXT("/")) || text_starts(host, TEXT("unix:"))) {
-            emitter_say(e, "The local mail server");
+            header_writer_say(e, "The local mail server");
         } else {
-            emitter_say(e, "The mail server ");
-            emitter_put_words(e, host, INDENT);
+            header_writer_say(e, "The mail server ");
+            header_writer_put_words(e, host, INDENT);
         }
-        emitter_say(e, " replied:\r\n" INDENT INDENT);
-        emitter_put_words(e, reply, INDENT INDENT);
+        header_writer_say(e, " replied:\r\n" INDENT INDENT);
+        header_writer_put_words(e, reply, INDENT INDENT);
     }
-    emitter_say(e, "\r\n");
+    header_writer_say(e, "\r\n");
 }
 
 static void
 report_write_words(const struct report *r, const struct report_recipient *recipient,
-                   struct emitter *e)
+                   struct header_writer *e)
 {
-    emitter_say(e, "\r\n<");
-    emitter_put_address(e, recipient->address);
-    emitter_say(e, ">\r\n");
+    header_writer_say(e, "\r\n<");
+    header_writer_put_address(e, recipient->address);
+    header_writer_say(e, ">\r\n");
     if (recipient->action != REPORT_FAILED && recipient->action != REPORT_DELAYED)
         return;
-    emitter_say(e, INDENT);
-    emitter_say(e, reason_words(recipient->outcome));
-    emitter_say(e, "\r\n");
+    header_writer_say(e, INDENT);
+    header_writer_say(e, reason_words(recipient->outcome));
+    header_writer_say(e, "\r\n");
     if (recipient->outcome->text[0] != '\0')
         say_words_of(e, recipient->outcome);
     char hint[REPORT_HINT_MAX];
     if (r->hint != NULL && r->hint(recipient->outcome, hint)) {
-        emitter_say(e, INDENT "Hint: ");
-        emitter_put_words(e, text_from(hint), INDENT);
-        emitter_say(e, ".\r\n");
+        header_writer_say(e, INDENT "Hint: ");
+        header_writer_put_words(e, text_from(hint), INDENT);
+        header_writer_say(e, ".\r\n");
     }
     if (recipient->expired) {
-        emitter_say(e, INDENT "Delivery was attempted for ");
+        header_writer_say(e, INDENT "Delivery was attempted for ");
         say_duration(e, r->now_ms - r->arrival_ms);
-        emitter_say(e, ", without success.\r\n");
+        header_writer_say(e, ", without success.\r\n");
     } else if (recipient->action == REPORT_DELAYED) {
-        emitter_say(e, INDENT "Delivery was attempted for ");
+        header_writer_say(e, INDENT "Delivery was attempted for ");
         say_duration(e, r->now_ms - r->arrival_ms);
-        emitter_say(e, " and will be retried");
+        header_writer_say(e, " and will be retried");
         if (recipient->retry_until_ms > 0) {
-            emitter_say(e, " until\r\n" INDENT);
+            header_writer_say(e, " until\r\n" INDENT);
             say_date(e, recipient->retry_until_ms);
         }
-        emitter_say(e, ".\r\n");
+        header_writer_say(e, ".\r\n");
     }
 }
 
@@ -229,113 +229,116 @@ heading(enum report_action action)
 /* An action without recipients has no heading: its list writes nothing. */
 static void
 report_write_heading(const struct report *r, enum report_action action,
-                     struct emitter *e)
+                     struct header_writer *e)
 {
     if (!report_has(r, action))
         return;
-    emitter_say(e, "\r\n");
-    emitter_say(e, heading(action));
+    header_writer_say(e, "\r\n");
+    header_writer_say(e, heading(action));
 }
 
 /* Body of the first part, CRLF ended: the introduction, for each action that occurs
  * a heading and the text about its recipients, and the closing. A double bounce
  * names the sender of the original, since postmaster reads it. */
 static void
-report_write_introduction(const struct report *r, struct emitter *e)
+report_write_introduction(const struct report *r, struct header_writer *e)
 {
-    emitter_say(e, "This is the mail system at host ");
-    emitter_put_address(e, r->reporting_host);
-    emitter_say(e, ".\r\n\r\n");
+    header_writer_say(e, "This is the mail system at host ");
+    header_writer_put_address(e, r->reporting_host);
+    header_writer_say(e, ".\r\n\r\n");
     if (report_is_double(r)) {
-        emitter_say(
+        header_writer_say(
             e, "This is for the postmaster: a message could not be delivered, and\r\n"
                "its sender could not be notified. It came from <");
-        emitter_put_address(e, r->original_sender);
-        emitter_say(e, ">\r\non ");
+        header_writer_put_address(e, r->original_sender);
+        header_writer_say(e, ">\r\non ");
     } else {
-        emitter_say(e, "This report is about the message accepted from you on\r\n");
+        header_writer_say(e,
+                          "This report is about the message accepted from you on\r\n");
     }
     say_date(e, r->arrival_ms);
-    emitter_say(e, ". Its queue ID is\r\n");
-    emitter_put_address(e, r->id);
-    emitter_say(e, r->full ? ". It is attached below.\r\n"
-                           : ". Its header is attached below.\r\n");
+    header_writer_say(e, ". Its queue ID is\r\n");
+    header_writer_put_address(e, r->id);
+    header_writer_say(e, r->full ? ". It is attached below.\r\n"
+                                 : ". Its header is attached below.\r\n");
 }
 
 static void
-report_write_closing(const struct report *r, struct emitter *e)
+report_write_closing(const struct report *r, struct header_writer *e)
 {
-    emitter_say(e, "\r\nIf you need help, write to <postmaster@");
-    emitter_put_address(e, r->reporting_host);
-    emitter_say(e, ">.\r\n");
+    header_writer_say(e, "\r\nIf you need help, write to <postmaster@");
+    header_writer_put_address(e, r->reporting_host);
+    header_writer_say(e, ">.\r\n");
 }
 
 enum { BOUNDARY_MAX = 68 }; /* RFC 2046 §5.1.1: 70; our prefix takes two */
 
 static void
-put_date(struct emitter *e, const char *name, int64_t ms)
+put_date(struct header_writer *e, const char *name, int64_t ms)
 {
     char date[DATE_TEXT_MAX];
     date_format(ms, date);
-    emitter_say(e, name);
-    emitter_say(e, ": ");
-    emitter_say(e, date);
-    emitter_say(e, "\r\n");
+    header_writer_say(e, name);
+    header_writer_say(e, ": ");
+    header_writer_say(e, date);
+    header_writer_say(e, "\r\n");
 }
 
 /* "=_" cannot occur in quoted-printable, and nothing but bchars may be inside. The id
  * is unique, so the copy of the original cannot contain the boundary by accident. */
 static void
-put_boundary(const struct report *r, struct emitter *e)
+put_boundary(const struct report *r, struct header_writer *e)
 {
-    emitter_say(e, "=_");
+    header_writer_say(e, "=_");
     struct text name = text_before(r->boundary, BOUNDARY_MAX);
     for (size_t at = 0; at < name.length; at++) {
         char c = name.at[at], small = c;
         text_lower(&small, 1);
         bool plain = (small >= 'a' && small <= 'z') || text_is_digit(c) ||
                      (c != '\0' && strchr("'()+_,-./:=?", c) != NULL);
-        emitter_put(e, plain ? text_of(&c, 1) : TEXT("_"));
+        header_writer_put(e, plain ? text_of(&c, 1) : TEXT("_"));
     }
 }
 
 static void
-start_part(const struct report *r, struct emitter *e, const char *type, bool eight_bit)
+start_part(const struct report *r, struct header_writer *e, const char *type,
+           bool eight_bit)
 {
-    emitter_say(e, "\r\n--");
+    header_writer_say(e, "\r\n--");
     put_boundary(r, e);
-    emitter_say(e, "\r\nContent-Type: ");
-    emitter_say(e, type);
+    header_writer_say(e, "\r\nContent-Type: ");
+    header_writer_say(e, type);
     if (eight_bit)
-        emitter_say(e, "\r\nContent-Transfer-Encoding: 8bit");
-    emitter_say(e, "\r\n\r\n");
+        header_writer_say(e, "\r\nContent-Transfer-Encoding: 8bit");
+    header_writer_say(e, "\r\n\r\n");
 }
 
 /* Auto-Submitted keeps automatic responders from a reply (RFC 3834 §2). */
 static void
-report_write_header(const struct report *r, struct emitter *e)
+report_write_header(const struct report *r, struct header_writer *e)
 {
-    emitter_say(e, "From: Mail Delivery System <");
-    emitter_put_address(e, r->from);
-    emitter_say(e, ">\r\nTo: <");
-    emitter_put_address(e, r->to);
-    emitter_say(e, ">\r\nSubject: ");
-    emitter_say(e, report_subject(r));
-    emitter_say(e, "\r\n");
+    header_writer_say(e, "From: Mail Delivery System <");
+    header_writer_put_address(e, r->from);
+    header_writer_say(e, ">\r\nTo: <");
+    header_writer_put_address(e, r->to);
+    header_writer_say(e, ">\r\nSubject: ");
+    header_writer_say(e, report_subject(r));
+    header_writer_say(e, "\r\n");
     put_date(e, "Date", r->now_ms);
-    emitter_say(e, "Message-ID: <");
-    emitter_put_address(e, r->boundary);
-    emitter_say(e, "@");
-    emitter_put_address(e, r->reporting_host);
-    emitter_say(e, ">\r\nAuto-Submitted: auto-replied\r\n"
-                   "MIME-Version: 1.0\r\n"
-                   "Content-Type: multipart/report; report-type=delivery-status;\r\n"
-                   "\tboundary=\"");
+    header_writer_say(e, "Message-ID: <");
+    header_writer_put_address(e, r->boundary);
+    header_writer_say(e, "@");
+    header_writer_put_address(e, r->reporting_host);
+    header_writer_say(e,
+                      ">\r\nAuto-Submitted: auto-replied\r\n"
+                      "MIME-Version: 1.0\r\n"
+                      "Content-Type: multipart/report; report-type=delivery-status;\r\n"
+                      "\tboundary=\"");
     put_boundary(r, e);
-    emitter_say(e, "\"\r\n");
+    header_writer_say(e, "\"\r\n");
     if (r->utf8 || r->eight_bit)
-        emitter_say(e, "Content-Transfer-Encoding: 8bit\r\n");
-    emitter_say(e, "\r\nThis is a delivery report in MIME format.\r\n");
+        header_writer_say(e, "Content-Transfer-Encoding: 8bit\r\n");
+    header_writer_say(e, "\r\nThis is a delivery report in MIME format.\r\n");
 }
 
 static const char *
@@ -376,19 +379,19 @@ is_status(struct text t)
 
 /* Without a valid code of the peer only the class is known, from the action. */
 static void
-put_status(struct emitter *e, const struct report_recipient *recipient)
+put_status(struct header_writer *e, const struct report_recipient *recipient)
 {
     struct text enhanced = text_from(recipient->outcome->enhanced);
     if (!is_status(enhanced))
         enhanced = recipient->action == REPORT_FAILED    ? TEXT("5.0.0")
                    : recipient->action == REPORT_DELAYED ? TEXT("4.0.0")
                                                          : TEXT("2.0.0");
-    emitter_field(e, "Status", "", enhanced);
+    header_writer_field(e, "Status", "", enhanced);
 }
 
 /* The host of "host[ip]:port", or "[ip]" without one; not our own paths. */
 static void
-put_remote(struct emitter *e, const struct outcome *outcome)
+put_remote(struct header_writer *e, const struct outcome *outcome)
 {
     struct text host = text_from(outcome->remote);
     if (text_starts(host, TEXT("/")) || text_starts(host, TEXT("unix:")))
@@ -400,7 +403,7 @@ put_remote(struct emitter *e, const struct outcome *outcome)
         host = text_before(host, text_find(host, ']') == TEXT_NONE
                                      ? host.length
                                      : text_find(host, ']') + 1);
-    emitter_field(e, "Remote-MTA", "dns; ", host);
+    header_writer_field(e, "Remote-MTA", "dns; ", host);
 }
 
 static bool
@@ -414,52 +417,53 @@ has_code(struct text reply)
 /* RFC 3464 §2.3.6: "smtp" is for replies of a host. A failure that Petrel found by
  * itself has a type of its own. */
 static void
-put_diagnostic(struct emitter *e, const struct outcome *outcome)
+put_diagnostic(struct header_writer *e, const struct outcome *outcome)
 {
     struct text reply = report_reply(outcome);
     if (reply.length == 0) { /* our own error, not of a peer */
-        emitter_field(e, "Diagnostic-Code", "x-petrel; ", text_from(outcome->text));
+        header_writer_field(e, "Diagnostic-Code", "x-petrel; ",
+                            text_from(outcome->text));
         return;
     }
     char code[] = {(char)('0' + outcome->code / 100 % 10),
                    (char)('0' + outcome->code / 10 % 10),
                    (char)('0' + outcome->code % 10), ' ', '\0'};
-    emitter_say(e, "Diagnostic-Code: smtp; ");
+    header_writer_say(e, "Diagnostic-Code: smtp; ");
     /* An SMTP reply begins with its code; the text of an outcome may lack it. */
     if (!has_code(reply))
-        emitter_say(e, code);
-    emitter_put_words(e, reply, " ");
-    emitter_say(e, "\r\n");
+        header_writer_say(e, code);
+    header_writer_put_words(e, reply, " ");
+    header_writer_say(e, "\r\n");
 }
 
 /* ORCPT is "type;address"; without a type it is an rfc822 address. */
 static void
-put_original(struct emitter *e, struct text original)
+put_original(struct header_writer *e, struct text original)
 {
     if (original.length == 0)
         return;
-    emitter_say(e, "Original-Recipient: ");
+    header_writer_say(e, "Original-Recipient: ");
     size_t type = text_find(original, ';');
     if (type == TEXT_NONE || type == 0 || type > 20)
-        emitter_say(e, "rfc822;");
-    emitter_put_address(e, original);
-    emitter_say(e, "\r\n");
+        header_writer_say(e, "rfc822;");
+    header_writer_put_address(e, original);
+    header_writer_say(e, "\r\n");
 }
 
 static void
 write_recipient(const struct report *r, const struct report_recipient *recipient,
-                struct emitter *e)
+                struct header_writer *e)
 {
     assert(recipient->outcome != NULL);
-    emitter_say(e, "\r\n");
+    header_writer_say(e, "\r\n");
     put_original(e, recipient->original);
-    emitter_say(e, "Final-Recipient: ");
-    emitter_say(e,
-                r->utf8 && !text_is_ascii(recipient->address) ? "utf-8; " : "rfc822; ");
-    emitter_put_address(e, recipient->address);
-    emitter_say(e, "\r\nAction: ");
-    emitter_say(e, action_word(recipient->action));
-    emitter_say(e, "\r\n");
+    header_writer_say(e, "Final-Recipient: ");
+    header_writer_say(e, r->utf8 && !text_is_ascii(recipient->address) ? "utf-8; "
+                                                                       : "rfc822; ");
+    header_writer_put_address(e, recipient->address);
+    header_writer_say(e, "\r\nAction: ");
+    header_writer_say(e, action_word(recipient->action));
+    header_writer_say(e, "\r\n");
     put_status(e, recipient);
     put_remote(e, recipient->outcome);
     if (recipient->outcome->text[0] != '\0')
@@ -470,7 +474,7 @@ write_recipient(const struct report *r, const struct report_recipient *recipient
 }
 
 static void
-start_words(const struct report *r, struct emitter *e)
+start_words(const struct report *r, struct header_writer *e)
 {
     report_write_header(r, e);
     start_part(r, e,
@@ -481,24 +485,24 @@ start_words(const struct report *r, struct emitter *e)
 
 /* With an SMTPUTF8 message the types are those of RFC 6533, which may hold UTF-8. */
 static void
-start_status(const struct report *r, struct emitter *e)
+start_status(const struct report *r, struct header_writer *e)
 {
     report_write_closing(r, e);
     start_part(r, e,
                r->utf8 ? "message/global-delivery-status" : "message/delivery-status",
                r->utf8);
-    emitter_field(e, "Reporting-MTA", "dns; ", r->reporting_host);
+    header_writer_field(e, "Reporting-MTA", "dns; ", r->reporting_host);
     if (r->envelope_id.length > 0) {
-        emitter_say(e, "Original-Envelope-Id: ");
-        emitter_put_address(e, r->envelope_id);
-        emitter_say(e, "\r\n");
+        header_writer_say(e, "Original-Envelope-Id: ");
+        header_writer_put_address(e, r->envelope_id);
+        header_writer_say(e, "\r\n");
     }
     put_date(e, "Arrival-Date", r->arrival_ms);
-    emitter_field(e, "X-Petrel-Queue-ID", "", r->id);
+    header_writer_field(e, "X-Petrel-Queue-ID", "", r->id);
 }
 
 static void
-start_original(const struct report *r, struct emitter *e)
+start_original(const struct report *r, struct header_writer *e)
 {
     const char *type = r->utf8   ? r->full ? "message/global" : "message/global-headers"
                        : r->full ? "message/rfc822"
@@ -516,7 +520,7 @@ enum list {
 };
 
 static void
-start_list(const struct report *r, unsigned list, struct emitter *e)
+start_list(const struct report *r, unsigned list, struct header_writer *e)
 {
     if (list == LIST_FIRST)
         start_words(r, e);
@@ -530,7 +534,7 @@ start_list(const struct report *r, unsigned list, struct emitter *e)
 
 static void
 list_recipient(const struct report *r, const struct report_place *place,
-               struct emitter *e)
+               struct header_writer *e)
 {
     const struct report_recipient *recipient = &r->recipients[place->next];
     if (place->list == LIST_STATUS)
@@ -545,8 +549,8 @@ report_begin(const struct report *r, struct report_place *place, size_t most,
 {
     assert(r->count > 0 && r->boundary.length > 0 && r->reporting_host.length > 0);
     assert(most > 0 && place->list < LIST_END);
-    struct emitter e;
-    emitter_start(&e, r->utf8, write, context);
+    struct header_writer e;
+    header_writer_start(&e, r->utf8, write, context);
     if (place->list == LIST_FIRST && place->next == 0)
         start_list(r, LIST_FIRST, &e);
     /* Each list visits all recipients, so a call has a bound for any actions. */
@@ -557,17 +561,17 @@ report_begin(const struct report *r, struct report_place *place, size_t most,
         *place = (struct report_place){.list = place->list + 1};
         start_list(r, place->list, &e);
     }
-    emitter_end(&e);
+    header_writer_end(&e);
     return place->list == LIST_END;
 }
 
 void
 report_end(const struct report *r, void (*write)(void *, struct text), void *context)
 {
-    struct emitter e;
-    emitter_start(&e, r->utf8, write, context);
-    emitter_say(&e, "\r\n--");
+    struct header_writer e;
+    header_writer_start(&e, r->utf8, write, context);
+    header_writer_say(&e, "\r\n--");
     put_boundary(r, &e);
-    emitter_say(&e, "--\r\n");
-    emitter_end(&e);
+    header_writer_say(&e, "--\r\n");
+    header_writer_end(&e);
 }

@@ -26,12 +26,12 @@ struct policy {
 bool policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
                  struct buffer *errors) __attribute__((warn_unused_result));
 void policy_free(struct policy *policy);
-/* The same for etrn, after policy_read(): the words relay and off (alone), domain,
+/* Reads etrn, after policy_read(): the words relay and off (alone), domain,
  * .domain (sub-domains). */
 bool policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *errors)
     __attribute__((warn_unused_result));
 
-/* The same for mt_priority: off, trusted (clients that may relay) or all. */
+/* Reads mt_priority: off, trusted (clients that may relay) or all. */
 bool policy_read_priority(struct policy *policy, struct text mt_priority,
                           struct buffer *errors) __attribute__((warn_unused_result));
 
@@ -53,8 +53,8 @@ bool policy_recipient(const struct route_table *routes, bool may_relay,
                       struct text sender, const struct address *recipient,
                       struct outcome *refusal) __attribute__((warn_unused_result));
 
-/* The first half of it: whether the client may send to the domain at all. False: 554
- * 5.7.1. */
+/* The first half of policy_recipient(): whether the client may send to the domain at
+ * all. False: 554 5.7.1. */
 bool policy_reaches(const struct route_table *routes, bool may_relay,
                     const struct address *recipient, struct outcome *refusal)
     __attribute__((warn_unused_result));
@@ -97,5 +97,31 @@ void policy_endpoints_keep(struct endpoint *endpoints, size_t *count, bool peer)
 /* True: reachable from the internet, that is not a loopback, private (RFC 1918, 6598,
  * 4193) or link-local address and not a Unix socket. */
 bool policy_endpoint_is_public(const struct endpoint *endpoint);
+
+/* --- HELO and envelope ------------------------------------------------------------ */
+
+/* Checks of HELO and envelope of untrusted clients, without look-ups: decisions on plain
+ * values. Clients that may relay are not checked. */
+struct policy_checks {
+    bool helo, sender; /* check_helo, check_sender */
+};
+
+/* At MAIL, after AUTH. helo: as received; hostname and own: our name and address (own may
+ * be a Unix socket). False with the refusal:
+ *
+ *   check_helo    550 5.7.1  HELO is neither a domain with a dot nor an address literal
+ *                 550 5.7.1  HELO is our own name or address
+ *   check_sender  550 5.1.8  the domain of the sender has no dot: replies would fail */
+bool policy_check_mail(const struct policy_checks *rules, struct text helo,
+                       struct text sender, const char *hostname,
+                       const struct net_address *own, struct outcome *refusal)
+    __attribute__((warn_unused_result));
+
+/* At RCPT, after accepted recipients: with check_sender, a message with the null sender
+ * (a bounce) has one recipient; the others get 452 4.5.3, and the client sends them
+ * separately. */
+bool policy_check_recipient(const struct policy_checks *rules, struct text sender,
+                            unsigned accepted, struct outcome *refusal)
+    __attribute__((warn_unused_result));
 
 #endif

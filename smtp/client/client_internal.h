@@ -186,8 +186,6 @@ bool client_is_securing(const struct client *c);
 void client_ask_tls(struct client *c);
 void client_heard_tls(struct client *c, const struct awaited_reply *w,
                       const struct reply *reply);
-/* After EHLO and TLS: AUTH if there is a login, then CLIENT_READY. */
-void client_log_in(struct client *c);
 void client_note_mechanisms(struct client *c, const struct reply *reply);
 void client_present(struct client *c);
 void client_respond(struct client *c);

@@ -8,7 +8,7 @@
 
 #include "base/crypto/base64.h"
 #include "base/crypto/verifier.h"
-#include "smtp/scram.h"
+#include "smtp/sasl.h"
 
 #include <assert.h>
 #include <string.h>
@@ -149,7 +149,7 @@ start_scram(struct sasl_client *c)
     struct buffer message;
     buffer_init(&message, SASL_MESSAGE_MAX);
     bool fits = buffer_add(&c->auth, TEXT("n=")) &&
-                scram_write_name(c->credentials.user, &c->auth) &&
+                sasl_scram_write_name(c->credentials.user, &c->auth) &&
                 buffer_format(&c->auth, ",r=%s", c->nonce) &&
                 buffer_add(&message, TEXT("n,,")) &&
                 buffer_add(&message, buffer_text(&c->auth));
@@ -174,7 +174,7 @@ on_scram_challenge(struct sasl_client *c, struct text t)
 {
     struct scram_challenge challenge;
     struct text nonce = text_from(c->nonce);
-    if (!scram_read_challenge(t, &challenge))
+    if (!sasl_scram_read_challenge(t, &challenge))
         return sasl_client_stop(c, "the server's SCRAM message is malformed");
     /* RFC 5802 §5.1: it must extend ours, or messages of an earlier login would do. */
     if (!text_starts(challenge.nonce, nonce) || challenge.nonce.length == nonce.length)
@@ -207,7 +207,7 @@ send_proof(struct sasl_client *c)
                 unproven = text_after(auth, text_find_last(auth, ',') - 6);
     verifier_keys(c->stretch.out, key, stored_key, server_key);
     digest_forget(&c->stretch, sizeof(c->stretch));
-    scram_mix(key, stored_key, auth);
+    sasl_scram_mix(key, stored_key, auth);
     digest_keyed(text_of(server_key, DIGEST_SIZE), auth, c->signature);
     assert(text_starts(unproven, TEXT("c=biws,r=")));
     buffer_init(&message, 2 * SASL_MESSAGE_MAX);
@@ -227,7 +227,7 @@ static enum sasl_client_result
 on_scram_verdict(struct sasl_client *c, struct text t)
 {
     unsigned char signature[DIGEST_SIZE];
-    if (!scram_read_verdict(t, signature))
+    if (!sasl_scram_read_verdict(t, signature))
         return sasl_client_stop(c, "the server's last SCRAM message is malformed");
     if (!digest_same(signature, c->signature, DIGEST_SIZE))
         return sasl_client_stop(

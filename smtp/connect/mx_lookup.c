@@ -535,3 +535,145 @@ mx_lookup_free(struct mx_lookup **lookup)
     loop_release(x->loop, mx_lookup_release, x);
     *lookup = NULL;
 }
+
+/* --- Lists of hosts --------------------------------------------------------------- */
+
+/* One host of the list is enough to send mail, so that a name server which is silent
+ * about another one must not delay it: the wait begins when the first host is found.
+ * There is one answer; look-ups that end later are ignored, since the owner already
+ * uses the hosts. */
+
+struct relay {
+    struct mx_lookup_list *relays;
+    char host[TARGET_HOST_MAX];
+    struct mx_lookup *lookup;
+    const struct mx_lookup_answer *answer; /* NULL: it is looked up */
+};
+
+struct mx_lookup_list {
+    struct loop *loop;
+    mx_lookup_found *done;
+    void *context;
+    size_t count, waiting;
+    struct relay list[TARGET_HOSTS_MAX];
+    struct loop_timer wait;
+    bool answered;
+    struct mx_lookup_host *hosts;
+    struct mx_lookup_answer answer;
+};
+
+/* The preference of an MX has 16 bits, so that hosts of two places never mix. */
+static void
+add_hosts(struct mx_lookup_list *r, size_t at)
+{
+    const struct mx_lookup_answer *found = r->list[at].answer;
+    for (size_t i = 0; i < found->count && r->answer.count < MX_LOOKUP_ADDRESS_MAX;
+         i++) {
+        struct mx_lookup_host *host = &r->hosts[r->answer.count++];
+        *host = found->hosts[i];
+        host->preference = (unsigned)at * MX_LOOKUP_LIST_PREFERENCES +
+                           host->preference % MX_LOOKUP_LIST_PREFERENCES;
+    }
+}
+
+/* The outcome counts only if no host was found at all; it is that of the last one in
+ * the list that has answered. */
+static void
+mx_lookup_list_answer(struct mx_lookup_list *r)
+{
+    assert(!r->answered);
+    r->answered = true;
+    loop_timer_stop(r->loop, &r->wait);
+    for (size_t at = 0; at < r->count; at++) {
+        if (r->list[at].answer == NULL)
+            continue;
+        add_hosts(r, at);
+        r->answer.outcome = r->list[at].answer->outcome;
+    }
+    r->answer.hosts = r->hosts;
+    r->done(r->context, &r->answer);
+}
+
+static void
+on_wait_over(void *context)
+{
+    mx_lookup_list_answer(context);
+}
+
+static void
+mx_lookup_list_on_found(void *context, const struct mx_lookup_answer *answer)
+{
+    struct relay *relay = context;
+    struct mx_lookup_list *r = relay->relays;
+    assert(relay->answer == NULL && r->waiting > 0);
+    relay->answer = answer;
+    r->waiting--;
+    if (r->answered)
+        return;
+    if (r->waiting == 0)
+        mx_lookup_list_answer(r);
+    else if (answer->count > 0 && !heap_has(&r->wait.node))
+        loop_timer_start(r->loop, &r->wait, MX_LOOKUP_LIST_WAIT_MS, on_wait_over, r);
+}
+
+/* All addresses of a long list must fit into the answer. */
+static int
+limit_of(const struct target *target, int address_limit)
+{
+    int share = MX_LOOKUP_ADDRESS_MAX / (int)target_host_count(target);
+    return address_limit < share ? address_limit : share;
+}
+
+struct mx_lookup_list *
+mx_lookup_list_find(struct loop *loop, struct net *net, struct dns *dns,
+                    const struct target *target, const struct mx_lookup_query *query,
+                    mx_lookup_found *done, void *context)
+{
+    struct mx_lookup_list *r = memory_new(sizeof(*r));
+    r->loop = loop;
+    r->done = done;
+    r->context = context;
+    r->hosts = memory_array(MX_LOOKUP_ADDRESS_MAX, sizeof(*r->hosts));
+    r->count = r->waiting = target_host_count(target);
+    assert(r->count > 0 && r->count <= TARGET_HOSTS_MAX);
+    for (size_t at = 0; at < r->count; at++) {
+        struct target_host host = target_host(target, at);
+        struct relay *relay = &r->list[at];
+        relay->relays = r;
+        text_copy(relay->host, sizeof(relay->host), host.host);
+        struct mx_lookup_query one = *query;
+        one.name = relay->host;
+        one.port = host.port ? host.port : query->port;
+        one.address_limit = limit_of(target, query->address_limit);
+        relay->lookup =
+            mx_lookup_find(loop, net, dns, &one, mx_lookup_list_on_found, relay);
+    }
+    return r;
+}
+
+static void
+mx_lookup_list_release(void *object)
+{
+    struct mx_lookup_list *r = object;
+    free(r->hosts);
+    free(r);
+}
+
+void
+mx_lookup_list_free(struct mx_lookup_list **relays)
+{
+    struct mx_lookup_list *r = *relays;
+    if (r == NULL)
+        return;
+    for (size_t at = 0; at < r->count; at++)
+        mx_lookup_free(&r->list[at].lookup);
+    loop_timer_stop(r->loop, &r->wait);
+    loop_release(r->loop, mx_lookup_list_release, r);
+    *relays = NULL;
+}
+
+size_t
+mx_lookup_list_place(const struct mx_lookup_host *host)
+{
+    return host->preference / MX_LOOKUP_LIST_PREFERENCES;
+}

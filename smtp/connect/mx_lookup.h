@@ -8,6 +8,7 @@
 
 #include "base/dns/dns.h"
 #include "base/outcome.h"
+#include "sched/route/route.h"
 #include "sched/site_key.h"
 
 struct net;
@@ -64,5 +65,29 @@ struct mx_lookup *mx_lookup_find(struct loop *loop, struct net *net, struct dns 
 bool mx_lookup_asks_mx(const struct mx_lookup *lookup);
 /* Before the answer its callback then does not come. Also inside the callback. */
 void mx_lookup_free(struct mx_lookup **lookup);
+
+/* --- Lists of hosts --------------------------------------------------------------- */
+
+/* From a list of hosts, tried in order, to their addresses: a look-up for each.
+ *
+ * The place in the list becomes the preference: manager_hosts_order() then passes over
+ * a host that fails until it works again. */
+
+struct mx_lookup_list;
+
+enum { MX_LOOKUP_LIST_WAIT_MS = 2000, MX_LOOKUP_LIST_PREFERENCES = 65536 };
+
+/* For a TARGET_SMTP. query: its port is for hosts without one, its address_limit for
+ * each host, less when the list is long; its name is not used. As mx_lookup_find(), but
+ * the preferences are the place in the list times MX_LOOKUP_LIST_PREFERENCES, plus that of
+ * the MX. A host that cannot be found is omitted; so is one whose look-up takes
+ * MX_LOOKUP_LIST_WAIT_MS longer than that of another. */
+struct mx_lookup_list *mx_lookup_list_find(struct loop *loop, struct net *net,
+                                           struct dns *dns, const struct target *target,
+                                           const struct mx_lookup_query *query,
+                                           mx_lookup_found *done, void *context);
+void mx_lookup_list_free(struct mx_lookup_list **relays);
+/* The place in the list of the host that has this address. */
+size_t mx_lookup_list_place(const struct mx_lookup_host *host);
 
 #endif

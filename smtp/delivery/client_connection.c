@@ -12,7 +12,7 @@
 #include "base/event/event.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
-#include "smtp/client/reader.h"
+#include "smtp/client/content_reader.h"
 #include "smtp/deadline.h"
 
 #include <assert.h>
@@ -52,7 +52,7 @@ struct client_connection {
     struct outgoing *forms[2]; /* of these; NULL: as stored */
     unsigned mail_count;
     bool in_content;
-    struct reader reader;
+    struct content_reader reader;
     struct downgrade *downgrade; /* while the content is scanned or converted */
     enum downgrade_verdict verdict;
     struct signing_pass *signing; /* of the mail under way; NULL: unsigned */
@@ -98,7 +98,7 @@ client_connection_flush(struct client_connection *s)
 /* Bytes of content. Dot-stuffed they are at most twice as many, so that no more than
  * NET_HIGH_WATER waits in the socket's buffer; converted content may exceed that. */
 enum {
-    PIECE = READER_PIECE,
+    PIECE = CONTENT_READER_PIECE,
     PAUSE = NET_HIGH_WATER - 2 * PIECE,
     SCAN_PER_TURN = 512 * 1024,
     HASHED_NOW =
@@ -112,7 +112,7 @@ static_assert((int)PIECE <= (int)CLIENT_PIECE_MAX, "a piece fits");
 static void
 client_connection_forget_content(struct client_connection *s)
 {
-    reader_close(&s->reader);
+    content_reader_close(&s->reader);
     loop_unpost(s->settings.loop, &s->scan);
     loop_timer_stop(s->settings.loop, &s->content_timer);
     s->in_content = false;
@@ -139,8 +139,8 @@ client_connection_begin_content(struct client_connection *s)
 {
     const char *why;
     assert(!s->in_content && s->envelope != NULL);
-    if (reader_open(&s->reader, s->settings.queue, s->envelope,
-                    s->forms[s->mail_count - 1], &why))
+    if (content_reader_open(&s->reader, s->settings.queue, s->envelope,
+                            s->forms[s->mail_count - 1], &why))
         return true;
     content_failed(s, why);
     return false;
@@ -209,7 +209,7 @@ content_step(struct client_connection *s)
 {
     struct text piece;
     const char *why;
-    enum progress progress = reader_read(&s->reader, &piece, &why);
+    enum progress progress = content_reader_read(&s->reader, &piece, &why);
     if (progress == PROGRESS_BAD)
         content_failed(s, why);
     else if (progress == PROGRESS_DONE)
@@ -244,7 +244,7 @@ end_preparing(struct client_connection *s)
     uint64_t size_max = converts ? downgrade_size_max(s->downgrade) : 0;
     size_t added =
         s->signing != NULL ? signing_pass_result(s->signing)->fields.length : 0;
-    reader_close(&s->reader);
+    content_reader_close(&s->reader);
     s->hashing = false;
     client_prepared(s->client, s->verdict,
                     s->downgrade != NULL ? downgrade_reason_text(s->downgrade) : "",
@@ -292,7 +292,7 @@ static bool
 begin_hashing(struct client_connection *s)
 {
     assert(s->signing == NULL);
-    reader_close(&s->reader);
+    content_reader_close(&s->reader);
     if (s->verdict == DOWNGRADE_FRAGMENT || !client_connection_signs(s, s->envelope)) {
         end_preparing(s);
         return false;
@@ -366,7 +366,7 @@ scan_some(struct client_connection *s)
     for (size_t done = 0; done < SCAN_PER_TURN; done += piece.length) {
         if (s->hashing && signing_pass_has_enough(s->signing))
             return end_reading(s);
-        enum progress progress = reader_read(&s->reader, &piece, &why);
+        enum progress progress = content_reader_read(&s->reader, &piece, &why);
         if (progress == PROGRESS_MORE) {
             take_piece(s, piece);
             continue;
@@ -437,7 +437,7 @@ static void
 client_connection_begin_transcript(struct client_connection *s)
 {
     struct loop *loop = s->settings.loop;
-    if (s->settings.conversations == NULL)
+    if (s->settings.failed_dialogues == NULL)
         return;
     s->site = memory_string(s->settings.site);
     s->transcript = memory_new(sizeof(*s->transcript));
@@ -459,8 +459,8 @@ client_connection_keep_failure(struct client_connection *s)
     if (s->transcript == NULL || !s->transcript->failed)
         return;
     s->transcript->failed = false;
-    conversations_keep(s->settings.conversations, s->site, s->settings.peer.remote,
-                       s->begun_ms, s->transcript);
+    failed_dialogues_keep(s->settings.failed_dialogues, s->site,
+                          s->settings.peer.remote, s->begun_ms, s->transcript);
 }
 
 /* --- Crashes ------------------------------------------------------------------- */

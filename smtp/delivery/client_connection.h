@@ -6,7 +6,7 @@
 #include "base/net/net.h"
 #include "queue/queue.h"
 #include "smtp/client/client.h"
-#include "smtp/delivery/conversations.h"
+#include "smtp/delivery/failed_dialogues.h"
 #include "smtp/delivery/credentials.h"
 #include "smtp/trust/security.h"
 #include "smtp/trust/signing.h"
@@ -35,7 +35,7 @@ struct client_connection_settings {
     const struct outgoing_rules *outgoing;
     struct signing *signing; /* NULL: nothing is signed */
     /* Keeps it if it fails, under the name of the site, which is copied; NULL: nobody. */
-    struct conversations *conversations;
+    struct failed_dialogues *failed_dialogues;
     const char *site;
 };
 

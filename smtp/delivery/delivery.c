@@ -13,7 +13,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "sched/limits/reply_class.h"
-#include "smtp/delivery/canary.h"
+#include "smtp/delivery/smarthost_probe.h"
 #include "smtp/delivery/delivery_internal.h"
 
 #include <assert.h>
@@ -56,7 +56,7 @@ tell_connect(const struct delivery_session *s, struct activity *a)
     int64_t started_ms;
     if (!happy_eyeballs_now(s->connecting, &which, &started_ms))
         return;
-    candidates_name(&s->candidates.hosts[which], &peer);
+    address_race_name(&s->candidates.hosts[which], &peer);
     a->kind = ACTIVITY_CONNECT;
     a->since_ms = wall_ms(s, started_ms);
     text_copy(a->remote, sizeof(a->remote), text_from(peer.remote));
@@ -66,7 +66,7 @@ tell_connect(const struct delivery_session *s, struct activity *a)
 static const char *
 other_scheme(const struct delivery_session *s, const struct activity *a)
 {
-    const struct mx_lookup_host *host = candidates_next(&s->candidates);
+    const struct mx_lookup_host *host = address_race_next(&s->candidates);
     if (s->target->kind != TARGET_SMTP || host == NULL)
         return NULL;
     return security_other_scheme(&s->security, host->address.port, a->kind,
@@ -194,23 +194,23 @@ canary_skips(const struct delivery *d, const struct target *target,
 }
 
 void
-delivery_canary(const struct delivery *d, const struct target *target,
-                struct canary_settings *out)
+delivery_probe_settings(const struct delivery *d, const struct target *target,
+                        struct smarthost_probe_settings *out)
 {
-    *out =
-        (struct canary_settings){.loop = d->loop,
-                                 .net = d->net,
-                                 .dns = d->dns,
-                                 .events = d->events,
-                                 .hostname = d->hostname,
-                                 .smtp_port = d->settings.smtp_port,
-                                 .sources = d->sources,
-                                 .skip_v4 = canary_skips(d, target, TARGET_FAMILY_IPV4),
-                                 .skip_v6 = canary_skips(d, target, TARGET_FAMILY_IPV6),
-                                 .connect_timeout_ms = d->settings.connect_timeout_ms,
-                                 .tls = &d->tls,
-                                 .secrets = d->settings.secrets,
-                                 .tokens = d->tokens};
+    *out = (struct smarthost_probe_settings){
+        .loop = d->loop,
+        .net = d->net,
+        .dns = d->dns,
+        .events = d->events,
+        .hostname = d->hostname,
+        .smtp_port = d->settings.smtp_port,
+        .sources = d->sources,
+        .skip_v4 = canary_skips(d, target, TARGET_FAMILY_IPV4),
+        .skip_v6 = canary_skips(d, target, TARGET_FAMILY_IPV6),
+        .connect_timeout_ms = d->settings.connect_timeout_ms,
+        .tls = &d->tls,
+        .secrets = d->settings.secrets,
+        .tokens = d->tokens};
 }
 
 struct tls_client *const *
@@ -225,10 +225,10 @@ delivery_tls_reports(const struct delivery *d)
     return d->tls_reports;
 }
 
-const struct conversations *
-delivery_conversations(const struct delivery *d)
+const struct failed_dialogues *
+delivery_failed_dialogues(const struct delivery *d)
 {
-    return d->conversations;
+    return d->failed_dialogues;
 }
 
 void
@@ -307,7 +307,7 @@ delivery_session_end(struct delivery_session *s, const struct outcome *why)
     credentials_free(&s->login);
     client_connection_free(&s->connection);
     exchange_free(&s->exchange);
-    relayhosts_free(&s->relays);
+    mx_lookup_list_free(&s->relays);
     request_forget_rest(s);
     loop_unpost(d->loop, &s->task);
     DL_DELETE(d->sessions, s);
@@ -604,19 +604,19 @@ request_next(struct delivery_session *s)
 static const struct mx_lookup_host *
 host_now(const struct delivery_session *s)
 {
-    return candidates_next(&s->candidates);
+    return address_race_next(&s->candidates);
 }
 
 static void
 report_health(struct delivery_session *s, bool good)
 {
-    struct candidates *c = &s->candidates;
+    struct address_race *c = &s->candidates;
     size_t which = c->order[c->at];
     if (good)
-        candidates_good(c, which,
-                        loop_monotonic_ms(s->delivery->loop) - s->connecting_ms);
+        address_race_good(c, which,
+                          loop_monotonic_ms(s->delivery->loop) - s->connecting_ms);
     else
-        candidates_bad(c, which);
+        address_race_bad(c, which);
 }
 
 /* TLS failed, and the route does not demand it: the same address is tried once more,
@@ -629,8 +629,8 @@ may_fall_back(struct delivery_session *s, const struct outcome *trouble)
         !client_connection_tls_failed(s->connection))
         return false;
     s->clear = host_now(s);
-    if (tls_failures_add(d->tls_failures, &s->clear->address,
-                         loop_monotonic_ms(d->loop)))
+    if (security_failures_add(d->tls_failures, &s->clear->address,
+                              loop_monotonic_ms(d->loop)))
         log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL,
                 "%s; sending one message to it in cleartext, as tls=may allows",
                 trouble->text);
@@ -642,7 +642,7 @@ static size_t
 delivery_host_number(const struct delivery_session *s,
                      const struct mx_lookup_host *host)
 {
-    return s->relays != NULL ? relayhosts_place(host) : 0;
+    return s->relays != NULL ? mx_lookup_list_place(host) : 0;
 }
 
 /* False: we cannot log in there. A host that has refused us is not tried at its other
@@ -679,7 +679,7 @@ converse(struct delivery_session *s, struct net_connection *connection,
     const char *helo = target_helo(s->target);
     assert(s->connection == NULL);
     s->greeted = false;
-    candidates_name(host, &s->peer);
+    address_race_name(host, &s->peer);
     delivery_decide_security(s, host);
     struct client_connection_settings settings = {
         .loop = d->loop,
@@ -698,7 +698,7 @@ converse(struct delivery_session *s, struct net_connection *connection,
         .tls = &d->tls,
         .outgoing = s->target->kind == TARGET_MX ? &d->outgoing_mx : &d->outgoing,
         .signing = target_signs(s->target) ? d->signing : NULL,
-        .conversations = d->conversations,
+        .failed_dialogues = d->failed_dialogues,
         .site = sched_session_site(s->session)};
     s->login = NULL;
     s->connection = client_connection_new(&settings, on_event, s);
@@ -714,7 +714,7 @@ connect_race(struct delivery_session *s, happy_eyeballs_happened *on_event)
         .sources = &s->sources,
         .timeout_ms = d->settings.connect_timeout_ms,
         .head_start_ms = HAPPY_EYEBALLS_HEAD_START_MS};
-    size_t count = candidates_race(&s->candidates, s->race);
+    size_t count = address_race_pair(&s->candidates, s->race);
     s->connecting =
         happy_eyeballs_new(&settings, s->candidates.hosts, s->race, count, on_event, s);
     bool tries = happy_eyeballs_go_on(s->connecting);
@@ -725,7 +725,7 @@ connect_race(struct delivery_session *s, happy_eyeballs_happened *on_event)
 static bool
 connect_next(struct delivery_session *s, happy_eyeballs_happened *on_event)
 {
-    for (; host_now(s) != NULL; candidates_pass(&s->candidates)) {
+    for (; host_now(s) != NULL; address_race_pass(&s->candidates)) {
         if (!delivery_log_in(s, host_now(s)))
             continue;
         connect_race(s, on_event);
@@ -739,8 +739,8 @@ connect_next(struct delivery_session *s, happy_eyeballs_happened *on_event)
 static void
 connect_failed(struct delivery_session *s, const struct happy_eyeballs_event *event)
 {
-    candidates_bring_forward(&s->candidates, event->which);
-    candidates_name(&s->candidates.hosts[event->which], &s->peer);
+    address_race_bring_forward(&s->candidates, event->which);
+    address_race_name(&s->candidates.hosts[event->which], &s->peer);
     struct outcome outcome =
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1", "connect to %s: %s",
                      s->peer.remote, event->why);
@@ -748,7 +748,7 @@ connect_failed(struct delivery_session *s, const struct happy_eyeballs_event *ev
     delivery_remember(s, &outcome);
     delivery_family_failed(s, &s->candidates.hosts[event->which], event->error);
     report_health(s, false);
-    candidates_pass(&s->candidates);
+    address_race_pass(&s->candidates);
 }
 
 /* A token that the host does not take any more is renewed, and nobody is blamed. */
@@ -780,7 +780,7 @@ delivery_host_failed(struct delivery_session *s, const struct outcome *trouble)
     }
     if (reply_class_refuses_us(trouble))
         s->refused |= 1u << delivery_host_number(s, host_now(s));
-    candidates_pass(&s->candidates);
+    address_race_pass(&s->candidates);
 }
 
 /* A host may close a connection on which nothing is under way, and many do: that is
@@ -896,7 +896,7 @@ on_connected(struct delivery_session *s, const struct happy_eyeballs_event *even
 {
     struct net_connection *connection = event->connection;
     s->connecting_ms = event->started_ms;
-    candidates_bring_forward(&s->candidates, event->which);
+    address_race_bring_forward(&s->candidates, event->which);
     happy_eyeballs_free(&s->connecting);
     /* Whether a login may be in cleartext depends on the address, and the race was won
      * by another one. */
@@ -905,7 +905,7 @@ on_connected(struct delivery_session *s, const struct happy_eyeballs_event *even
         return;
     }
     net_abort(&connection);
-    candidates_pass(&s->candidates);
+    address_race_pass(&s->candidates);
     if (!connect_next(s, on_event))
         session_fail(s);
 }
@@ -917,7 +917,7 @@ on_connecting(void *context, const struct happy_eyeballs_event *event)
     struct id before = manager_enter(s->delivery->manager, s->session);
     switch (event->kind) {
     case HAPPY_EYEBALLS_TRYING:
-        candidates_name(&s->candidates.hosts[event->which], &s->peer);
+        address_race_name(&s->candidates.hosts[event->which], &s->peer);
         log_say(s->delivery->log, LOG_LEVEL_DEBUG, program(s), NULL, "connecting to %s",
                 s->peer.remote);
         break;
@@ -928,7 +928,7 @@ on_connecting(void *context, const struct happy_eyeballs_event *event)
         connect_failed(s, event);
         break;
     case HAPPY_EYEBALLS_BEATEN: /* others come first for some time */
-        candidates_bad(&s->candidates, event->which);
+        address_race_bad(&s->candidates, event->which);
         break;
     case HAPPY_EYEBALLS_OVER:
         happy_eyeballs_free(&s->connecting);
@@ -953,8 +953,8 @@ on_hosts_found(void *context, const struct mx_lookup_answer *answer)
     } else if (!delivery_belongs_to_site(s, answer)) {
         delivery_session_cancel(s, "its site has as many sessions as it may have");
     } else {
-        candidates_start(&s->candidates, s->delivery->manager, answer->hosts,
-                         answer->count);
+        address_race_start(&s->candidates, s->delivery->manager, answer->hosts,
+                           answer->count);
         delivery_family_choose(s);
         if (!connect_next(s, on_connecting))
             session_fail(s);
@@ -969,7 +969,7 @@ find_socket(struct delivery_session *s)
     buffer_init(&name, TARGET_PATH_MAX + 8);
     bool fits = buffer_format(&name, "unix:%s", s->target->path);
     if (fits && net_address_parse(buffer_text(&name), 0, &s->socket.address)) {
-        candidates_start(&s->candidates, s->delivery->manager, &s->socket, 1);
+        address_race_start(&s->candidates, s->delivery->manager, &s->socket, 1);
         connect_race(s, on_connecting);
     } else {
         struct outcome outcome =
@@ -1040,9 +1040,9 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns,
     d->events = events;
     d->log = event_hub_log(events);
     d->manager = manager;
-    d->tls_failures = tls_failures_new();
+    d->tls_failures = security_failures_new();
     d->tls_reports = tls_reports_new();
-    d->conversations = conversations_new();
+    d->failed_dialogues = failed_dialogues_new();
     assert(settings->tls != NULL);
     /* After the manager's own hook, which hands out the mail of this turn, and before
      * that of signing. */
@@ -1109,9 +1109,9 @@ delivery_free(struct delivery **delivery)
     loop_at_end_remove(d->loop, LOOP_ANSWER_DELIVERY, delivery_at_stage_answer, d);
     site_keys_free(&d->providers);
     tls_client_free(&d->tls);
-    tls_failures_free(&d->tls_failures);
+    security_failures_free(&d->tls_failures);
     tls_reports_free(&d->tls_reports);
-    conversations_free(&d->conversations);
+    failed_dialogues_free(&d->failed_dialogues);
     signing_free(&d->signing);
     free(d->hostname);
     free(d);

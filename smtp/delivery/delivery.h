@@ -71,17 +71,17 @@ void delivery_set_tokens(struct delivery *d, struct tokens *tokens);
 struct sts_cache;
 void delivery_set_sts(struct delivery *d, struct sts_cache *sts);
 /* The settings of a canary to the target; borrowed until the next ones. */
-struct canary_settings;
-void delivery_canary(const struct delivery *d, const struct target *target,
-                     struct canary_settings *out);
+struct smarthost_probe_settings;
+void delivery_probe_settings(const struct delivery *d, const struct target *target,
+                             struct smarthost_probe_settings *out);
 /* The trust anchors in use, for others. */
 struct tls_client *const *delivery_tls(const struct delivery *d);
 /* Counts of the results of demands by DANE and MTA-STS. */
 struct tls_reports;
 struct tls_reports *delivery_tls_reports(const struct delivery *d);
 /* The last failed conversation with each site. */
-struct conversations;
-const struct conversations *delivery_conversations(const struct delivery *d);
+struct failed_dialogues;
+const struct failed_dialogues *delivery_failed_dialogues(const struct delivery *d);
 /* Signatures of outgoing mail; false: there are no keys. */
 bool delivery_signing(const struct delivery *d, struct signing_counts *counts);
 /* signing_each_trouble() of them. */

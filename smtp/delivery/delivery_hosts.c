@@ -112,7 +112,7 @@ site_rests(const struct delivery_session *s)
 static bool
 is_over_ipv6(const struct delivery_session *s)
 {
-    const struct mx_lookup_host *host = candidates_next(&s->candidates);
+    const struct mx_lookup_host *host = address_race_next(&s->candidates);
     return host != NULL && host->address.family == NET_IPV6;
 }
 
@@ -125,8 +125,8 @@ delivery_family_rests(const struct delivery_session *s)
 void
 delivery_family_choose(struct delivery_session *s)
 {
-    if (site_rests(s) && candidates_have(&s->candidates, NET_IPV4))
-        candidates_drop(&s->candidates, NET_IPV6);
+    if (site_rests(s) && address_race_have(&s->candidates, NET_IPV4))
+        address_race_drop(&s->candidates, NET_IPV6);
 }
 
 /* No route, no address of ours, no IPv4 in the kernel. EHOSTUNREACH is not in it: a
@@ -152,7 +152,7 @@ delivery_family_refused(struct delivery_session *s, const struct outcome *outcom
     struct delivery *d = s->delivery;
     int64_t now = loop_monotonic_ms(d->loop);
     if (outcome->verdict == VERDICT_DELIVERED || !is_over_ipv6(s) ||
-        !candidates_have(&s->candidates, NET_IPV4) || now < d->no_ipv4_until_ms ||
+        !address_race_have(&s->candidates, NET_IPV4) || now < d->no_ipv4_until_ms ||
         !refusal_is_of_ipv6(outcome))
         return false;
     if (!site_rests(s))
@@ -167,7 +167,7 @@ delivery_family_refused(struct delivery_session *s, const struct outcome *outcom
 static void
 note_ipv4(struct delivery_session *s, const struct outcome *outcome)
 {
-    const struct mx_lookup_host *host = candidates_next(&s->candidates);
+    const struct mx_lookup_host *host = address_race_next(&s->candidates);
     if (host != NULL && host->address.family == NET_IPV4 && outcome->code != 0)
         s->delivery->no_ipv4_until_ms = 0;
 }
@@ -238,7 +238,7 @@ delivery_ask_hosts(struct delivery_session *s, const char *domain,
     };
     if (target_host_count(s->target) > 1)
         s->relays =
-            relayhosts_find(d->loop, d->net, d->dns, s->target, &query.mx, done, s);
+            mx_lookup_list_find(d->loop, d->net, d->dns, s->target, &query.mx, done, s);
     else
         s->exchange = exchange_find(d->loop, d->net, d->dns, &query, done, s);
 }

@@ -3,14 +3,13 @@
 #define SMTP_DELIVERY_DELIVERY_INTERNAL_H
 
 #include "base/loop/loop.h"
-#include "smtp/connect/candidates.h"
+#include "smtp/connect/address_race.h"
 #include "smtp/delivery/delivery.h"
 #include "smtp/connect/exchange.h"
 #include "smtp/connect/happy_eyeballs.h"
 #include "smtp/connect/mx_lookup.h"
-#include "smtp/trust/tls_failures.h"
+#include "smtp/trust/security.h"
 #include "smtp/trust/tls_reports.h"
-#include "smtp/connect/relayhosts.h"
 #include "smtp/delivery/client_connection.h"
 #include "sched/route/bind_address.h"
 
@@ -39,9 +38,9 @@ struct delivery {
     struct tls_client *tls;
     uint64_t tls_number; /* how many of them there were */
     struct signing *signing;
-    struct tls_failures *tls_failures;
+    struct security_failures *tls_failures;
     struct tls_reports *tls_reports;
-    struct conversations *conversations;
+    struct failed_dialogues *failed_dialogues;
     struct tokens *tokens;
     struct sts_cache *sts;
     struct ipv6_rest ipv6_rests[DELIVERY_IPV6_RESTS_MAX];
@@ -64,10 +63,10 @@ struct delivery_session {
     struct bind_address sources;
     bool skip_v4, skip_v6; /* addresses of that family are not tried */
     struct exchange *exchange;
-    struct relayhosts *relays; /* in place of exchange: for a list of hosts */
+    struct mx_lookup_list *relays; /* in place of exchange: for a list of hosts */
     unsigned refused; /* hosts of the list that have refused our user, as bits */
     struct mx_lookup_host socket; /* a Unix socket, which needs no look-up */
-    struct candidates candidates;
+    struct address_race candidates;
     size_t race[2];                    /* the hosts to which it connects now */
     struct credentials *login;         /* for the first of them, until one answers */
     struct happy_eyeballs *connecting; /* while it connects */

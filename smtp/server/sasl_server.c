@@ -2,7 +2,7 @@
 #include "smtp/server/sasl_server.h"
 
 #include "base/crypto/base64.h"
-#include "smtp/scram.h"
+#include "smtp/sasl.h"
 
 #include <assert.h>
 #include <string.h>
@@ -108,7 +108,7 @@ on_scram_first(struct sasl_server *s, struct text t)
 {
     struct scram_first first;
     struct buffer reply;
-    if (!scram_read_first(t, &first) || !take_user(s, text_from(first.name)))
+    if (!sasl_scram_read_first(t, &first) || !take_user(s, text_from(first.name)))
         return sasl_server_finish(s, SASL_MALFORMED);
     s->known = users_scram(s->users, text_from(s->user), &s->keys);
     if (first.authzid[0] != '\0' && strcmp(first.authzid, first.name) != 0)
@@ -147,14 +147,14 @@ on_scram_final(struct sasl_server *s, struct text t)
     struct scram_final final;
     unsigned char signature[DIGEST_SIZE];
     struct buffer reply;
-    if (!scram_read_final(t, &final) ||
+    if (!sasl_scram_read_final(t, &final) ||
         !text_equal(final.header, buffer_text(&s->header)) ||
         !is_our_nonce(s, final.nonce))
         return sasl_server_finish(s, SASL_MALFORMED);
     bool fits = buffer_add_byte(&s->auth, ',') && buffer_add(&s->auth, final.unproven);
     assert(fits);
     struct text auth = buffer_text(&s->auth);
-    bool proven = scram_is_proven(final.proof, s->keys.stored_key, auth);
+    bool proven = sasl_scram_is_proven(final.proof, s->keys.stored_key, auth);
     if (!proven || !s->known)
         return sasl_server_finish(s, SASL_FAILED);
     digest_keyed(text_of(s->keys.server_key, DIGEST_SIZE), auth, signature);

@@ -382,8 +382,8 @@ rules_new(const struct listener_settings *settings, const struct route_table *ro
                               .junk_limit = settings->junk_limit,
                               .refuses_partial = settings->refuses_partial};
     take_postmaster(r, routes);
-    r->check = (struct sanity_rules){.helo = settings->check_helo,
-                                     .sender = settings->check_sender};
+    r->check = (struct policy_checks){.helo = settings->check_helo,
+                                      .sender = settings->check_sender};
     r->patience = (struct deadline_rules){.command_ms = settings->idle_timeout_ms,
                                           .data_ms = settings->data_timeout_ms,
                                           .data_rate = settings->data_rate_min};

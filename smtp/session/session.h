@@ -8,7 +8,6 @@
 #include "queue/manager/manager.h"
 #include "smtp/access/client_usage.h"
 #include "smtp/access/policy.h"
-#include "smtp/access/sanity.h"
 #include "smtp/access/senders.h"
 #include "smtp/deadline.h"
 #include "smtp/reply.h"
@@ -54,7 +53,7 @@ struct session_rules {
     struct server_rules server; /* its texts are those below */
     struct policy policy;
     struct client_usage_rules clients;
-    struct sanity_rules check;
+    struct policy_checks check;
     struct deadline_rules patience;
     struct networks proxies; /* proxy_from */
     int64_t greet_delay_ms;  /* for untrusted clients */

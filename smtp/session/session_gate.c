@@ -39,9 +39,9 @@ session_admit(struct server_session *s)
         senders_permit(s->rules->senders, server->user, server->offer.may_relay,
                        server_sender(server), &refusal);
     if (admitted && session_is_checked(s))
-        admitted = sanity_mail(&s->rules->check, text_from(server->helo),
-                               server_sender(server), s->rules->hostname,
-                               net_local(s->connection), &refusal);
+        admitted = policy_check_mail(&s->rules->check, text_from(server->helo),
+                                     server_sender(server), s->rules->hostname,
+                                     net_local(s->connection), &refusal);
     admitted = admitted && session_take(s, CLIENT_USAGE_MESSAGE, &refusal) &&
                queue_admits(s->host->queue, server_expected_size(server), &refusal);
     server_admitted(&s->server, admitted ? NULL : &refusal);
@@ -200,8 +200,8 @@ session_check(struct server_session *s)
         session_expand(s, &x);
     taken = taken && session_reaches(s, &x, &refusal);
     if (taken && session_is_checked(s))
-        taken = sanity_recipient(&s->rules->check, server_sender(server),
-                                 server_accepted(server), &refusal);
+        taken = policy_check_recipient(&s->rules->check, server_sender(server),
+                                       server_accepted(server), &refusal);
     taken = taken && session_reserve(s, &refusal);
     if (taken && server->rules->refuses_partial && session_joins(s, &x))
         server_recipient_joins(&s->server);

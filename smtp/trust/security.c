@@ -1,8 +1,14 @@
 /* Decides level, names and fall-back of TLS for a host. */
 #include "smtp/trust/security.h"
 
+#include "base/log/log.h"
+#include "base/memory.h"
+
 #include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
 enum { PORT_SMTP = 25, PORT_SMTPS = 465, PORT_SUBMISSION = 587, SILENCE_MS = 10000 };
 
@@ -133,4 +139,148 @@ security_other_scheme(const struct security *security, unsigned port,
     if (!security->implicit || kind != ACTIVITY_HANDSHAKE)
         return NULL;
     return port == PORT_SUBMISSION ? "submission" : port == PORT_SMTP ? "smtp" : NULL;
+}
+
+/* --- Trust anchors ---------------------------------------------------------------- */
+
+static const char *const usual[] = {
+    "/etc/ssl/certs/ca-certificates.crt", /* Debian, Alpine, Arch, Gentoo */
+    "/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora, RHEL */
+    "/etc/ssl/ca-bundle.pem",             /* SUSE */
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs", /* a directory of them */
+};
+
+static struct tls_client *
+read_usual(struct tls *tls, char place[TRUST_ANCHORS_PLACE_MAX], char *error,
+           size_t error_size)
+{
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
+        struct tls_client *client = tls_client_new(tls, usual[i], error, error_size);
+        if (client != NULL) {
+            text_copy(place, TRUST_ANCHORS_PLACE_MAX, text_from(usual[i]));
+            return client;
+        }
+    }
+    return NULL;
+}
+
+static struct tls_client *
+trust_anchors_read_place(struct tls *tls, const char *place, char *error,
+                         size_t error_size)
+{
+    char why[TLS_ERROR_MAX] = "";
+    struct tls_client *client = tls_client_new(tls, place, why, sizeof(why));
+    if (client == NULL)
+        snprintf(error, error_size, "tls_ca: %s", why);
+    return client;
+}
+
+struct tls_client *
+trust_anchors_read(struct text tls_ca, bool needed, char place[TRUST_ANCHORS_PLACE_MAX],
+                   char *error, size_t error_size)
+{
+    struct tls *tls = tls_new(error, error_size);
+    struct tls_client *client = NULL;
+    if (tls == NULL)
+        return NULL;
+    place[0] = '\0';
+    if (tls_ca.length >= TRUST_ANCHORS_PLACE_MAX) {
+        snprintf(error, error_size, "tls_ca: the path is too long");
+    } else if (tls_ca.length > 0) {
+        text_copy(place, TRUST_ANCHORS_PLACE_MAX, tls_ca);
+        client = trust_anchors_read_place(tls, place, error, error_size);
+    } else {
+        client = read_usual(tls, place, error, error_size);
+        if (client == NULL && needed)
+            snprintf(
+                error, error_size,
+                "tls_ca: unset, the system has no CA bundle (%s and others; Debian: "
+                "apt-get install ca-certificates), and a route demands tls=verify",
+                usual[0]);
+        else if (client == NULL)
+            /* Levels below verify encrypt without anchors. */
+            client = tls_client_new(tls, NULL, error, error_size);
+    }
+    tls_free(&tls);
+    return client;
+}
+
+void
+trust_anchors_say(const char *place, struct log *log)
+{
+    if (place[0] != '\0')
+        log_say(log, LOG_LEVEL_DEBUG, "main", NULL, "tls_ca: %s", place);
+    else
+        log_say(log, LOG_LEVEL_INFO, "main", NULL,
+                "tls_ca is unset and the system has no CA bundle: certificates of next "
+                "hops are not verified");
+}
+
+/* --- Hosts whose TLS failed ------------------------------------------------------- */
+
+struct tls_failure {
+    UT_hash_handle hh; /* keeps the order of adding */
+    char address[NET_ADDRESS_TEXT_MAX];
+    int64_t until_ms;
+};
+
+/* Each failure lasts equally long, and one that is renewed is removed and added again:
+ * the order of adding is the order of their ends, and the first one is the oldest. */
+struct security_failures {
+    struct tls_failure *by_address;
+};
+
+static void
+security_failures_forget(struct security_failures *l, struct tls_failure *failure)
+{
+    HASH_DEL(l->by_address, failure);
+    free(failure);
+}
+
+static struct tls_failure *
+security_failures_find(const struct security_failures *l,
+                       const struct net_address *address)
+{
+    char key[NET_ADDRESS_TEXT_MAX];
+    struct tls_failure *failure;
+    net_address_format(address, key);
+    HASH_FIND_STR(l->by_address, key, failure);
+    return failure;
+}
+
+struct security_failures *
+security_failures_new(void)
+{
+    return memory_new(sizeof(struct security_failures));
+}
+
+void
+security_failures_free(struct security_failures **failures)
+{
+    struct security_failures *l = *failures;
+    if (l == NULL)
+        return;
+    while (l->by_address != NULL)
+        security_failures_forget(l, l->by_address);
+    free(l);
+    *failures = NULL;
+}
+
+bool
+security_failures_add(struct security_failures *l, const struct net_address *address,
+                      int64_t now_ms)
+{
+    struct tls_failure *failure = security_failures_find(l, address);
+    if (failure != NULL && now_ms < failure->until_ms)
+        return false;
+    if (failure != NULL)
+        security_failures_forget(l, failure);
+    else if (HASH_COUNT(l->by_address) == SECURITY_FAILURES_MAX)
+        security_failures_forget(l, l->by_address);
+    failure = memory_new(sizeof(*failure));
+    net_address_format(address, failure->address);
+    failure->until_ms = now_ms + SECURITY_FAILURES_QUIET_MS;
+    HASH_ADD_STR(l->by_address, address, failure);
+    return true;
 }

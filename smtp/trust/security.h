@@ -1,4 +1,5 @@
-/* The TLS policy of an outgoing connection: decided here alone (pure).
+/* The TLS policy of an outgoing connection, decided here alone; the trust anchors; and the
+ * hosts whose TLS failed.
  *
  * Every connection of smtp/delivery/delivery.h gets it here: the route gives the least
  * TLS that it must have, and the demands of the destination (DANE, MTA-STS) raise
@@ -6,6 +7,7 @@
 #ifndef SMTP_TRUST_SECURITY_H
 #define SMTP_TRUST_SECURITY_H
 
+#include "base/net_address.h"
 #include "base/tls/tls.h"
 #include "queue/manager/activity.h"
 #include "sched/route/route.h"
@@ -29,6 +31,8 @@ struct security_demand {
      * name the host. */
     bool is_tested, is_foreign;
 };
+
+struct log;
 
 struct security_question {
     const struct target *target;
@@ -78,5 +82,39 @@ struct tls_client_options security_tls_options(const struct security *security);
  * side seems to wait for the other to begin. NULL: nothing suggests this. */
 const char *security_other_scheme(const struct security *security, unsigned port,
                                   enum activity_kind kind, int64_t waited_ms);
+
+/* --- Trust anchors ---------------------------------------------------------------- */
+
+enum { TRUST_ANCHORS_PLACE_MAX = 512 };
+
+/* tls_ca: a file of PEM certificates or a directory of such files. Empty: the first of
+ * the usual places that can be read; if there is none, this is an error only if needed.
+ * place: the one that was read, or "". NULL with one line in error. Reads files: to be
+ * called at startup and reload only. */
+struct tls_client *trust_anchors_read(struct text tls_ca, bool needed,
+                                      char place[TRUST_ANCHORS_PLACE_MAX], char *error,
+                                      size_t error_size);
+/* Logs at startup which one is used. */
+void trust_anchors_say(const char *place, struct log *log);
+
+/* --- Hosts whose TLS failed ------------------------------------------------------- */
+
+/* Hosts whose TLS failed not long ago, so that the failure is logged once for many
+ * messages. TLS is tried again for each of them.
+ *
+ * Pure. Holds at most SECURITY_FAILURES_MAX addresses, then the oldest is forgotten. */
+
+enum { SECURITY_FAILURES_MAX = 2000 };
+#define SECURITY_FAILURES_QUIET_MS ((int64_t)60 * 60 * 1000)
+
+struct security_failures;
+
+struct security_failures *security_failures_new(void);
+void security_failures_free(struct security_failures **l);
+/* The handshake with address failed now (loop_monotonic_ms()). True: it is to be
+ * logged, since none was within SECURITY_FAILURES_QUIET_MS. */
+bool security_failures_add(struct security_failures *l,
+                           const struct net_address *address, int64_t now_ms)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -11,7 +11,7 @@
 #include "mime/address.h"
 #include "mime/auth/dkim.h"
 #include "mime/header.h"
-#include "smtp/trust/dkim_check.h"
+#include "smtp/trust/dkim_keys.h"
 #include "smtp/dot.h"
 
 #include <assert.h>
@@ -58,7 +58,8 @@ struct signing_keys {
 struct signing {
     struct loop *loop;
     struct log *log;
-    struct dkim_check *check; /* of keys of this set; NULL: records are not looked up */
+    struct dkim_keys_check
+        *check;               /* of keys of this set; NULL: records are not looked up */
     struct signing_keys *set; /* NULL: none */
     struct signing_job *kept; /* uthash */
     struct signing_job *line; /* utlist */
@@ -203,7 +204,7 @@ sign_with(struct signing *s, struct signing_job *job, struct dkim_key *key)
         assert(fits);
         s->counts.signed_count++;
         if (job->set == s->set && s->check != NULL)
-            dkim_check_used(s->check, key);
+            dkim_keys_check_used(s->check, key);
     } else {
         s->counts.failed++;
         char id[ID_LENGTH + 1];
@@ -518,7 +519,7 @@ signing_new(struct loop *loop, struct log *log, struct dns *dns, struct dkim_key
     struct signing *s = memory_new(sizeof(*s));
     s->loop = loop;
     s->log = log;
-    s->check = dns != NULL ? dkim_check_new(loop, log, dns) : NULL;
+    s->check = dns != NULL ? dkim_keys_check_new(loop, log, dns) : NULL;
     s->set = keys_take(keys);
     loop_at_end(loop, LOOP_ANSWER_SIGNING, signing_at_stage_answer, s);
     return s;
@@ -536,7 +537,7 @@ void
 signing_reload(struct signing *s, struct dkim_keys *keys)
 {
     if (s->check != NULL)
-        dkim_check_stop(s->check);
+        dkim_keys_check_stop(s->check);
     keys_release(&s->set);
     s->set = keys_take(keys);
     signing_forget_all(s);
@@ -552,7 +553,7 @@ signing_free(struct signing **signing)
     signing_forget_all(s);
     loop_unpost(s->loop, &s->task);
     loop_at_end_remove(s->loop, LOOP_ANSWER_SIGNING, signing_at_stage_answer, s);
-    dkim_check_free(&s->check);
+    dkim_keys_check_free(&s->check);
     keys_release(&s->set);
     free(s);
     *signing = NULL;

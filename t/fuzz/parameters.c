@@ -38,7 +38,7 @@ check_path(const struct path *p, const struct path_rules *rules, struct text all
 }
 
 static void
-sanity_mail(struct text argument, const struct path_rules *rules)
+policy_check_mail(struct text argument, const struct path_rules *rules)
 {
     struct mail_parameters p;
     const struct refusal *refusal = parameters_read_mail(argument, rules, &p);
@@ -93,7 +93,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const struct path_rules *rules = data[0] & 4 ? &forgiving : &strict;
     if (data[0] & 1)
-        sanity_mail(argument, rules);
+        policy_check_mail(argument, rules);
     else
         check_rcpt(argument, rules, (data[0] & 2) != 0);
     free(copy);

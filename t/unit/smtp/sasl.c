@@ -4,7 +4,6 @@
 
 #include "smtp/client/sasl_client.h"
 #include "smtp/server/sasl_server.h"
-#include "smtp/scram.h"
 #include "t/support/sasl_kit.h"
 
 #define NONE ((struct text){NULL, 0})
@@ -144,7 +143,7 @@ proof_for(const char *header, char to[512])
     snprintf(auth, sizeof(auth),
              "n=user,r=" KIT_CLIENT_NONCE ",%s,%s,r=%s", KIT_CHALLENGE, header,
              KIT_CLIENT_NONCE KIT_SERVER_NONCE);
-    scram_mix(key, stored, text_from(auth));
+    sasl_scram_mix(key, stored, text_from(auth));
     struct text coded = kit_coded(text_of(key, sizeof(key)));
     snprintf(to, 512, "%s,r=%s,p=%.*s", header, KIT_CLIENT_NONCE KIT_SERVER_NONCE,
              TEXT_ARGS(coded));

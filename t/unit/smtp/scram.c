@@ -1,5 +1,5 @@
 /* The messages of SCRAM: RFC 7677's, and everything that is not of that form. */
-#include "smtp/scram.h"
+#include "smtp/sasl.h"
 
 #include "t/support/sasl_kit.h"
 
@@ -11,25 +11,25 @@ TEST(good)
     struct verifier v;
     unsigned char signature[DIGEST_SIZE], own[DIGEST_SIZE];
     struct text auth = TEXT("n=user,r=" KIT_CLIENT_NONCE "," KIT_CHALLENGE "," KIT_UNPROVEN);
-    ok(scram_read_first(TEXT(KIT_FIRST), &first));
+    ok(sasl_scram_read_first(TEXT(KIT_FIRST), &first));
     is_text(first.header, TEXT("n,,"), "header");
     is_text(first.bare, TEXT("n=user,r=" KIT_CLIENT_NONCE), "bare");
     is_string(first.name, "user", "name");
     is_text(first.nonce, TEXT(KIT_CLIENT_NONCE), "nonce");
-    ok(scram_read_challenge(TEXT(KIT_CHALLENGE), &challenge));
+    ok(sasl_scram_read_challenge(TEXT(KIT_CHALLENGE), &challenge));
     is_number(challenge.iterations, 4096, "iterations");
     is_number(challenge.salt_length, 16, "salt");
-    ok(scram_read_final(TEXT(KIT_FINAL), &final));
+    ok(sasl_scram_read_final(TEXT(KIT_FINAL), &final));
     is_text(final.unproven, TEXT(KIT_UNPROVEN), "what is proven");
     is_text(final.header, TEXT("biws"), "header again");
     ok(verifier_parse(&v, TEXT(KIT_KEYS)) == NULL);
-    ok(scram_is_proven(final.proof, v.stored_key, auth));
+    ok(sasl_scram_is_proven(final.proof, v.stored_key, auth));
     final.proof[31] ^= 1;
-    ok(!scram_is_proven(final.proof, v.stored_key, auth));
+    ok(!sasl_scram_is_proven(final.proof, v.stored_key, auth));
     final.proof[31] ^= 1;
-    ok(!scram_is_proven(final.proof, v.server_key, auth));
-    ok(!scram_is_proven(final.proof, v.stored_key, text_before(auth, auth.length - 1)));
-    ok(scram_read_verdict(TEXT(KIT_VERDICT), signature));
+    ok(!sasl_scram_is_proven(final.proof, v.server_key, auth));
+    ok(!sasl_scram_is_proven(final.proof, v.stored_key, text_before(auth, auth.length - 1)));
+    ok(sasl_scram_read_verdict(TEXT(KIT_VERDICT), signature));
     digest_keyed(text_of(v.server_key, DIGEST_SIZE), auth, own);
     ok(digest_same(signature, own, DIGEST_SIZE));
 }
@@ -48,11 +48,11 @@ TEST(first)
         "n,,n=a,r=b\x7f", " n,,n=a,r=b"};
     struct scram_first first;
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
-        ok_named(scram_read_first(text_from(good[i]), &first), good[i]);
+        ok_named(sasl_scram_read_first(text_from(good[i]), &first), good[i]);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        ok_named(!scram_read_first(text_from(bad[i]), &first), bad[i]);
-    ok(!scram_read_first(TEXT("n,,n=a\0b,r=b"), &first));
-    ok(scram_read_first(TEXT("n,a=b=2C,n=a=2Cb=3Dc,r=b,x=y"), &first));
+        ok_named(!sasl_scram_read_first(text_from(bad[i]), &first), bad[i]);
+    ok(!sasl_scram_read_first(TEXT("n,,n=a\0b,r=b"), &first));
+    ok(sasl_scram_read_first(TEXT("n,a=b=2C,n=a=2Cb=3Dc,r=b,x=y"), &first));
     is_string(first.name, "a,b=c", "escapes are undone");
     is_string(first.authzid, "b,", "for whom, too");
     is_text(first.header, TEXT("n,a=b=2C,"), "header with it");
@@ -67,12 +67,12 @@ TEST(limits)
     memset(t, 'x', sizeof(t));
     memcpy(t, "n,,n=", 5);
     memcpy(t + 5 + name, ",r=", 3);
-    ok(scram_read_first(text_of(t, SASL_MESSAGE_MAX), &first));
+    ok(sasl_scram_read_first(text_of(t, SASL_MESSAGE_MAX), &first));
     is_number(strlen(first.name), name, "the longest name");
-    ok_named(!scram_read_first(text_of(t, SASL_MESSAGE_MAX + 1), &first), "a long message");
+    ok_named(!sasl_scram_read_first(text_of(t, SASL_MESSAGE_MAX + 1), &first), "a long message");
     t[5 + name] = 'x';
     memcpy(t + 6 + name, ",r=", 3);
-    ok_named(!scram_read_first(text_of(t, SASL_MESSAGE_MAX), &first), "a long name");
+    ok_named(!sasl_scram_read_first(text_of(t, SASL_MESSAGE_MAX), &first), "a long name");
 }
 
 TEST(others)
@@ -95,22 +95,22 @@ TEST(others)
     struct scram_final final;
     unsigned char signature[DIGEST_SIZE];
     for (size_t i = 0; i < sizeof(challenges) / sizeof(*challenges); i++)
-        ok_named(!scram_read_challenge(text_from(challenges[i]), &challenge), challenges[i]);
+        ok_named(!sasl_scram_read_challenge(text_from(challenges[i]), &challenge), challenges[i]);
     for (size_t i = 0; i < sizeof(finals) / sizeof(*finals); i++)
-        ok_named(!scram_read_final(text_from(finals[i]), &final), finals[i]);
+        ok_named(!sasl_scram_read_final(text_from(finals[i]), &final), finals[i]);
     for (size_t i = 0; i < sizeof(verdicts) / sizeof(*verdicts); i++)
-        ok_named(!scram_read_verdict(text_from(verdicts[i]), signature), verdicts[i]);
-    ok(scram_read_challenge(TEXT("r=a,s=AAAA,i=1,x=y"), &challenge));
-    ok(scram_read_verdict(TEXT(KIT_VERDICT ",x=y"), signature));
+        ok_named(!sasl_scram_read_verdict(text_from(verdicts[i]), signature), verdicts[i]);
+    ok(sasl_scram_read_challenge(TEXT("r=a,s=AAAA,i=1,x=y"), &challenge));
+    ok(sasl_scram_read_verdict(TEXT(KIT_VERDICT ",x=y"), signature));
 }
 
 TEST(written)
 {
     struct buffer out;
     buffer_init(&out, 10);
-    ok(scram_write_name(TEXT("a,=b"), &out));
+    ok(sasl_scram_write_name(TEXT("a,=b"), &out));
     is_text(buffer_text(&out), TEXT("a=2C=3Db"), "escaped");
-    ok(!scram_write_name(TEXT("ab,"), &out));
+    ok(!sasl_scram_write_name(TEXT("ab,"), &out));
     is_text(buffer_text(&out), TEXT("a=2C=3Db"), "unchanged at the limit");
     buffer_free(&out);
 }

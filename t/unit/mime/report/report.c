@@ -3,7 +3,7 @@
 #include "mime/report/report.h"
 
 #include "mime/date.h"
-#include "mime/report/emitter.h"
+#include "mime/report/header_writer.h"
 
 #include "base/buffer.h"
 
@@ -664,10 +664,10 @@ TEST(folding)
         struct buffer b, want;
         buffer_init(&b, 4096);
         buffer_init(&want, 4096);
-        struct emitter e;
-        emitter_start(&e, false, collect, &b);
-        emitter_put_words(&e, text_of(words, length), "\t");
-        emitter_end(&e);
+        struct header_writer e;
+        header_writer_start(&e, false, collect, &b);
+        header_writer_put_words(&e, text_of(words, length), "\t");
+        header_writer_end(&e);
         struct text rest = text_of(words, length), word, line;
         while (text_word(&rest, " ", &word))
             if (!buffer_format(&want, "%s%.*s", want.length > 0 ? " " : "",
@@ -677,7 +677,7 @@ TEST(folding)
         rest = buffer_text(&b);
         while (text_cut(&rest, '\n', &line))
             column = line.length > column ? line.length : column;
-        wrong += column > EMITTER_FOLD + 1; /* and the CR */
+        wrong += column > HEADER_WRITER_FOLD + 1; /* and the CR */
         for (size_t at = 0; at + 2 < b.length; at++)
             if (memcmp(b.at + at, "\r\n\t", 3) == 0) {
                 memmove(b.at + at + 1, b.at + at + 3, b.length - at - 3);

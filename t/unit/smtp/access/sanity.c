@@ -1,5 +1,5 @@
 /* smtp/check: what a stranger says of itself. */
-#include "smtp/access/sanity.h"
+#include "smtp/access/policy.h"
 
 #include "t/support/tap.h"
 
@@ -8,12 +8,12 @@ static struct outcome refusal;
 static bool
 mail(bool check_helo, bool check_sender, const char *helo, const char *sender)
 {
-    struct sanity_rules rules = {check_helo, check_sender};
+    struct policy_checks rules = {check_helo, check_sender};
     struct net_address own;
     if (!net_address_parse(TEXT("198.51.100.1:25"), 0, &own))
         return false;
     refusal = (struct outcome){.code = 0};
-    return sanity_mail(&rules, text_from(helo), text_from(sender), "mx.example.org",
+    return policy_check_mail(&rules, text_from(helo), text_from(sender), "mx.example.org",
                       &own, &refusal) == (refusal.code == 0) &&
            refusal.code == 0;
 }
@@ -61,11 +61,11 @@ TEST(senders)
 
 TEST(bounces)
 {
-    struct sanity_rules on = {.sender = true}, off = {.helo = true};
-    ok(sanity_recipient(&on, TEXT(""), 0, &refusal));
-    ok(!sanity_recipient(&on, TEXT(""), 1, &refusal));
+    struct policy_checks on = {.sender = true}, off = {.helo = true};
+    ok(policy_check_recipient(&on, TEXT(""), 0, &refusal));
+    ok(!policy_check_recipient(&on, TEXT(""), 1, &refusal));
     is_number(refusal.code, 452, "the sender's host asks again for the others");
     is_string(refusal.enhanced, "4.5.3", "as for too many recipients");
-    ok(sanity_recipient(&on, TEXT("a@b.example"), 50, &refusal));
-    ok(sanity_recipient(&off, TEXT(""), 50, &refusal));
+    ok(policy_check_recipient(&on, TEXT("a@b.example"), 50, &refusal));
+    ok(policy_check_recipient(&off, TEXT(""), 50, &refusal));
 }

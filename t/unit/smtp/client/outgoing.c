@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "queue/manager/message_head.h"
-#include "smtp/client/reader.h"
+#include "smtp/client/content_reader.h"
 #include "t/support/queue_kit.h"
 #include "t/support/tap.h"
 
@@ -29,18 +29,18 @@ static void
 leaves_as(struct kit *k, const struct envelope *e, const struct outgoing *o,
           struct text want, const char *name)
 {
-    static struct reader reader;
+    static struct content_reader reader;
     struct buffer all;
     struct text piece;
     const char *why = "";
     enum progress progress;
     bool good = true;
     buffer_init(&all, 4 * 1024 * 1024);
-    ok(reader_open(&reader, k->queue, e, o, &why));
-    while ((progress = reader_read(&reader, &piece, &why)) == PROGRESS_MORE)
+    ok(content_reader_open(&reader, k->queue, e, o, &why));
+    while ((progress = content_reader_read(&reader, &piece, &why)) == PROGRESS_MORE)
         good = good && piece.length > 0 && buffer_add(&all, piece);
     ok_named(good && progress == PROGRESS_DONE, "whole, and what was stored");
-    reader_close(&reader);
+    content_reader_close(&reader);
     is_text(buffer_text(&all), want, name);
     is_number(outgoing_size(o, e), (int64_t)want.length, "the size");
     buffer_free(&all);

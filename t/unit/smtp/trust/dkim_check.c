@@ -1,7 +1,7 @@
 /* link: t/sim/dns.c */
 /* link: t/sim/clock.c */
 /* Records of keys in use: asked for in time and not more often, reported in one line. */
-#include "smtp/trust/dkim_check.h"
+#include "smtp/trust/dkim_keys.h"
 
 #include "base/log/log_internal.h"
 #include "t/sim/clock.h"
@@ -20,7 +20,7 @@ struct world {
     struct log *log;
     struct buffer lines;
     struct dkim_keys *keys;
-    struct dkim_check *check;
+    struct dkim_keys_check *check;
     char record[SIGN_PUBLIC_MAX];
 };
 
@@ -36,7 +36,7 @@ world_begin(struct world *w)
     buffer_init(&w->lines, 100000);
     log_capture(w->log, &w->lines);
     w->keys = dkim_kit_keys("a.test", "s", 1);
-    w->check = dkim_check_new(w->loop, w->log, w->dns);
+    w->check = dkim_keys_check_new(w->loop, w->log, w->dns);
     buffer_init(&public, SIGN_PUBLIC_MAX);
     must(sign_key_public(w->keys->list[0].key, &public));
     snprintf(w->record, sizeof(w->record), "v=DKIM1; k=rsa; p=%.*s",
@@ -47,7 +47,7 @@ world_begin(struct world *w)
 static void
 world_end(struct world *w)
 {
-    dkim_check_free(&w->check);
+    dkim_keys_check_free(&w->check);
     dkim_keys_free(&w->keys);
     dns_free(&w->dns);
     log_free(&w->log);
@@ -61,7 +61,7 @@ use(struct world *w)
 {
     clock_turn(w->loop);
     for (int i = 0; i < 3; i++)
-        dkim_check_used(w->check, &w->keys->list[0]);
+        dkim_keys_check_used(w->check, &w->keys->list[0]);
     clock_turns(w->loop, 100);
 }
 
@@ -82,7 +82,7 @@ test_fits(void)
     use(&w);
     is_number(sim_dns_questions(w.dns), 1, "asked for once");
     is_number(w.lines.length, 0, "nothing to say");
-    clock_pass(DKIM_CHECK_GOOD_MS);
+    clock_pass(DKIM_KEYS_CHECK_GOOD_MS);
     is_number(sim_dns_questions(w.dns), 1, "a key that does not sign is not asked for");
     use(&w);
     is_number(sim_dns_questions(w.dns), 2, "the next day once more");
@@ -107,7 +107,7 @@ test_unfit(const char *record, const char *words)
     is_text(buffer_text(&w.lines), text_from(want), words);
     use(&w);
     is_number(sim_dns_questions(w.dns), 1, "not asked for at once");
-    clock_pass(DKIM_CHECK_BAD_MS);
+    clock_pass(DKIM_KEYS_CHECK_BAD_MS);
     use(&w);
     is_number(w.lines.length, 2 * strlen(want), "said again after an hour");
     world_end(&w);
@@ -122,22 +122,22 @@ TEST(unknown)
     use(&w);
     is_number(w.lines.length, 0, "no answer is no reason for a warning");
     sim_dns_status(w.dns, NAME, DNS_NO_DATA);
-    clock_pass(DKIM_CHECK_BAD_MS);
+    clock_pass(DKIM_KEYS_CHECK_BAD_MS);
     use(&w);
     ok_named(says(&w, NAME " has no TXT record"), "a name without a TXT record");
     sim_dns_status(w.dns, NAME, DNS_TRY_AGAIN);
-    clock_pass(DKIM_CHECK_BAD_MS);
+    clock_pass(DKIM_KEYS_CHECK_BAD_MS);
     buffer_clear(&w.lines);
     use(&w);
     is_number(w.lines.length, 0, "unknown again");
     sim_dns_status(w.dns, NAME, DNS_FOUND);
     sim_dns_text(w.dns, NAME, w.record);
-    clock_pass(DKIM_CHECK_BAD_MS);
+    clock_pass(DKIM_KEYS_CHECK_BAD_MS);
     use(&w);
     is_text(buffer_text(&w.lines),
             TEXT("smtp: dkim_keys: " NAME " now has the record of its key\n"),
             "published");
-    clock_pass(DKIM_CHECK_BAD_MS);
+    clock_pass(DKIM_KEYS_CHECK_BAD_MS);
     use(&w);
     is_number(sim_dns_questions(w.dns), 4, "then it is good for a day");
     world_end(&w);
@@ -147,19 +147,19 @@ TEST(unknown)
 TEST(limits)
 {
     struct world w;
-    struct dkim_keys *many = dkim_kit_keys("b.test", "t", DKIM_CHECKS_MAX + 1);
+    struct dkim_keys *many = dkim_kit_keys("b.test", "t", DKIM_KEYS_CHECK_MAX + 1);
     world_begin(&w);
-    for (size_t i = 0; i <= DKIM_CHECKS_MAX; i++)
-        dkim_check_used(w.check, &many->list[i]);
-    is_number(sim_dns_questions(w.dns), DKIM_CHECKS_MAX, "questions at a time");
-    dkim_check_stop(w.check);
-    struct dkim_key *last = &many->list[DKIM_CHECKS_MAX];
-    dkim_check_used(w.check, last);
+    for (size_t i = 0; i <= DKIM_KEYS_CHECK_MAX; i++)
+        dkim_keys_check_used(w.check, &many->list[i]);
+    is_number(sim_dns_questions(w.dns), DKIM_KEYS_CHECK_MAX, "questions at a time");
+    dkim_keys_check_stop(w.check);
+    struct dkim_key *last = &many->list[DKIM_KEYS_CHECK_MAX];
+    dkim_keys_check_used(w.check, last);
     clock_turns(w.loop, 100);
-    is_number(sim_dns_questions(w.dns), DKIM_CHECKS_MAX + 1, "the last one later");
+    is_number(sim_dns_questions(w.dns), DKIM_KEYS_CHECK_MAX + 1, "the last one later");
     ok(says(&w, "t._domainkey.b.test has no TXT record"));
-    dkim_check_used(w.check, &many->list[0]);
-    dkim_check_stop(w.check);
+    dkim_keys_check_used(w.check, &many->list[0]);
+    dkim_keys_check_stop(w.check);
     dkim_keys_free(&many);
     clock_turns(w.loop, 100);
     world_end(&w);

@@ -4,8 +4,6 @@
 
 #include "base/disk/disk.h"
 #include "base/memory.h"
-#include "smtp/trust/trust_anchors.h"
-#include "smtp/trust/tls_failures.h"
 #include "t/support/tls_world.h"
 
 /* --- Decisions -------------------------------------------------------------------- */
@@ -190,25 +188,25 @@ address_of(unsigned number, uint16_t port)
 
 TEST(lapses)
 {
-    struct tls_failures *l = tls_failures_new();
+    struct security_failures *l = security_failures_new();
     struct net_address a = address_of(1, 25), b = address_of(1, 587), c;
-    ok_named(tls_failures_add(l, &a, 1000), "the first is told");
-    ok(!tls_failures_add(l, &a, 1000) && !tls_failures_add(l, &a, 1000 + TLS_FAILURES_QUIET_MS - 1));
-    ok_named(tls_failures_add(l, &b, 1001), "another port is another server");
-    ok_named(tls_failures_add(l, &a, 1000 + TLS_FAILURES_QUIET_MS), "an hour later once more");
-    ok(!tls_failures_add(l, &a, 1000 + TLS_FAILURES_QUIET_MS) && !tls_failures_add(l, &b, 1002));
-    for (unsigned i = 0; i < TLS_FAILURES_MAX - 2; i++) {
+    ok_named(security_failures_add(l, &a, 1000), "the first is told");
+    ok(!security_failures_add(l, &a, 1000) && !security_failures_add(l, &a, 1000 + SECURITY_FAILURES_QUIET_MS - 1));
+    ok_named(security_failures_add(l, &b, 1001), "another port is another server");
+    ok_named(security_failures_add(l, &a, 1000 + SECURITY_FAILURES_QUIET_MS), "an hour later once more");
+    ok(!security_failures_add(l, &a, 1000 + SECURITY_FAILURES_QUIET_MS) && !security_failures_add(l, &b, 1002));
+    for (unsigned i = 0; i < SECURITY_FAILURES_MAX - 2; i++) {
         c = address_of(100 + i, 25);
-        ok(tls_failures_add(l, &c, 7000));
+        ok(security_failures_add(l, &c, 7000));
     }
-    ok(!tls_failures_add(l, &a, 7000) && !tls_failures_add(l, &b, 7000));
+    ok(!security_failures_add(l, &a, 7000) && !security_failures_add(l, &b, 7000));
     c = address_of(99, 25);
-    ok(tls_failures_add(l, &c, 7000));
-    ok_named(tls_failures_add(l, &b, 7000), "of too many the oldest is forgotten");
-    ok(!tls_failures_add(l, &c, 7000));
-    tls_failures_free(&l);
+    ok(security_failures_add(l, &c, 7000));
+    ok_named(security_failures_add(l, &b, 7000), "of too many the oldest is forgotten");
+    ok(!security_failures_add(l, &c, 7000));
+    security_failures_free(&l);
     ok(l == NULL);
-    tls_failures_free(&l);
+    security_failures_free(&l);
 }
 
 /* --- Anchors ---------------------------------------------------------------------- */

@@ -1,8 +1,7 @@
 /* Quoted-printable and base64 in lines: known answers, ways back, any cuts, sizes. */
-#include "mime/parts/quoted.h"
+#include "mime/parts/encode.h"
 
-#include "mime/parts/base64_lines.h"
-#include "mime/parts/tally.h"
+#include "mime/parts/mime_counts.h"
 
 #include "t/support/tap.h"
 
@@ -48,12 +47,12 @@ static struct buffer
 quote(struct text plain, size_t piece, bool *ended)
 {
     struct buffer out;
-    struct quoted q;
+    struct encode_quoted q;
     buffer_init(&out, KIT_SIZE_MAX);
-    quoted_start(&q, kit_write, &out);
+    encode_quoted_start(&q, kit_write, &out);
     for (; plain.length > 0; plain = text_after(plain, piece))
-        quoted_add(&q, text_before(plain, piece));
-    *ended = quoted_end(&q) == 0;
+        encode_quoted_add(&q, text_before(plain, piece));
+    *ended = encode_quoted_end(&q) == 0;
     return out;
 }
 
@@ -61,15 +60,15 @@ quote(struct text plain, size_t piece, bool *ended)
 static bool
 is_sound(struct text plain, struct text coded, size_t step)
 {
-    struct tally t = {0};
+    struct mime_counts t = {0};
     struct buffer back;
     bool good, ended;
     buffer_init(&back, KIT_SIZE_MAX);
     kit_decode_quoted(coded, &back);
     good = text_equal(buffer_text(&back), plain);
-    tally_add(&t, plain);
-    tally_end(&t);
-    good = good && coded.length <= quoted_size_max(t.bytes, t.special, t.lines);
+    mime_counts_add(&t, plain);
+    mime_counts_end(&t);
+    good = good && coded.length <= encode_quoted_size_max(t.bytes, t.special, t.lines);
     for (size_t piece = 1; piece < plain.length; piece += step) {
         struct buffer cut = quote(plain, piece, &ended);
         good = good && text_equal(buffer_text(&cut), coded);
@@ -159,12 +158,12 @@ static struct buffer
 base64(struct text plain, size_t piece)
 {
     struct buffer out;
-    struct base64_lines b;
+    struct encode_base64 b;
     buffer_init(&out, KIT_SIZE_MAX);
-    base64_lines_start(&b, kit_write, &out);
+    encode_base64_start(&b, kit_write, &out);
     for (; plain.length > 0; plain = text_after(plain, piece))
-        base64_lines_add(&b, text_before(plain, piece));
-    base64_lines_end(&b);
+        encode_base64_add(&b, text_before(plain, piece));
+    encode_base64_end(&b);
     return out;
 }
 
@@ -179,7 +178,7 @@ TEST(base64)
         buffer_init(&back, KIT_SIZE_MAX);
         kit_decode_base64(buffer_text(&whole), &back);
         wrong += !text_equal(buffer_text(&back), text_of(plain, length));
-        wrong += whole.length != base64_lines_size(length);
+        wrong += whole.length != encode_base64_size(length);
         for (size_t at = 76; at < whole.length; at += 78)
             wrong += memcmp(whole.at + at, "\r\n", 2) != 0;
         for (size_t piece = 1; piece < 120; piece += 7) {
@@ -201,7 +200,7 @@ TEST(tally)
 {
     static const struct {
         const char *text;
-        struct tally want;
+        struct mime_counts want;
     } rows[] = {
         {"", {0}},
         {"ab\r\ncde", {.bytes = 7, .lines = 1, .special = 2, .longest = 3}},
@@ -211,14 +210,14 @@ TEST(tally)
         {"\xff=\x7f\x80 \t", {.bytes = 6, .high = 2, .special = 5, .longest = 6}},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct tally *w = &rows[i].want;
+        const struct mime_counts *w = &rows[i].want;
         struct text text = text_from(rows[i].text);
         size_t wrong = 0;
         for (size_t piece = 1; piece <= text.length + 1; piece++) {
-            struct tally t = {0};
+            struct mime_counts t = {0};
             for (struct text rest = text; rest.length > 0; rest = text_after(rest, piece))
-                tally_add(&t, text_before(rest, piece));
-            tally_end(&t);
+                mime_counts_add(&t, text_before(rest, piece));
+            mime_counts_end(&t);
             wrong += t.bytes != w->bytes || t.high != w->high || t.nul != w->nul ||
                      t.lone_cr != w->lone_cr || t.lone_lf != w->lone_lf ||
                      t.lines != w->lines || t.special != w->special ||
@@ -235,12 +234,12 @@ TEST(tally_large)
     size_t wrong = 0, high = 0, nul = 0;
     for (size_t i = 0; i < sizeof(text); i++) {
         text[i] = (char)(i % 251 * 7);
-        struct tally t = {0};
+        struct mime_counts t = {0};
         high += text[i] < 0;
         nul += text[i] == '\0';
         if (i % 13 != 0)
             continue;
-        tally_add(&t, text_of(text, i + 1));
+        mime_counts_add(&t, text_of(text, i + 1));
         wrong += t.high != high || t.nul != nul || t.bytes != i + 1;
     }
     is_number(wrong, 0, "large texts are counted right");

@@ -3,7 +3,7 @@
  * All content that a hop may not accept is counted before it is sent, so the loop is
  * written for vector units. The lanes count in single bytes, which are added up before
  * one can overflow. */
-#include "mime/parts/tally.h"
+#include "mime/parts/mime_counts.h"
 
 #include <assert.h>
 #include <string.h>
@@ -47,7 +47,7 @@ count_lanes(const char *at, size_t rounds, struct lane_counts *c)
 
 /* The bytes behind the last 16 are counted one by one, by the same rules. */
 static void
-tally_count_bytes(struct tally *t, struct text bytes, uint64_t *crs)
+mime_counts_add_bytes(struct mime_counts *t, struct text bytes, uint64_t *crs)
 {
     while (bytes.length >= WIDTH) {
         size_t rounds = bytes.length / WIDTH;
@@ -72,7 +72,7 @@ tally_count_bytes(struct tally *t, struct text bytes, uint64_t *crs)
 
 /* Returns the number of CR before a LF. */
 static uint64_t
-measure_lines(struct tally *t, struct text bytes)
+measure_lines(struct mime_counts *t, struct text bytes)
 {
     uint64_t pairs = 0;
     size_t start = 0;
@@ -99,13 +99,13 @@ measure_lines(struct tally *t, struct text bytes)
 /* A CR at the end of a piece is counted when the next byte is known: before a LF it is
  * a part of a line end. */
 void
-tally_add(struct tally *t, struct text bytes)
+mime_counts_add(struct mime_counts *t, struct text bytes)
 {
     uint64_t crs = 0, lines = t->lines;
     if (bytes.length == 0)
         return;
     t->bytes += bytes.length;
-    tally_count_bytes(t, bytes, &crs);
+    mime_counts_add_bytes(t, bytes, &crs);
     uint64_t pairs = measure_lines(t, bytes);
     t->lone_lf += t->lines - lines - pairs;
     bool cr = bytes.at[bytes.length - 1] == '\r';
@@ -117,7 +117,7 @@ tally_add(struct tally *t, struct text bytes)
 }
 
 void
-tally_end(struct tally *t)
+mime_counts_end(struct mime_counts *t)
 {
     t->lone_cr += t->cr;
     t->cr = false;

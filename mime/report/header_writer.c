@@ -3,7 +3,7 @@
  * Replies and addresses of peers become part of a message that is sent to others.
  * Without escapes a control byte could begin a header field or a delimiter of its own;
  * without folding a line could exceed the 998 bytes of RFC 5322. */
-#include "mime/report/emitter.h"
+#include "mime/report/header_writer.h"
 
 #include "base/log/log.h"
 
@@ -11,8 +11,8 @@
 #include <string.h>
 
 void
-emitter_start(struct emitter *e, bool utf8,
-              void (*write)(void *context, struct text bytes), void *context)
+header_writer_start(struct header_writer *e, bool utf8,
+                    void (*write)(void *context, struct text bytes), void *context)
 {
     assert(write != NULL);
     e->write = write;
@@ -22,7 +22,7 @@ emitter_start(struct emitter *e, bool utf8,
 }
 
 void
-emitter_end(struct emitter *e)
+header_writer_end(struct header_writer *e)
 {
     if (e->used > 0)
         e->write(e->context, text_of(e->chunk, e->used));
@@ -30,7 +30,7 @@ emitter_end(struct emitter *e)
 }
 
 void
-emitter_put(struct emitter *e, struct text own)
+header_writer_put(struct header_writer *e, struct text own)
 {
     while (own.length > 0) {
         size_t space = sizeof(e->chunk) - e->used;
@@ -44,18 +44,18 @@ emitter_put(struct emitter *e, struct text own)
         assert(e->column < 998);
         own = text_after(own, part.length);
         if (e->used == sizeof(e->chunk))
-            emitter_end(e);
+            header_writer_end(e);
     }
 }
 
 void
-emitter_say(struct emitter *e, const char *own)
+header_writer_say(struct header_writer *e, const char *own)
 {
-    emitter_put(e, text_from(own));
+    header_writer_put(e, text_from(own));
 }
 
 static bool
-emitter_is_plain(struct text t)
+header_writer_is_plain(struct text t)
 {
     for (size_t at = 0; at < t.length; at++)
         if (t.at[at] < ' ' || t.at[at] > '~')
@@ -66,11 +66,11 @@ emitter_is_plain(struct text t)
 /* Without control characters, and only ASCII unless utf8: t itself, or a copy in a
  * buffer, which the caller frees in either case. */
 static struct text
-emitter_clean(const struct emitter *e, struct text peer, struct buffer *out)
+header_writer_clean(const struct header_writer *e, struct text peer, struct buffer *out)
 {
     struct buffer escaped;
     *out = (struct buffer){0};
-    if (emitter_is_plain(peer)) /* nearly always, and a report may have many */
+    if (header_writer_is_plain(peer)) /* nearly always, and a report may have many */
         return peer;
     buffer_init(&escaped, peer.length * 4); /* every byte as \xNN */
     buffer_init(out, peer.length * 4);
@@ -88,7 +88,7 @@ emitter_clean(const struct emitter *e, struct text peer, struct buffer *out)
 
 /* Cuts t to at most max bytes, and not within a UTF-8 character. */
 static struct text
-emitter_cut(struct text t, size_t max)
+header_writer_cut(struct text t, size_t max)
 {
     if (t.length <= max)
         return t;
@@ -99,32 +99,33 @@ emitter_cut(struct text t, size_t max)
 
 /* An address is not folded: white space within would change it. */
 void
-emitter_put_address(struct emitter *e, struct text peer)
+header_writer_put_address(struct header_writer *e, struct text peer)
 {
     struct buffer cleaned;
-    struct text t = emitter_clean(e, text_before(peer, EMITTER_WORD_MAX), &cleaned);
-    emitter_put(e, emitter_cut(t, EMITTER_WORD_MAX));
+    struct text t =
+        header_writer_clean(e, text_before(peer, HEADER_WRITER_WORD_MAX), &cleaned);
+    header_writer_put(e, header_writer_cut(t, HEADER_WRITER_WORD_MAX));
     buffer_free(&cleaned);
 }
 
 /* Only spaces separate words: other white space is a control and was escaped. */
 void
-emitter_put_words(struct emitter *e, struct text peer, const char *indent)
+header_writer_put_words(struct header_writer *e, struct text peer, const char *indent)
 {
     struct buffer cleaned;
-    struct text rest = emitter_clean(e, peer, &cleaned), word;
+    struct text rest = header_writer_clean(e, peer, &cleaned), word;
     bool first = true;
     while (text_word(&rest, " ", &word)) {
         while (word.length > 0) {
-            struct text part = emitter_cut(word, EMITTER_WORD_MAX);
+            struct text part = header_writer_cut(word, HEADER_WRITER_WORD_MAX);
             word = text_after(word, part.length);
-            if (!first && e->column + 1 + part.length > EMITTER_FOLD) {
-                emitter_say(e, "\r\n");
-                emitter_say(e, indent);
+            if (!first && e->column + 1 + part.length > HEADER_WRITER_FOLD) {
+                header_writer_say(e, "\r\n");
+                header_writer_say(e, indent);
             } else if (!first) {
-                emitter_say(e, " ");
+                header_writer_say(e, " ");
             }
-            emitter_put(e, part);
+            header_writer_put(e, part);
             first = false;
         }
     }
@@ -133,13 +134,14 @@ emitter_put_words(struct emitter *e, struct text peer, const char *indent)
 
 /* The fields of RFC 3464 need a value, so an empty one is omitted. */
 void
-emitter_field(struct emitter *e, const char *name, const char *prefix, struct text peer)
+header_writer_field(struct header_writer *e, const char *name, const char *prefix,
+                    struct text peer)
 {
     if (text_trim(peer).length == 0)
         return;
-    emitter_say(e, name);
-    emitter_say(e, ": ");
-    emitter_say(e, prefix);
-    emitter_put_words(e, peer, " ");
-    emitter_say(e, "\r\n");
+    header_writer_say(e, name);
+    header_writer_say(e, ": ");
+    header_writer_say(e, prefix);
+    header_writer_put_words(e, peer, " ");
+    header_writer_say(e, "\r\n");
 }

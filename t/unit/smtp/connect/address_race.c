@@ -1,5 +1,5 @@
-/* smtp/connect/candidates.c: order, turns, races, reports of health. */
-#include "smtp/connect/candidates.h"
+/* smtp/connect/address_race.c: order, turns, races, reports of health. */
+#include "smtp/connect/address_race.h"
 
 #include "t/support/tap.h"
 
@@ -65,9 +65,9 @@ host(unsigned preference, const char *name, const char *address)
 }
 
 static const char *
-next_name(const struct candidates *c)
+next_name(const struct address_race *c)
 {
-    const struct mx_lookup_host *h = candidates_next(c);
+    const struct mx_lookup_host *h = address_race_next(c);
     return h == NULL ? "none" : h->name;
 }
 
@@ -77,19 +77,19 @@ TEST(turns)
     struct mx_lookup_host hosts[] = {host(1, "a", "192.0.2.1"),
                                     host(2, "b", "192.0.2.2"),
                                     host(7, "c", "192.0.2.3")};
-    struct candidates c;
-    candidates_start(&c, &m, hosts, 3);
+    struct address_race c;
+    address_race_start(&c, &m, hosts, 3);
     ok(m.asked == 3 && m.groups[0] == 1 && m.groups[2] == 7);
     is_string(next_name(&c), "c", "the order is the scheduler's");
-    candidates_bring_forward(&c, 0);
+    address_race_bring_forward(&c, 0);
     is_string(next_name(&c), "a", "brought forward");
-    candidates_pass(&c);
+    address_race_pass(&c);
     is_string(next_name(&c), "c", "the others stay in order");
-    candidates_bring_forward(&c, 2);
+    address_race_bring_forward(&c, 2);
     is_string(next_name(&c), "c", "it is the next already");
-    candidates_pass(&c);
+    address_race_pass(&c);
     is_string(next_name(&c), "b", "to the last");
-    candidates_pass(&c);
+    address_race_pass(&c);
     is_string(next_name(&c), "none", "then none is left");
 }
 
@@ -100,22 +100,22 @@ TEST(race)
         host(1, "a", "192.0.2.1"),     host(1, "a", "192.0.2.2"),
         host(1, "a", "[2001:db8::1]"), host(1, "a", "[2001:db8::2]"),
         host(2, "b", "192.0.2.3"),     host(3, "b", "[2001:db8::3]")};
-    struct candidates c;
+    struct address_race c;
     size_t race[2];
-    candidates_start(&c, &m, hosts, 6);
-    ok_named(candidates_race(&c, race) == 2 && race[0] == 0 && race[1] == 2,
+    address_race_start(&c, &m, hosts, 6);
+    ok_named(address_race_pair(&c, race) == 2 && race[0] == 0 && race[1] == 2,
              "the first of the other family");
-    candidates_bring_forward(&c, 3);
-    ok_named(candidates_race(&c, race) == 2 && race[0] == 3 && race[1] == 0,
+    address_race_bring_forward(&c, 3);
+    ok_named(address_race_pair(&c, race) == 2 && race[0] == 3 && race[1] == 0,
              "whichever is the first");
     for (int i = 0; i < 3; i++)
-        candidates_pass(&c);
-    ok_named(candidates_race(&c, race) == 1 && race[0] == 2, "none is as good");
-    candidates_pass(&c);
-    ok_named(candidates_race(&c, race) == 1 && race[0] == 4,
+        address_race_pass(&c);
+    ok_named(address_race_pair(&c, race) == 1 && race[0] == 2, "none is as good");
+    address_race_pass(&c);
+    ok_named(address_race_pair(&c, race) == 1 && race[0] == 4,
              "a backup is no rival of the main one");
-    candidates_pass(&c);
-    ok_named(candidates_race(&c, race) == 1 && race[0] == 5, "the last is alone");
+    address_race_pass(&c);
+    ok_named(address_race_pair(&c, race) == 1 && race[0] == 5, "the last is alone");
 }
 
 TEST(health)
@@ -123,10 +123,10 @@ TEST(health)
     struct manager m = {.backwards = false};
     struct mx_lookup_host hosts[] = {host(1, "a", "192.0.2.1:26"),
                                     host(1, "b", "[2001:db8::1]:27")};
-    struct candidates c;
-    candidates_start(&c, &m, hosts, 2);
-    candidates_bad(&c, 1);
-    candidates_good(&c, 0, 17);
+    struct address_race c;
+    address_race_start(&c, &m, hosts, 2);
+    address_race_bad(&c, 1);
+    address_race_good(&c, 0, 17);
     is_string(m.told, "bad [2001:db8::1]:27;good 192.0.2.1:26 17;",
               "by address and port");
 }
@@ -137,7 +137,7 @@ is_named(const char *name, const char *address, const char *where, const char *r
     struct mx_lookup_host h = host(1, name, address);
     struct reply_outcome_peer peer;
     memset(&peer, 0, sizeof(peer));
-    candidates_name(&h, &peer);
+    address_race_name(&h, &peer);
     is_string(peer.where, where, where);
     is_string(peer.remote, remote, remote);
 }

@@ -1,7 +1,7 @@
 /* link: t/sim/loop.c */
 /* link: t/sim/dns.c */
 /* The addresses of a list of hosts: order, ports, hosts that are not found, or late. */
-#include "smtp/connect/relayhosts.h"
+#include "smtp/connect/mx_lookup.h"
 
 #include "base/net/net.h"
 
@@ -15,7 +15,7 @@ struct bed {
     struct loop *loop;
     struct net *net;
     struct dns *dns;
-    struct relayhosts *relays;
+    struct mx_lookup_list *relays;
     unsigned answers;
     bool free_inside;
     struct outcome outcome;
@@ -35,11 +35,11 @@ on_answer(void *context, const struct mx_lookup_answer *answer)
         must(i == 0 || answer->hosts[i - 1].preference <= host->preference);
         net_address_format(&host->address, one);
         snprintf(b->list + used, sizeof(b->list) - used, "%s%zu %s %s",
-                 i > 0 ? ", " : "", relayhosts_place(host), host->name, one);
+                 i > 0 ? ", " : "", mx_lookup_list_place(host), host->name, one);
     }
     b->outcome = answer->outcome;
     if (b->free_inside)
-        relayhosts_free(&b->relays);
+        mx_lookup_list_free(&b->relays);
 }
 
 static struct bed
@@ -60,7 +60,7 @@ bed_new(void)
 static void
 bed_free(struct bed *b)
 {
-    relayhosts_free(&b->relays);
+    mx_lookup_list_free(&b->relays);
     dns_free(&b->dns);
     net_free(&b->net);
     loop_free(&b->loop);
@@ -74,13 +74,13 @@ begin(struct bed *b, const char *written, int limit)
     char problem[TARGET_PROBLEM_MAX];
     transport_params_default(&base);
     must(target_parse(text_from(written), 25, &base, &target, problem));
-    relayhosts_free(&b->relays);
+    mx_lookup_list_free(&b->relays);
     b->answers = 0;
     b->list[0] = '\0';
     struct mx_lookup_query query = {
         .by_mx = target.look_up_mx, .smarthost = true, .port = 25, .address_limit = limit};
     b->relays =
-        relayhosts_find(b->loop, b->net, b->dns, &target, &query, on_answer, b);
+        mx_lookup_list_find(b->loop, b->net, b->dns, &target, &query, on_answer, b);
     must(b->answers == 0); /* never before it returns */
 }
 
@@ -145,20 +145,20 @@ TEST(patience)
     struct bed b = bed_new();
     sim_dns_delay(b.dns, 10000);
     begin(&b, "smtp://[127.0.0.1]|b.test", 5);
-    sim_loop_advance(b.loop, RELAYHOSTS_WAIT_MS - 100);
+    sim_loop_advance(b.loop, MX_LOOKUP_LIST_WAIT_MS - 100);
     is_number(b.answers, 0, "a little patience");
     sim_loop_advance(b.loop, 200);
     is_string(b.list, "0 127.0.0.1 127.0.0.1:25", "then without the late one");
     sim_loop_advance(b.loop, 60 * 1000);
     is_number(b.answers, 1, "who is not told later");
     begin(&b, "smtp://[127.0.0.1]|b.test", 5);
-    sim_loop_advance(b.loop, RELAYHOSTS_WAIT_MS + 100);
-    relayhosts_free(&b.relays);
+    sim_loop_advance(b.loop, MX_LOOKUP_LIST_WAIT_MS + 100);
+    mx_lookup_list_free(&b.relays);
     sim_loop_advance(b.loop, 60 * 1000);
     is_number(b.answers, 1, "nor when it is freed meanwhile");
     begin(&b, "smtp://b.test|a.test", 5);
     sim_loop_advance(b.loop, 5000);
-    relayhosts_free(&b.relays);
+    mx_lookup_list_free(&b.relays);
     sim_loop_advance(b.loop, 60 * 1000);
     is_number(b.answers, 0, "freed before the answer");
     b.free_inside = true;

@@ -1,6 +1,6 @@
 /* One canary: its verdict for each way in which a host may behave, and its end in the middle. */
 /* link: t/sim/clock.c */
-#include "smtp/delivery/canary.h"
+#include "smtp/delivery/smarthost_probe.h"
 
 #include "base/net/net.h"
 #include "t/sim/clock.h"
@@ -16,13 +16,13 @@ static struct {
     struct tls_client *tls;
     struct net_listener *listener;
     struct net_connection *connection;
-    struct canary *canary;
+    struct smarthost_probe *canary;
     const char *const *replies;
     size_t said;
     unsigned visits, port;
     char heard[300];
     unsigned done;
-    enum canary_verdict verdict;
+    enum smarthost_probe_verdict verdict;
     char text[600], where[100], demand[100], insecure[300];
     const char *recipient, *domain, *only; /* of the next ones */
 } b;
@@ -70,7 +70,7 @@ on_accept(void *context, struct net_connection *connection)
 }
 
 static void
-on_done(void *context, const struct canary_result *result)
+on_done(void *context, const struct smarthost_probe_result *result)
 {
     (void)context;
     b.done++;
@@ -79,7 +79,7 @@ on_done(void *context, const struct canary_result *result)
     snprintf(b.where, sizeof(b.where), "%s", result->where);
     snprintf(b.demand, sizeof(b.demand), "%s", result->demand);
     snprintf(b.insecure, sizeof(b.insecure), "%s", result->insecure);
-    canary_free(&b.canary);
+    smarthost_probe_free(&b.canary);
 }
 
 static void
@@ -101,7 +101,7 @@ begin(void)
 static void
 end(void)
 {
-    canary_free(&b.canary);
+    smarthost_probe_free(&b.canary);
     clock_turns(b.loop, 5);
     net_listener_free(&b.listener);
     if (b.connection != NULL)
@@ -123,14 +123,14 @@ start(const char *url, const char *sender)
     route_free(&routes);
     routes = route_new(&(struct route_settings){.routes = text_from(table), .without_secrets = true, .smtp_port = 25}, &errors);
     must(routes != NULL);
-    struct canary_settings settings = {.loop = b.loop, .net = b.net, .dns = b.dns, .hostname = "petrel.test", .smtp_port = 25,
+    struct smarthost_probe_settings settings = {.loop = b.loop, .net = b.net, .dns = b.dns, .hostname = "petrel.test", .smtp_port = 25,
                                        .connect_timeout_ms = 5000, .tls = &b.tls, .secrets = route_secrets(routes),
                                        .recipient = b.recipient, .domain = b.domain, .only = b.only};
     if (b.domain != NULL) {
         settings.smtp_port = (uint16_t)b.port;
         must(bind_address_read(&settings.sources, TEXT("127.0.0.1"), NULL));
     }
-    b.canary = canary_new(&settings, route_find(routes, &(struct address){.local = TEXT("a"), .domain = TEXT("x.test")}), 0, sender, on_done, NULL);
+    b.canary = smarthost_probe_new(&settings, route_find(routes, &(struct address){.local = TEXT("a"), .domain = TEXT("x.test")}), 0, sender, on_done, NULL);
     ok_named(b.done == 0, "never before it returns");
 }
 
@@ -146,19 +146,19 @@ static const char *const good[] = {"220 x", "250 x", "250 ok", "250 ok", "221 by
 
 static const struct row {
     const char *what, *const *replies;
-    enum canary_verdict verdict;
+    enum smarthost_probe_verdict verdict;
     const char *text, *heard;
 } rows[] = {
-    {"good", good, CANARY_GOOD, "250 ok", "EHLO petrel.test|MAIL FROM:<s@x.test>|RSET|QUIT|"},
-    {"no greeting", (const char *const[]){"554 go away", "221 bye", NULL}, CANARY_DOWN, "554 go away", "QUIT|"},
-    {"closed at once", (const char *const[]){NULL}, CANARY_DOWN, "lost connection", ""},
-    {"closed at EHLO", (const char *const[]){"220 x", NULL}, CANARY_DOWN, "lost connection", "EHLO petrel.test|"},
-    {"no SMTP", (const char *const[]){"SSH-2.0-x", NULL}, CANARY_DOWN, "", ""},
-    {"refused", (const char *const[]){"220 x", "250 x", "550 5.7.1 not you", "221 bye", NULL}, CANARY_SENDER, "550 5.7.1 not you",
+    {"good", good, SMARTHOST_PROBE_GOOD, "250 ok", "EHLO petrel.test|MAIL FROM:<s@x.test>|RSET|QUIT|"},
+    {"no greeting", (const char *const[]){"554 go away", "221 bye", NULL}, SMARTHOST_PROBE_DOWN, "554 go away", "QUIT|"},
+    {"closed at once", (const char *const[]){NULL}, SMARTHOST_PROBE_DOWN, "lost connection", ""},
+    {"closed at EHLO", (const char *const[]){"220 x", NULL}, SMARTHOST_PROBE_DOWN, "lost connection", "EHLO petrel.test|"},
+    {"no SMTP", (const char *const[]){"SSH-2.0-x", NULL}, SMARTHOST_PROBE_DOWN, "", ""},
+    {"refused", (const char *const[]){"220 x", "250 x", "550 5.7.1 not you", "221 bye", NULL}, SMARTHOST_PROBE_SENDER, "550 5.7.1 not you",
      "EHLO petrel.test|MAIL FROM:<s@x.test>|QUIT|"},
-    {"busy", (const char *const[]){"220 x", "250 x", "451 4.7.1 later", "221 bye", NULL}, CANARY_SENDER, "451 4.7.1 later",
+    {"busy", (const char *const[]){"220 x", "250 x", "451 4.7.1 later", "221 bye", NULL}, SMARTHOST_PROBE_SENDER, "451 4.7.1 later",
      "EHLO petrel.test|MAIL FROM:<s@x.test>|QUIT|"},
-    {"shuts down", (const char *const[]){"220 x", "250 x", "421 4.3.2 bye", NULL}, CANARY_DOWN, "421 4.3.2 bye", "EHLO petrel.test|MAIL FROM:<s@x.test>|"},
+    {"shuts down", (const char *const[]){"220 x", "250 x", "421 4.3.2 bye", NULL}, SMARTHOST_PROBE_DOWN, "421 4.3.2 bye", "EHLO petrel.test|MAIL FROM:<s@x.test>|"},
 };
 
 TEST(verdicts)
@@ -186,12 +186,12 @@ TEST(recipients)
     static const char *const no_mail[] = {"220 x", "250 x", "550 5.7.1 not you", "221 bye", NULL};
     static const struct {
         const char *const *replies;
-        enum canary_verdict verdict;
+        enum smarthost_probe_verdict verdict;
         const char *text, *heard;
     } list[] = {
-        {takes, CANARY_GOOD, "250 yes", "EHLO petrel.test|MAIL FROM:<s@x.test>|RCPT TO:<r@y.test>|RSET|QUIT|"},
-        {refuses, CANARY_RECIPIENT, "550 5.1.1 nobody", "EHLO petrel.test|MAIL FROM:<s@x.test>|RCPT TO:<r@y.test>|RSET|QUIT|"},
-        {no_mail, CANARY_SENDER, "550 5.7.1 not you", "EHLO petrel.test|MAIL FROM:<s@x.test>|QUIT|"},
+        {takes, SMARTHOST_PROBE_GOOD, "250 yes", "EHLO petrel.test|MAIL FROM:<s@x.test>|RCPT TO:<r@y.test>|RSET|QUIT|"},
+        {refuses, SMARTHOST_PROBE_RECIPIENT, "550 5.1.1 nobody", "EHLO petrel.test|MAIL FROM:<s@x.test>|RCPT TO:<r@y.test>|RSET|QUIT|"},
+        {no_mail, SMARTHOST_PROBE_SENDER, "550 5.7.1 not you", "EHLO petrel.test|MAIL FROM:<s@x.test>|QUIT|"},
     };
     char url[60];
     for (size_t i = 0; i < 6; i++) {
@@ -216,7 +216,7 @@ TEST(recipients)
     b.only = "elsewhere.test";
     start("mx", "s@x.test");
     until_done();
-    is_number(b.verdict, CANARY_DOWN, "a host that is none of the domain's");
+    is_number(b.verdict, SMARTHOST_PROBE_DOWN, "a host that is none of the domain's");
     is_string(b.heard, "", "nobody is asked");
     end();
 }
@@ -231,7 +231,7 @@ TEST(broken_tls)
     snprintf(url, sizeof(url), "smtp://127.0.0.1:%u?tls=encrypt", b.port);
     start(url, "s@x.test");
     until_done();
-    is_number(b.verdict, CANARY_DOWN, "TLS is demanded");
+    is_number(b.verdict, SMARTHOST_PROBE_DOWN, "TLS is demanded");
     ok(strstr(b.heard, "MAIL") == NULL);
     end();
 }
@@ -245,12 +245,12 @@ TEST(unreachable)
     net_listener_free(&b.listener);
     start(url, "");
     until_done();
-    is_number(b.verdict, CANARY_DOWN, "nobody listens");
+    is_number(b.verdict, SMARTHOST_PROBE_DOWN, "nobody listens");
     ok_named(strstr(b.text, "refused") != NULL, b.text);
     end();
     begin();
     start("smtp://host.test:9?family=ipv6", "");
-    canary_free(&b.canary);
+    smarthost_probe_free(&b.canary);
     clock_turns(b.loop, 20);
     ok_named(b.done == 0 && b.canary == NULL, "freed before its look-up ends");
     end();
@@ -262,7 +262,7 @@ TEST(unreachable)
         start(url, "s@x.test\r\nDATA");
         clock_turns(b.loop, turns);
         bool was_done = b.done > 0;
-        canary_free(&b.canary);
+        smarthost_probe_free(&b.canary);
         clock_turns(b.loop, 10);
         ok_named(b.done == was_done, "no callback after the end");
         ok_named(strstr(b.heard, "DATA") == NULL, "nor a command in the sender");

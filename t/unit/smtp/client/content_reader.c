@@ -1,6 +1,6 @@
 /* Content piece by piece: prefix, then what is in the queue; and what is wrong with it.
  */
-#include "smtp/client/reader.h"
+#include "smtp/client/content_reader.h"
 
 #include "base/memory.h"
 #include "t/support/queue_kit.h"
@@ -13,13 +13,13 @@ static char folder[] = "/tmp/petrel-reader-XXXXXX";
 
 /* All of it; the pieces' sizes are within bounds. */
 static enum progress
-read_all(struct reader *c, struct buffer *out, const char **why)
+read_all(struct content_reader *c, struct buffer *out, const char **why)
 {
     struct text piece;
     enum progress progress;
     bool good = true;
-    while ((progress = reader_read(c, &piece, why)) == PROGRESS_MORE)
-        good = good && piece.length > 0 && piece.length <= READER_PIECE &&
+    while ((progress = content_reader_read(c, &piece, why)) == PROGRESS_MORE)
+        good = good && piece.length > 0 && piece.length <= CONTENT_READER_PIECE &&
                buffer_add(out, piece);
     ok_named(good, "pieces");
     return progress;
@@ -29,7 +29,7 @@ static void
 check(struct kit *k, size_t prefix, size_t length)
 {
     static const char *const to[] = {"b@b.test", NULL};
-    static struct reader c;
+    static struct content_reader c;
     char *bytes = memory_new(length + 1), *lines = memory_new(prefix + 1);
     const char *why = NULL;
     struct buffer all;
@@ -40,27 +40,27 @@ check(struct kit *k, size_t prefix, size_t length)
     struct envelope *e =
         queue_kit_accept(k, kit_envelope("a@a.test", to), text_of(bytes, length));
     e->prefix = text_of(lines, prefix);
-    ok(reader_open(&c, k->queue, e, NULL, &why));
+    ok(content_reader_open(&c, k->queue, e, NULL, &why));
     is_number(read_all(&c, &all, &why), PROGRESS_DONE, "whole");
     ok_named(all.length == prefix + length &&
                  (prefix == 0 || memcmp(all.at, lines, prefix) == 0) &&
                  (length == 0 || memcmp(all.at + prefix, bytes, length) == 0),
              "prefix, then content");
-    reader_close(&c);
-    reader_close(&c);
+    content_reader_close(&c);
+    content_reader_close(&c);
 
     e->content_crc ^= 1;
     buffer_clear(&all);
-    ok(reader_open(&c, k->queue, e, NULL, &why));
+    ok(content_reader_open(&c, k->queue, e, NULL, &why));
     is_number(read_all(&c, &all, &why), PROGRESS_BAD, "other bytes");
     is_string(why, "it differs from the stored content", "and it says so");
-    reader_close(&c);
+    content_reader_close(&c);
     e->content_crc ^= 1;
     e->content_size++;
-    ok(reader_open(&c, k->queue, e, NULL, &why));
+    ok(content_reader_open(&c, k->queue, e, NULL, &why));
     buffer_clear(&all);
     is_number(read_all(&c, &all, &why), PROGRESS_BAD, "fewer than there should be");
-    reader_close(&c);
+    content_reader_close(&c);
     e->content_size--;
     queue_retire(k->queue, &e);
     buffer_free(&all);
@@ -71,13 +71,13 @@ check(struct kit *k, size_t prefix, size_t length)
 static void
 test_gone(struct kit *k)
 {
-    static struct reader c;
+    static struct content_reader c;
     const char *why = NULL;
     struct envelope *e = envelope_new();
     e->id = (struct id){.time_ms = 1700000000000, .hash = 5};
-    ok(!reader_open(&c, k->queue, e, NULL, &why));
+    ok(!content_reader_open(&c, k->queue, e, NULL, &why));
     ok(why != NULL && why[0] != '\0' && !c.open);
-    reader_close(&c);
+    content_reader_close(&c);
     envelope_free(&e);
 }
 
@@ -90,8 +90,8 @@ main(void)
     is_number(queue_kit_open(&k, folder), 0, k.error);
     check(&k, 0, 0);
     check(&k, 30, 1);
-    check(&k, 100, READER_PIECE);
-    check(&k, READER_PIECE + 1, READER_PIECE + 1);
+    check(&k, 100, CONTENT_READER_PIECE);
+    check(&k, CONTENT_READER_PIECE + 1, CONTENT_READER_PIECE + 1);
     check(&k, 100, 1000000);
     test_gone(&k);
     kit_close(&k);

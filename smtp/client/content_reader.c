@@ -2,7 +2,7 @@
  *
  * A file may be damaged on disk. Its checksum is known only at the end, when most of it
  * is sent already: the caller completes the message only after PROGRESS_DONE. */
-#include "smtp/client/reader.h"
+#include "smtp/client/content_reader.h"
 
 #include "base/crc.h"
 
@@ -10,8 +10,9 @@
 #include <string.h>
 
 bool
-reader_open(struct reader *c, struct queue *queue, const struct envelope *e,
-            const struct outgoing *outgoing, const char **why)
+content_reader_open(struct content_reader *c, struct queue *queue,
+                    const struct envelope *e, const struct outgoing *outgoing,
+                    const char **why)
 {
     assert(!c->open);
     c->queue = queue;
@@ -28,14 +29,14 @@ reader_open(struct reader *c, struct queue *queue, const struct envelope *e,
 }
 
 static bool
-is_intact(const struct reader *c)
+is_intact(const struct content_reader *c)
 {
     return c->offset == c->envelope->content_size && c->crc == c->envelope->content_crc;
 }
 
 /* Replaced bytes are read nevertheless: the checksum is that of all. */
 static struct text
-reader_take(struct reader *c, int64_t got)
+content_reader_take(struct content_reader *c, int64_t got)
 {
     struct text piece = text_of(c->piece, got > 0 ? (size_t)got : 0);
     int64_t skip = c->outgoing != NULL ? c->outgoing->skip - c->offset : 0;
@@ -45,14 +46,14 @@ reader_take(struct reader *c, int64_t got)
 }
 
 enum progress
-reader_read(struct reader *c, struct text *piece, const char **why)
+content_reader_read(struct content_reader *c, struct text *piece, const char **why)
 {
     assert(c->open);
     struct text prefix =
         c->outgoing != NULL ? buffer_text(&c->outgoing->header) : c->envelope->prefix;
     prefix = text_after(prefix, c->prefix_read);
     if (prefix.length > 0) {
-        *piece = text_before(prefix, READER_PIECE);
+        *piece = text_before(prefix, CONTENT_READER_PIECE);
         c->prefix_read += piece->length;
         return PROGRESS_MORE;
     }
@@ -60,7 +61,7 @@ reader_read(struct reader *c, struct text *piece, const char **why)
     do {
         got = queue_content_read(c->queue, c->handle, c->offset, c->piece,
                                  sizeof(c->piece));
-        *piece = reader_take(c, got);
+        *piece = content_reader_take(c, got);
     } while (got > 0 && piece->length == 0);
     if (got > 0)
         return PROGRESS_MORE;
@@ -71,7 +72,7 @@ reader_read(struct reader *c, struct text *piece, const char **why)
 }
 
 void
-reader_close(struct reader *c)
+content_reader_close(struct content_reader *c)
 {
     if (c->open)
         queue_content_close(c->queue, c->handle);

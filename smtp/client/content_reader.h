@@ -1,13 +1,13 @@
 /* Reads the content of a message from the queue, prefix first, in pieces, and checks it
  * against the checksum of storing. */
-#ifndef SMTP_CLIENT_READER_H
-#define SMTP_CLIENT_READER_H
+#ifndef SMTP_CLIENT_CONTENT_READER_H
+#define SMTP_CLIENT_CONTENT_READER_H
 
 #include "smtp/client/outgoing.h"
 
-enum { READER_PIECE = 32 * 1024 };
+enum { CONTENT_READER_PIECE = 32 * 1024 };
 
-struct reader { /* zeroed before its first use; private to reader.c */
+struct content_reader { /* zeroed before its first use; private to content_reader.c */
     struct queue *queue;
     const struct envelope *envelope; /* borrowed while open */
     const struct outgoing *outgoing; /* likewise; NULL: as it is stored */
@@ -16,18 +16,18 @@ struct reader { /* zeroed before its first use; private to reader.c */
     size_t prefix_read;
     int64_t offset;
     uint32_t crc;
-    char piece[READER_PIECE];
+    char piece[CONTENT_READER_PIECE];
 };
 
 /* False: not open, with *why. outgoing: the form in which it leaves; or NULL. */
-bool reader_open(struct reader *c, struct queue *queue, const struct envelope *e,
-                 const struct outgoing *outgoing, const char **why)
-    __attribute__((warn_unused_result));
+bool content_reader_open(struct content_reader *c, struct queue *queue,
+                         const struct envelope *e, const struct outgoing *outgoing,
+                         const char **why) __attribute__((warn_unused_result));
 /* MORE: *piece is the next one, valid until the next call. DONE: all was read, and is
  * as it was stored. BAD: it is not, or cannot be read: *why. */
-enum progress reader_read(struct reader *c, struct text *piece, const char **why)
-    __attribute__((warn_unused_result));
+enum progress content_reader_read(struct content_reader *c, struct text *piece,
+                                  const char **why) __attribute__((warn_unused_result));
 /* Does nothing if it is not open. */
-void reader_close(struct reader *c);
+void content_reader_close(struct content_reader *c);
 
 #endif

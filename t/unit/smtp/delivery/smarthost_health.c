@@ -1,6 +1,6 @@
 /* Smarthosts under mail and canaries: states, times, reports, reloads. Canaries go to scripted hosts on loopback. */
 /* link: t/sim/clock.c */
-#include "smtp/delivery/upstreams.h"
+#include "smtp/delivery/smarthost_health.h"
 
 #include "base/log/log.h"
 #include "base/memory.h"
@@ -33,7 +33,7 @@ struct bed {
     struct event_hub *events;
     struct log *log;
     struct tls_client *tls;
-    struct upstreams *upstreams;
+    struct smarthost_health *upstreams;
     struct route_table *routes;
     struct host hosts[2];
     char told[1000];
@@ -116,11 +116,11 @@ on_event(void *context, const struct event *v)
 }
 
 static void
-settings_of(void *context, const struct target *target, struct canary_settings *out)
+settings_of(void *context, const struct target *target, struct smarthost_probe_settings *out)
 {
     (void)context;
     (void)target;
-    *out = (struct canary_settings){.loop = b.loop,
+    *out = (struct smarthost_probe_settings){.loop = b.loop,
                                     .net = b.net,
                                     .dns = b.dns,
                                     .hostname = "petrel.test",
@@ -152,15 +152,15 @@ use(const char *routes, int64_t interval_ms)
         fprintf(stderr, "# %.*s\n", (int)errors.length, errors.at);
     must(b.routes != NULL);
     buffer_free(&errors);
-    upstreams_use(b.upstreams, b.routes, "petrel.test", interval_ms);
+    smarthost_health_use(b.upstreams, b.routes, "petrel.test", interval_ms);
     route_free(&old);
 }
 
-static struct upstream_view
+static struct smarthost_health_view
 at(size_t index)
 {
-    struct upstream_view view = {.code = "none"};
-    (void)upstreams_at(b.upstreams, index, &view);
+    struct smarthost_health_view view = {.code = "none"};
+    (void)smarthost_health_at(b.upstreams, index, &view);
     return view;
 }
 
@@ -215,14 +215,14 @@ begin(void)
                on_event, &b);
     host_start(&b.hosts[0]);
     host_start(&b.hosts[1]);
-    b.upstreams = upstreams_new(&(struct upstreams_setup){
-        .loop = b.loop, .log = b.log, .events = b.events, .canary = settings_of});
+    b.upstreams = smarthost_health_new(&(struct smarthost_health_setup){
+        .loop = b.loop, .log = b.log, .events = b.events, .settings = settings_of});
 }
 
 static void
 end(void)
 {
-    upstreams_free(&b.upstreams);
+    smarthost_health_free(&b.upstreams);
     turns();
     route_free(&b.routes);
     for (int i = 0; i < 2; i++) {
@@ -314,25 +314,25 @@ TEST(on_request)
 {
     struct host *h = &b.hosts[0];
     begin();
-    is_number((long)upstreams_ask(b.upstreams), 0, "there is none to ask");
+    is_number((long)smarthost_health_ask(b.upstreams), 0, "there is none to ask");
     use(one(""), 0);
     host_script(h, "220 x", EHLO_AUTH, "235 ok", "250 ok");
     pass(HOUR);
     is_number(h->visits, 0, "canaries are turned off");
-    is_number((long)upstreams_ask(b.upstreams), 1, "one is asked");
+    is_number((long)smarthost_health_ask(b.upstreams), 1, "one is asked");
     pass(1000);
     is_number(h->visits, 1, "immediately");
     ok(at(0).good_ms > 0 && at(0).next_ms == 0);
-    is_number((long)upstreams_ask(b.upstreams), 0, "not again so soon");
-    pass(UPSTREAMS_ASK_MS);
+    is_number((long)smarthost_health_ask(b.upstreams), 0, "not again so soon");
+    pass(SMARTHOST_HEALTH_ASK_MS);
     is_number(h->visits, 1, "nor later by itself");
     host_script(h, "220 x", EHLO_AUTH, "535 5.7.8 wrong", NULL);
-    is_number((long)upstreams_ask(b.upstreams), 1, "but on request");
+    is_number((long)smarthost_health_ask(b.upstreams), 1, "but on request");
     pass(1000);
     is_number(h->visits, 2, "which finds a wrong password");
     told("-login_refused relay;", "as is told");
     pass(HOUR);
-    is_number((long)upstreams_ask(b.upstreams), 0,
+    is_number((long)smarthost_health_ask(b.upstreams), 0,
               "a login that may lock us out is nobody's wish");
     end();
 }
@@ -408,23 +408,23 @@ TEST(by_mail)
 TEST(reloads)
 {
     char routes[400];
-    struct upstream_view view;
+    struct smarthost_health_view view;
     begin();
     host_script(&b.hosts[0], "220 x", EHLO_AUTH, "235 ok", "250 ok");
     host_script(&b.hosts[1], "220 x", EHLO_AUTH, "235 ok", "250 ok");
     use("* mx", HOUR);
-    ok_named(!upstreams_at(b.upstreams, 0, &view) &&
-                 !upstreams_is_cut_off(b.upstreams, 0, &view),
+    ok_named(!smarthost_health_at(b.upstreams, 0, &view) &&
+                 !smarthost_health_is_cut_off(b.upstreams, 0, &view),
              "no smarthost");
     use(one("?canary=no"), HOUR);
-    ok_named(!upstreams_at(b.upstreams, 0, &view), "one that is not to be asked");
+    ok_named(!smarthost_health_at(b.upstreams, 0, &view), "one that is not to be asked");
     snprintf(routes, sizeof(routes), "* smtp://127.0.0.1:%u", b.hosts[0].port);
     use(routes, HOUR);
-    ok_named(!upstreams_at(b.upstreams, 0, &view), "one without a login");
+    ok_named(!smarthost_health_at(b.upstreams, 0, &view), "one without a login");
     snprintf(routes, sizeof(routes), "* smtp://127.0.0.1:%u?canary=yes",
              b.hosts[0].port);
     use(routes, HOUR);
-    ok_named(upstreams_at(b.upstreams, 0, &view), "unless the route says so");
+    ok_named(smarthost_health_at(b.upstreams, 0, &view), "unless the route says so");
     use(one(""), 0);
     pass(2 * HOUR);
     ok_named(b.hosts[0].visits == 0 && at(0).next_ms == 0, "interval 0: never");
@@ -433,19 +433,19 @@ TEST(reloads)
     told("-upstream_down relay;", "but mail is watched");
     pass(2 * HOUR);
     is_number(b.hosts[0].visits, 0, "still no canary");
-    ok_named(!upstreams_is_cut_off(b.upstreams, 100 * (int64_t)HOUR, &view),
+    ok_named(!smarthost_health_is_cut_off(b.upstreams, 100 * (int64_t)HOUR, &view),
              "within its grace");
     /* A list: one of them is enough. */
     snprintf(routes, sizeof(routes), "* smtp://alice@127.0.0.1:%u|alice@127.0.0.1:%u",
              b.hosts[0].port, b.hosts[1].port);
     use(routes, 0);
-    ok_named(!at(0).is_up && at(1).is_up && !upstreams_at(b.upstreams, 2, &view),
+    ok_named(!at(0).is_up && at(1).is_up && !smarthost_health_at(b.upstreams, 2, &view),
              "what is known of a host stays");
-    ok_named(!upstreams_is_cut_off(b.upstreams, -1, &view),
+    ok_named(!smarthost_health_is_cut_off(b.upstreams, -1, &view),
              "the other one takes the mail");
     told("", "nothing has changed");
     use(one(""), 0);
-    ok_named(upstreams_is_cut_off(b.upstreams, -1, &view) &&
+    ok_named(smarthost_health_is_cut_off(b.upstreams, -1, &view) &&
                  strcmp(view.code, "upstream_down") == 0,
              "alone it is cut off");
     use(one(""), HOUR);
@@ -470,7 +470,7 @@ static void
 many(void)
 {
     char routes[4000] = "";
-    struct upstream_view view;
+    struct smarthost_health_view view;
     size_t count = 0;
     begin();
     for (int i = 0; i < 40; i++) {
@@ -479,9 +479,9 @@ many(void)
                  "d%d.test smtp://127.0.0.1:%d?canary=yes\n", i, 2000 + i / 2);
     }
     use(routes, 0);
-    while (upstreams_at(b.upstreams, count, &view))
+    while (smarthost_health_at(b.upstreams, count, &view))
         count++;
-    is_number(count, UPSTREAMS_MAX, "each once, and no more than the limit");
+    is_number(count, SMARTHOST_HEALTH_MAX, "each once, and no more than the limit");
     end();
 }
 

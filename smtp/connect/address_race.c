@@ -4,7 +4,7 @@
  * `at` is the next one, or the one of the connection. Preferences are the groups of
  * sched_hosts_order(): only hosts that fail again and again come behind worse ones.
  */
-#include "smtp/connect/candidates.h"
+#include "smtp/connect/address_race.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -19,14 +19,14 @@ key_of(const struct mx_lookup_host *host, char out[NET_ADDRESS_TEXT_MAX])
 }
 
 void
-candidates_start(struct candidates *c, struct manager *manager,
-                 const struct mx_lookup_host *hosts, size_t count)
+address_race_start(struct address_race *c, struct manager *manager,
+                   const struct mx_lookup_host *hosts, size_t count)
 {
     char keys[MX_LOOKUP_ADDRESS_MAX][NET_ADDRESS_TEXT_MAX];
     struct text addresses[MX_LOOKUP_ADDRESS_MAX];
     int groups[MX_LOOKUP_ADDRESS_MAX];
     assert(count <= MX_LOOKUP_ADDRESS_MAX);
-    *c = (struct candidates){.manager = manager, .hosts = hosts, .count = count};
+    *c = (struct address_race){.manager = manager, .hosts = hosts, .count = count};
     for (size_t i = 0; i < count; i++) {
         addresses[i] = key_of(&hosts[i], keys[i]);
         groups[i] = (int)hosts[i].preference;
@@ -35,13 +35,13 @@ candidates_start(struct candidates *c, struct manager *manager,
 }
 
 const struct mx_lookup_host *
-candidates_next(const struct candidates *c)
+address_race_next(const struct address_race *c)
 {
     return c->at < c->count ? &c->hosts[c->order[c->at]] : NULL;
 }
 
 void
-candidates_pass(struct candidates *c)
+address_race_pass(struct address_race *c)
 {
     assert(c->at < c->count);
     c->at++;
@@ -50,7 +50,7 @@ candidates_pass(struct candidates *c)
 /* The others keep their order, so that a host overtaken by the winner of a race is
  * next. */
 void
-candidates_bring_forward(struct candidates *c, size_t which)
+address_race_bring_forward(struct address_race *c, size_t which)
 {
     size_t at = c->at;
     while (at < c->count && c->order[at] != which)
@@ -61,9 +61,9 @@ candidates_bring_forward(struct candidates *c, size_t which)
 }
 
 size_t
-candidates_race(const struct candidates *c, size_t race[2])
+address_race_pair(const struct address_race *c, size_t race[2])
 {
-    const struct mx_lookup_host *first = candidates_next(c);
+    const struct mx_lookup_host *first = address_race_next(c);
     assert(first != NULL);
     race[0] = c->order[c->at];
     for (size_t at = c->at + 1; at < c->count; at++) {
@@ -77,7 +77,7 @@ candidates_race(const struct candidates *c, size_t race[2])
 }
 
 bool
-candidates_have(const struct candidates *c, enum net_family family)
+address_race_have(const struct address_race *c, enum net_family family)
 {
     for (size_t at = 0; at < c->count; at++)
         if (c->hosts[c->order[at]].address.family == family)
@@ -86,7 +86,7 @@ candidates_have(const struct candidates *c, enum net_family family)
 }
 
 void
-candidates_drop(struct candidates *c, enum net_family family)
+address_race_drop(struct address_race *c, enum net_family family)
 {
     size_t kept = 0;
     assert(c->at == 0);
@@ -97,21 +97,21 @@ candidates_drop(struct candidates *c, enum net_family family)
 }
 
 void
-candidates_good(struct candidates *c, size_t which, int64_t took_ms)
+address_race_good(struct address_race *c, size_t which, int64_t took_ms)
 {
     char key[NET_ADDRESS_TEXT_MAX];
     sched_host_good(manager_sched(c->manager), key_of(&c->hosts[which], key), took_ms);
 }
 
 void
-candidates_bad(struct candidates *c, size_t which)
+address_race_bad(struct address_race *c, size_t which)
 {
     char key[NET_ADDRESS_TEXT_MAX];
     sched_host_bad(manager_sched(c->manager), key_of(&c->hosts[which], key));
 }
 
 void
-candidates_name(const struct mx_lookup_host *host, struct reply_outcome_peer *peer)
+address_race_name(const struct mx_lookup_host *host, struct reply_outcome_peer *peer)
 {
     char ip[NET_ADDRESS_TEXT_MAX];
     if (host->address.family == NET_UNIX) {

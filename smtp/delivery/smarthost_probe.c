@@ -1,10 +1,10 @@
 /* Look-up, connections to the addresses in turn, and the dialogue. */
-#include "smtp/delivery/canary.h"
+#include "smtp/delivery/smarthost_probe.h"
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "sched/limits/reply_class.h"
-#include "smtp/connect/candidates.h"
+#include "smtp/connect/address_race.h"
 #include "smtp/delivery/client_connection.h"
 #include "smtp/connect/exchange.h"
 #include "smtp/connect/happy_eyeballs.h"
@@ -16,12 +16,12 @@
 
 enum { ADDRESSES_MAX = 5, DEMAND_MAX = 200 };
 
-struct canary {
-    struct canary_settings settings;
+struct smarthost_probe {
+    struct smarthost_probe_settings settings;
     const struct target *target;
     size_t at;
     const char *sender;
-    canary_done *done;
+    smarthost_probe_done *done;
     void *context;
     char host[TARGET_HOST_MAX];
     struct exchange *lookup;
@@ -43,11 +43,12 @@ struct canary {
 /* --- The end ---------------------------------------------------------------------- */
 
 static void
-canary_end(struct canary *c, enum canary_verdict verdict, const char *text)
+smarthost_probe_end(struct smarthost_probe *c, enum smarthost_probe_verdict verdict,
+                    const char *text)
 {
     const struct mx_lookup_host *host = c->now;
     const char *only = c->settings.only;
-    struct canary_result result = {
+    struct smarthost_probe_result result = {
         .verdict = verdict,
         .text = text,
         .tls = c->tls,
@@ -63,7 +64,7 @@ canary_end(struct canary *c, enum canary_verdict verdict, const char *text)
 
 /* A refused login is worth most: it is not to be tried again soon. */
 static void
-canary_remember(struct canary *c, const struct outcome *trouble)
+smarthost_probe_remember(struct smarthost_probe *c, const struct outcome *trouble)
 {
     if (c->has_trouble && (reply_class_refuses_us(&c->trouble) || trouble->code == 0))
         return;
@@ -72,53 +73,55 @@ canary_remember(struct canary *c, const struct outcome *trouble)
 }
 
 static void
-canary_fail(void *context)
+smarthost_probe_fail(void *context)
 {
-    struct canary *c = context;
-    enum canary_verdict verdict = CANARY_DOWN;
+    struct smarthost_probe *c = context;
+    enum smarthost_probe_verdict verdict = SMARTHOST_PROBE_DOWN;
     if (c->renews || reply_class_classify(&c->trouble) == REPLY_CLASS_TOKEN)
-        verdict = CANARY_TOKEN;
+        verdict = SMARTHOST_PROBE_TOKEN;
     else if (reply_class_refuses_us(&c->trouble))
-        verdict = CANARY_LOGIN;
-    canary_end(c, verdict, c->trouble.text);
+        verdict = SMARTHOST_PROBE_LOGIN;
+    smarthost_probe_end(c, verdict, c->trouble.text);
 }
 
 /* The next address; without one it is over. */
 static void
-canary_go_on(struct canary *c)
+smarthost_probe_go_on(struct smarthost_probe *c)
 {
     bool again = !reply_class_refuses_us(&c->trouble) && c->connecting != NULL;
     if (!again || !happy_eyeballs_go_on(c->connecting))
-        loop_post(c->settings.loop, &c->task, canary_fail, c);
+        loop_post(c->settings.loop, &c->task, smarthost_probe_fail, c);
 }
 
 /* --- The dialogue ----------------------------------------------------------------- */
 
-static void canary_converse(struct canary *c, struct net_connection *connection);
-static void canary_connect(struct canary *c, const struct mx_lookup_host *only);
+static void smarthost_probe_converse(struct smarthost_probe *c,
+                                     struct net_connection *connection);
+static void smarthost_probe_connect(struct smarthost_probe *c,
+                                    const struct mx_lookup_host *only);
 
 /* A host that never greeted us, or refused us before MAIL. */
 static void
-canary_over(struct canary *c, const struct outcome *trouble)
+smarthost_probe_over(struct smarthost_probe *c, const struct outcome *trouble)
 {
     bool falls_back = c->security.may_fall_back && c->clear != c->now &&
                       client_connection_tls_failed(c->connection);
-    canary_remember(c, trouble);
+    smarthost_probe_remember(c, trouble);
     c->renews = reply_class_refuses_us(trouble) &&
                 credentials_refused(client_connection_credentials(c->connection));
     client_connection_free(&c->connection);
     if (falls_back) {
         c->clear = c->now;
-        canary_connect(c, c->now);
+        smarthost_probe_connect(c, c->now);
     } else {
-        canary_go_on(c);
+        smarthost_probe_go_on(c);
     }
 }
 
 static void
-canary_on_client(void *context, const struct client_event *event)
+smarthost_probe_on_client(void *context, const struct client_event *event)
 {
-    struct canary *c = context;
+    struct smarthost_probe *c = context;
     switch ((unsigned)event->kind) {
     case CLIENT_READY:
         text_copy(c->tls, sizeof(c->tls),
@@ -131,15 +134,15 @@ canary_on_client(void *context, const struct client_event *event)
         struct outcome probed = *event->outcome;
         bool is_recipient = event->which > 0;
         client_connection_free(&c->connection);
-        canary_end(c,
-                   probed.verdict == VERDICT_DELIVERED ? CANARY_GOOD
-                   : is_recipient                      ? CANARY_RECIPIENT
-                                                       : CANARY_SENDER,
-                   probed.text);
+        smarthost_probe_end(c,
+                            probed.verdict == VERDICT_DELIVERED ? SMARTHOST_PROBE_GOOD
+                            : is_recipient ? SMARTHOST_PROBE_RECIPIENT
+                                           : SMARTHOST_PROBE_SENDER,
+                            probed.text);
         return;
     }
     case CLIENT_OVER:
-        canary_over(c, event->outcome);
+        smarthost_probe_over(c, event->outcome);
         return;
     default:
         abort(); /* there is no mail */
@@ -148,7 +151,7 @@ canary_on_client(void *context, const struct client_event *event)
 
 /* Whether a login may be in cleartext depends on the address. */
 static bool
-canary_log_in(struct canary *c, struct credentials **login)
+smarthost_probe_log_in(struct smarthost_probe *c, struct credentials **login)
 {
     struct outcome why;
     *login = NULL;
@@ -156,18 +159,18 @@ canary_log_in(struct canary *c, struct credentials **login)
         credentials_new(login, c->settings.loop, c->settings.secrets,
                         c->settings.tokens, c->target, c->at, &c->now->address, &why))
         return true;
-    canary_remember(c, &why);
+    smarthost_probe_remember(c, &why);
     return false;
 }
 
 static void
-canary_converse(struct canary *c, struct net_connection *connection)
+smarthost_probe_converse(struct smarthost_probe *c, struct net_connection *connection)
 {
     struct credentials *login;
     const char *helo = target_helo(c->target);
-    if (!canary_log_in(c, &login)) {
+    if (!smarthost_probe_log_in(c, &login)) {
         net_abort(&connection);
-        loop_post(c->settings.loop, &c->task, canary_fail, c);
+        loop_post(c->settings.loop, &c->task, smarthost_probe_fail, c);
         return;
     }
     const struct client_login *how = credentials_login(login);
@@ -177,7 +180,7 @@ canary_converse(struct canary *c, struct net_connection *connection)
                                          .needs_tls = how != NULL && !how->may_be_clear,
                                          .demand = exchange_demand(c->lookup, c->now),
                                          .domain = c->host};
-    candidates_name(c->now, &c->peer);
+    address_race_name(c->now, &c->peer);
     security_decide(&question, &c->security);
     struct client_connection_settings settings = {
         .loop = c->settings.loop,
@@ -189,15 +192,15 @@ canary_converse(struct canary *c, struct net_connection *connection)
         .login = login,
         .security = c->security,
         .tls = c->settings.tls};
-    c->connection = client_connection_new(&settings, canary_on_client, c);
+    c->connection = client_connection_new(&settings, smarthost_probe_on_client, c);
 }
 
 /* --- Connections ------------------------------------------------------------------ */
 
 static void
-canary_on_connecting(void *context, const struct happy_eyeballs_event *event)
+smarthost_probe_on_connecting(void *context, const struct happy_eyeballs_event *event)
 {
-    struct canary *c = context;
+    struct smarthost_probe *c = context;
     struct outcome outcome;
     switch (event->kind) {
     case HAPPY_EYEBALLS_TRYING:
@@ -205,23 +208,23 @@ canary_on_connecting(void *context, const struct happy_eyeballs_event *event)
         return;
     case HAPPY_EYEBALLS_CONNECTED:
         c->now = &c->hosts[event->which];
-        canary_converse(c, event->connection);
+        smarthost_probe_converse(c, event->connection);
         return;
     case HAPPY_EYEBALLS_FAILED:
-        candidates_name(&c->hosts[event->which], &c->peer);
+        address_race_name(&c->hosts[event->which], &c->peer);
         outcome = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
                                "connect to %s: %s", c->peer.remote, event->why);
-        canary_remember(c, &outcome);
+        smarthost_probe_remember(c, &outcome);
         return;
     case HAPPY_EYEBALLS_OVER:
-        loop_post(c->settings.loop, &c->task, canary_fail, c);
+        loop_post(c->settings.loop, &c->task, smarthost_probe_fail, c);
         return;
     }
 }
 
 /* only: that address alone; NULL: all. */
 static void
-canary_connect(struct canary *c, const struct mx_lookup_host *only)
+smarthost_probe_connect(struct smarthost_probe *c, const struct mx_lookup_host *only)
 {
     struct happy_eyeballs_settings settings = {
         .loop = c->settings.loop,
@@ -237,32 +240,32 @@ canary_connect(struct canary *c, const struct mx_lookup_host *only)
             ;
     happy_eyeballs_free(&c->connecting);
     c->connecting = happy_eyeballs_new(&settings, c->hosts, c->order, count,
-                                       canary_on_connecting, c);
+                                       smarthost_probe_on_connecting, c);
     bool tries = happy_eyeballs_go_on(c->connecting);
     assert(tries);
 }
 
 /* The host is not used, or is not there any more. */
 static void
-canary_miss(struct canary *c, const char *only)
+smarthost_probe_miss(struct smarthost_probe *c, const char *only)
 {
     const char *why = exchange_objection(c->lookup, only);
     struct outcome gone =
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.7.5", "%s",
                      why != NULL ? why : "it has no address that can be used");
-    canary_remember(c, &gone);
-    loop_post(c->settings.loop, &c->task, canary_fail, c);
+    smarthost_probe_remember(c, &gone);
+    loop_post(c->settings.loop, &c->task, smarthost_probe_fail, c);
 }
 
 static void
-canary_on_found(void *context, const struct mx_lookup_answer *answer)
+smarthost_probe_on_found(void *context, const struct mx_lookup_answer *answer)
 {
-    struct canary *c = context;
+    struct smarthost_probe *c = context;
     const char *only = c->settings.only;
     if (answer->count == 0 &&
         (only == NULL || exchange_objection(c->lookup, only) == NULL)) {
-        canary_remember(c, &answer->outcome);
-        loop_post(c->settings.loop, &c->task, canary_fail, c);
+        smarthost_probe_remember(c, &answer->outcome);
+        loop_post(c->settings.loop, &c->task, smarthost_probe_fail, c);
         return;
     }
     c->hosts = answer->hosts;
@@ -273,16 +276,17 @@ canary_on_found(void *context, const struct mx_lookup_answer *answer)
             c->order[count++] = i;
     c->order[count] = SIZE_MAX;
     if (count > 0)
-        canary_connect(c, NULL);
+        smarthost_probe_connect(c, NULL);
     else
-        canary_miss(c, only);
+        smarthost_probe_miss(c, only);
 }
 
-struct canary *
-canary_new(const struct canary_settings *settings, const struct target *target,
-           size_t at, const char *sender, canary_done *done, void *context)
+struct smarthost_probe *
+smarthost_probe_new(const struct smarthost_probe_settings *settings,
+                    const struct target *target, size_t at, const char *sender,
+                    smarthost_probe_done *done, void *context)
 {
-    struct canary *c = memory_new(sizeof(*c));
+    struct smarthost_probe *c = memory_new(sizeof(*c));
     bool is_mx = target->kind == TARGET_MX;
     struct target_host host = {.host = text_from(is_mx ? settings->domain : "")};
     if (!is_mx)
@@ -312,15 +316,15 @@ canary_new(const struct canary_settings *settings, const struct target *target,
                    settings->only != NULL ? MX_LOOKUP_ADDRESS_MAX : ADDRESSES_MAX}
     };
     c->lookup = exchange_find(settings->loop, settings->net, settings->dns, &query,
-                              canary_on_found, c);
+                              smarthost_probe_on_found, c);
     return c;
 }
 
 void
-canary_free(struct canary **canary)
+smarthost_probe_free(struct smarthost_probe **probe)
 {
-    struct canary *c = *canary;
-    *canary = NULL;
+    struct smarthost_probe *c = *probe;
+    *probe = NULL;
     if (c == NULL)
         return;
     loop_unpost(c->settings.loop, &c->task);
