@@ -513,10 +513,3 @@ http_call_is_in_line(const struct http_call *call)
     return call->line == &call->caller->waiting ||
            (call->query != NULL && dns_is_in_line(call->query));
 }
-
-bool
-http_caller_is_idle(const struct http_caller *caller)
-{
-    return caller->waiting.count == 0 &&
-           2 * caller->running.count < caller->settings.calls_max;
-}

@@ -78,7 +78,5 @@ void http_call_cancel(struct http_call **call);
 /* Whether the call waits in line: here, where its deadline has not begun, or among the
  * questions to name servers. */
 bool http_call_is_in_line(const struct http_call *call);
-/* Whether half of the calls are free and none waits: for calls that have time. */
-bool http_caller_is_idle(const struct http_caller *caller);
 
 #endif

@@ -1,9 +1,8 @@
 /* Looks up, fetches and keeps MTA-STS policies: RFC 8461 §3.3, §5.
  *
  * All requests for a domain share one round: TXT, then HTTPS if that is needed. The
- * answer is the policy kept when the round ends, or when its time is over; a policy of
- * the same id is fetched again behind the back of mail. A domain without a policy and
- * without a failure to remember has no entry between rounds. */
+ * answer is the policy kept when the round ends, or when its time is over. A domain
+ * without a policy and without a failure to remember has no entry between rounds. */
 #include "smtp/trust/sts_cache.h"
 
 #include "base/disk/disk.h"
@@ -50,7 +49,6 @@ struct sts_entry {
         begun_ms;           /* monotonic; begun: the last time that it was in line */
     struct dns_query *txt;  /* a round: first this... */
     struct http_call *call; /* ...then perhaps this */
-    bool is_renewal;        /* of a policy that holds: nobody waits for call */
     char wanted[STS_ID_MAX + 1];
     char id[STS_ID_MAX + 1];    /* of the policy */
     struct sts_policy policy;   /* patterns NULL: none */
@@ -66,12 +64,8 @@ struct sts_cache {
     char path[PATH_MAX_STS];
     struct sts_entry *entries; /* the least recently used first */
     size_t kept;
-    unsigned lost; /* hosts in a row that could not be reached */
-    bool was_reached;
-    int64_t reached_ms; /* a host was */
-    int64_t rest_ms, rest_until_ms;
-    bool is_dirty; /* since the last write, or that has failed */
-    int file;      /* being synced, or -1 */
+    int file;         /* being synced, or -1 */
+    bool has_changed; /* since that write began */
     struct disk_sync sync;
 };
 
@@ -223,9 +217,7 @@ sts_entry_on_patience(void *context)
     bool in_line = sts_entry_is_in_line(e);
     if (in_line)
         e->begun_ms = now_ms + STEP_MS; /* by the next look it may have begun */
-    if (sts_entry_holds(e) && e->is_renewal)
-        sts_entry_finish(e, false);
-    else if (now_ms - e->begun_ms >= STS_CACHE_WAIT_MS)
+    if (now_ms - e->begun_ms >= STS_CACHE_WAIT_MS)
         sts_entry_finish(e, false);
     else if (in_line && now_ms - e->asked_ms >= STS_CACHE_LINE_MS)
         sts_entry_finish(e, true);
@@ -281,31 +273,29 @@ sts_cache_create(struct sts_cache *c)
 
 static void sts_cache_save(struct sts_cache *c);
 
-/* The whole file has its name, or the old one stays until the next response, or the end. A
- * full or broken disk is reported elsewhere. */
+/* The whole file has its name, or the old one stays until the next change. A full or
+ * broken disk is reported elsewhere. */
 static void
 sts_cache_synced(void *context, int result)
 {
     struct sts_cache *c = context;
-    bool has_changed = c->is_dirty; /* meanwhile */
     char fresh[PATH_MAX_STS + 4];
     sts_cache_fresh(c, fresh);
     disk_close_file(c->settings.spool, c->file);
     c->file = -1;
     if (result == 0)
         result = disk_rename(c->settings.spool, fresh, c->path);
-    c->is_dirty = has_changed || result != 0;
-    if (has_changed && result == 0)
+    if (c->has_changed)
         sts_cache_save(c);
 }
 
 static void
 sts_cache_save(struct sts_cache *c)
 {
-    if (c->settings.spool == NULL || c->file >= 0)
-        return; /* again behind that write */
+    c->has_changed = c->file >= 0;
+    if (c->settings.spool == NULL || c->has_changed)
+        return;
     c->file = sts_cache_create(c);
-    c->is_dirty = c->file < 0;
     if (c->file < 0)
         return;
     c->sync.done = sts_cache_synced;
@@ -383,40 +373,6 @@ sts_check_response(const struct http_reader *r)
     return NULL;
 }
 
-/* Whether HTTPS leaves this host at all. While a host has been reached not long ago it
- * does: domains that lead nowhere must not end the fetches of all others. */
-static bool
-sts_cache_is_blocked(const struct sts_cache *c)
-{
-    return c->lost >= STS_CACHE_LOST_MAX &&
-           (!c->was_reached || loop_monotonic_ms(c->settings.loop) - c->reached_ms >=
-                                   STS_CACHE_REACHED_MS);
-}
-
-static void
-sts_cache_note_reached(struct sts_cache *c, const struct http_result *result)
-{
-    if (result->connected) {
-        c->lost = 0;
-        c->rest_ms = 0;
-        c->was_reached = true;
-        c->reached_ms = loop_monotonic_ms(c->settings.loop);
-        return;
-    }
-    c->lost += result->tried;
-    if (result->tried && sts_cache_is_blocked(c)) {
-        if (c->rest_ms == 0)
-            log_say(c->settings.log, LOG_LEVEL_WARNING, "sts", NULL,
-                    "%d hosts with policies of MTA-STS in a row cannot be reached: is "
-                    "HTTPS out of this host blocked? If so, mta_sts = no",
-                    (int)STS_CACHE_LOST_MAX);
-        int64_t next_ms = c->rest_ms > 0 ? 2 * c->rest_ms : STS_CACHE_REST_MS;
-        c->rest_ms = next_ms < STS_CACHE_REST_MAX_MS ? next_ms : STS_CACHE_REST_MAX_MS;
-        c->rest_until_ms = loop_monotonic_ms(c->settings.loop) + c->rest_ms;
-        c->lost = 0;
-    }
-}
-
 static void
 sts_entry_failed(struct sts_entry *e, const char *why)
 {
@@ -455,7 +411,6 @@ sts_entry_fetched(struct sts_entry *e, const struct sts_policy *policy)
             "MTA-STS policy of %s: mode %s for %u s, mx %.300s", e->domain,
             sts_mode_word(policy->mode), policy->max_age_s,
             policy->patterns[0] != '\0' ? policy->patterns : "-");
-    c->is_dirty = true;
 }
 
 /* RFC 8460 §4.3.2.2: not fetched, or fetched and of no use. */
@@ -480,19 +435,18 @@ sts_entry_on_response(void *context, const struct http_result *result)
     struct sts_policy policy;
     const char *why = result->error;
     e->call = NULL;
-    e->is_renewal = false;
-    sts_cache_note_reached(c, result);
     if (why == NULL)
         why = sts_check_response(result->response);
-    if (why == NULL &&
-        sts_policy_read(buffer_text(&result->response->body), &policy, &why))
+    bool good = why == NULL &&
+                sts_policy_read(buffer_text(&result->response->body), &policy, &why);
+    if (good) {
         sts_entry_fetched(e, &policy);
-    else if (!result->refused) {
+    } else if (!result->refused) {
         sts_entry_report(e, result);
         sts_entry_failed(e, why);
     }
     sts_entry_finish(e, result->refused);
-    if (c->is_dirty)
+    if (good)
         sts_cache_save(c);
 }
 
@@ -522,9 +476,8 @@ sts_entry_fetch(struct sts_entry *e, const char *id)
 static bool
 sts_entry_may_fetch(const struct sts_entry *e, const char *id)
 {
-    int64_t now_ms = loop_monotonic_ms(e->cache->settings.loop);
-    return (e->delay_ms == 0 || now_ms >= e->retry_ms || strcmp(id, e->wanted) != 0) &&
-           (e->cache->rest_ms == 0 || now_ms >= e->cache->rest_until_ms);
+    return e->delay_ms == 0 || strcmp(id, e->wanted) != 0 ||
+           loop_monotonic_ms(e->cache->settings.loop) >= e->retry_ms;
 }
 
 static void
@@ -535,18 +488,13 @@ sts_entry_on_texts(void *context, const struct dns_answer *answer)
     bool has_id = answer->status == DNS_FOUND &&
                   sts_read_record(answer->texts, answer->count, id);
     e->txt = NULL;
-    bool holds = sts_entry_holds(e),
-         is_known = holds && has_id && strcmp(id, e->id) == 0;
-    bool is_fresh = is_known && sts_entry_age_ms(e) < STS_CACHE_DAY_MS;
+    bool is_fresh = has_id && sts_entry_holds(e) && strcmp(id, e->id) == 0 &&
+                    sts_entry_age_ms(e) < STS_CACHE_DAY_MS;
     if (is_fresh)
         sts_entry_is_right(e);
-    /* A renewal has time: it must not stand before a first fetch. */
-    if (has_id && !is_fresh && sts_entry_may_fetch(e, id) &&
-        (!is_known || http_caller_is_idle(e->cache->settings.http))) {
+    if (has_id && !is_fresh && sts_entry_may_fetch(e, id))
         sts_entry_fetch(e, id);
-        e->is_renewal = is_known;
-    }
-    if (e->call == NULL || e->is_renewal)
+    else
         sts_entry_finish(e, answer->unasked);
 }
 
@@ -589,8 +537,8 @@ sts_cache_ask(struct sts_cache *c, const char *domain, sts_cache_found *done,
     }
     if (is_first) {
         e->asked_ms = e->begun_ms = loop_monotonic_ms(c->settings.loop);
-        loop_timer_start(c->settings.loop, &e->patience, e->is_renewal ? 0 : STEP_MS,
-                         sts_entry_on_patience, e);
+        loop_timer_start(c->settings.loop, &e->patience, STEP_MS, sts_entry_on_patience,
+                         e);
     }
     return q;
 }
@@ -645,12 +593,8 @@ sts_cache_free(struct sts_cache **cache)
     if (c == NULL)
         return;
     struct sts_entry *e, *next;
-    if (c->settings.spool != NULL) {
+    while (c->file >= 0) /* the write that is under way, and perhaps one more */
         disk_sync_wait(c->settings.spool);
-        if (c->is_dirty)
-            sts_cache_save(c);
-        disk_sync_wait(c->settings.spool);
-    }
     HASH_ITER (hh, c->entries, e, next) {
         while (e->waiting != NULL) {
             struct sts_query *q = e->waiting;

@@ -29,12 +29,6 @@ enum {
     STS_CACHE_LINE_MS = 30000,   /* ...and in line for that */
     STS_CACHE_RETRY_MS = 300000, /* after a failure, then doubled... */
     STS_CACHE_DAY_MS = 86400000, /* ...up to this; and a policy is fetched again */
-    /* Hosts in a row that cannot be reached by TCP, and none was in this time: all
-     * fetches rest for... */
-    STS_CACHE_LOST_MAX = 5,
-    STS_CACHE_REACHED_MS = 3600000,
-    STS_CACHE_REST_MS = 600000, /* ...then doubled up to... */
-    STS_CACHE_REST_MAX_MS = 3600000,
     STS_CACHE_LONG_MS = 3600000, /* since a policy could be fetched: trouble */
     STS_CACHE_WHY_MAX = 200
 };
@@ -60,7 +54,7 @@ struct sts_cache_settings {
 /* Reads the file. */
 struct sts_cache *sts_cache_new(const struct sts_cache_settings *settings);
 void sts_cache_set_port(struct sts_cache *cache, uint16_t port);
-/* Writes the file, if it has changed. No callback comes after this. */
+/* Waits for the file, if it is being written. No callback comes after this. */
 void sts_cache_free(struct sts_cache **cache);
 
 /* policy: of the domain, borrowed during the call; NULL: it has none, or is_unknown: it

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Policy hosts of MTA-STS that accept and say nothing, stop in the middle, or send a byte now and then for ever: mail for their
-# domains goes when the time is over, once for all that waits, and mail for others goes before. A policy that is kept does not
-# wait for its renewal.
+# domains goes when the time is over, once for all that waits, and mail for others goes before. A policy that is kept holds
+# meanwhile.
 use lib 't/e2e';
 use E2E;
 use JSON::PP qw(decode_json);

@@ -256,12 +256,6 @@ http_call_is_in_line(const struct http_call *call)
     return call->in_line;
 }
 
-bool
-http_caller_is_idle(const struct http_caller *caller)
-{
-    return !caller->holds;
-}
-
 void
 http_call_cancel(struct http_call **call)
 {

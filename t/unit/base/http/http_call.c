@@ -537,7 +537,6 @@ test_networks(struct secrets *secrets)
                                                                .tls = &c->client,
                                                                .calls_max = MAX,
                                                                .network_calls_max = NETWORK_MAX});
-    ok(http_caller_is_idle(c->caller));
     c->manner = SILENT;
     for (int i = 0; i < CROWD; i++) {
         snprintf(name, sizeof(name), "near%d.example.net", i);
@@ -549,8 +548,7 @@ test_networks(struct secrets *secrets)
     for (int i = 0; i < 20; i++)
         loop_turn(c->world->loop, 2);
     is_number(c->accepted, NETWORK_MAX, "two of one network are connected");
-    ok_named(!http_call_is_in_line(near[0].call) && http_call_is_in_line(near[CROWD - 1].call) &&
-                 !http_caller_is_idle(c->caller),
+    ok_named(!http_call_is_in_line(near[0].call) && http_call_is_in_line(near[CROWD - 1].call),
              "the others wait");
     c->manner = ANSWERS;
     sim_dns_address(c->dns, "far.example.net", "127.1.0.1");
@@ -564,7 +562,7 @@ test_networks(struct secrets *secrets)
     is_string(near[0].error, "near0.example.net: no complete response in 1 s", "the first end by their deadline");
     is_string(near[CROWD - 1].body, "ok", "the last have theirs from their turn on");
     is_number(sim_dns_questions(c->dns), questions, "and are not looked up again");
-    ok(http_caller_is_idle(c->caller) && !near[0].refused);
+    ok(!near[0].refused);
     net_listener_free(&second);
     calls_finish(c);
 }
