@@ -36,7 +36,7 @@ struct reader {
     size_t begin; /* of the entry, with the white space before it */
     size_t broken;
     void (*each_broken)(void *context, struct text entry); /* NULL: not wanted */
-    void (*each)(void *context, const struct address_place *place);
+    address_list_met *each;
     void *context;
 };
 
@@ -244,77 +244,29 @@ take_special(struct reader *r, char c)
     }
 }
 
-static void
-address_list_run(struct reader *r)
+size_t
+address_list_read(struct text value, address_list_met *each,
+                  void (*broken)(void *context, struct text entry), void *context)
 {
-    while (r->at < r->in.length) {
-        char c = r->in.at[r->at];
+    struct reader r = {
+        .in = value, .each = each, .each_broken = broken, .context = context};
+    while (r.at < r.in.length) {
+        char c = r.in.at[r.at];
         if (text_is_space(c)) {
-            r->entry.gap = true;
-            r->at++;
+            r.entry.gap = true;
+            r.at++;
         } else if (c == '(') {
-            address_list_skip_comment(r);
+            address_list_skip_comment(&r);
         } else if (c == '"') {
-            take_enclosed(r, '"');
+            take_enclosed(&r, '"');
         } else if (c == '[') {
-            take_enclosed(r, ']');
+            take_enclosed(&r, ']');
         } else if (c != '\0' && strchr("<>:,;@.)]", c) != NULL) {
-            take_special(r, c);
+            take_special(&r, c);
         } else {
-            address_list_take_word(r);
+            address_list_take_word(&r);
         }
     }
-    finish_entry(r);
-}
-
-size_t
-address_list_places(struct text value,
-                    void (*each)(void *context, const struct address_place *place),
-                    void *context)
-{
-    struct reader r = {.in = value, .each = each, .context = context};
-    address_list_run(&r);
+    finish_entry(&r);
     return r.broken;
-}
-
-/* For callers that want mailboxes alone. */
-struct plain {
-    void (*each)(void *context, struct text mailbox);
-    void (*broken)(void *context, struct text entry);
-    void *context;
-};
-
-static void
-give_mailbox(void *context, const struct address_place *place)
-{
-    struct plain *plain = context;
-    plain->each(plain->context, place->mailbox);
-}
-
-size_t
-address_list_read(struct text unfolded,
-                  void (*each)(void *context, struct text mailbox), void *context)
-{
-    struct plain plain = {each, NULL, context};
-    return address_list_places(unfolded, give_mailbox, &plain);
-}
-
-static void
-give_broken(void *context, struct text entry)
-{
-    struct plain *plain = context;
-    plain->broken(plain->context, entry);
-}
-
-void
-address_list_read_all(struct text unfolded,
-                      void (*each)(void *context, struct text mailbox),
-                      void (*broken)(void *context, struct text entry), void *context)
-{
-    struct plain plain = {each, broken, context};
-    struct reader r = {.in = unfolded,
-                       .each = give_mailbox,
-                       .each_broken = give_broken,
-                       .context = &plain};
-    address_list_run(&r);
 }

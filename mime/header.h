@@ -89,31 +89,21 @@ bool header_unfold(struct text value, struct buffer *out)
  * §3.2.2); TEXT_NONE if it is not closed. */
 size_t header_comment_length(struct text t);
 
-/* Calls each with each address of an address list (RFC 5322 §3.4: display names,
- * comments, groups, quoted strings, routes), as "local@domain" or as a local part
- * alone. Returns the number of malformed entries, which are skipped. */
-size_t address_list_read(struct text unfolded,
-                         void (*each)(void *context, struct text mailbox),
-                         void *context);
-
-/* The same, and calls broken with the text of each malformed entry, trimmed. */
-void address_list_read_all(struct text unfolded,
-                           void (*each)(void *context, struct text mailbox),
-                           void (*broken)(void *context, struct text entry),
-                           void *context);
-
-/* The same for a value that may be folded, with the place of each addr-spec in it (RFC
- * 5322 §3.4.1), for code that replaces it: bytes [start, end), with its route, without
- * angle brackets and comments around it. */
+/* An address in an address list: "local@domain", or a local part alone; and the place of
+ * its addr-spec (RFC 5322 §3.4.1): bytes [start, end), with its route, without angle
+ * brackets and comments around it. */
 struct address_place {
     struct text mailbox;
     size_t start, end;
     size_t angle;  /* of '<'; TEXT_NONE: there is none */
     bool has_name; /* a display name stands before it */
 };
-size_t address_list_places(struct text value,
-                           void (*each)(void *context,
-                                        const struct address_place *place),
-                           void *context);
+typedef void address_list_met(void *context, const struct address_place *place);
+/* Calls each with each address of an address list, which may be folded (RFC 5322 §3.4:
+ * display names, comments, groups, quoted strings, routes), and broken, unless NULL, with
+ * the text of each malformed entry, trimmed. Returns the number of these. */
+size_t address_list_read(struct text value, address_list_met *each,
+                         void (*broken)(void *context, struct text entry),
+                         void *context);
 
 #endif

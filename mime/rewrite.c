@@ -263,7 +263,7 @@ rewrite_field(struct rewritten *w, const struct header_field *f)
     w->value = f->value;
     rewritten_put(w, f->name);
     rewritten_put(w, TEXT(":"));
-    size_t broken = address_list_places(f->value, rewrite_place, w);
+    size_t broken = address_list_read(f->value, rewrite_place, NULL, w);
     copy_to(w, w->value.length);
     rewritten_put(w, text_after(behind_colon(f), f->value.length));
     return broken == 0 && w->count <= REWRITE_ADDRESSES_MAX;

@@ -106,22 +106,22 @@ add_broken(void *context, struct text entry)
 }
 
 static void
-recipients_add_one(void *context, struct text mailbox)
+recipients_add_one(void *context, const struct address_place *place)
 {
     struct recipients *r = context;
     struct buffer normal;
     buffer_init(&normal, RECIPIENTS_ADDRESS_MAX);
-    if (recipients_qualify(mailbox, r->hostname, &normal))
+    if (recipients_qualify(place->mailbox, r->hostname, &normal))
         add_normal(r, buffer_text(&normal));
     else
-        add_broken(r, mailbox);
+        add_broken(r, place->mailbox);
     buffer_free(&normal);
 }
 
 bool
 recipients_add(struct recipients *r, struct text list)
 {
-    address_list_read_all(list, recipients_add_one, add_broken, r);
+    address_list_read(list, recipients_add_one, add_broken, r);
     return r->error == NULL;
 }
 
@@ -131,12 +131,12 @@ struct recipients_sender {
 };
 
 static void
-recipients_note_sender(void *context, struct text mailbox)
+recipients_note_sender(void *context, const struct address_place *place)
 {
     struct recipients_sender *s = context;
     s->count++;
     buffer_clear(&s->kept);
-    (void)!buffer_add(&s->kept, mailbox);
+    (void)!buffer_add(&s->kept, place->mailbox);
 }
 
 bool
@@ -154,9 +154,9 @@ recipients_qualify_sender(struct text written, const char *hostname, struct buff
             text_find(TEXT("<>"), written.at[at + 1]) == TEXT_NONE)
             plain[length++] = written.at[at];
     buffer_init(&s.kept, RECIPIENTS_ADDRESS_MAX);
-    bool good =
-        address_list_read(text_of(plain, length), recipients_note_sender, &s) == 0 &&
-        s.count == 1 && recipients_qualify(buffer_text(&s.kept), hostname, out);
+    bool good = address_list_read(text_of(plain, length), recipients_note_sender, NULL,
+                                  &s) == 0 &&
+                s.count == 1 && recipients_qualify(buffer_text(&s.kept), hostname, out);
     buffer_free(&s.kept);
     return good;
 }

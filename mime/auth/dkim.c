@@ -263,11 +263,11 @@ dkim_collect(struct dkim_fields *fields, struct text header)
 }
 
 static void
-dkim_keep_author(void *context, struct text mailbox)
+dkim_keep_author(void *context, const struct address_place *place)
 {
     struct buffer *author = context;
     if (author->length == 0)
-        (void)!buffer_add(author, mailbox);
+        (void)!buffer_add(author, place->mailbox);
 }
 
 /* A mail reader may show an address where we read none. */
@@ -276,10 +276,10 @@ dkim_read_author(struct buffer *author, struct text value)
 {
     struct buffer unfolded;
     buffer_init(&unfolded, DKIM_HEADER_MAX);
-    bool good =
-        header_unfold(value, &unfolded) &&
-        address_list_read(buffer_text(&unfolded), dkim_keep_author, author) == 0 &&
-        author->length > 0;
+    bool good = header_unfold(value, &unfolded) &&
+                address_list_read(buffer_text(&unfolded), dkim_keep_author, NULL,
+                                  author) == 0 &&
+                author->length > 0;
     buffer_free(&unfolded);
     return good ? NULL : "its From is malformed";
 }

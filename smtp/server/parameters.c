@@ -93,7 +93,7 @@ path_find_mailbox(struct text t, struct path_reading *r)
 {
     for (;;) {
         r->count = 0;
-        if (address_list_places(t, path_keep, r) == 0 && r->count > 0)
+        if (address_list_read(t, path_keep, NULL, r) == 0 && r->count > 0)
             return text_of(r->out->kept, r->length);
         struct text inner = without_brackets(t);
         if (inner.length == t.length)

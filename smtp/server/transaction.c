@@ -40,15 +40,15 @@ struct submitter_from {
 };
 
 static void
-keep_first(void *context, struct text mailbox)
+keep_first(void *context, const struct address_place *place)
 {
     struct submitter_from *from = context;
     struct address address;
     if (from->seen)
         return;
     from->seen = true;
-    if (!address_parse(mailbox, &address))
-        address = (struct address){mailbox, text_from(from->hostname), false};
+    if (!address_parse(place->mailbox, &address))
+        address = (struct address){place->mailbox, text_from(from->hostname), false};
     if (!address_write(&address, &from->address))
         buffer_clear(&from->address);
 }
@@ -64,8 +64,9 @@ submitter_read_from(struct text head, struct submitter_from *from)
         if (!text_equal_nocase(f.name, TEXT("From")))
             continue;
         buffer_init(&unfolded, SUBMITTER_HEAD_MAX);
-        from->broken = !header_unfold(f.value, &unfolded) ||
-                       address_list_read(buffer_text(&unfolded), keep_first, from) > 0;
+        from->broken =
+            !header_unfold(f.value, &unfolded) ||
+            address_list_read(buffer_text(&unfolded), keep_first, NULL, from) > 0;
         buffer_free(&unfolded);
     }
 }

@@ -33,10 +33,10 @@ same(const struct header_scan *a, const struct header_scan *b)
 }
 
 static void
-take_bare(void *context, struct text mailbox)
+take_bare(void *context, const struct address_place *place)
 {
     bool *found = context;
-    *found = *found || text_find(mailbox, '@') == TEXT_NONE;
+    *found = *found || text_find(place->mailbox, '@') == TEXT_NONE;
 }
 
 /* The scan has noticed every address without a domain that the parser reads; and each
@@ -59,18 +59,18 @@ check_needs(struct text header, const struct header_scan *s)
         must(header_unfold(f.value, &unfolded));
         for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
             if (text_equal_nocase(f.name, text_from(lists[i])))
-                (void)address_list_read(buffer_text(&unfolded), take_bare, &bare);
+                (void)address_list_read(buffer_text(&unfolded), take_bare, NULL, &bare);
         must(!bare || header_scan_has_bare(s));
         buffer_free(&unfolded);
     }
 }
 
 static void
-take_mailbox(void *context, struct text mailbox)
+take_mailbox(void *context, const struct address_place *place)
 {
     struct address a;
-    must(address_parse(mailbox, &a) || address_is_local(mailbox));
-    must(!text_has_control(mailbox));
+    must(address_parse(place->mailbox, &a) || address_is_local(place->mailbox));
+    must(!text_has_control(place->mailbox));
     ++*(size_t *)context;
 }
 
@@ -83,7 +83,7 @@ check_value(struct text value)
     must(header_unfold(value, &unfolded));
     struct text t = buffer_text(&unfolded);
     must(text_find(t, '\r') == TEXT_NONE && text_find(t, '\n') == TEXT_NONE);
-    size_t broken = address_list_read(t, take_mailbox, &mailboxes);
+    size_t broken = address_list_read(t, take_mailbox, NULL, &mailboxes);
     must(mailboxes + broken <= t.length + 1);
     buffer_free(&unfolded);
 }

@@ -140,7 +140,7 @@ static size_t
 list_field(struct listing *l, struct text value)
 {
     buffer_init(&l->out, 4 * 1024 * 1024);
-    return address_list_places(value, note_place, l);
+    return address_list_read(value, note_place, NULL, l);
 }
 
 /* One field before and after. */
@@ -238,7 +238,7 @@ check_made_from(struct text after)
     do
         must(header_next(&after, &f));
     while (!text_equal_nocase(f.name, TEXT("From")));
-    must(address_list_places(f.value, nothing, &count) == 0 && count > 0);
+    must(address_list_read(f.value, nothing, NULL, &count) == 0 && count > 0);
 }
 
 void

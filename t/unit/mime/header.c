@@ -354,10 +354,10 @@ TEST(unfold)
 }
 
 static void
-collect(void *context, struct text mailbox)
+collect(void *context, const struct address_place *place)
 {
     struct buffer *out = context;
-    if (!buffer_format(out, "%s%.*s", out->length > 0 ? "|" : "", TEXT_ARGS(mailbox)))
+    if (!buffer_format(out, "%s%.*s", out->length > 0 ? "|" : "", TEXT_ARGS(place->mailbox)))
         abort();
 }
 
@@ -462,23 +462,23 @@ TEST(lists)
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         struct buffer out;
         buffer_init(&out, 10000);
-        size_t broken = address_list_read(text_from(lists[i].text), collect, &out);
+        size_t broken = address_list_read(text_from(lists[i].text), collect, NULL, &out);
         is_text(buffer_text(&out), text_from(lists[i].mailboxes), lists[i].text);
         is_number(broken, lists[i].broken, "... its broken entries");
         buffer_free(&out);
     }
     struct buffer out;
     buffer_init(&out, 1000);
-    is_number(address_list_read(TEXT("a\0@b, c@d"), collect, &out), 1, "NUL breaks one");
+    is_number(address_list_read(TEXT("a\0@b, c@d"), collect, NULL, &out), 1, "NUL breaks one");
     is_text(buffer_text(&out), TEXT("c@d"), "and not the next");
     buffer_free(&out);
 }
 
 static void
-count_one(void *context, struct text mailbox)
+count_one(void *context, const struct address_place *place)
 {
     size_t *count = context;
-    *count += mailbox.length > 0;
+    *count += place->mailbox.length > 0;
 }
 
 /* head, count times unit, tail: what is found, in less than a second. */
@@ -494,7 +494,7 @@ is_found(const char *head, const char *unit, size_t count, const char *tail,
     ok(fits && buffer_add(&b, text_from(tail)));
     size_t seen = 0;
     clock_t start = clock();
-    is_number(address_list_read(buffer_text(&b), count_one, &seen), broken, name);
+    is_number(address_list_read(buffer_text(&b), count_one, NULL, &seen), broken, name);
     is_number(seen, found, name);
     ok_named(clock() - start < CLOCKS_PER_SEC, "... in time");
     buffer_free(&b);
@@ -541,7 +541,7 @@ TEST(folds)
     struct header_field f;
     ok(header_next(&rest, &f) && header_unfold(f.value, &out));
     size_t seen = 0;
-    address_list_read(buffer_text(&out), count_one, &seen);
+    address_list_read(buffer_text(&out), count_one, NULL, &seen);
     is_number(seen, 20000, "20,000 folds");
     size_t fields = 0;
     while (header_next(&rest, &f))
@@ -558,11 +558,11 @@ TEST(folds)
 
 /* In any noise each mailbox is whole and printable, and nothing crashes. */
 static void
-check_mailbox(void *context, struct text mailbox)
+check_mailbox(void *context, const struct address_place *place)
 {
     size_t *wrong = context;
     *wrong +=
-        mailbox.length == 0 || text_has_control(mailbox) || !text_is_utf8(mailbox);
+        place->mailbox.length == 0 || text_has_control(place->mailbox) || !text_is_utf8(place->mailbox);
 }
 
 TEST(noise)
@@ -577,7 +577,7 @@ TEST(noise)
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             noise[i] = alphabet[(seed >> 33) % (sizeof(alphabet) - 1)];
         }
-        address_list_read(text_of(noise, length), check_mailbox, &wrong);
+        address_list_read(text_of(noise, length), check_mailbox, NULL, &wrong);
     }
     is_number(wrong, 0, "no odd mailbox out of noise");
 }
@@ -606,7 +606,7 @@ check_message(struct text message, size_t *mailboxes)
             return false;
         if (text_equal_nocase(f.name, TEXT("to")) ||
             text_equal_nocase(f.name, TEXT("cc")))
-            address_list_read(buffer_text(&out), count_one, mailboxes);
+            address_list_read(buffer_text(&out), count_one, NULL, mailboxes);
     }
     buffer_free(&out);
     return (!s.ended || s.length == length) && s.has_from == has_from;
