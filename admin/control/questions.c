@@ -130,10 +130,8 @@ answer_status(struct questions *q, const json_t *request)
     size_t quotas;
     size_t sessions =
         q->count_sessions ? q->count_sessions(q->count_context, &stressed) : 0;
-    json_t *status =
-        status_make(q->manager, loop_monotonic_ms(q->loop) - q->started_ms, sessions);
-    json_object_set_new(json_object_get(status, "sessions"), "stress",
-                        json_boolean(stressed));
+    json_t *status = status_make(q->manager, loop_monotonic_ms(q->loop) - q->started_ms,
+                                 sessions, stressed);
     if (q->sandbox)
         json_object_set_new(status, "sandbox",
                             status_sandbox(sandbox_get_state(q->sandbox)));

@@ -3,6 +3,7 @@
 
 #include "admin/control/json_field.h"
 #include "admin/control/listing.h"
+#include "admin/control/members.h"
 #include "admin/control/words.h"
 
 #include <inttypes.h>
@@ -79,41 +80,19 @@ make_domains(const struct sched_site *site)
     return domains;
 }
 
-static void
-put_numbers(json_t *view, const struct sched_site *site)
-{
-    const struct {
-        const char *key;
-        int64_t value;
-    } numbers[] = {
-        {"destinations",            site->destinations                      },
-        {"window",                  site->window                            },
-        {"limit",                   site->limit                             },
-        {"sessions",                site->sessions                          },
-        {"busy",                    site->busy                              },
-        {"idle",                    site->idle                              },
-        {"greeting",                site->greeting                          },
-        {"waiting",                 (int64_t)site->waiting                  },
-        {"waits_s",                 site->waits_s                           },
-        {"backlogged",              (int64_t)site->backlogged               },
-        {"ceiling",                 site->ceiling                           },
-        {"rate_delay_ms",           site->transport->rate_delay_ms          },
-        {"transport_rate_delay_ms", site->transport->transport_rate_delay_ms},
-        {"latency_ms",              site->latency_ms                        },
-        {"failures",                site->failures                          },
-    };
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-        json_object_set_new(view, numbers[i].key, json_integer(numbers[i].value));
-}
-
-static void
-put_lease(json_t *view, const struct sched_site *site)
-{
-    json_object_set_new(view, "hosts", json_integer(site->hosts));
-    json_object_set_new(view, "lease_tokens", json_integer(site->lease_tokens));
-    json_object_set_new(view, "shared_tokens", json_integer(site->shared_tokens));
-    json_object_set_new(view, "lease_sessions", json_integer(site->lease_sessions));
-}
+#define NUMBER(member) MEMBER(struct sched_site, member, #member)
+#define DELAY(member)  MEMBER(struct transport_params, member, #member)
+static const struct member site_numbers[] = {
+    NUMBER(destinations), NUMBER(window),     NUMBER(limit),    NUMBER(sessions),
+    NUMBER(busy),         NUMBER(idle),       NUMBER(greeting), NUMBER(waiting),
+    NUMBER(waits_s),      NUMBER(backlogged), NUMBER(ceiling),
+};
+static const struct member transport_numbers[] = {DELAY(rate_delay_ms),
+                                                  DELAY(transport_rate_delay_ms)};
+static const struct member site_state[] = {NUMBER(latency_ms), NUMBER(failures)};
+static const struct member site_quota[] = {NUMBER(quota), NUMBER(quota_period)};
+static const struct member site_lease[] = {
+    NUMBER(hosts), NUMBER(lease_tokens), NUMBER(shared_tokens), NUMBER(lease_sessions)};
 
 json_t *
 site_view_make(const struct sched_site *site)
@@ -123,18 +102,18 @@ site_view_make(const struct sched_site *site)
     json_object_set_new(view, "site", listing_text(text_from(site->key)));
     json_object_set_new(view, "domains", make_domains(site));
     json_object_set_new(view, "state", json_string(state_of(site)));
-    put_numbers(view, site);
+    MEMBERS_PUT(view, site_numbers, site);
+    MEMBERS_PUT(view, transport_numbers, site->transport);
+    MEMBERS_PUT(view, site_state, site);
     json_object_set_new(view, "rate",
                         json_string(rate_words(&site->transport->rate, rate)));
     json_object_set_new(view, "learnt_rate", json_real(site->rate / 1000.0));
     json_object_set_new(view, "bound", json_string(sched_bound_word(site->bound)));
     put_time(view, "bound_until_ms", site->bound_until_ms);
-    if (site->quota > 0) {
-        json_object_set_new(view, "quota", json_integer(site->quota));
-        json_object_set_new(view, "quota_period", json_string(site->quota_period));
-    }
+    if (site->quota > 0)
+        MEMBERS_PUT(view, site_quota, site);
     if (site->hosts > 0)
-        put_lease(view, site);
+        MEMBERS_PUT(view, site_lease, site);
     put_time(view, "dead_since_ms", site->dead_since_ms);
     put_time(view, "dead_until_ms", site->dead_until_ms);
     if (site->ceiling > 0)

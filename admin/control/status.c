@@ -1,17 +1,15 @@
 /* Tells how the daemon is: its part, and the command that asks it. */
 #include "admin/control/status.h"
 
-#include "admin/control/account_list.h"
 #include "admin/control/cluster_status.h"
 #include "admin/control/control_client.h"
+#include "admin/control/counters.h"
 #include "admin/control/json_field.h"
 #include "admin/control/quota_list.h"
 #include "admin/control/screen.h"
-#include "admin/control/site_list.h"
 #include "admin/control/site_show.h"
 #include "admin/control/words.h"
 #include "base/loop/loop.h"
-#include "queue/queue_operator.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,104 +20,19 @@ enum { ERROR_MAX = 512, SITES_TOP = 20, WATCH_MS = 1000 };
 
 /* --- Output ----------------------------------------------------------------------- */
 
-static json_t *
-status_number(uint64_t value)
-{
-    return json_integer((json_int_t)value);
-}
-
-static json_t *
-make_spool(const struct queue_health *h)
-{
-    return json_pack(
-        "{s:s,s:s,s:I,s:I,s:I,s:I}", "path", h->path, "sync",
-        h->sync_blocks ? "blocking" : "aio", "bytes_free", (json_int_t)h->bytes_free,
-        "inodes_free", (json_int_t)h->inodes_free, "bytes_reserve",
-        (json_int_t)h->bytes_reserve, "inodes_reserve", (json_int_t)h->inodes_reserve);
-}
-
-static json_t *
-make_journal(const struct queue_health *h)
-{
-    return json_pack("{s:o,s:o,s:o,s:o,s:b,s:o}", "segments",
-                     status_number(h->segments), "free_segments",
-                     status_number(h->free_segments), "messages",
-                     status_number(h->journaled), "batches", status_number(h->batches),
-                     "full", h->journal_full, "damages", status_number(h->damages));
-}
-
 json_t *
-status_queue(struct manager *m)
+status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in, bool is_stressed)
 {
-    struct manager_places places = manager_count(m);
-    struct queue_apart apart = queue_count_apart(manager_queue(m));
-    return json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o}", "incoming", status_number(places.incoming),
-        "active", status_number(places.active), "deferred",
-        status_number(places.deferred), "hold", status_number(apart.held), "corrupt",
-        status_number(apart.quarantined), "defrag", status_number(places.defrag));
-}
-
-static json_t *
-make_fragments(struct manager *m)
-{
-    struct manager_fragments f = {0};
-    (void)manager_fragments(m, &f);
-    return json_pack(
-        "{s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s}", "sets",
-        status_number(f.sets), "messages", status_number(f.messages), "bytes",
-        (json_int_t)f.bytes, "oldest_ms", (json_int_t)f.oldest_ms, "waited",
-        status_number(f.waited), "reassembled", status_number(f.reassembled),
-        "absorbed", status_number(f.absorbed), "timed_out", status_number(f.timed_out),
-        "conflicts", status_number(f.conflicts), "limited", status_number(f.limited),
-        "malformed", status_number(f.malformed), "failed", status_number(f.failed),
-        "redirected", status_number(f.redirected), "returned",
-        status_number(f.returned), "alone", status_number(f.alone), "namesakes",
-        status_number(f.namesakes), "registry",
-        !f.is_shared ? "local"
-        : f.is_down  ? "down"
-                     : "up");
-}
-
-static json_t *
-make_sites(const struct site_list_totals *totals, const struct sched_counts *counts)
-{
-    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "sites", status_number(totals->sites),
-                     "dead", status_number(counts->dead), "destinations",
-                     status_number(counts->destinations), "waiting",
-                     status_number(totals->waiting), "backlogged",
-                     status_number(totals->backlogged));
-}
-
-json_t *
-status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
-{
-    struct queue_health h = queue_health(manager_queue(m));
-    struct sched_counts counts = sched_count(manager_sched(m));
-    struct manager_oldest oldest;
-    struct site_list_totals sites;
-    manager_find_oldest(m, &oldest);
-    json_t *top = site_list_top(manager_sched(m), SITES_TOP, &sites);
-    json_t *sessions =
-        json_pack("{s:o,s:o,s:o,s:o}", "in", status_number(sessions_in), "out",
-                  status_number(counts.sessions), "idle", status_number(counts.idle),
-                  "busy", status_number(sites.busy));
-    json_t *limits =
-        json_pack("{s:o,s:o,s:o}", "active_limit", status_number(counts.active_limit),
-                  "active_recipient_limit", status_number(counts.recipient_limit),
-                  "delivery_session_limit", status_number(counts.session_limit));
-    json_t *totals = json_pack("{s:o,s:o,s:o}", "stored", status_number(h.stored),
-                               "ended", status_number(h.retired), "quarantined",
-                               status_number(h.quarantined));
-    return json_pack(
-        "{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ok",
-        true, "version", PETREL_VERSION, "uptime_s", (json_int_t)(uptime_ms / 1000),
-        "accepting", h.accepting, "reason", h.reason, "syncs", status_number(h.syncs),
-        "spool", make_spool(&h), "journal", make_journal(&h), "queue", status_queue(m),
-        "oldest_ms", (json_int_t)oldest.birth_ms, "active_recipients",
-        status_number(counts.recipients), "fragments", make_fragments(m), "sessions",
-        sessions, "totals", totals, "limits", limits, "site_totals",
-        make_sites(&sites, &counts), "sites", top);
+    struct counters c;
+    counters_read(m, &c);
+    c.uptime_s = uptime_ms / 1000;
+    c.sessions_in = sessions_in;
+    c.is_stressed = is_stressed;
+    json_t *top = site_list_top(manager_sched(m), SITES_TOP, &c.sites);
+    json_t *status = json_pack("{s:b}", "ok", true);
+    counters_put(status, &c);
+    json_object_set_new(status, "sites", top);
+    return status;
 }
 
 json_t *

@@ -16,7 +16,7 @@
  *             damages (pieces that startup could not read)
  *   queue     incoming, active, deferred, hold, corrupt
  *   active_recipients  those of the messages in `active`, delivered ones too
- *   sessions  in, stress (nearly too many are in; questions.c adds it), out, idle
+ *   sessions  in, stress (nearly too many are in), out, idle
  *             (of out), busy (of out: carry mail)
  *   totals    stored, ended, quarantined, since startup
  *   limits    active_limit, active_recipient_limit, delivery_session_limit: the
@@ -29,11 +29,8 @@
  *   quotas    as in quota_list.h: those used most (questions.c adds them)
  *   sites     as in site_view.h: the 20 with most mail, of those that have anything to
  *             tell; the command asks for all */
-json_t *status_make(struct manager *manager, int64_t uptime_ms, size_t sessions_in);
-
-/* Messages by place: incoming, active, deferred, hold, corrupt, defrag (fragments that
- * wait for others). */
-json_t *status_queue(struct manager *manager);
+json_t *status_make(struct manager *manager, int64_t uptime_ms, size_t sessions_in,
+                    bool is_stressed);
 
 /* landlock (the ABI in force, 0: none), seccomp, missing (what the system lacks; "":
  * nothing), refused (system calls since the start). The daemon's is "sandbox". */

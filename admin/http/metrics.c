@@ -183,16 +183,12 @@ metrics_see_site(void *context, const struct sched_site *site)
 static void
 metrics_read(struct metrics *m)
 {
-    struct manager *manager = m->setup.manager;
-    bool stressed;
-    m->health = queue_health(manager_queue(manager));
-    m->apart = queue_count_apart(manager_queue(manager));
-    m->sched = sched_count(manager_sched(manager));
-    m->places = manager_count(manager);
-    m->fragments = (struct manager_fragments){0};
-    (void)manager_fragments(manager, &m->fragments);
-    manager_find_oldest(manager, &m->oldest);
-    m->sessions_in = m->setup.count_sessions(m->setup.count_context, &stressed);
+    counters_read(m->setup.manager, &m->now);
+    m->now.sessions_in =
+        m->setup.count_sessions(m->setup.count_context, &m->now.is_stressed);
+    m->now.sessions_in_limit = m->setup.client_sessions_limit;
+    m->has_group =
+        m->setup.group != NULL && m->setup.group(m->setup.group_context, &m->group);
     m->clients = (struct metrics_clients){0};
     if (m->setup.clients != NULL)
         m->setup.clients(m->setup.clients_context, &m->clients);

@@ -3,6 +3,8 @@
 
 #include "sched/limits/refusal.h"
 
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *const metrics_sources[] = {"smtp",         "lmtp",        "sendmail",
@@ -135,4 +137,81 @@ metrics_count(void *context, const struct event *e)
         m->notifications[metrics_place(metrics_kinds, METRICS_KINDS, e->reason)]++;
     else if (e->kind >= EVENT_DELIVERED && e->kind <= EVENT_EXPIRED)
         count_verdict(m, e);
+}
+
+/* --- As metrics ---------------------------------------------------------------------- */
+
+/* The words of one index of an array. */
+struct metrics_axis {
+    const char *key;
+    const char *const *words; /* NULL: metrics_class() */
+    size_t count;
+};
+#define AXIS(key, words, count)                                                        \
+    {                                                                                  \
+        key, words, count                                                              \
+    }
+#define NO_AXIS AXIS(NULL, NULL, 1)
+#define SOURCES AXIS("source", metrics_sources, METRICS_SOURCES)
+#define ARRAY(family, member, first, second)                                           \
+    {                                                                                  \
+        family, offsetof(struct metrics_counters, member), first, second               \
+    }
+
+static const char *const refusal_digits[] = {"4", "5"};
+static const char *const verified_words[] = {"no", "yes"};
+
+/* The arrays of counters, each a family. */
+static const struct metrics_array {
+    const char *family;
+    size_t offset;
+    struct metrics_axis first, second;
+} metrics_arrays[] = {
+    ARRAY("petrel_messages_accepted", messages, SOURCES, NO_AXIS),
+    ARRAY("petrel_recipients_accepted", recipients, SOURCES, NO_AXIS),
+    ARRAY("petrel_accepted_bytes", bytes, SOURCES, NO_AXIS),
+    ARRAY("petrel_refusals", refusals, AXIS("class", refusal_digits, 2),
+          AXIS("reason", metrics_reasons, METRICS_REASONS)),
+    ARRAY("petrel_deliveries", deliveries,
+          AXIS("status", metrics_statuses, METRICS_STATUSES),
+          AXIS("via", metrics_channels, METRICS_CHANNELS)),
+    ARRAY("petrel_replies", replies, AXIS("class", NULL, METRICS_CLASSES), NO_AXIS),
+    ARRAY("petrel_delivered_tls", delivered, AXIS("tls", metrics_tls, METRICS_TLS),
+          AXIS("verified", verified_words, 2)),
+    ARRAY("petrel_notifications", notifications,
+          AXIS("kind", metrics_kinds, METRICS_KINDS), NO_AXIS),
+};
+
+static const char *
+metrics_axis_word(const struct metrics_axis *a, size_t index)
+{
+    return a->words != NULL ? a->words[index] : metrics_class(index);
+}
+
+static void
+metrics_array_write(const struct metrics_array *a, const uint64_t *counts,
+                    struct metrics_writer *w)
+{
+    char labels[METRICS_LABELS_MAX];
+    for (size_t i = 0; i < a->first.count * a->second.count; i++) {
+        size_t second = i % a->second.count;
+        int length = snprintf(labels, sizeof(labels), "%s=\"%s\"", a->first.key,
+                              metrics_axis_word(&a->first, i / a->second.count));
+        if (a->second.key != NULL)
+            snprintf(labels + length, sizeof(labels) - (size_t)length, ",%s=\"%s\"",
+                     a->second.key, metrics_axis_word(&a->second, second));
+        metrics_write_count(w, labels, counts[i]);
+    }
+}
+
+void
+metrics_counters_write(const struct metrics_counters *m, struct metrics_writer *w)
+{
+    for (size_t i = 0; i < sizeof(metrics_arrays) / sizeof(metrics_arrays[0]); i++)
+        if (w->family != NULL && strcmp(metrics_arrays[i].family, w->family->name) == 0)
+            metrics_array_write(
+                &metrics_arrays[i],
+                (const uint64_t *)(const void *)((const char *)m +
+                                                 metrics_arrays[i].offset),
+                w);
 }

@@ -48,6 +48,10 @@ struct metrics_counters {
 
 /* The kinds that metrics_count() wants. */
 uint64_t metrics_events(void);
+/* The samples of the family that w has begun, if it is one of these. */
+enum { METRICS_LABELS_MAX = 200 };
+void metrics_counters_write(const struct metrics_counters *counters,
+                            struct metrics_writer *w);
 /* An event_reader; context is a struct metrics_counters. */
 void metrics_count(void *context, const struct event *event);
 

@@ -98,21 +98,13 @@ drains(const struct metrics *m)
 static void
 write_accepting(const struct metrics *m, struct metrics_writer *w)
 {
-    metrics_write(w, "", m->health.accepting && !drains(m));
+    metrics_write(w, "", m->now.health.accepting && !drains(m));
 }
 
 static void
 write_draining(const struct metrics *m, struct metrics_writer *w)
 {
     metrics_write(w, "", drains(m));
-}
-
-static void
-write_sessions(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "direction=\"in\"", (double)m->sessions_in);
-    metrics_write(w, "direction=\"out\"", (double)m->sched.sessions);
-    metrics_write(w, "direction=\"idle\"", (double)m->sched.idle);
 }
 
 static void
@@ -131,48 +123,6 @@ write_reload(const struct metrics *m, struct metrics_writer *w)
 /* --- Intake ------------------------------------------------------------------------- */
 
 static void
-write_by_word(struct metrics_writer *w, const char *key, const char *const *words,
-              size_t count, const uint64_t *values)
-{
-    char labels[LABELS_MAX];
-    for (size_t i = 0; i < count; i++) {
-        snprintf(labels, sizeof(labels), "%s=\"%s\"", key, words[i]);
-        metrics_write_count(w, labels, values[i]);
-    }
-}
-
-static void
-write_messages(const struct metrics *m, struct metrics_writer *w)
-{
-    write_by_word(w, "source", metrics_sources, METRICS_SOURCES, m->counters.messages);
-}
-
-static void
-write_recipients(const struct metrics *m, struct metrics_writer *w)
-{
-    write_by_word(w, "source", metrics_sources, METRICS_SOURCES,
-                  m->counters.recipients);
-}
-
-static void
-write_bytes(const struct metrics *m, struct metrics_writer *w)
-{
-    write_by_word(w, "source", metrics_sources, METRICS_SOURCES, m->counters.bytes);
-}
-
-static void
-write_refusals(const struct metrics *m, struct metrics_writer *w)
-{
-    char labels[LABELS_MAX];
-    for (size_t class = 0; class < 2; class ++)
-        for (size_t i = 0; i < METRICS_REASONS; i++) {
-            snprintf(labels, sizeof(labels), "class=\"%zu\",reason=\"%s\"", class + 4,
-                     metrics_reasons[i]);
-            metrics_write_count(w, labels, m->counters.refusals[class][i]);
-        }
-}
-
-static void
 write_logins(const struct metrics *m, struct metrics_writer *w)
 {
     metrics_write_count(w, "result=\"ok\"", m->clients.logins);
@@ -181,28 +131,6 @@ write_logins(const struct metrics *m, struct metrics_writer *w)
 }
 
 /* --- Deliveries --------------------------------------------------------------------- */
-
-static void
-write_deliveries(const struct metrics *m, struct metrics_writer *w)
-{
-    char labels[LABELS_MAX];
-    for (size_t i = 0; i < METRICS_STATUSES; i++)
-        for (size_t k = 0; k < METRICS_CHANNELS; k++) {
-            snprintf(labels, sizeof(labels), "status=\"%s\",via=\"%s\"",
-                     metrics_statuses[i], metrics_channels[k]);
-            metrics_write_count(w, labels, m->counters.deliveries[i][k]);
-        }
-}
-
-static void
-write_replies(const struct metrics *m, struct metrics_writer *w)
-{
-    char labels[LABELS_MAX];
-    for (size_t i = 0; i < METRICS_CLASSES; i++) {
-        snprintf(labels, sizeof(labels), "class=\"%s\"", metrics_class(i));
-        metrics_write_count(w, labels, m->counters.replies[i]);
-    }
-}
 
 static void
 write_delays(const struct metrics *m, struct metrics_writer *w)
@@ -215,37 +143,7 @@ write_delays(const struct metrics *m, struct metrics_writer *w)
     }
 }
 
-static void
-write_delivered_tls(const struct metrics *m, struct metrics_writer *w)
-{
-    char labels[LABELS_MAX];
-    for (size_t i = 0; i < METRICS_TLS; i++)
-        for (size_t verified = 0; verified < 2; verified++) {
-            snprintf(labels, sizeof(labels), "tls=\"%s\",verified=\"%s\"",
-                     metrics_tls[i], verified ? "yes" : "no");
-            metrics_write_count(w, labels, m->counters.delivered[i][verified]);
-        }
-}
-
-static void
-write_notifications(const struct metrics *m, struct metrics_writer *w)
-{
-    write_by_word(w, "kind", metrics_kinds, METRICS_KINDS, m->counters.notifications);
-}
-
 /* --- Queue -------------------------------------------------------------------------- */
-
-/* As `petrel status`. */
-static void
-write_queue(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "place=\"incoming\"", (double)m->places.incoming);
-    metrics_write(w, "place=\"active\"", (double)m->places.active);
-    metrics_write(w, "place=\"deferred\"", (double)m->places.deferred);
-    metrics_write(w, "place=\"defrag\"", (double)m->places.defrag);
-    metrics_write(w, "place=\"hold\"", (double)m->apart.held);
-    metrics_write(w, "place=\"corrupt\"", (double)m->apart.quarantined);
-}
 
 static void
 metrics_write_age(const struct metrics *m, struct metrics_writer *w, int64_t birth_ms)
@@ -258,46 +156,13 @@ metrics_write_age(const struct metrics *m, struct metrics_writer *w, int64_t bir
 static void
 write_oldest(const struct metrics *m, struct metrics_writer *w)
 {
-    metrics_write_age(m, w, m->oldest.birth_ms);
+    metrics_write_age(m, w, m->now.oldest.birth_ms);
 }
 
 static void
 write_oldest_held(const struct metrics *m, struct metrics_writer *w)
 {
-    metrics_write_age(m, w, m->apart.oldest_held_ms);
-}
-
-static void
-write_limits(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "name=\"active\"", (double)m->sched.active_limit);
-    metrics_write(w, "name=\"active_recipients\"", (double)m->sched.recipient_limit);
-    metrics_write(w, "name=\"sessions_in\"", (double)m->setup.client_sessions_limit);
-    metrics_write(w, "name=\"sessions_out\"", (double)m->sched.session_limit);
-}
-
-static void
-write_free_bytes(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", (double)m->health.bytes_free);
-}
-
-static void
-write_free_inodes(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", (double)m->health.inodes_free);
-}
-
-static void
-write_reserve_bytes(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", (double)m->health.bytes_reserve);
-}
-
-static void
-write_reserve_inodes(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", (double)m->health.inodes_reserve);
+    metrics_write_age(m, w, m->now.apart.oldest_held_ms);
 }
 
 static void
@@ -417,38 +282,13 @@ write_history_bytes(const struct metrics *m, struct metrics_writer *w)
                   is_known ? (double)m->setup.history_bytes(m->setup.history) : 0);
 }
 
-static void
-write_segments(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "state=\"free\"", m->health.free_segments);
-    metrics_write(w, "state=\"used\"", m->health.segments - m->health.free_segments);
-}
-
-static void
-write_journaled(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", m->health.journaled);
-}
-
-static void
-write_journal_full(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", m->health.journal_full);
-}
-
-static void
-write_syncs(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write_count(w, "", m->health.syncs);
-}
-
 /* --- Sites -------------------------------------------------------------------------- */
 
 static void
 write_site_states(const struct metrics *m, struct metrics_writer *w)
 {
     metrics_write(w, "state=\"alive\"",
-                  (double)(m->sched.sites - m->probing - m->dead));
+                  (double)(m->now.sched.sites - m->probing - m->dead));
     metrics_write(w, "state=\"probing\"", (double)m->probing);
     metrics_write(w, "state=\"dead\"", (double)m->dead);
 }
@@ -526,45 +366,6 @@ SITE_WRITER(alive, false)
 SITE_WRITER(rate, false)
 SITE_WRITER(latency_s, false)
 
-/* --- Fragments ---------------------------------------------------------------------- */
-
-static void
-write_sets(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", (double)m->fragments.sets);
-}
-
-static void
-write_fragment_messages(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", (double)m->fragments.messages);
-}
-
-static void
-write_fragment_bytes(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", (double)m->fragments.bytes);
-}
-
-static void
-write_registry(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", !m->fragments.is_shared || !m->fragments.is_down);
-}
-
-static void
-write_fates(const struct metrics *m, struct metrics_writer *w)
-{
-    static const char *const fates[] = {
-        "waited",  "reassembled", "absorbed", "timed_out",  "conflict",
-        "limited", "malformed",   "failed",   "redirected", "returned"};
-    const struct manager_fragments *f = &m->fragments;
-    uint64_t counts[] = {f->waited,     f->reassembled, f->absorbed,  f->timed_out,
-                         f->conflicts,  f->limited,     f->malformed, f->failed,
-                         f->redirected, f->returned};
-    write_by_word(w, "fate", fates, sizeof(fates) / sizeof(fates[0]), counts);
-}
-
 /* --- HTTP --------------------------------------------------------------------------- */
 
 static void
@@ -583,7 +384,55 @@ write_requests(const struct metrics *m, struct metrics_writer *w)
         }
 }
 
+/* --- The group of hosts --------------------------------------------------------------- */
+
+static void
+write_group_bank(const struct metrics *m, struct metrics_writer *w)
+{
+    if (m->has_group && m->group.has_bank)
+        metrics_write(w, "", m->group.is_up);
+}
+
+static void
+write_group_hosts(const struct metrics *m, struct metrics_writer *w)
+{
+    if (!m->has_group)
+        return;
+    metrics_write_count(w, "state=\"member\"", m->group.members);
+    metrics_write_count(w, "state=\"lost\"", m->group.lost);
+}
+
+static void
+write_group_fallback(const struct metrics *m, struct metrics_writer *w)
+{
+    if (m->has_group)
+        metrics_write(w, "", (double)m->group.fallback_sites);
+}
+
+static void
+write_group_asks(const struct metrics *m, struct metrics_writer *w)
+{
+    const struct metrics_group *g = &m->group;
+    if (!m->has_group)
+        return;
+    metrics_write_count(w, "result=\"answered\"",
+                        g->asks > g->failures ? g->asks - g->failures : 0);
+    metrics_write_count(w, "result=\"failed\"", g->failures);
+}
+
 /* --- The table ---------------------------------------------------------------------- */
+
+/* The samples of a family that a table of counters has: that of `petrel status`, or that of
+ * events. */
+static void
+write_counters(const struct metrics *m, struct metrics_writer *w)
+{
+    const struct counter *c;
+    for (size_t i = 0; w->family != NULL && (c = counters_at(i)) != NULL; i++)
+        if (c->family != NULL && strcmp(c->family, w->family->name) == 0)
+            metrics_write_number(w, c->label, members_number(&c->member, &m->now));
+    metrics_counters_write(&m->counters, w);
+}
 
 /* Name, type, writer, help, labels. */
 #define ROW(name, type, write, help, labels)                                           \
@@ -615,7 +464,7 @@ static const struct metrics_row {
         ""),
     ROW("petrel_loop_turn_seconds", HISTOGRAM, metrics_write_turns,
         "Duration of turns of the event loop, without their waits", ""),
-    ROW("petrel_sessions", GAUGE, write_sessions,
+    ROW("petrel_sessions", GAUGE, write_counters,
         "Open sessions; idle ones of those out", "direction: in, out, idle"),
     ROW("petrel_sessions_opened", COUNTER, metrics_write_opened, "Sessions begun",
         "direction: in, out"),
@@ -623,27 +472,27 @@ static const struct metrics_row {
         "Connections that got no session; descriptors: how often clients had to wait",
         "reason: sessions, client_sessions, rate, lockout, proxy, draining, "
         "descriptors, other"),
-    ROW("petrel_messages_accepted", COUNTER, write_messages,
+    ROW("petrel_messages_accepted", COUNTER, write_counters,
         "Messages accepted or made",
         "source: smtp, lmtp, sendmail, notification, reassembled, peer"),
-    ROW("petrel_recipients_accepted", COUNTER, write_recipients,
+    ROW("petrel_recipients_accepted", COUNTER, write_counters,
         "Recipients of these messages",
         "source: smtp, lmtp, sendmail, notification, reassembled, peer"),
-    ROW("petrel_accepted_bytes", COUNTER, write_bytes, "Content of these messages",
+    ROW("petrel_accepted_bytes", COUNTER, write_counters, "Content of these messages",
         "source: smtp, lmtp, sendmail, notification, reassembled, peer"),
     ROW("petrel_accept_seconds", HISTOGRAM, metrics_write_accepts,
         "Time from the end of content to its 250", ""),
-    ROW("petrel_refusals", COUNTER, write_refusals,
+    ROW("petrel_refusals", COUNTER, write_counters,
         "Commands and messages refused to clients",
         "class: 4, 5; reason: relay, user, size, sender, helo, rate, quota, syntax, "
         "auth, tls, disk, spool, loop, partial, content, recipients, other"),
     ROW("petrel_logins", COUNTER, write_logins,
         "Logins of clients, and addresses locked out for failed ones",
         "result: ok, failed, locked"),
-    ROW("petrel_deliveries", COUNTER, write_deliveries, "Verdicts for recipients",
+    ROW("petrel_deliveries", COUNTER, write_counters, "Verdicts for recipients",
         "status: delivered, deferred, bounced, expired; via: smtp, lmtp, maildir, "
         "other"),
-    ROW("petrel_replies", COUNTER, write_replies,
+    ROW("petrel_replies", COUNTER, write_counters,
         "Refusals of mail by the subject of the reply; none: there was no reply",
         "class: other, no_user, no_domain, full, too_big, auth, ptr, reputation, "
         "content, sender, login, quota, tls, form, relay, policy, none"),
@@ -651,29 +500,29 @@ static const struct metrics_row {
         "Delay of delivered mail: before it was loaded, in the active queue, until the "
         "greeting, of the transmission",
         "stage: arrival, queue, connect, transmit"),
-    ROW("petrel_delivered_tls", COUNTER, write_delivered_tls,
+    ROW("petrel_delivered_tls", COUNTER, write_counters,
         "Recipients delivered by SMTP and LMTP",
         "tls: none, TLSv1.2, TLSv1.3; verified: yes, no"),
-    ROW("petrel_notifications", COUNTER, write_notifications,
+    ROW("petrel_notifications", COUNTER, write_counters,
         "Notifications to senders and postmaster",
         "kind: failure, delay, success, postmaster"),
-    ROW("petrel_queue_messages", GAUGE, write_queue,
+    ROW("petrel_queue_messages", GAUGE, write_counters,
         "Messages by place, as in petrel status",
-        "place: incoming, active, deferred, defrag, hold, corrupt"),
+        "place: incoming, active, deferred, hold, corrupt, defrag"),
     ROW("petrel_oldest_message_seconds", GAUGE, write_oldest,
         "Age of the oldest message that is not held and awaits no fragments; 0: none",
         ""),
     ROW("petrel_oldest_held_seconds", GAUGE, write_oldest_held,
         "Age of the oldest held message; 0: none", ""),
-    ROW("petrel_limit", GAUGE, write_limits, "Settings that limit the use of memory",
+    ROW("petrel_limit", GAUGE, write_counters, "Settings that limit the use of memory",
         "name: active, active_recipients, sessions_in, sessions_out"),
-    ROW("petrel_spool_free_bytes", GAUGE, write_free_bytes,
+    ROW("petrel_spool_free_bytes", GAUGE, write_counters,
         "Free space of the spool; -1: unknown", ""),
-    ROW("petrel_spool_free_inodes", GAUGE, write_free_inodes,
+    ROW("petrel_spool_free_inodes", GAUGE, write_counters,
         "Free inodes of the spool; -1: unknown", ""),
-    ROW("petrel_spool_reserve_bytes", GAUGE, write_reserve_bytes,
+    ROW("petrel_spool_reserve_bytes", GAUGE, write_counters,
         "Space below which new mail is refused", ""),
-    ROW("petrel_spool_reserve_inodes", GAUGE, write_reserve_inodes,
+    ROW("petrel_spool_reserve_inodes", GAUGE, write_counters,
         "Inodes below which new mail is refused", ""),
     ROW("petrel_history_bytes", GAUGE, write_history_bytes,
         "Size of the history's files", ""),
@@ -696,13 +545,13 @@ static const struct metrics_row {
     ROW("petrel_tls_policy", COUNTER, write_tls_policy,
         "Sessions for a domain that demands TLS, by result",
         "policy: dane, sts; result: ok, failed"),
-    ROW("petrel_journal_segments", GAUGE, write_segments, "Segments of the journal",
+    ROW("petrel_journal_segments", GAUGE, write_counters, "Segments of the journal",
         "state: free, used"),
-    ROW("petrel_journal_messages", GAUGE, write_journaled,
+    ROW("petrel_journal_messages", GAUGE, write_counters,
         "Messages in the journal alone", ""),
-    ROW("petrel_journal_full", GAUGE, write_journal_full,
+    ROW("petrel_journal_full", GAUGE, write_counters,
         "1 while new mail waits for the spool", ""),
-    ROW("petrel_syncs", COUNTER, write_syncs, "Syncs of files and directories", ""),
+    ROW("petrel_syncs", COUNTER, write_counters, "Syncs of files and directories", ""),
     ROW("petrel_sync_seconds", HISTOGRAM, metrics_write_sync_times, "Time of a sync",
         ""),
     ROW("petrel_certificate_not_after_seconds", GAUGE, metrics_write_certificates,
@@ -736,23 +585,23 @@ static const struct metrics_row {
     ROW("petrel_site_deliveries", COUNTER, write_site_deliveries,
         "Verdicts on recipients at the site, since its series began",
         "site; status: delivered, deferred, bounced"),
-    ROW("petrel_fragment_sets", GAUGE, write_sets,
+    ROW("petrel_fragment_sets", GAUGE, write_counters,
         "Sets of fragments that are not complete", ""),
-    ROW("petrel_fragment_messages", GAUGE, write_fragment_messages,
+    ROW("petrel_fragment_messages", GAUGE, write_counters,
         "Fragments that await others", ""),
-    ROW("petrel_fragment_bytes", GAUGE, write_fragment_bytes, "Their size", ""),
-    ROW("petrel_registry_up", GAUGE, write_registry,
+    ROW("petrel_fragment_bytes", GAUGE, write_counters, "Their size", ""),
+    ROW("petrel_registry_up", GAUGE, write_counters,
         "0 while the registry of fragments does not answer", ""),
-    ROW("petrel_fragments", COUNTER, write_fates, "Fragments by their outcome",
+    ROW("petrel_fragments", COUNTER, write_counters, "Fragments by their outcome",
         "fate: waited, reassembled, absorbed, timed_out, conflict, limited, malformed, "
         "failed, redirected, returned"),
-    ROW("petrel_group_bank_up", GAUGE, metrics_write_group_bank,
+    ROW("petrel_group_bank_up", GAUGE, write_group_bank,
         "0 while the Redis of the group of hosts does not answer", ""),
-    ROW("petrel_group_hosts", GAUGE, metrics_write_group_hosts, "Hosts of the group",
+    ROW("petrel_group_hosts", GAUGE, write_group_hosts, "Hosts of the group",
         "state: member, lost"),
-    ROW("petrel_group_fallback_sites", GAUGE, metrics_write_group_fallback,
+    ROW("petrel_group_fallback_sites", GAUGE, write_group_fallback,
         "Sites with shared limits that go on with this host's own part", ""),
-    ROW("petrel_group_asks", COUNTER, metrics_write_group_asks,
+    ROW("petrel_group_asks", COUNTER, write_group_asks,
         "Questions to the Redis of the group", "result: answered, failed"),
     ROW("petrel_http_requests", COUNTER, write_requests, "Requests to the HTTP server",
         "path: page, api, metrics, health, events, other; class: 2, 4, 5"),

@@ -3,10 +3,9 @@
 #define ADMIN_HTTP_METRICS_INTERNAL_H
 
 #include "admin/http/metrics.h"
+#include "admin/control/counters.h"
 #include "base/disk/disk.h"
 #include "base/loop/loop.h"
-#include "queue/queue_operator.h"
-#include "sched/sched.h"
 
 /* Statuses of a site: not expired, which is the end of many attempts. */
 enum { METRICS_KEY_MAX = 256, METRICS_SITE_STATUSES = 3 };
@@ -66,13 +65,9 @@ struct metrics {
         busy_us; /* the last step; the time of all since the beginning */
     struct metrics_top top;
     /* of the scrape */
-    struct queue_health health;
-    struct queue_apart apart;
-    struct sched_counts sched;
-    struct manager_places places;
-    struct manager_fragments fragments;
-    struct manager_oldest oldest;
-    size_t sessions_in;
+    struct counters now;
+    bool has_group;
+    struct metrics_group group;
     struct metrics_clients clients;
     struct metrics_site others;
     uint64_t probing, dead, bound[SCHED_BOUNDS];
@@ -101,12 +96,5 @@ void metrics_write_sync_times(const struct metrics *m, struct metrics_writer *w)
 void metrics_write_certificates(const struct metrics *m, struct metrics_writer *w);
 void metrics_write_lines(const struct metrics *m, struct metrics_writer *w);
 void metrics_write_lost_lines(const struct metrics *m, struct metrics_writer *w);
-
-/* --- metrics_group.c -------------------------------------------------------------- */
-
-void metrics_write_group_bank(const struct metrics *m, struct metrics_writer *w);
-void metrics_write_group_hosts(const struct metrics *m, struct metrics_writer *w);
-void metrics_write_group_fallback(const struct metrics *m, struct metrics_writer *w);
-void metrics_write_group_asks(const struct metrics *m, struct metrics_writer *w);
 
 #endif

@@ -53,7 +53,7 @@ void
 metrics_write_opened(const struct metrics *m, struct metrics_writer *w)
 {
     metrics_write_count(w, "direction=\"in\"", m->clients.opened);
-    metrics_write_count(w, "direction=\"out\"", m->sched.sessions_opened);
+    metrics_write_count(w, "direction=\"out\"", m->now.sched.sessions_opened);
 }
 
 void

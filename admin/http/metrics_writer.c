@@ -57,6 +57,15 @@ metrics_write(struct metrics_writer *w, const char *labels, double value)
 }
 
 void
+metrics_write_number(struct metrics_writer *w, const char *labels, int64_t value)
+{
+    char text[40];
+    snprintf(text, sizeof(text), "%" PRId64, value);
+    if (w->family != NULL)
+        (void)metrics_put(w, metrics_suffix(w->family), labels, text);
+}
+
+void
 metrics_write_count(struct metrics_writer *w, const char *labels, uint64_t value)
 {
     char text[40];

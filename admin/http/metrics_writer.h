@@ -34,6 +34,7 @@ void metrics_writer_family(struct metrics_writer *w,
 /* labels: "" or "key=\"value\",..."; values of peers are escaped by
  * metrics_label(). */
 void metrics_write(struct metrics_writer *w, const char *labels, double value);
+void metrics_write_number(struct metrics_writer *w, const char *labels, int64_t value);
 void metrics_write_count(struct metrics_writer *w, const char *labels, uint64_t value);
 
 /* Cumulative: counts[i] of values up to bounds[i]; the last one is of all. */

@@ -1,8 +1,8 @@
 /* Goes from state to state, by a timer. */
 #include "admin/startup/drain.h"
 
+#include "admin/control/counters.h"
 #include "admin/control/json_field.h"
-#include "admin/control/status.h"
 #include "admin/startup/parts.h"
 #include "base/event/event.h"
 
@@ -33,24 +33,14 @@ static void drain_tick(void *context);
 
 /* --- The rest --------------------------------------------------------------------- */
 
-/* Messages of the places that deliveries empty. */
-static int64_t
-drain_waiting(const json_t *left)
+/* All messages; *waiting: those of the places that deliveries empty. */
+static size_t
+drain_left(const struct daemon *d, size_t *waiting)
 {
-    return json_field_number(left, "incoming") + json_field_number(left, "active") +
-           json_field_number(left, "deferred");
-}
-
-static int64_t
-drain_left(const struct daemon *d, int64_t *waiting)
-{
-    json_t *left = status_queue(d->manager);
-    *waiting = drain_waiting(left);
-    int64_t count = *waiting + json_field_number(left, "hold") +
-                    json_field_number(left, "corrupt") +
-                    json_field_number(left, "defrag");
-    json_decref(left);
-    return count;
+    struct manager_places places = manager_count(d->manager);
+    struct queue_apart apart = queue_count_apart(manager_queue(d->manager));
+    *waiting = places.incoming + places.active + places.deferred;
+    return *waiting + apart.held + apart.quarantined + places.defrag;
 }
 
 bool
@@ -118,7 +108,8 @@ drain_leave(struct daemon *d)
 static void
 drain_empty(struct daemon *d)
 {
-    int64_t now_ms = loop_monotonic_ms(d->loop), waiting;
+    int64_t now_ms = loop_monotonic_ms(d->loop);
+    size_t waiting;
     (void)drain_left(d, &waiting);
     if ((waiting == 0 && drain_sessions_in(d) == 0) || now_ms >= d->drain.until_ms) {
         drain_close(d);
@@ -145,13 +136,13 @@ static void
 drain_end(struct daemon *d)
 {
     char what[DRAIN_TEXT_MAX], given[DRAIN_GIVEN_TEXT_MAX] = "";
-    int64_t waiting, left = drain_left(d, &waiting);
+    size_t waiting, left = drain_left(d, &waiting);
     uint64_t count = drain_given(d).given;
     if (count > 0)
         snprintf(given, sizeof(given), ": messages given: %" PRIu64, count);
     snprintf(what, sizeof(what),
-             "%s: messages left: %" PRId64 ", of which %" PRId64 " wait for delivery",
-             given, left, waiting);
+             "%s: messages left: %zu, of which %zu wait for delivery", given, left,
+             waiting);
     drain_enter(d, DRAIN_GONE, what);
     if (d->drain.gone != NULL)
         d->drain.gone(d);
@@ -400,11 +391,12 @@ drain_answer(void *context, const json_t *request)
     else if (orders && !drain_request(d, &order))
         return questions_refuse("a drain is under way that does not empty the queue: "
                                 "cancel it first");
-    struct sched_counts counts = sched_count(manager_sched(d->manager));
+    struct counters c;
+    counters_read(d->manager, &c);
     json_t *answer = json_pack("{s:b,s:s,s:o,s:I,s:I}", "ok", true, "state",
-                               drain_word(d), "left", status_queue(d->manager),
+                               drain_word(d), "left", counters_part("queue", &c),
                                "sessions_in", (json_int_t)drain_sessions_in(d),
-                               "sessions_out", (json_int_t)counts.sessions);
+                               "sessions_out", (json_int_t)c.sched.sessions);
     drain_put_given(d, answer);
     return answer;
 }

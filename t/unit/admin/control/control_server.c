@@ -1,7 +1,7 @@
 /* The control socket and its clients, over a real socket to a real manager. */
 #include "admin/control/control_client.h"
 #include "admin/control/json_field.h"
-#include "admin/control/status.h"
+#include "admin/control/counters.h"
 
 #include "t/support/control_world.h"
 #include "t/support/folder.h"
@@ -368,10 +368,10 @@ TEST(commands)
     w.stalled = true;
     send_mail(&w, 1, "later.test");
     is_done(a, "hold", w.id, true, "held; its delivery ends first");
-    json_t *places = status_queue(w.manager);
-    is_number((size_t)json_field_number(places, "hold"), 1, "it is in one place");
-    is_number((size_t)json_field_number(places, "active"), 0, "and counted once");
-    json_decref(places);
+    struct counters counted;
+    counters_read(w.manager, &counted);
+    is_number(counted.apart.held, 1, "it is in one place");
+    is_number(counted.places.active, 0, "and counted once");
     is_done(a, "bounce", w.id, true, "returned to its sender when its delivery ends");
     is_done(a, "rm", w.id, true, "removed when its delivery ends");
     w.stalled = false;

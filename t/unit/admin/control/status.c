@@ -56,7 +56,7 @@ TEST(counts)
     world_deliver(&w, "ann@a.test", "good@b.test");
     world_deliver(&w, "ann@a.test", "later@b.test");
     world_deliver(&w, "ann@a.test", "x@held.test");
-    json_t *status = status_make(w.manager, 61500, 3);
+    json_t *status = status_make(w.manager, 61500, 3, false);
     ok(json_is_true(at(status, NULL, "ok")));
     ok(json_is_true(at(status, NULL, "accepting")));
     is_string(string_at(status, NULL, "reason"), "", "so no reason");
@@ -82,7 +82,7 @@ TEST(counts)
     json_decref(status);
 
     queue_quarantine(manager_queue(w.manager), w.id, "no reason");
-    status = status_make(w.manager, 0, 0);
+    status = status_make(w.manager, 0, 0, false);
     is_at(status, "queue", "corrupt", 1);
     is_at(status, "queue", "hold", 0);
     is_at(status, "totals", "quarantined", 1);
@@ -99,7 +99,7 @@ TEST(journal)
     world_restart(&w);
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
-    json_t *status = status_make(w.manager, 0, 0);
+    json_t *status = status_make(w.manager, 0, 0, false);
     ok(json_integer_value(at(status, "journal", "segments")) > 1);
     is_at(status, "journal", "messages", 1);
     is_at(status, "journal", "damages", 0);
@@ -123,7 +123,7 @@ TEST(sites)
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good1@b.test");
     world_deliver(&w, "ann@a.test", "good2@b.test");
-    json_t *status = status_make(w.manager, 0, 0);
+    json_t *status = status_make(w.manager, 0, 0, false);
     const json_t *sites = at(status, NULL, "sites");
     is_number((long)json_array_size(sites), 2, "two sites");
     is_at(status, "site_totals", "sites", 2);
@@ -166,7 +166,7 @@ TEST(many_sites)
         snprintf(to, sizeof(to), "site@n%d.test", i);
         world_deliver(&w, "ann@a.test", to);
     }
-    json_t *status = status_make(w.manager, 0, 0);
+    json_t *status = status_make(w.manager, 0, 0, false);
     is_number((long)json_array_size(at(status, NULL, "sites")), 20, "20 are told");
     is_at(status, "site_totals", "sites", 30);
     has_line(printed(status), "  (sites with most mail; --sites shows all)");
@@ -180,7 +180,7 @@ TEST(refusing)
     manager_world_begin(&w, "* smtp://sink.test");
     w.settings.queue.bytes_reserve = INT64_C(1) << 60;
     world_restart(&w);
-    json_t *status = status_make(w.manager, 0, 0);
+    json_t *status = status_make(w.manager, 0, 0, false);
     ok(json_is_false(at(status, NULL, "accepting")));
     is_string(string_at(status, NULL, "reason"), "the disk is full", "why");
     has_line(printed(status), "accepting  no: the disk is full");
