@@ -20,7 +20,7 @@ enum {
 
 struct cluster_answer {
     struct control_service *service;
-    struct cluster_answer_events events;
+    struct answer_events events;
     const struct cluster_kind *kind;
     json_t *request; /* to a host, without our own members */
     struct fan_out *hosts;
@@ -512,7 +512,7 @@ cluster_answer_begin(struct cluster_answer *a)
 
 struct cluster_answer *
 cluster_answer_new(struct control_service *service, const json_t *request,
-                   const struct cluster_answer_events *events, const char **why)
+                   const struct answer_events *events, const char **why)
 {
     const struct cluster_kind *kind =
         cluster_kind_find(json_field_string(request, "command"));

@@ -13,6 +13,7 @@
 #ifndef ADMIN_CONTROL_CLUSTER_ANSWER_H
 #define ADMIN_CONTROL_CLUSTER_ANSWER_H
 
+#include "admin/control/answer.h"
 #include "admin/control/fan_out.h"
 
 enum {
@@ -25,18 +26,10 @@ enum {
 
 struct cluster_answer;
 
-struct cluster_answer_events {
-    void *context;
-    void (*line)(void *context, json_t *object); /* takes the object */
-    bool (*is_ready)(void *context);             /* for a line */
-    /* After the last line. The owner frees the answer, there or later. */
-    void (*ended)(void *context, json_t *end);
-};
-
 /* NULL with a reason in *why. No callback before it returns. */
 struct cluster_answer *cluster_answer_new(struct control_service *service,
                                           const json_t *request,
-                                          const struct cluster_answer_events *events,
+                                          const struct answer_events *events,
                                           const char **why);
 void cluster_answer_free(struct cluster_answer **answer);
 /* The client has read. */

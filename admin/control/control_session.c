@@ -114,14 +114,6 @@ control_session_end(struct control_session *s)
     s->transport.done(s->transport.context);
 }
 
-/* error NULL: all is done. */
-static void
-control_session_reply_end(struct control_session *s, const char *error)
-{
-    control_session_reply(s, error ? questions_refuse(error)
-                                   : json_pack("{s:b,s:b}", "ok", true, "end", true));
-}
-
 static bool
 control_session_is_ready(void *context)
 {
@@ -132,7 +124,54 @@ control_session_is_ready(void *context)
 static void
 control_session_on_line(void *context, json_t *object)
 {
-    control_session_reply(context, object);
+    struct control_session *s = context;
+    size_t length = control_session_put(s, object);
+    if (s->list != NULL)
+        list_answer_count(s->list, length);
+}
+
+/* One of these is under way at most. */
+static void
+control_session_drop(struct control_session *s)
+{
+    operation_free(&s->operation);
+    trace_answer_free(&s->trace);
+    list_answer_free(&s->list);
+    message_answer_free(&s->message);
+    cluster_answer_free(&s->cluster);
+    trial_leave(&s->trial);
+    json_decref(s->request);
+    s->request = NULL;
+}
+
+static void
+control_session_on_ended(void *context, json_t *end)
+{
+    struct control_session *s = context;
+    control_session_reply(
+        s, end != NULL ? end : json_pack("{s:b,s:b}", "ok", true, "end", true));
+    control_session_drop(s);
+    control_session_end(s);
+}
+
+static struct answer_events
+control_session_events(struct control_session *s)
+{
+    return (struct answer_events){.context = s,
+                                  .line = control_session_on_line,
+                                  .is_ready = control_session_is_ready,
+                                  .ended = control_session_on_ended};
+}
+
+/* The answer has begun, or why says why it has not. */
+static void
+control_session_begin_or_refuse(struct control_session *s, bool has_begun,
+                                const char *why)
+{
+    if (has_begun)
+        control_session_begin(s);
+    else
+        control_session_refuse(s, why);
 }
 
 /* --- Slices ----------------------------------------------------------------------- */
@@ -159,10 +198,7 @@ control_session_adopt(struct control_session *s, json_t *request)
                             (unsigned)json_integer_value(slice),
                             control_session_on_adopted, s);
     s->adopting = error == NULL;
-    if (error)
-        control_session_refuse(s, error);
-    else
-        control_session_begin(s);
+    control_session_begin_or_refuse(s, s->adopting, error);
 }
 
 /* --- Operations ------------------------------------------------------------------- */
@@ -182,12 +218,7 @@ control_session_on_told(void *context, struct id id, int code, const char *text)
 static void
 control_session_on_operated(void *context, const char *error)
 {
-    struct control_session *s = context;
-    control_session_reply_end(s, error);
-    operation_free(&s->operation);
-    json_decref(s->request);
-    s->request = NULL;
-    control_session_end(s);
+    control_session_on_ended(context, error != NULL ? questions_refuse(error) : NULL);
 }
 
 static void
@@ -214,144 +245,59 @@ control_session_operate(struct control_session *s, json_t *request)
     free(filter);
 }
 
-/* --- The history ------------------------------------------------------------------ */
-
-static void
-control_session_on_traced(void *context, const char *error)
-{
-    struct control_session *s = context;
-    control_session_reply_end(s, error);
-    trace_answer_free(&s->trace);
-    control_session_end(s);
-}
+/* --- Answers of several turns ------------------------------------------------------ */
 
 static void
 control_session_trace(struct control_session *s, json_t *request)
 {
     struct control_service *c = s->service;
-    struct trace_answer_events events = {.context = s,
-                                         .line = control_session_on_line,
-                                         .is_ready = control_session_is_ready,
-                                         .ended = control_session_on_traced};
+    struct answer_events events = control_session_events(s);
     const char *why;
     s->trace = trace_answer_new(c->loop, queue_disk(manager_queue(c->manager)), request,
                                 &events, &why);
-    if (s->trace != NULL)
-        control_session_begin(s);
-    else
-        control_session_refuse(s, why);
-}
-
-/* --- The queue -------------------------------------------------------------------- */
-
-static void
-control_session_on_listing(void *context, json_t *listing)
-{
-    struct control_session *s = context;
-    list_answer_count(s->list, control_session_put(s, listing));
-}
-
-static void
-control_session_on_listed(void *context, json_t *end)
-{
-    struct control_session *s = context;
-    control_session_reply(s, end);
-    list_answer_free(&s->list);
-    control_session_end(s);
+    control_session_begin_or_refuse(s, s->trace != NULL, why);
 }
 
 static void
 control_session_list(struct control_session *s, json_t *request)
 {
     struct control_service *c = s->service;
-    struct list_answer_events events = {.context = s,
-                                        .line = control_session_on_listing,
-                                        .is_ready = control_session_is_ready,
-                                        .ended = control_session_on_listed};
+    struct answer_events events = control_session_events(s);
     const char *why;
     s->list = list_answer_new(c->loop, c->manager, c->questions, json_incref(request),
                               &events, &why);
-    if (s->list != NULL)
-        control_session_begin(s);
-    else
-        control_session_refuse(s, why);
-}
-
-static void
-control_session_on_shown(void *context)
-{
-    struct control_session *s = context;
-    control_session_reply_end(s, NULL);
-    message_answer_free(&s->message);
-    control_session_end(s);
+    control_session_begin_or_refuse(s, s->list != NULL, why);
 }
 
 static void
 control_session_show(struct control_session *s, json_t *request)
 {
     struct control_service *c = s->service;
-    struct message_answer_events events = {.context = s,
-                                           .line = control_session_on_line,
-                                           .ended = control_session_on_shown};
+    struct answer_events events = control_session_events(s);
     const char *why;
     s->message =
         message_answer_new(c->loop, c->manager, c->questions, request, &events, &why);
-    if (s->message != NULL)
-        control_session_begin(s);
-    else
-        control_session_refuse(s, why);
-}
-
-/* --- Test messages ---------------------------------------------------------------- */
-
-static void
-control_session_on_tried(void *context)
-{
-    struct control_session *s = context;
-    trial_leave(&s->trial);
-    control_session_end(s);
+    control_session_begin_or_refuse(s, s->message != NULL, why);
 }
 
 static void
 control_session_try(struct control_session *s, json_t *request)
 {
-    struct trial_events events = {.context = s,
-                                  .line = control_session_on_line,
-                                  .ended = control_session_on_tried};
+    struct answer_events events = control_session_events(s);
     struct trial_refusal refusal = {
         .why = "no test messages are sent from here: run `petrel test`"};
     if (s->service->trials != NULL)
         s->trial = trial_ask(s->service->trials, request, &events, &refusal);
-    if (s->trial != NULL)
-        control_session_begin(s);
-    else
-        control_session_refuse(s, refusal.why);
-}
-
-/* --- All hosts ---------------------------------------------------------------------- */
-
-static void
-control_session_on_gathered(void *context, json_t *end)
-{
-    struct control_session *s = context;
-    control_session_reply(s, end);
-    cluster_answer_free(&s->cluster);
-    control_session_end(s);
+    control_session_begin_or_refuse(s, s->trial != NULL, refusal.why);
 }
 
 static void
 control_session_ask_all(struct control_session *s, json_t *request)
 {
-    struct cluster_answer_events events = {.context = s,
-                                           .line = control_session_on_line,
-                                           .is_ready = control_session_is_ready,
-                                           .ended = control_session_on_gathered};
+    struct answer_events events = control_session_events(s);
     const char *why;
     s->cluster = cluster_answer_new(s->service, request, &events, &why);
-    if (s->cluster != NULL)
-        control_session_begin(s);
-    else
-        control_session_refuse(s, why);
+    control_session_begin_or_refuse(s, s->cluster != NULL, why);
 }
 
 /* --- All of them ------------------------------------------------------------------- */
@@ -479,9 +425,7 @@ control_session_part(struct control_service *c)
     c->cluster = NULL;
     DL_FOREACH_SAFE (c->sessions, s, next)
         if (s->cluster != NULL) {
-            cluster_answer_free(&s->cluster);
-            control_session_refuse(s, "the daemon stops");
-            control_session_end(s);
+            control_session_on_ended(s, questions_refuse("the daemon stops"));
         }
 }
 
@@ -513,15 +457,9 @@ control_session_free(struct control_session **session)
         return;
     *session = NULL;
     DL_DELETE(s->service->sessions, s);
-    operation_free(&s->operation);
-    trace_answer_free(&s->trace);
-    list_answer_free(&s->list);
-    message_answer_free(&s->message);
-    cluster_answer_free(&s->cluster);
-    trial_leave(&s->trial);
+    control_session_drop(s);
     if (s->adopting)
         queue_adopt_ignore(manager_queue(s->service->manager), s);
-    json_decref(s->request);
     loop_timer_stop(s->service->loop, &s->pulse);
     loop_release(s->service->loop, free, s);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 struct list_answer {
-    struct list_answer_events events;
+    struct answer_events events;
     struct list_walk walk;
     struct filter filter;
     json_t *request; /* the filter borrows from it */
@@ -101,8 +101,7 @@ list_answer_seen(const struct list_answer *a)
 
 struct list_answer *
 list_answer_new(struct loop *loop, struct manager *manager, struct questions *questions,
-                json_t *request, const struct list_answer_events *events,
-                const char **why)
+                json_t *request, const struct answer_events *events, const char **why)
 {
     struct list_answer *a = memory_new(sizeof(*a));
     a->events = *events;

@@ -9,24 +9,17 @@
 #ifndef ADMIN_CONTROL_LIST_ANSWER_H
 #define ADMIN_CONTROL_LIST_ANSWER_H
 
+#include "admin/control/answer.h"
 #include "admin/control/list_walk.h"
 
 enum { LIST_ANSWER_DEFAULT = 100, LIST_ANSWER_MAX = 10000, LIST_ANSWER_A_TURN = 50 };
 
 struct list_answer;
 
-struct list_answer_events {
-    void *context;
-    void (*line)(void *context, json_t *object); /* takes the object */
-    bool (*is_ready)(void *context);             /* for a line */
-    /* After the last line. The owner frees the answer, there or later. */
-    void (*ended)(void *context, json_t *end);
-};
-
 /* NULL with a reason in *why. Takes the request. No callback before it returns. */
 struct list_answer *list_answer_new(struct loop *loop, struct manager *manager,
                                     struct questions *questions, json_t *request,
-                                    const struct list_answer_events *events,
+                                    const struct answer_events *events,
                                     const char **why);
 void list_answer_free(struct list_answer **answer);
 /* The client has read. */

@@ -15,7 +15,7 @@ struct message_answer {
     struct loop *loop;
     struct manager *manager;
     struct questions *questions;
-    struct message_answer_events events;
+    struct answer_events events;
     struct loop_task task;
     struct id id;
     char name[ID_LENGTH + 1];
@@ -135,7 +135,7 @@ message_answer_end(struct message_answer *a)
     json_decref(life);
     if (line != NULL)
         a->events.line(a->events.context, line);
-    a->events.ended(a->events.context);
+    a->events.ended(a->events.context, NULL);
 }
 
 static void
@@ -158,7 +158,7 @@ message_answer_turn(void *context)
 struct message_answer *
 message_answer_new(struct loop *loop, struct manager *manager,
                    struct questions *questions, const json_t *request,
-                   const struct message_answer_events *events, const char **why)
+                   const struct answer_events *events, const char **why)
 {
     struct id id;
     if (!id_parse(text_from(json_field_string(request, "id")), &id)) {

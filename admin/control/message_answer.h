@@ -12,24 +12,18 @@
 #ifndef ADMIN_CONTROL_MESSAGE_ANSWER_H
 #define ADMIN_CONTROL_MESSAGE_ANSWER_H
 
+#include "admin/control/answer.h"
 #include "admin/control/questions.h"
 #include "queue/queue_operator.h"
 
 struct loop;
 struct message_answer;
 
-struct message_answer_events {
-    void *context;
-    void (*line)(void *context, json_t *object); /* takes the object */
-    /* After the line, if any. The owner frees the answer, there or later. */
-    void (*ended)(void *context);
-};
-
 /* NULL with a reason in *why. No callback before it returns. */
 struct message_answer *message_answer_new(struct loop *loop, struct manager *manager,
                                           struct questions *questions,
                                           const json_t *request,
-                                          const struct message_answer_events *events,
+                                          const struct answer_events *events,
                                           const char **why);
 void message_answer_free(struct message_answer **answer);
 

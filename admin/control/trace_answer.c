@@ -11,7 +11,7 @@
 struct trace_answer {
     struct loop *loop;
     struct trace *trace;
-    struct trace_answer_events events;
+    struct answer_events events;
     struct loop_task task;
     struct id followed; /* all 0: a search */
     bool over;          /* the search; the lines after it may come */
@@ -141,7 +141,7 @@ trace_answer_wake(struct trace_answer *a, struct id id)
 
 struct trace_answer *
 trace_answer_new(struct loop *loop, struct disk *spool, const json_t *request,
-                 const struct trace_answer_events *events, const char **why)
+                 const struct answer_events *events, const char **why)
 {
     struct trace_answer *a = memory_new(sizeof(*a));
     struct trace_request *r = memory_new(sizeof(*r));

@@ -6,6 +6,7 @@
 #ifndef ADMIN_CONTROL_TRACE_ANSWER_H
 #define ADMIN_CONTROL_TRACE_ANSWER_H
 
+#include "admin/control/answer.h"
 #include "base/disk/disk.h"
 #include "base/id.h"
 #include "base/loop/loop.h"
@@ -14,18 +15,10 @@
 
 struct trace_answer;
 
-struct trace_answer_events {
-    void *context;
-    void (*line)(void *context, json_t *object); /* takes the object */
-    bool (*is_ready)(void *context);             /* for a line */
-    /* At last; NULL: all was reported. The owner frees the answer, there or later. */
-    void (*ended)(void *context, const char *error);
-};
-
 /* spool is borrowed; no callback before it returns. NULL with a reason in *why. */
 struct trace_answer *trace_answer_new(struct loop *loop, struct disk *spool,
                                       const json_t *request,
-                                      const struct trace_answer_events *events,
+                                      const struct answer_events *events,
                                       const char **why);
 void trace_answer_free(struct trace_answer **answer);
 /* The client has read, or a line of that message was written in this turn (all 0: of

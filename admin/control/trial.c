@@ -26,7 +26,7 @@ enum { TRIAL_PREFIX_MAX = 2048, TRIAL_MESSAGE_ID_MAX = ENVELOPE_MESSAGE_ID_MAX +
 struct trial {
     struct trial *prev, *next;
     struct trials *trials;
-    struct trial_events events;
+    struct answer_events events;
     struct id id;
     char message_id[TRIAL_MESSAGE_ID_MAX];
     bool storing, refused;
@@ -126,13 +126,13 @@ trial_tell_lines(struct trial *t, const char *id)
 }
 
 static void
-trial_tell_end(struct trial *t, const char *id)
+trial_end(struct trial *t, const char *id)
 {
     json_t *life = life_make(t->id, buffer_text(&t->lines), 0);
-    t->events.line(t->events.context,
-                   json_pack("{s:b,s:b,s:s,s:O}", "ok", true, "end", true, "id", id,
-                             "state", json_object_get(life, "state")));
+    json_t *end = json_pack("{s:b,s:b,s:s,s:O}", "ok", true, "end", true, "id", id,
+                            "state", json_object_get(life, "state"));
     json_decref(life);
+    t->events.ended(t->events.context, end);
 }
 
 static void
@@ -144,18 +144,15 @@ trial_turn(void *context)
     if (t->storing)
         return;
     if (t->refused) {
-        t->events.line(t->events.context, questions_refuse(t->why));
-        t->events.ended(t->events.context);
+        t->events.ended(t->events.context, questions_refuse(t->why));
         return;
     }
     if (!t->named)
         t->events.line(t->events.context, json_pack("{s:s}", "id", id));
     t->named = true;
     trial_tell_lines(t, id);
-    if (!t->ended && !t->held && !t->over)
-        return;
-    trial_tell_end(t, id);
-    t->events.ended(t->events.context);
+    if (t->ended || t->held || t->over)
+        trial_end(t, id);
 }
 
 static void
@@ -305,7 +302,7 @@ trial_send(struct trial *t, struct queue_draft *draft, struct envelope *e)
 }
 
 static struct trial *
-trial_new(struct trials *all, const struct trial_events *events)
+trial_new(struct trials *all, const struct answer_events *events)
 {
     struct trial *t = memory_new(sizeof(*t));
     t->trials = all;
@@ -345,7 +342,7 @@ trial_write(struct trials *all, const struct envelope *e, struct trial_refusal *
 /* --- public ----------------------------------------------------------------------- */
 
 struct trial *
-trial_ask(struct trials *all, const json_t *request, const struct trial_events *events,
+trial_ask(struct trials *all, const json_t *request, const struct answer_events *events,
           struct trial_refusal *refusal)
 {
     struct envelope *e = envelope_new();

@@ -12,6 +12,7 @@
 #ifndef ADMIN_CONTROL_TRIAL_H
 #define ADMIN_CONTROL_TRIAL_H
 
+#include "admin/control/answer.h"
 #include "base/loop/loop.h"
 #include "base/event/event.h"
 #include "queue/manager/manager.h"
@@ -40,11 +41,6 @@ struct trials *trials_new(const struct trials_setup *setup);
 /* Clients have ended theirs; the manager is still there. */
 void trials_free(struct trials **trials);
 
-struct trial_events {
-    void *context;
-    void (*line)(void *context, json_t *object); /* takes the object */
-    void (*ended)(void *context); /* the client frees the trial, there or later */
-};
 /* Why there is none. */
 struct trial_refusal {
     bool is_later; /* it may be possible later; else the request is wrong */
@@ -54,7 +50,7 @@ struct trial_refusal {
 /* No callback before it returns. NULL: refusal says why; its text lives until the next
  * call. Other members of the request are ignored: see trial_is_known(). */
 struct trial *trial_ask(struct trials *trials, const json_t *request,
-                        const struct trial_events *events,
+                        const struct answer_events *events,
                         struct trial_refusal *refusal);
 void trial_leave(struct trial **trial);
 /* Whether a request may have that member. */

@@ -116,3 +116,32 @@ http_answer_head(const struct http_exchange *x, enum http_body body, bool closes
            (!closes || buffer_add(out, TEXT("Connection: close\r\n"))) &&
            buffer_add(out, TEXT("\r\n"));
 }
+
+void
+http_lines_begin(struct http_lines *l, struct http_exchange *x)
+{
+    *l = (struct http_lines){.exchange = x};
+    buffer_init(&l->told, HTTP_ANSWER_MAX);
+    x->status = 200;
+    x->type = "application/x-ndjson";
+}
+
+void
+http_lines_add(struct http_lines *l, json_t *object)
+{
+    char *line = json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    if (line != NULL && buffer_add(&l->told, text_from(line)))
+        (void)!buffer_add_byte(&l->told, '\n');
+    free(line);
+    http_exchange_wake(l->exchange);
+}
+
+enum progress
+http_lines_more(struct http_lines *l, struct buffer *out)
+{
+    if (!buffer_add(out, buffer_text(&l->told)))
+        return PROGRESS_BAD;
+    buffer_clear(&l->told);
+    return l->ended ? PROGRESS_DONE : PROGRESS_MORE;
+}

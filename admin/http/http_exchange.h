@@ -72,6 +72,18 @@ void http_answer_line(struct http_exchange *exchange, unsigned status,
 void http_answer_field(struct http_exchange *exchange, const char *name,
                        const char *value);
 
+/* An answer of lines of JSON, as they come. */
+struct http_lines {
+    struct http_exchange *exchange;
+    struct buffer told; /* and not yet sent */
+    bool ended;
+};
+void http_lines_begin(struct http_lines *lines, struct http_exchange *exchange);
+/* Takes the object. One that does not fit is left out. */
+void http_lines_add(struct http_lines *lines, json_t *object);
+/* A stream's more(). */
+enum progress http_lines_more(struct http_lines *lines, struct buffer *out);
+
 /* The head of the answer, with the fields that every answer has. */
 enum http_body { HTTP_BODY_WHOLE, HTTP_BODY_CHUNKED, HTTP_BODY_TO_END };
 bool http_answer_head(const struct http_exchange *exchange, enum http_body body,

@@ -29,15 +29,6 @@ enum {
 static_assert((int)HTTP_ANSWER_MAX > LISTED_A_STEP * (LISTED_MAX + 1) + 100,
               "they fit into a piece");
 
-static void
-http_add_json(struct buffer *out, json_t *object)
-{
-    char *text = json_dumps(object, JSON_COMPACT);
-    json_decref(object);
-    (void)!buffer_add(out, text_from(text != NULL ? text : "{}"));
-    free(text);
-}
-
 /* --- One message -------------------------------------------------------------------- */
 
 /* The segment behind "/api/queue/". False: no id; the answer is written. */
@@ -183,56 +174,45 @@ http_queue_message(const struct http_routes *r, struct http_exchange *x)
 /* --- Acting ------------------------------------------------------------------------- */
 
 struct http_action {
-    struct http_exchange *exchange;
+    struct http_lines lines;
     struct operation *operation;
     json_t *request; /* the filter borrows from it */
-    struct buffer told;
-    bool ended;
 };
-
-static void
-http_action_add(struct http_action *a, json_t *line)
-{
-    http_add_json(&a->told, line);
-    (void)!buffer_add_byte(&a->told, '\n');
-    http_exchange_wake(a->exchange);
-}
 
 static void
 http_action_told(void *context, struct id id, int code, const char *text)
 {
+    struct http_action *a = context;
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    http_action_add(context, json_pack("{s:s,s:b,s:i,s:s}", "id", name, "ok", code == 0,
-                                       "code", code, "text", text));
+    http_lines_add(&a->lines, json_pack("{s:s,s:b,s:i,s:s}", "id", name, "ok",
+                                        code == 0, "code", code, "text", text));
 }
 
 static bool
 http_action_is_ready(void *context)
 {
     const struct http_action *a = context;
-    return a->told.length < TOLD_UNSENT_MAX;
+    return a->lines.told.length < TOLD_UNSENT_MAX;
 }
 
 static void
 http_action_ended(void *context, const char *error)
 {
     struct http_action *a = context;
-    a->ended = true;
-    http_action_add(a, error ? questions_refuse(error)
-                             : json_pack("{s:b,s:b}", "ok", true, "end", true));
+    a->lines.ended = true;
+    http_lines_add(&a->lines, error ? questions_refuse(error)
+                                    : json_pack("{s:b,s:b}", "ok", true, "end", true));
 }
 
 static enum progress
 http_action_more(void *context, struct buffer *out)
 {
     struct http_action *a = context;
-    if (!buffer_add(out, buffer_text(&a->told)))
-        return PROGRESS_BAD;
-    buffer_clear(&a->told);
-    if (!a->ended)
+    enum progress progress = http_lines_more(&a->lines, out);
+    if (progress == PROGRESS_MORE)
         operation_resume(a->operation);
-    return a->ended ? PROGRESS_DONE : PROGRESS_MORE;
+    return progress;
 }
 
 /* A client that goes cancels its request between two messages. */
@@ -242,7 +222,7 @@ http_action_free(void *context)
     struct http_action *a = context;
     operation_free(&a->operation);
     json_decref(a->request);
-    buffer_free(&a->told);
+    buffer_free(&a->lines.told);
     free(a);
 }
 
@@ -280,13 +260,10 @@ http_queue_act(const struct http_routes *r, struct http_exchange *x)
         struct http_action *a = memory_new(sizeof(*a));
         log_say(r->log, LOG_LEVEL_INFO, "http", NULL, "client=%.*s: queue %s",
                 TEXT_ARGS(x->client), request_word(verb));
-        buffer_init(&a->told, HTTP_ANSWER_MAX);
-        a->exchange = x;
+        http_lines_begin(&a->lines, x);
         a->request = request;
         mine.context = a;
         a->operation = operation_new(r->loop, r->log, r->manager, verb, filter, &mine);
-        x->status = 200;
-        x->type = "application/x-ndjson";
         x->stream = (struct http_stream){http_action_more, http_action_free, a};
     }
     free(filter);

@@ -11,42 +11,32 @@
 static_assert((int)HTTP_ANSWER_MAX > 4 * (int)TRIAL_LINES_MAX, "as JSON they fit");
 
 struct http_trial {
-    struct http_exchange *exchange;
+    struct http_lines lines;
     struct trial *trial;
-    struct buffer told; /* and not yet sent */
-    bool ended;
 };
 
+/* Lines that do not fit were not read for long: the client asks for a trace. */
 static void
 http_trial_line(void *context, json_t *object)
 {
     struct http_trial *t = context;
-    char *line = json_dumps(object, JSON_COMPACT);
-    json_decref(object);
-    /* Lines that do not fit were not read for long: the client asks for a trace. */
-    if (line != NULL && buffer_add(&t->told, text_from(line)))
-        (void)!buffer_add_byte(&t->told, '\n');
-    free(line);
-    http_exchange_wake(t->exchange);
+    http_lines_add(&t->lines, object);
 }
 
 static void
-http_trial_ended(void *context)
+http_trial_ended(void *context, json_t *end)
 {
     struct http_trial *t = context;
     trial_leave(&t->trial);
-    t->ended = true;
-    http_exchange_wake(t->exchange);
+    t->lines.ended = true;
+    http_lines_add(&t->lines, end);
 }
 
 static enum progress
 http_trial_more(void *context, struct buffer *out)
 {
     struct http_trial *t = context;
-    if (!buffer_add(out, buffer_text(&t->told)))
-        return PROGRESS_BAD;
-    buffer_clear(&t->told);
-    return t->ended ? PROGRESS_DONE : PROGRESS_MORE;
+    return http_lines_more(&t->lines, out);
 }
 
 /* The message of a client that goes is on its way. */
@@ -55,7 +45,7 @@ http_trial_free(void *context)
 {
     struct http_trial *t = context;
     trial_leave(&t->trial);
-    buffer_free(&t->told);
+    buffer_free(&t->lines.told);
     free(t);
 }
 
@@ -82,7 +72,7 @@ http_test_begin(const struct http_routes *r, struct http_exchange *x,
                 const json_t *request)
 {
     struct http_trial *t = memory_new(sizeof(*t));
-    struct trial_events events = {
+    struct answer_events events = {
         .context = t, .line = http_trial_line, .ended = http_trial_ended};
     struct trial_refusal no = {
         .is_later = true,
@@ -96,10 +86,7 @@ http_test_begin(const struct http_routes *r, struct http_exchange *x,
     }
     log_say(r->log, LOG_LEVEL_INFO, "http", NULL, "client=%.*s: test message",
             TEXT_ARGS(x->client));
-    buffer_init(&t->told, HTTP_ANSWER_MAX);
-    t->exchange = x;
-    x->status = 200;
-    x->type = "application/x-ndjson";
+    http_lines_begin(&t->lines, x);
     http_answer_field(x, "X-Accel-Buffering", "no");
     x->stream = (struct http_stream){http_trial_more, http_trial_free, t};
 }

@@ -34,9 +34,10 @@ on_line(void *context, json_t *object)
 }
 
 static void
-on_ended(void *context)
+on_ended(void *context, json_t *end)
 {
     struct heard *h = context;
+    on_line(h, end);
     h->ended++;
     trial_leave(&h->trial);
 }
@@ -58,7 +59,7 @@ static struct trial_refusal
 begin(struct heard *h, const char *request)
 {
     struct trial_refusal refusal;
-    struct trial_events events = {.context = h, .line = on_line, .ended = on_ended};
+    struct answer_events events = {.context = h, .line = on_line, .ended = on_ended};
     json_t *asked = json_loads(request, 0, NULL);
     *h = (struct heard){.ended = 0};
     h->trial = trial_ask(trials, asked, &events, &refusal);
