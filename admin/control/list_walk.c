@@ -63,19 +63,6 @@ list_walk_unread(const struct list_walk *w, struct id id)
     return listing;
 }
 
-static json_t *
-list_walk_listing(const struct list_walk *w, const struct envelope *e)
-{
-    char name[ID_LENGTH + 1];
-    id_format(e->id, name);
-    json_t *question = json_pack("{s:s,s:s}", "command", "state", "id", name);
-    json_t *state = e->delivery.held ? NULL : questions_answer(w->questions, question);
-    json_t *listing = listing_make(e, e->delivery.held ? "hold" : "", state);
-    json_decref(question);
-    json_decref(state);
-    return listing;
-}
-
 json_t *
 list_walk_next(struct list_walk *w)
 {
@@ -92,7 +79,7 @@ list_walk_next(struct list_walk *w)
         loaded = queue_peek(manager_queue(w->manager), id, place);
     const struct envelope *e = active ? active : loaded;
     if (e != NULL)
-        listing = list_walk_listing(w, e);
+        listing = questions_listing(w->questions, e, false);
     const char *name = json_string_value(json_object_get(listing, "queue_name"));
     if (listing != NULL &&
         (name == NULL || strcmp(name, "gone") == 0 ||

@@ -19,40 +19,28 @@ struct message_answer {
     struct loop_task task;
     struct id id;
     char name[ID_LENGTH + 1];
-    const char *question; /* "state" or "why" */
-    json_t *listing;      /* NULL: it is not in the queue */
-    struct trace *trace;  /* NULL: not begun */
+    bool is_why;
+    json_t *listing;     /* NULL: it is not in the queue */
+    struct trace *trace; /* NULL: not begun */
 };
 
 /* --- In the queue ------------------------------------------------------------------ */
 
 static json_t *
-message_answer_ask(const struct message_answer *a)
-{
-    json_t *request = json_pack("{s:s,s:s}", "command", a->question, "id", a->name);
-    json_t *state = questions_answer(a->questions, request);
-    json_decref(request);
-    return state;
-}
-
-static json_t *
 message_answer_of(const struct message_answer *a, const struct envelope *e)
 {
-    bool is_held = e->delivery.held;
-    json_t *state = is_held ? NULL : message_answer_ask(a), *listing = NULL;
-    const char *place = json_field_string(state, "place");
+    json_t *listing = questions_listing(a->questions, e, a->is_why);
+    const char *place = json_field_string(listing, "queue_name");
     char note[QUEUE_NOTE_MAX];
-    if (strcmp(place, "gone") != 0)
-        listing = listing_make(e,
-                               is_held                         ? "hold"
-                               : strcmp(place, "unknown") == 0 ? "incoming"
-                                                               : "",
-                               state);
-    if (is_held && queue_note(manager_queue(a->manager), a->id, QUEUE_HOLD, note) == 0)
+    if (strcmp(place, "gone") == 0) {
+        json_decref(listing);
+        return NULL;
+    }
+    if (place[0] == '\0')
+        json_object_set_new(listing, "queue_name", json_string("incoming"));
+    if (e->delivery.held &&
+        queue_note(manager_queue(a->manager), a->id, QUEUE_HOLD, note) == 0)
         listing_add_note(listing, note);
-    if (strcmp(a->question, "why") == 0 && state != NULL)
-        json_object_set(listing, "why", state);
-    json_decref(state);
     return listing;
 }
 
@@ -172,7 +160,7 @@ message_answer_new(struct loop *loop, struct manager *manager,
         .questions = questions,
         .events = *events,
         .id = id,
-        .question = json_field_is_true(request, "why") ? "why" : "state"};
+        .is_why = json_field_is_true(request, "why")};
     id_format(id, a->name);
     loop_post(loop, &a->task, message_answer_turn, a);
     return a;

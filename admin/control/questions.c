@@ -99,6 +99,21 @@ questions_state_of(struct questions *q, struct id id)
                      "reasons", reasons);
 }
 
+json_t *
+questions_listing(struct questions *q, const struct envelope *e, bool is_why)
+{
+    if (e->delivery.held)
+        return listing_make(e, "hold", NULL);
+    json_t *state = questions_state_of(q, e->id);
+    if (is_why)
+        why_add(state, q->manager, e->id);
+    json_t *listing = listing_make(e, "", state);
+    if (is_why)
+        json_object_set(listing, "why", state);
+    json_decref(state);
+    return listing;
+}
+
 /* States of as many ids as fit, in their order; the client asks again for the rest. */
 static json_t *
 answer_states(struct questions *q, const json_t *request)
@@ -279,6 +294,15 @@ questions_answer(struct questions *q, const json_t *request)
         if (strcmp(name, q->more[i].name) == 0)
             return q->more[i].answer(q->more[i].context, request);
     return questions_refuse(UNKNOWN);
+}
+
+json_t *
+questions_ask(struct questions *q, const char *command)
+{
+    json_t *request = json_pack("{s:s}", "command", command);
+    json_t *answer = questions_answer(q, request);
+    json_decref(request);
+    return answer;
 }
 
 struct questions *

@@ -20,6 +20,12 @@ void questions_free(struct questions **questions);
 
 /* The caller frees the answer. NULL: it comes later, see control_server_answer(). */
 json_t *questions_answer(struct questions *questions, const json_t *request);
+/* The answer to a question of that name without further members. */
+json_t *questions_ask(struct questions *questions, const char *command);
+/* A message as listing.h has it, with its state, or held; is_why: with the answer to the
+ * question of that name as `why`. The caller's. */
+json_t *questions_listing(struct questions *questions, const struct envelope *envelope,
+                          bool is_why);
 /* {"ok": false, "error": why} */
 json_t *questions_refuse(const char *why);
 

@@ -45,15 +45,6 @@ http_queue_id(struct http_exchange *x, struct id *id, char name[ID_LENGTH + 1])
     return false;
 }
 
-static json_t *
-http_queue_ask(const struct http_routes *r, const char *question, const char *name)
-{
-    json_t *request = json_pack("{s:s,s:s}", "command", question, "id", name);
-    json_t *answer = questions_answer(r->questions, request);
-    json_decref(request);
-    return answer;
-}
-
 /* An envelope in memory, or one from the disk, which the caller frees by *loaded. */
 static const struct envelope *
 http_queue_envelope(const struct http_routes *r, struct id id, struct envelope **loaded)
@@ -63,23 +54,8 @@ http_queue_envelope(const struct http_routes *r, struct id id, struct envelope *
     return active ? active : *loaded;
 }
 
-static json_t *
-http_queue_listing(const struct http_routes *r, const struct envelope *e,
-                   const char *question)
-{
-    char name[ID_LENGTH + 1];
-    id_format(e->id, name);
-    json_t *state = e->delivery.held ? NULL : http_queue_ask(r, question, name);
-    json_t *listing = listing_make(e, e->delivery.held ? "hold" : "", state);
-    if (state != NULL && strcmp(question, "why") == 0)
-        json_object_set(listing, "why", state);
-    json_decref(state);
-    return listing;
-}
-
 static void
-http_queue_tell(const struct http_routes *r, struct http_exchange *x,
-                const char *question)
+http_queue_tell(const struct http_routes *r, struct http_exchange *x, bool is_why)
 {
     struct id id;
     char name[ID_LENGTH + 1];
@@ -90,7 +66,7 @@ http_queue_tell(const struct http_routes *r, struct http_exchange *x,
     if (e != NULL)
         http_answer_text(
             x, 200,
-            shorten_write(http_queue_listing(r, e, question), HTTP_ANSWER_MAX - 1));
+            shorten_write(questions_listing(r->questions, e, is_why), HTTP_ANSWER_MAX - 1));
     else
         http_answer_error(x, 404, "no such message");
     envelope_free(&loaded);
@@ -99,13 +75,13 @@ http_queue_tell(const struct http_routes *r, struct http_exchange *x,
 void
 http_queue_show(const struct http_routes *r, struct http_exchange *x)
 {
-    http_queue_tell(r, x, "state");
+    http_queue_tell(r, x, false);
 }
 
 void
 http_queue_why(const struct http_routes *r, struct http_exchange *x)
 {
-    http_queue_tell(r, x, "why");
+    http_queue_tell(r, x, true);
 }
 
 /* --- Its content -------------------------------------------------------------------- */

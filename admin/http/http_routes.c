@@ -100,12 +100,10 @@ http_on_page(const struct http_routes *routes, struct http_exchange *x)
 static void
 http_on_status(const struct http_routes *routes, struct http_exchange *x)
 {
-    json_t *question = json_pack("{s:s}", "command", "status");
-    json_t *status = questions_answer(routes->questions, question);
+    json_t *status = questions_ask(routes->questions, "status");
     json_object_set_new(status, "access",
                         json_string(x->may == HTTP_MAY_OPERATE ? "operate" : "read"));
     http_answer_text(x, 200, shorten_write(status, HTTP_ANSWER_MAX - 1));
-    json_decref(question);
 }
 
 /* --- Pages -------------------------------------------------------------------------- */
@@ -259,9 +257,7 @@ http_on_fragments(const struct http_routes *routes, struct http_exchange *x)
 static void
 http_on_findings(const struct http_routes *routes, struct http_exchange *x)
 {
-    json_t *request = json_pack("{s:s}", "command", "findings");
-    json_t *answer = questions_answer(routes->questions, request);
-    json_decref(request);
+    json_t *answer = questions_ask(routes->questions, "findings");
     http_answer_json(x, 200, json_incref(json_object_get(answer, "findings")));
     json_decref(answer);
 }

@@ -296,10 +296,9 @@ part_cluster_answer(void *context, const json_t *request)
                                           "accepting", "reason",   "queue",
                                           "oldest_ms", "sessions", "group"};
     const struct daemon *d = context;
-    json_t *question = json_pack("{s:s}", "command", "status"), *out = json_object();
-    json_t *status = questions_answer(control_server_questions(d->control), question);
+    json_t *status = questions_ask(control_server_questions(d->control), "status"),
+           *out = json_object();
     (void)request;
-    json_decref(question);
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         json_t *value = json_object_get(status, members[i]);
         json_object_set_new(out, members[i], value ? json_incref(value) : json_null());

@@ -136,10 +136,7 @@ start_metrics(struct daemon *d)
 static json_t *
 part_http_status(void *context)
 {
-    json_t *question = json_pack("{s:s}", "command", "status");
-    json_t *status = questions_answer(context, question);
-    json_decref(question);
-    return status;
+    return questions_ask(context, "status");
 }
 
 /* A series_setup.waiting. */
