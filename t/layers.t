@@ -142,7 +142,7 @@ include sockets '<(sys/socket|sys/un|arpa/inet|netinet/.*|netdb)\.h>' base/net_a
 only 'socket calls' '(^|[^a-z_.>])(socket|socketpair|bind|listen|accept4?|connect|shutdown|recv|recvfrom|recvmsg|send|sendto|sendmsg|getsockname|getpeername|getsockopt|setsockopt)\(' base/net/socket.c $(ls base/dns/*.c)
 only 'clock and chance' '(^|[^a-z_.>])(time|gettimeofday|clock_gettime|rand|random|getrandom|ev_time)\(' base/loop/loop.c
 only 'file calls' '(^|[^a-z_.>])(open|openat|creat|fopen|pread|pwrite|fsync|fdatasync|syncfs|truncate|ftruncate|fallocate|posix_fallocate|rename|renameat|link|linkat|symlink|symlinkat|readlink|readlinkat|unlink|unlinkat|rmdir|remove|mkdir|mkdirat|mkfifo|mkfifoat|opendir|fdopendir|stat|fstat|lstat|fstatat|flock|mmap|munmap|statfs|fstatfs|statvfs|fstatvfs|chmod|fchmod|chown|fchown|fsetxattr|utimensat|futimens)\(' $(ls base/disk/*.c base/sandbox/*.c) base/net/socket.c
-only 'nameless system calls' '(^|[^a-z_.>])(syscall|ioctl)\(' base/disk/disk.c base/disk/disk_sync.c base/disk/disk_traits.c base/sandbox/sandbox.c base/sandbox/identity.c admin/control/screen.c
+only 'nameless system calls' '(^|[^a-z_.>])(syscall|ioctl)\(' base/disk/disk.c base/disk/disk_sync.c base/disk/disk_traits.c base/sandbox/sandbox.c base/sandbox/identity.c admin/control/terminal.c
 only 'fork and exec' '(^|[^a-z_.>])(fork|vfork|execve|execv|execvp|execl|execlp|system|popen|posix_spawn|pthread_create)\(' none
 only 'unbounded calls' '(^|[^a-z_.>])(strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca|atoi|scanf|sscanf)\(' none
 only 'own memory' '(^|[^a-z_.>])(malloc|calloc|realloc|strdup|strndup)\(' base/memory.c

@@ -5,12 +5,11 @@
 #include "admin/control/control_client.h"
 #include "admin/command/queue_command.h"
 #include "admin/command/offline.h"
-#include "admin/command/queue_shape.h"
+#include "admin/command/shape.h"
 #include "admin/command/counter.h"
 #include "admin/control/filter.h"
 #include "admin/control/listing.h"
 #include "admin/control/request.h"
-#include "admin/command/takeover.h"
 #include "admin/command/trace_print.h"
 #include "admin/control/terminal.h"
 #include "admin/control/why.h"
@@ -57,7 +56,7 @@ struct visit {
     size_t done;
     struct counter counter;
     struct shape *shape; /* of `queue shape`, by: */
-    enum queue_shape_by by;
+    enum shape_by by;
     int code;
     bool stop;     /* nothing more can be done */
     bool is_mailq; /* which says so when there is no mail */
@@ -210,8 +209,8 @@ run_waits(struct visit *v, const struct envelope *e, const json_t *listing)
 static void
 run_shape(struct visit *v, const struct envelope *e, const json_t *listing)
 {
-    queue_shape_add(v->shape, v->by, e, json_object_get(listing, "why"),
-                    loop_now_ms(v->loop));
+    shape_add_message(v->shape, v->by, e, json_object_get(listing, "why"),
+                      loop_now_ms(v->loop));
 }
 
 /* Its recipients cannot be read. */
@@ -467,7 +466,7 @@ print_shape(struct visit *v)
         return;
     }
     json_t *all = shape_make(v->shape);
-    json_object_set_new(all, "by", json_string(queue_shape_word(v->by)));
+    json_object_set_new(all, "by", json_string(shape_word(v->by)));
     json_dumpf(all, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(all);
@@ -541,7 +540,7 @@ static int
 command_shape(struct visit *v, int count, char **arguments,
               const struct options *options)
 {
-    if (!queue_shape_parse(&count, arguments, &v->by) ||
+    if (!shape_parse(&count, arguments, &v->by) ||
         !filter_parse(&v->filter, count, arguments))
         return EX_USAGE;
     if (v->filter.cluster)
@@ -568,7 +567,7 @@ command_queue(int count, char **arguments, const struct options *options)
     struct visit v = {0};
     enum manager_verb verb;
     if (count > 0 && strcmp(arguments[0], "adopt") == 0)
-        return command_takeover(count - 1, arguments + 1, options);
+        return queue_command_adopt(count - 1, arguments + 1, options);
     bool changes = count > 0 && request_find_verb(arguments[0], &verb);
     v.verb = count > 0 ? find_verb(arguments[0]) : NULL;
     if (v.verb == NULL && !changes)

@@ -19,4 +19,9 @@ int queue_command_forget_limits(int count, char **sites, const struct options *o
 int queue_command_flush(const struct filter *filter, bool verbose,
                         const struct options *options);
 
+/* `petrel queue adopt SLICE`: the daemon takes over the slice of a dead instance.
+ * arguments: those after "adopt". A sysexits code: EX_TEMPFAIL when no daemon answers,
+ * EX_UNAVAILABLE when it does not take the slice. */
+int queue_command_adopt(int count, char **arguments, const struct options *options);
+
 #endif

@@ -1,12 +1,15 @@
 /* Counts mail by name and age. */
 #include "admin/command/shape.h"
 
+#include "admin/control/json_field.h"
 #include "admin/control/listing.h"
+#include "admin/settings/complaint.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <uthash.h>
 
 enum { MINUTE_MS = 60 * 1000, WIDTH_MIN = 5, NAME_WIDTH_MIN = 5, NAME_WIDTH_MAX = 40 };
@@ -227,4 +230,101 @@ shape_make(struct shape *s)
     json_object_set_new(other, "names", json_integer((json_int_t)names));
     return json_pack("{s:o,s:o,s:o,s:o}", "ages_min", ages, "total",
                      shape_make_counts(&s->total), "rows", rows, "other", other);
+}
+
+static const char *const shape_by_words[] = {"recipient", "sender", "site"};
+
+static bool
+shape_choose(const char *word, enum shape_by *by)
+{
+    for (size_t i = 0; i < sizeof(shape_by_words) / sizeof(*shape_by_words); i++)
+        if (strcmp(word, shape_by_words[i]) == 0) {
+            *by = (enum shape_by)i;
+            return true;
+        }
+    complaint_say("petrel queue", EX_USAGE, "--by needs recipient, sender or site",
+                  word);
+    return false;
+}
+
+const char *
+shape_word(enum shape_by by)
+{
+    return shape_by_words[by];
+}
+
+bool
+shape_parse(int *count, char **arguments, enum shape_by *by)
+{
+    int kept = 0;
+    for (int i = 0; i < *count; i++) {
+        const char *word = NULL;
+        if (strncmp(arguments[i], "--by=", strlen("--by=")) == 0)
+            word = arguments[i] + strlen("--by=");
+        else if (strcmp(arguments[i], "--by") == 0)
+            word = i + 1 < *count ? arguments[++i] : "";
+        else
+            arguments[kept++] = arguments[i];
+        if (word != NULL && !shape_choose(word, by))
+            return false;
+    }
+    *count = kept;
+    return true;
+}
+
+/* For a local name: itself. */
+static struct text
+shape_domain(struct text address)
+{
+    size_t at = text_find_last(address, '@');
+    if (address.length == 0)
+        return TEXT("<>");
+    return at == TEXT_NONE ? address : text_after(address, at + 1);
+}
+
+static void
+shape_add_recipients(struct shape *s, const struct envelope *e, int64_t age_ms)
+{
+    for (unsigned i = 0; i < e->count; i++)
+        if (!e->recipients[i].done)
+            shape_add(s, shape_domain(e->recipients[i].address), age_ms, 1);
+}
+
+/* Held mail, and mail just found, has no site yet. */
+static void
+shape_add_sites(struct shape *s, const struct envelope *e, const json_t *why,
+                int64_t age_ms)
+{
+    const json_t *hops = json_object_get(why, "hops"), *hop;
+    uint64_t open = 0, known = 0;
+    size_t index;
+    for (unsigned i = 0; i < e->count; i++)
+        open += !e->recipients[i].done;
+    json_array_foreach (hops, index, hop) {
+        const char *site = json_field_string(json_object_get(hop, "site"), "site");
+        const char *name = site[0] ? site : json_field_string(hop, "destination");
+        uint64_t waiting = (uint64_t)json_field_number(hop, "open");
+        shape_add(s, text_from(name), age_ms, waiting);
+        known += waiting;
+    }
+    if (known < open)
+        shape_add(s, TEXT("no site"), age_ms, open - known);
+}
+
+void
+shape_add_message(struct shape *s, enum shape_by by, const struct envelope *e,
+                  const json_t *why, int64_t now_ms)
+{
+    int64_t age_ms = now_ms - e->birth_ms;
+    switch (by) {
+    case SHAPE_BY_RECIPIENT:
+        shape_add_recipients(s, e, age_ms);
+        return;
+    case SHAPE_BY_SENDER:
+        shape_add(s, shape_domain(e->sender), age_ms, 1);
+        return;
+    case SHAPE_BY_SITE:
+        shape_add_sites(s, e, why, age_ms);
+        return;
+    }
 }

@@ -6,7 +6,6 @@
 #include "admin/control/message_answer.h"
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
-#include "admin/control/request_types.h"
 #include "admin/control/shorten.h"
 #include "admin/control/trace_answer.h"
 #include "base/loop/loop.h"

@@ -3,7 +3,7 @@
 #define ADMIN_CONTROL_COUNTERS_H
 
 #include "admin/control/members.h"
-#include "admin/control/site_list.h"
+#include "admin/control/site_view.h"
 #include "queue/manager/manager.h"
 #include "queue/queue_operator.h"
 #include "sched/sched.h"
@@ -22,7 +22,7 @@ struct counters {
     int64_t uptime_s;
     size_t sessions_in, sessions_in_limit;
     bool is_stressed;
-    struct site_list_totals sites;
+    struct site_view_totals sites;
 };
 
 /* Sets all, the reader's to zero. */

@@ -1,7 +1,7 @@
 /* Questions to many hosts, and the lines that come back. */
 #include "admin/control/fan_out.h"
 
-#include "admin/control/json_printable.h"
+#include "admin/control/json_field.h"
 #include "admin/control/sibling_ask.h"
 #include "base/buffer.h"
 #include "base/loop/loop.h"
@@ -331,7 +331,7 @@ fan_out_parse(struct fan_out_host *h)
     size_t end = text_find(rest, '\n');
     json_t *line = json_loadb(rest.at, end, JSON_REJECT_DUPLICATES, NULL);
     if (!fan_out_is_own(h))
-        json_printable(line);
+        json_field_clean(line);
     h->at += end + 1;
     if (h->at == h->held.length)
         fan_out_forget(h);

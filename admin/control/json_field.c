@@ -1,6 +1,14 @@
 /* Reads members of JSON objects. */
 #include "admin/control/json_field.h"
 
+#include "base/memory.h"
+#include "base/printable.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
 const char *
 json_field_string(const json_t *object, const char *key)
 {
@@ -18,4 +26,66 @@ bool
 json_field_is_true(const json_t *object, const char *key)
 {
     return json_is_true(json_object_get(object, key));
+}
+
+static bool
+json_field_is_clean(struct text t)
+{
+    uint32_t code;
+    for (size_t length; t.length > 0; t = text_after(t, length)) {
+        length = text_character(t, &code);
+        if (length == 0 || printable_is_harmful(code))
+            return false;
+    }
+    return true;
+}
+
+static void
+json_field_clean_string(json_t *value)
+{
+    struct text from = text_of(json_string_value(value), json_string_length(value));
+    if (json_field_is_clean(from))
+        return;
+    char *text = memory_new(from.length), *to = text;
+    while (from.length > 0) {
+        uint32_t code;
+        size_t length = text_character(from, &code);
+        bool is_harmful = length == 0 || printable_is_harmful(code);
+        struct text character = text_before(from, length > 0 ? length : 1);
+        if (is_harmful)
+            *to++ = '?';
+        else
+            to = mempcpy(to, character.at, character.length);
+        from = text_after(from, character.length);
+    }
+    json_string_setn_nocheck(value, text, (size_t)(to - text));
+    free(text);
+}
+
+static void
+json_field_clean_object(json_t *object)
+{
+    void *iterator = json_object_iter(object);
+    while (iterator != NULL) {
+        const char *key = json_object_iter_key(iterator);
+        json_t *member = json_object_iter_value(iterator);
+        iterator = json_object_iter_next(object, iterator);
+        if (json_field_is_clean(text_from(key)))
+            json_field_clean(member);
+        else
+            json_object_del(object, key);
+    }
+}
+
+/* Jansson reads no value that is deeper than 2048. */
+void
+json_field_clean(json_t *value)
+{
+    if (json_is_string(value))
+        json_field_clean_string(value);
+    else if (json_is_object(value))
+        json_field_clean_object(value);
+    else
+        for (size_t i = 0; i < json_array_size(value); i++)
+            json_field_clean(json_array_get(value, i));
 }

@@ -11,4 +11,10 @@ const char *json_field_string(const json_t *object, const char *key); /* borrowe
 int64_t json_field_number(const json_t *object, const char *key);
 bool json_field_is_true(const json_t *object, const char *key);
 
+/* For texts of another host on their way to a terminal, where they could move the cursor,
+ * change the title or worse: turns each harmful character (printable_is_harmful()) in the
+ * strings of the value, at any depth, into "?". Members with one in their names go. The
+ * value may be NULL. */
+void json_field_clean(json_t *value);
+
 #endif

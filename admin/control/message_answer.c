@@ -154,13 +154,12 @@ message_answer_new(struct loop *loop, struct manager *manager,
         return NULL;
     }
     struct message_answer *a = memory_new(sizeof(*a));
-    *a = (struct message_answer){
-        .loop = loop,
-        .manager = manager,
-        .questions = questions,
-        .events = *events,
-        .id = id,
-        .is_why = json_field_is_true(request, "why")};
+    *a = (struct message_answer){.loop = loop,
+                                 .manager = manager,
+                                 .questions = questions,
+                                 .events = *events,
+                                 .id = id,
+                                 .is_why = json_field_is_true(request, "why")};
     id_format(id, a->name);
     loop_post(loop, &a->task, message_answer_turn, a);
     return a;

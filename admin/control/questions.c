@@ -1,14 +1,14 @@
 /* Answers the operator's questions about the running daemon. */
 #include "admin/control/questions.h"
 
-#include "admin/control/account_list.h"
-#include "admin/control/fragment_list.h"
 #include "admin/control/listing.h"
+#include "admin/control/members.h"
 #include "admin/control/quota_list.h"
-#include "admin/control/site_list.h"
+#include "admin/control/site_view.h"
 #include "admin/control/status.h"
 #include "admin/control/why.h"
 #include "smtp/oauth/tokens.h"
+#include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/queue_operator.h"
@@ -16,6 +16,97 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct questions_sets {
+    struct manager *manager;
+    json_t *list;
+};
+
+static json_t *
+questions_set_sender(struct manager *m, struct id id)
+{
+    if (id.time_ms == 0)
+        return json_null();
+    const struct envelope *active = manager_active(m, id);
+    struct envelope *loaded =
+        active == NULL ? queue_load_envelope(manager_queue(m), id) : NULL;
+    const struct envelope *e = active != NULL ? active : loaded;
+    json_t *sender = e != NULL ? listing_text(e->sender) : json_null();
+    envelope_free(&loaded);
+    return sender;
+}
+
+static json_t *
+questions_set_numbers(const uint32_t *numbers, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, json_integer((json_int_t)numbers[i]));
+    return list;
+}
+
+#define SET(member, name) MEMBER(struct manager_set, member, name)
+static const struct member set_counts[] = {
+    SET(recipients, "recipients"), SET(messages, "messages"), SET(bytes, "bytes")};
+static const struct member set_rest[] = {SET(since_ms, "since_ms"),
+                                         SET(until_ms, "until_ms"), SET(owner, "owner"),
+                                         SET(is_reassembling, "reassembling")};
+
+static void
+questions_add_set(void *context, const struct manager_set *set)
+{
+    struct questions_sets *l = context;
+    json_t *all = json_pack("{s:s,s:o,s:o}", "set", set->name, "sender",
+                            questions_set_sender(l->manager, set->first), "recipient",
+                            listing_text(set->recipient));
+    MEMBERS_PUT(all, set_counts, set);
+    json_object_set_new(all, "have",
+                        questions_set_numbers(set->there, set->there_count));
+    json_object_set_new(all, "missing",
+                        questions_set_numbers(set->missing, set->missing_count));
+    json_object_set_new(all, "have_count", json_integer((json_int_t)set->have));
+    json_object_set_new(all, "total",
+                        set->total > 0 ? json_integer((json_int_t)set->total)
+                                       : json_null());
+    MEMBERS_PUT(all, set_rest, set);
+    json_array_append_new(l->list, all);
+}
+
+json_t *
+questions_fragments(struct manager *manager, size_t from, size_t count)
+{
+    struct questions_sets l = {manager, json_array()};
+    (void)manager_list_sets(manager, from, count, questions_add_set, &l);
+    return l.list;
+}
+
+static void
+questions_add_account(void *context, const struct tokens_view *view)
+{
+    static const char *const states[] = {[TOKENS_NO_ACCOUNT] = "failed",
+                                         [TOKENS_READY] = "ready",
+                                         [TOKENS_ASKED] = "asked",
+                                         [TOKENS_FAILED] = "failed"};
+    const struct oauth_account *a = view->account;
+    json_t *account =
+        json_pack("{s:o,s:i,s:o,s:s}", "host", listing_text(text_from(a->host)), "port",
+                  (int)a->port, "user", listing_text(text_from(a->user)), "state",
+                  states[view->status]);
+    if (view->until_ms > 0)
+        json_object_set_new(account, "until_ms", json_integer(view->until_ms));
+    if (view->trouble[0] != '\0')
+        json_object_set_new(account, "reason", listing_text(text_from(view->trouble)));
+    json_array_append_new(context, account);
+}
+
+json_t *
+questions_accounts(const struct tokens *tokens)
+{
+    json_t *accounts = json_array();
+    if (tokens != NULL)
+        tokens_each(tokens, questions_add_account, accounts);
+    return accounts;
+}
 
 #define UNKNOWN "unknown command or invalid id"
 
@@ -56,17 +147,6 @@ questions_refuse(const char *why)
     return json_pack("{s:b,s:s}", "ok", false, "error", why);
 }
 
-static json_t *
-json_reason(const char *reason)
-{
-    struct buffer clean;
-    buffer_init(&clean, 4 * OUTCOME_TEXT_MAX + 64);
-    (void)!log_escape(text_from(reason), &clean);
-    json_t *value = json_stringn(clean.length ? clean.at : "", clean.length);
-    buffer_free(&clean);
-    return value;
-}
-
 /* Not the scheduler's: held, not yet found, or over; files of an ended message go some
  * time later. Another daemon's is not ours to judge. */
 static const char *
@@ -88,7 +168,8 @@ questions_state_of(struct questions *q, struct id id)
     unsigned count = active ? active->count : 1;
     json_t *reasons = json_array();
     for (unsigned i = 0; i < count && i < REASONS_MAX; i++)
-        json_array_append_new(reasons, json_reason(manager_reason(q->manager, id, i)));
+        json_array_append_new(
+            reasons, listing_text(text_from(manager_reason(q->manager, id, i))));
     const char *place = listing_place_name(state.place);
     if (state.place == SCHED_UNKNOWN && active == NULL)
         place = place_unknown(q, id);
@@ -150,7 +231,7 @@ answer_status(struct questions *q, const json_t *request)
     if (q->sandbox)
         json_object_set_new(status, "sandbox",
                             status_sandbox(sandbox_get_state(q->sandbox)));
-    json_object_set_new(status, "oauth", account_list_make(q->tokens));
+    json_object_set_new(status, "oauth", questions_accounts(q->tokens));
     json_object_set_new(status, "quotas",
                         quota_list_make(q->manager, QUOTA_LIST_TOP, &quotas));
     if (q->findings)
@@ -213,7 +294,7 @@ answer_sites(struct questions *q, const json_t *request)
     size_t from;
     if (!question_from(request, &from))
         return questions_refuse("invalid start");
-    json_t *page = site_list_page(manager_sched(q->manager), from, SITES_PAGE);
+    json_t *page = site_view_page(manager_sched(q->manager), from, SITES_PAGE);
     return json_pack("{s:b,s:o}", "ok", true, "sites", page);
 }
 
@@ -223,7 +304,7 @@ answer_fragments(struct questions *q, const json_t *request)
     size_t from;
     if (!question_from(request, &from))
         return questions_refuse("invalid start");
-    json_t *page = fragment_list_page(q->manager, from, SETS_PAGE);
+    json_t *page = questions_fragments(q->manager, from, SETS_PAGE);
     return json_pack("{s:b,s:o}", "ok", true, "sets", page);
 }
 

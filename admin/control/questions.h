@@ -54,4 +54,29 @@ void questions_on_tokens(struct questions *questions, struct tokens *tokens);
 /* tokens_look(), if there are accounts: a retry is requested. */
 void questions_look_for_tokens(struct questions *questions);
 
+/* The accounts of `oauth` and their tokens. The caller's: an array of objects
+ *   host, port (0: any), user
+ *   state     "ready", "asked" (the provider is being asked), "failed"
+ *   until_ms  when a token that is ready ends
+ *   reason    why the last request failed, and what to do; omitted without trouble
+ * Empty if tokens is NULL. */
+json_t *questions_accounts(const struct tokens *tokens);
+
+/* The sets of fragments that wait, for operators. */
+/* At most count sets, oldest first, but for the first `from` of them; an empty array at
+ * the end. Between two calls sets come and go. A set:
+ *
+ *   set          its name in the log
+ *   sender       null: not known now
+ *   recipient    one of them
+ *   recipients, messages, bytes
+ *   have, missing  arrays of numbers: at most 100 each, those up to 1000
+ *   have_count, total  numbers; total null: not known
+ *   since_ms, until_ms
+ *   owner        the host that reassembles it, in words
+ *   reassembling
+ *
+ * The envelope of one message of each is read. */
+json_t *questions_fragments(struct manager *manager, size_t from, size_t count);
+
 #endif

@@ -1,8 +1,8 @@
 /* Tells of quotas. */
 #include "admin/control/quota_list.h"
 
+#include "admin/control/listing.h"
 #include "admin/control/words.h"
-#include "base/log/log.h"
 #include "base/memory.h"
 #include "queue/manager/manager.h"
 
@@ -77,18 +77,6 @@ quota_list_limits(const struct quota_list_one *one)
     return limits;
 }
 
-/* Names may quote clients. */
-static json_t *
-quota_list_who(const char *who)
-{
-    struct buffer clean;
-    buffer_init(&clean, 4 * QUOTAS_NAME_MAX + ROUTE_KEY_MAX);
-    (void)!log_escape(text_from(who), &clean);
-    json_t *text = json_stringn(clean.length > 0 ? clean.at : "", clean.length);
-    buffer_free(&clean);
-    return text;
-}
-
 json_t *
 quota_list_make(struct manager *manager, size_t most, size_t *count)
 {
@@ -100,8 +88,10 @@ quota_list_make(struct manager *manager, size_t most, size_t *count)
     for (size_t i = 0; i < all.count && i < most; i++) {
         const struct manager_quota *q = &all.list[i].quota;
         json_array_append_new(
-            quotas, json_pack("{s:o,s:b,s:o}", "who", quota_list_who(q->who), "relay",
-                              q->is_relay, "limits", quota_list_limits(&all.list[i])));
+            quotas,
+            json_pack("{s:o,s:b,s:o}", "who",
+                      listing_text(text_from(q->who)) /* it may quote a client */,
+                      "relay", q->is_relay, "limits", quota_list_limits(&all.list[i])));
     }
     *count = all.count;
     free(all.list);

@@ -12,6 +12,7 @@
 #include "queue/manager/manager.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 
 bool request_find_verb(const char *word, enum manager_verb *verb);
 const char *request_word(enum manager_verb verb);
@@ -28,6 +29,18 @@ const char *request_read(const json_t *request, enum manager_verb *verb,
 /* The same for a command that changes nothing: without anything that selects it means
  * every message. */
 const char *request_read_filter(const json_t *request, struct filter *f)
+    __attribute__((warn_unused_result));
+
+/* The types of the members of requests to the control socket, for all its commands.
+ *
+ * A member of a wrong type would be read as if it were missing, and something else be
+ * answered or done than was meant. */
+enum { REQUEST_TYPES_WHY_MAX = 96 };
+
+/* False: it is no object, its command no string, or a member that this command has is of
+ * another type, null included; why names the member and both types. Commands and members
+ * that are not known here pass: others judge them. */
+bool request_types_check(const json_t *request, char why[REQUEST_TYPES_WHY_MAX])
     __attribute__((warn_unused_result));
 
 #endif

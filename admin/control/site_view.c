@@ -1,14 +1,24 @@
 /* Describes sites: their numbers, their state and their bounds. */
 #include "admin/control/site_view.h"
 
+#include "admin/control/control_client.h"
 #include "admin/control/json_field.h"
 #include "admin/control/listing.h"
 #include "admin/control/members.h"
 #include "admin/control/words.h"
+#include "admin/settings/options.h"
+#include "base/loop/loop.h"
+#include "base/memory.h"
+#include "sched/sched.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sysexits.h>
+#include <time.h>
 
 enum { RATE_MAX = 40, SITE_WIDTH = 34, SITE_WIDTH_MAX = 60 };
 
@@ -280,4 +290,254 @@ site_view_print_table(const json_t *sites, int64_t now_ms)
            "latency", "state, and bound");
     json_array_foreach (sites, index, view)
         site_view_print_row(view, width, now_ms);
+}
+
+struct row {
+    uint64_t weight;
+    size_t number; /* in the order of visits */
+};
+
+/* Most mail first; equals as they came. */
+static int
+site_view_compare(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    if (x->weight != y->weight)
+        return x->weight > y->weight ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* --- The top ---------------------------------------------------------------------- */
+
+struct top_site {
+    struct row row;
+    struct site *site;
+};
+
+struct top {
+    struct top_site *sites; /* most mail first */
+    size_t count, limit, visited;
+    struct site_view_totals *totals;
+};
+
+static bool
+is_quiet(const struct sched_glance *site)
+{
+    return site->waiting == 0 && site->backlogged == 0 && site->sessions == 0 &&
+           !site->fails;
+}
+
+/* Insertion among a few: sorting all sites would take longer than a turn may. */
+static void
+weigh(void *context, const struct sched_glance *site)
+{
+    struct top *t = context;
+    struct top_site it = {
+        {site->waiting + site->backlogged, t->visited++},
+        site->site
+    };
+    t->totals->sites++;
+    t->totals->waiting += site->waiting;
+    t->totals->backlogged += site->backlogged;
+    t->totals->busy += (uint64_t)site->busy;
+    if (is_quiet(site) || t->limit == 0)
+        return;
+    size_t at = t->count;
+    while (at > 0 && site_view_compare(&it.row, &t->sites[at - 1].row) < 0)
+        at--;
+    if (at == t->limit)
+        return;
+    if (t->count < t->limit)
+        t->count++;
+    memmove(&t->sites[at + 1], &t->sites[at], (t->count - at - 1) * sizeof(*t->sites));
+    t->sites[at] = it;
+}
+
+void
+site_view_put(void *array, const struct sched_site *site)
+{
+    json_array_append_new(array, site_view_make(site));
+}
+
+json_t *
+site_view_top(const struct sched *sched, size_t limit, struct site_view_totals *totals)
+{
+    struct top t = {.sites = memory_array(limit + 1, sizeof(*t.sites)),
+                    .limit = limit,
+                    .totals = totals};
+    json_t *list = json_array();
+    *totals = (struct site_view_totals){0};
+    sched_glance(sched, weigh, &t);
+    for (size_t i = 0; i < t.count; i++)
+        sched_look(sched, t.sites[i].site, site_view_put, list);
+    free(t.sites);
+    return list;
+}
+
+/* --- All -------------------------------------------------------------------------- */
+
+struct page {
+    const struct sched *sched;
+    size_t from, count, visited;
+    json_t *list;
+};
+
+static void
+put_in_page(void *context, const struct sched_glance *site)
+{
+    struct page *p = context;
+    size_t number = p->visited++;
+    if (number >= p->from && number - p->from < p->count)
+        sched_look(p->sched, site->site, site_view_put, p->list);
+}
+
+json_t *
+site_view_page(const struct sched *sched, size_t from, size_t count)
+{
+    struct page p = {
+        .sched = sched, .from = from, .count = count, .list = json_array()};
+    sched_glance(sched, put_in_page, &p);
+    assert(json_array_size(p.list) <= count);
+    return p.list;
+}
+
+json_t *
+site_view_sorted(const json_t *sites)
+{
+    size_t count = json_array_size(sites);
+    struct row *rows = memory_array(count + 1, sizeof(*rows));
+    for (size_t i = 0; i < count; i++) {
+        const json_t *site = json_array_get(sites, i);
+        json_int_t mail = json_integer_value(json_object_get(site, "waiting")) +
+                          json_integer_value(json_object_get(site, "backlogged"));
+        rows[i] = (struct row){(uint64_t)mail, i};
+    }
+    qsort(rows, count, sizeof(*rows), site_view_compare);
+    json_t *sorted = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append(sorted, json_array_get(sites, rows[i].number));
+    free(rows);
+    return sorted;
+}
+
+enum { ERROR_MAX = 512, CLOCK_MAX = 64 };
+
+struct site_search {
+    const char *name;
+    struct site *site;
+    json_t *found;
+};
+
+static void
+site_view_compare_name(void *context, const struct sched_glance *site)
+{
+    struct site_search *s = context;
+    if (s->site == NULL && strcasecmp(site->key, s->name) == 0)
+        s->site = site->site;
+}
+
+static void
+site_view_take(void *context, const struct sched_site *site)
+{
+    struct site_search *s = context;
+    s->found = site_view_make(site);
+}
+
+json_t *
+site_view_find(const struct sched *sched, const char *name)
+{
+    struct site_search s = {.name = name};
+    sched_glance(sched, site_view_compare_name, &s);
+    if (s.site != NULL)
+        sched_look(sched, s.site, site_view_take, &s);
+    return s.found;
+}
+
+/* --- The command ------------------------------------------------------------------ */
+
+static void
+print_conversation(const json_t *failed)
+{
+    char clock[CLOCK_MAX] = "";
+    time_t seconds = (time_t)(json_field_number(failed, "begun_ms") / 1000);
+    struct tm local;
+    size_t index;
+    json_t *line;
+    if (localtime_r(&seconds, &local) == NULL ||
+        strftime(clock, sizeof(clock), "%d %b %Y %H:%M:%S", &local) == 0)
+        snprintf(clock, sizeof(clock), "%" PRId64, (int64_t)seconds);
+    printf("last failed conversation: %s, with %s\n", clock,
+           json_field_string(failed, "relay"));
+    if (json_field_is_true(failed, "cut"))
+        puts("           ...");
+    json_array_foreach (json_object_get(failed, "lines"), index, line)
+        words_print("{#at_ms%7} ms [from=we:>|[from=they:<|-]] {text}\n", line, 0);
+}
+
+static void
+site_view_print_one(const json_t *answer, int64_t now_ms)
+{
+    json_t *site = json_object_get(answer, "site"),
+           *failed = json_object_get(answer, "failed");
+    if (json_is_object(site)) {
+        json_t *sites = json_pack("[O]", site);
+        site_view_print_table(sites, now_ms);
+        json_decref(sites);
+    }
+    if (json_is_object(failed))
+        print_conversation(failed);
+    else
+        puts("no conversation with it has failed since startup");
+}
+
+static int
+site_view_answer(json_t *answer, const char *name, bool json, int64_t now_ms)
+{
+    if (!json_field_is_true(answer, "ok")) {
+        fprintf(stderr, "petrel status: the daemon refused: %s\n",
+                json_field_string(answer, "error"));
+        return EX_UNAVAILABLE;
+    }
+    if (!json_is_object(json_object_get(answer, "site")) &&
+        !json_is_object(json_object_get(answer, "failed"))) {
+        fprintf(stderr,
+                "petrel status: %s: no such site; 'petrel status --sites' lists them\n",
+                name);
+        return EX_DATAERR;
+    }
+    json_object_del(answer, "ok");
+    if (json) {
+        json_dumpf(answer, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else {
+        site_view_print_one(answer, now_ms);
+    }
+    return fflush(stdout) != 0 ? EX_IOERR : 0;
+}
+
+int
+site_view_command(const char *name, bool json, const struct options *options)
+{
+    char error[ERROR_MAX] = "";
+    struct loop *loop = loop_new();
+    struct control_client *daemon =
+        control_client_new(loop, options->control, error, sizeof(error));
+    int code = daemon != NULL ? EX_UNAVAILABLE
+                              : control_client_refused("petrel status", error);
+    json_t *question = json_pack("{s:s,s:s}", "command", "site", "name", name);
+    json_t *answer = NULL;
+    if (daemon != NULL && question != NULL) {
+        control_client_be_brief(daemon);
+        answer = control_client_question(daemon, question);
+        question = NULL;
+    }
+    if (answer != NULL)
+        code = site_view_answer(answer, name, json, loop_now_ms(loop));
+    else if (daemon != NULL)
+        fprintf(stderr, "petrel status: %s\n", control_client_trouble(daemon));
+    json_decref(question);
+    json_decref(answer);
+    control_client_free(&daemon);
+    loop_free(&loop);
+    return code;
 }

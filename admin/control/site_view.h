@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+struct options;
+
 /* The caller's:
  *   site           its key
  *   domains        some that share it; destinations: how many do
@@ -35,5 +37,30 @@ void site_view_explain(const json_t *site, int64_t delivery_session_limit,
 
 /* A table with its heading. */
 void site_view_print_table(const json_t *sites, int64_t now_ms);
+
+/* Sums over all sites. */
+struct site_view_totals {
+    uint64_t waiting;    /* recipients in memory */
+    uint64_t backlogged; /* messages on disk */
+    uint64_t sites, busy;
+};
+
+/* The sites with most mail, most first, as an array of site_view_make(): at most limit,
+ * without idle ones (no mail, no session, alive). Sets totals, of all sites. */
+json_t *site_view_top(const struct sched *sched, size_t limit,
+                      struct site_view_totals *totals);
+/* count of all sites but for the first from of them, in no order; an empty array at the
+ * end. Between two calls sites come and go. */
+json_t *site_view_page(const struct sched *sched, size_t from, size_t count);
+/* Appends the site to an array: for sched_sites() and its kin. */
+void site_view_put(void *array, const struct sched_site *site);
+/* Most mail first. */
+json_t *site_view_sorted(const json_t *sites);
+
+/* NULL: no site has that name. Letters' case does not matter. */
+json_t *site_view_find(const struct sched *sched, const char *name);
+/* `petrel status --site NAME`: one site, and its last failed conversation. A sysexits
+ * code: EX_DATAERR without such a site or conversation. */
+int site_view_command(const char *name, bool json, const struct options *options);
 
 #endif

@@ -6,8 +6,8 @@
 #include "admin/control/counters.h"
 #include "admin/control/json_field.h"
 #include "admin/control/quota_list.h"
-#include "admin/control/screen.h"
-#include "admin/control/site_show.h"
+#include "admin/control/terminal.h"
+#include "admin/control/site_view.h"
 #include "admin/control/words.h"
 #include "base/loop/loop.h"
 
@@ -28,7 +28,7 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in, bool is_st
     c.uptime_s = uptime_ms / 1000;
     c.sessions_in = sessions_in;
     c.is_stressed = is_stressed;
-    json_t *top = site_list_top(manager_sched(m), SITES_TOP, &c.sites);
+    json_t *top = site_view_top(manager_sched(m), SITES_TOP, &c.sites);
     json_t *status = json_pack("{s:b}", "ok", true);
     counters_put(status, &c);
     json_object_set_new(status, "sites", top);
@@ -246,7 +246,7 @@ status_fetch_sites(struct control_client *daemon, json_t *status)
             return false;
         }
     } while (count > 0);
-    json_object_set_new(status, "sites", site_list_sorted(all));
+    json_object_set_new(status, "sites", site_view_sorted(all));
     json_decref(all);
     return true;
 }
@@ -348,7 +348,7 @@ status_once(struct loop *loop, const struct status_choice *c,
     if (c->cluster)
         return cluster_status_command(c->json, options);
     if (c->site != NULL)
-        return site_show_command(c->site, c->json, options);
+        return site_view_command(c->site, c->json, options);
     char error[ERROR_MAX] = "";
     struct control_client *daemon =
         control_client_new(loop, options->control, error, sizeof(error));
@@ -381,11 +381,11 @@ status_watch(struct loop *loop, const struct status_choice *c,
 {
     bool answered = false;
     for (;;) {
-        struct screen screen;
-        bool drawn = screen_begin(&screen);
+        struct terminal_screen terminal_screen;
+        bool drawn = terminal_begin_screen(&terminal_screen);
         int code = status_once(loop, c, options);
         if (drawn)
-            screen_end(&screen);
+            terminal_end_screen(&terminal_screen);
         answered = answered || code == 0 || code == EX_TEMPFAIL;
         if (!answered || ferror(stdout))
             return code;

@@ -13,6 +13,7 @@
 #define ADMIN_CONTROL_TRIAL_H
 
 #include "admin/control/answer.h"
+#include "base/buffer.h"
 #include "base/loop/loop.h"
 #include "base/event/event.h"
 #include "queue/manager/manager.h"
@@ -55,5 +56,13 @@ struct trial *trial_ask(struct trials *trials, const json_t *request,
 void trial_leave(struct trial **trial);
 /* Whether a request may have that member. */
 bool trial_is_known(const char *member);
+
+enum { TRIAL_MESSAGE_MAX = 4096 };
+/* The message of `petrel test`, too: short, and about nobody. Adds it with CRLF line ends:
+ * header with sender and recipient, and a body that names host and time. Addresses are
+ * qualified and without control characters. False: it does not fit. */
+bool trial_write_message(struct buffer *out, const char *hostname, struct text sender,
+                         struct text recipient, int64_t now_ms)
+    __attribute__((warn_unused_result));
 
 #endif

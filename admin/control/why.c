@@ -1,15 +1,55 @@
 /* Explains why a message waits: the daemon's part, and the lines for people. */
 #include "admin/control/why.h"
 
-#include "admin/control/doing.h"
 #include "admin/control/json_field.h"
-#include "admin/control/site_view.h"
 #include "admin/control/listing.h"
+#include "admin/control/site_view.h"
 #include "admin/control/words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+static const struct activity_word {
+    const char *word, *words;
+} activity_words[ACTIVITY_KINDS] = {
+    [ACTIVITY_NONE] = {"nothing",    "open"                                         },
+    [ACTIVITY_LOOK_UP] = {"looking_up", "looking up {what}"                            },
+    [ACTIVITY_CONNECT] = {"connecting", "connecting to {remote}"                       },
+    [ACTIVITY_GREETING] = {"greeting",   "connected to {remote}, no greeting"           },
+    [ACTIVITY_HANDSHAKE] = {"handshake",  "TLS handshake with {remote}"                  },
+    [ACTIVITY_REPLY] = {"reply",      "waiting for the reply to {what} from {remote}"},
+    [ACTIVITY_CONTENT] = {"content",    "sending content to {remote}"                  },
+    [ACTIVITY_PREPARE] = {"preparing",  "preparing commands for {remote}"              },
+    [ACTIVITY_IDLE] = {"idle",       "connected to {remote}, idle"                  },
+    [ACTIVITY_STORE] = {"storing",    "delivering to Maildirs in {what}"             },
+};
+
+json_t *
+why_session(const struct activity *a)
+{
+    json_t *doing = json_pack(
+        "{s:s,s:I,s:o,s:o,s:b}", "doing", activity_words[a->kind].word, "since_ms",
+        (json_int_t)a->since_ms, "what", listing_text(text_from(a->what)), "remote",
+        listing_text(text_from(a->remote)), "this_message", a->has_message);
+    if (a->scheme != NULL)
+        json_object_set_new(doing, "scheme", json_string(a->scheme));
+    return doing;
+}
+
+void
+why_explain_session(const json_t *doing, int64_t now_ms, struct buffer *out)
+{
+    const char *word = json_field_string(doing, "doing");
+    size_t kind = ACTIVITY_KINDS - 1;
+    while (kind > ACTIVITY_NONE && strcmp(activity_words[kind].word, word) != 0)
+        kind--;
+    words_say(out, activity_words[kind].words, doing, now_ms);
+    words_say(out,
+              " for {since_ms@age}[this_message:, with this message]"
+              "[scheme: (does this port need {scheme}://?)]",
+              doing, now_ms);
+}
 
 enum { HOPS_MAX = 100, SESSIONS_MAX = 10, RECIPIENTS_SHOWN = 20, SENTENCE_MAX = 4096 };
 
@@ -41,7 +81,7 @@ add_session(void *context, const struct activity *a)
     if (count == SESSIONS_MAX)
         json_array_remove(s->told, count - 1);
     json_array_insert_new(s->told, a->has_message ? 0 : json_array_size(s->told),
-                          doing_make(a));
+                          why_session(a));
 }
 
 static void
@@ -212,7 +252,7 @@ print_sessions(const json_t *hop, int64_t now_ms)
     buffer_init(&words, SENTENCE_MAX);
     json_array_foreach (json_object_get(hop, "sessions"), index, session) {
         buffer_clear(&words);
-        doing_explain(session, now_ms, &words);
+        why_explain_session(session, now_ms, &words);
         printf("session:  %.*s\n", TEXT_ARGS(buffer_text(&words)));
     }
     buffer_free(&words);

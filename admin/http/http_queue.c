@@ -1,11 +1,10 @@
 /* Lists, shows and changes the queue by HTTP. */
 #include "admin/http/http_queue.h"
 
-#include "admin/control/list_walk.h"
+#include "admin/control/list_answer.h"
 #include "admin/control/listing.h"
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
-#include "admin/control/request_types.h"
 #include "admin/control/shorten.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
@@ -64,9 +63,9 @@ http_queue_tell(const struct http_routes *r, struct http_exchange *x, bool is_wh
         return;
     const struct envelope *e = http_queue_envelope(r, id, &loaded);
     if (e != NULL)
-        http_answer_text(
-            x, 200,
-            shorten_write(questions_listing(r->questions, e, is_why), HTTP_ANSWER_MAX - 1));
+        http_answer_text(x, 200,
+                         shorten_write(questions_listing(r->questions, e, is_why),
+                                       HTTP_ANSWER_MAX - 1));
     else
         http_answer_error(x, 404, "no such message");
     envelope_free(&loaded);

@@ -1,8 +1,8 @@
 /* Finds the route of a request, and answers. */
 #include "admin/http/http_routes.h"
 
-#include "admin/control/fragment_list.h"
-#include "admin/control/site_list.h"
+#include "admin/control/questions.h"
+#include "admin/control/site_view.h"
 #include "admin/http/http_events.h"
 #include "admin/http/http_queue.h"
 #include "admin/control/shorten.h"
@@ -200,14 +200,14 @@ http_make_sites(struct http_page *p)
         return NULL;
     }
     json_t *list = json_array();
-    sched_walk_step(p->walk, p->step, site_list_put, list);
+    sched_walk_step(p->walk, p->step, site_view_put, list);
     return list;
 }
 
 static json_t *
 http_make_fragments(struct http_page *p)
 {
-    return fragment_list_page(p->routes->manager, p->from + p->sent, p->step);
+    return questions_fragments(p->routes->manager, p->from + p->sent, p->step);
 }
 
 static void

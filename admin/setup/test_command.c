@@ -6,7 +6,7 @@
 #include "admin/control/control_client.h"
 #include "admin/control/json_field.h"
 #include "admin/control/status.h"
-#include "admin/control/test_message.h"
+#include "admin/control/trial.h"
 #include "admin/history/life.h"
 #include "admin/sendmail/sendmail.h"
 #include "admin/sendmail/submission.h"
@@ -179,11 +179,11 @@ test_send(struct test_letter *letter, struct loop *loop, const struct options *o
     struct envelope *e = envelope_new();
     struct recipients to = {.envelope = e, .hostname = o->hostname};
     struct buffer message;
-    buffer_init(&message, TEST_MESSAGE_MAX);
+    buffer_init(&message, TRIAL_MESSAGE_MAX);
     int code = test_set_recipient(e, letter->to, o->hostname);
     if (code == 0)
         code = test_set_sender(e, letter->from, o->hostname);
-    if (code == 0 && !test_message_write(&message, o->hostname, e->sender,
+    if (code == 0 && !trial_write_message(&message, o->hostname, e->sender,
                                          e->recipients[0].address, loop_now_ms(loop)))
         code = complaint_say(test_program, EX_DATAERR,
                              "the addresses are too long; use shorter ones", "");

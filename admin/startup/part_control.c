@@ -5,7 +5,7 @@
 #include "admin/control/format_time.h"
 #include "admin/control/json_field.h"
 #include "admin/control/listing.h"
-#include "admin/control/site_show.h"
+#include "admin/control/site_view.h"
 #include "base/memory.h"
 #include "queue/queue_operator.h"
 #include "smtp/delivery/failed_dialogues.h"
@@ -98,7 +98,7 @@ answer_site(void *context, const json_t *request)
 {
     const struct daemon *d = context;
     const char *name = json_field_string(request, "name");
-    json_t *site = site_show_find(manager_sched(d->manager), name);
+    json_t *site = site_view_find(manager_sched(d->manager), name);
     const struct failed_dialogue *failed =
         failed_dialogues_find(delivery_failed_dialogues(d->delivery), name);
     return json_pack("{s:b,s:o,s:o}", "ok", true, "site",

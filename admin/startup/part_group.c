@@ -2,7 +2,7 @@
 #include "admin/startup/parts.h"
 
 #include "admin/control/json_field.h"
-#include "admin/control/site_list.h"
+#include "admin/control/site_view.h"
 #include "admin/settings/settings_digest.h"
 #include "base/redis/redis.h"
 #include "queue/group/group_lead.h"
@@ -164,7 +164,7 @@ part_group_put(void *context, const struct sched_glance *site)
 {
     struct part_group_list *l = context;
     if (site->is_shared && json_array_size(l->sites) < SITES_SHOWN)
-        sched_look(l->sched, site->site, site_list_put, l->sites);
+        sched_look(l->sched, site->site, site_view_put, l->sites);
 }
 
 static json_t *
@@ -268,8 +268,8 @@ part_cluster_site(const json_t *site)
 static json_t *
 part_cluster_sites(const struct daemon *d)
 {
-    struct site_list_totals totals;
-    json_t *top = site_list_top(manager_sched(d->manager),
+    struct site_view_totals totals;
+    json_t *top = site_view_top(manager_sched(d->manager),
                                 (size_t)2 * PART_CLUSTER_SITES, &totals);
     json_t *sites = json_array(), *site;
     size_t i;

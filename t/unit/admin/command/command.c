@@ -2,7 +2,7 @@
  * daemon and beside one, which is another process. */
 #include "admin/command/command.h"
 
-#include "admin/command/takeover.h"
+#include "admin/command/queue_command.h"
 #include "admin/control/status.h"
 #include "t/support/child.h"
 #include "t/support/command_world.h"

@@ -1,6 +1,6 @@
 /* Every member of every command of the control socket has one type; another one is refused
  * by the names of the member and both types. */
-#include "admin/control/request_types.h"
+#include "admin/control/request.h"
 
 #include "t/support/tap.h"
 

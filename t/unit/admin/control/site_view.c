@@ -1,7 +1,6 @@
 /* Sites in words, in a table, and in lists. */
 #include "admin/control/site_view.h"
 
-#include "admin/control/site_list.h"
 #include "admin/control/format_time.h"
 #include "t/support/printed.h"
 #include "t/support/sched_world.h"
@@ -248,7 +247,7 @@ key_of(const json_t *hops, size_t i)
 TEST(lists)
 {
     struct world w;
-    struct site_list_totals totals;
+    struct site_view_totals totals;
     sched_world_start(&w, 100, 100);
     w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
     world_add(&w, "a.test", 0, 0);
@@ -257,7 +256,7 @@ TEST(lists)
     world_add(&w, "quiet.test", 0, 0);
     world_run(&w);
     channel_drain(&w, world_channel(&w, "quiet.test", 0));
-    json_t *top = site_list_top(w.s, 2, &totals);
+    json_t *top = site_view_top(w.s, 2, &totals);
     is_number((long)json_array_size(top), 2, "no more than wanted");
     is_string(key_of(top, 0), "smtp:b.test", "most mail");
     is_string(key_of(top, 1), "smtp:c.test", "then less");
@@ -266,24 +265,24 @@ TEST(lists)
     is_number((long)totals.backlogged, 0, "none is backlogged");
     is_number((long)totals.busy, 0, "nothing is carried");
     json_decref(top);
-    top = site_list_top(w.s, 20, &totals);
+    top = site_view_top(w.s, 20, &totals);
     is_number((long)json_array_size(top), 3, "a quiet one is not worth a line");
     json_decref(top);
-    top = site_list_top(w.s, 0, &totals);
+    top = site_view_top(w.s, 0, &totals);
     is_number((long)json_array_size(top), 0, "none is wanted");
     json_decref(top);
 
     json_t *all = json_array();
     for (size_t from = 0; from < 4; from++) {
-        json_t *page = site_list_page(w.s, from, 1);
+        json_t *page = site_view_page(w.s, from, 1);
         is_number((long)json_array_size(page), 1, "a page of one");
         json_array_extend(all, page);
         json_decref(page);
     }
-    json_t *page = site_list_page(w.s, 4, 10);
+    json_t *page = site_view_page(w.s, 4, 10);
     is_number((long)json_array_size(page), 0, "the end");
     json_decref(page);
-    json_t *sorted = site_list_sorted(all);
+    json_t *sorted = site_view_sorted(all);
     is_number((long)json_array_size(sorted), 4, "all of them");
     is_string(key_of(sorted, 0), "smtp:b.test", "sorted");
     is_string(key_of(sorted, 2), "smtp:a.test", "by mail");
@@ -299,7 +298,7 @@ TEST(lists)
     json_decref(sorted);
     for (struct channel *c; (c = world_channel(&w, "", 0));)
         channel_drain(&w, c);
-    sorted = site_list_sorted(NULL);
+    sorted = site_view_sorted(NULL);
     is_number((long)json_array_size(sorted), 0, "of nothing");
     json_decref(sorted);
     sched_world_end(&w);

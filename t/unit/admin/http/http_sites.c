@@ -1,7 +1,7 @@
 /* Lists of very many sites are made in steps, and are complete. */
 #include "admin/http/http_routes.h"
 
-#include "admin/control/site_list.h"
+#include "admin/control/site_view.h"
 /* link: t/sim/clock.c */
 #include "t/sim/clock.h"
 #include "t/support/control_world.h"
@@ -120,9 +120,9 @@ TEST(left)
 TEST(top)
 {
     const struct sched *sched = manager_sched(w.manager);
-    struct site_list_totals totals;
-    json_t *all = site_list_page(sched, 0, SITES), *sorted = site_list_sorted(all);
-    json_t *top = site_list_top(sched, 20, &totals);
+    struct site_view_totals totals;
+    json_t *all = site_view_page(sched, 0, SITES), *sorted = site_view_sorted(all);
+    json_t *top = site_view_top(sched, 20, &totals);
     bool same = true;
     for (size_t i = 0; i < 20; i++)
         same = same && strcmp(key_of(json_array_get(top, i)), key_of(json_array_get(sorted, i))) == 0;

@@ -1,5 +1,5 @@
 /* Proves the JSON of sets of fragments: addresses are escaped, what is not known is null, pages. */
-#include "admin/control/fragment_list.h"
+#include "admin/control/questions.h"
 
 #include "t/support/control_world.h"
 #include "t/support/folder.h"
@@ -39,7 +39,7 @@ explain(void *context, struct id id, char *out, size_t size)
 static void
 is_page(struct world *w, size_t from, size_t count, const char *wanted, const char *name)
 {
-    json_t *page = fragment_list_page(w->manager, from, count);
+    json_t *page = questions_fragments(w->manager, from, count);
     char *text = json_dumps(page, JSON_COMPACT);
     is_string(text, wanted, name);
     free(text);
@@ -103,7 +103,7 @@ main(void)
     "\"reassembling\":true}"
     is_page(&w, 0, 2, "[" ONE "," TWO "]", "two sets");
     is_page(&w, 1, 1, "[" TWO "]", "a page");
-    json_t *page = fragment_list_page(w.manager, 2, 10);
+    json_t *page = questions_fragments(w.manager, 2, 10);
     is_number(json_array_size(page), 1, "one that is ending");
     json_decref(page);
     is_answer(&w, json_pack("{s:s,s:i}", "command", "fragments", "from", 3), "{\"ok\":true,\"sets\":[]}", "a question");

@@ -1,6 +1,6 @@
 /* Accounts as `petrel status` has them: without an account, and with each state of one. */
 /* link: t/sim/dns.c */
-#include "admin/control/account_list.h"
+#include "admin/control/questions.h"
 #include "admin/control/status.h"
 
 #include "base/disk/disk.h"
@@ -69,7 +69,7 @@ TEST(json)
     ok(oauth_parse_account(TEXT("h.test:25 joe google client=canary secret=canary"),
                            &one, why));
     tokens_set(tokens, &one, 1);
-    json_t *all = account_list_make(tokens);
+    json_t *all = questions_accounts(tokens);
     char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
     is_string(
         text,
@@ -77,7 +77,7 @@ TEST(json)
         "an account, without secrets");
     free(text);
     json_decref(all);
-    all = account_list_make(NULL);
+    all = questions_accounts(NULL);
     is_number((long)json_array_size(all), 0, "no accounts");
     json_decref(all);
     tokens_free(&tokens);

@@ -1,5 +1,5 @@
 /* The message of `petrel test`: whole header, CRLF, host and time; what is too long. */
-#include "admin/control/test_message.h"
+#include "admin/control/trial.h"
 
 #include "base/memory.h"
 #include "t/support/tap.h"
@@ -19,26 +19,26 @@ int
 main(void)
 {
     struct buffer out;
-    char *address = memory_new(TEST_MESSAGE_MAX + 1), host[400];
+    char *address = memory_new(TRIAL_MESSAGE_MAX + 1), host[400];
     setenv("TZ", "UTC", 1);
-    buffer_init(&out, TEST_MESSAGE_MAX);
-    ok(test_message_write(&out, "h.test", TEXT("ann@a.test"), TEXT("bob@b.test"), 0));
+    buffer_init(&out, TRIAL_MESSAGE_MAX);
+    ok(trial_write_message(&out, "h.test", TEXT("ann@a.test"), TEXT("bob@b.test"), 0));
     is_text(buffer_text(&out), text_from(whole), "a message");
 
     buffer_clear(&out);
-    ok(test_message_write(&out, "h.test", TEXT(""), TEXT("bob@b.test"), 0));
+    ok(trial_write_message(&out, "h.test", TEXT(""), TEXT("bob@b.test"), 0));
     ok(text_starts(buffer_text(&out), TEXT("From: <>\r\nTo: <bob@b.test>\r\n")));
 
     /* The longest names that a setting and an address may have. */
     buffer_clear(&out);
     memset(host, 'h', sizeof(host) - 1);
     host[sizeof(host) - 1] = '\0';
-    memset(address, 'a', TEST_MESSAGE_MAX);
-    ok(test_message_write(&out, host, text_of(address, 320), text_of(address, 320),
+    memset(address, 'a', TRIAL_MESSAGE_MAX);
+    ok(trial_write_message(&out, host, text_of(address, 320), text_of(address, 320),
                           INT64_C(253402300799000)));
     ok(memmem(out.at, out.length, host, 256) == NULL);
     buffer_clear(&out);
-    ok(!test_message_write(&out, host, text_of(address, TEST_MESSAGE_MAX),
+    ok(!trial_write_message(&out, host, text_of(address, TRIAL_MESSAGE_MAX),
                            TEXT("b@b.test"), 0));
     buffer_free(&out);
     free(address);

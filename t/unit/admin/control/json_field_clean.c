@@ -1,5 +1,5 @@
-/* admin/control/json_printable.c: control characters in what other hosts say. */
-#include "admin/control/json_printable.h"
+/* json_field_clean(): control characters in what other hosts say. */
+#include "admin/control/json_field.h"
 
 #include "t/support/tap.h"
 
@@ -10,7 +10,7 @@ becomes(const char *from, const char *want)
 {
     json_t *value = json_loads(from, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     ok_named(value != NULL, from);
-    json_printable(value);
+    json_field_clean(value);
     char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
     is_string(text, want, want);
     free(text);
@@ -34,6 +34,6 @@ main(void)
     becomes("{\"a\\u001b\":1,\"b\":2}", "{\"b\":2}");
     becomes("[]", "[]");
     becomes("12", "12");
-    json_printable(NULL);
+    json_field_clean(NULL);
     return done();
 }

@@ -1,5 +1,5 @@
 /* The activity of a session, as an object and in words. */
-#include "admin/control/doing.h"
+#include "admin/control/why.h"
 
 #include "base/text.h"
 #include "t/support/tap.h"
@@ -20,8 +20,8 @@ sentence(enum activity_kind kind, int64_t for_ms, bool has_message, const char *
                          .scheme = scheme};
     struct buffer out;
     buffer_init(&out, sizeof(text));
-    json_t *doing = doing_make(&a);
-    doing_explain(doing, now, &out);
+    json_t *doing = why_session(&a);
+    why_explain_session(doing, now, &out);
     text_copy(text, sizeof(text), buffer_text(&out));
     buffer_free(&out);
     json_decref(doing);
@@ -67,7 +67,7 @@ TEST(words)
 TEST(object)
 {
     struct activity a = {.kind = ACTIVITY_REPLY, .since_ms = now, .what = "DATA"};
-    json_t *doing = doing_make(&a);
+    json_t *doing = why_session(&a);
     char *text = json_dumps(doing, JSON_COMPACT);
     is_string(text,
               "{\"doing\":\"reply\",\"since_ms\":1700000000000,\"what\":\"DATA\","
@@ -83,7 +83,7 @@ TEST(unknown)
     struct buffer out;
     json_t *doing = json_loads("{\"doing\":7}", 0, NULL);
     buffer_init(&out, 2000);
-    doing_explain(doing, 0, &out);
+    why_explain_session(doing, 0, &out);
     is_text(buffer_text(&out), TEXT("open for 0 s"), "what is not known");
     buffer_free(&out);
     json_decref(doing);

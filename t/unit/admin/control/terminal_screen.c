@@ -1,5 +1,5 @@
 /* A picture on a terminal (a pair of pseudo-terminals): its first lines, over the one before. */
-#include "admin/control/screen.h"
+#include "admin/control/terminal.h"
 
 #include "t/support/tap.h"
 
@@ -22,18 +22,18 @@ draw(unsigned short rows, const char *text, const char *error, char picture[PICT
         abort();
     int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
     struct winsize size = {.ws_row = rows, .ws_col = 80};
-    struct screen screen;
+    struct terminal_screen terminal_screen;
     fflush(stdout);
     if (slave < 0 || ioctl(slave, TIOCSWINSZ, &size) != 0 ||
         dup2(slave, STDOUT_FILENO) < 0 || dup2(slave, STDERR_FILENO) < 0)
         abort();
     close(slave);
-    bool begun = screen_begin(&screen);
+    bool begun = terminal_begin_screen(&terminal_screen);
     fputs(text, stdout);
     fflush(stdout);
     fputs(error, stderr);
     if (begun)
-        screen_end(&screen);
+        terminal_end_screen(&terminal_screen);
     ssize_t got = read(master, picture, PICTURE_MAX - 1);
     picture[got > 0 ? got : 0] = '\0';
     dup2(output, STDOUT_FILENO);
@@ -59,11 +59,11 @@ main(void)
     draw(24, "a\n", "petrel: trouble\n", picture);
     is_string(picture, "\x1b[H" LINE("a") LINE("petrel: trouble") "\x1b[J", "with errors");
 
-    struct screen screen;
+    struct terminal_screen terminal_screen;
     int output = dup(STDOUT_FILENO), null = open("/dev/null", O_WRONLY);
     fflush(stdout);
     dup2(null, STDOUT_FILENO);
-    bool begun = screen_begin(&screen);
+    bool begun = terminal_begin_screen(&terminal_screen);
     dup2(output, STDOUT_FILENO);
     ok_named(!begun, "no terminal, no picture");
     return done();

@@ -1,5 +1,5 @@
 /* `petrel queue shape`: its arguments, and what of a message counts where. */
-#include "admin/command/queue_shape.h"
+#include "admin/command/shape.h"
 
 #include "t/support/command_world.h"
 #include "t/support/tap.h"
@@ -8,7 +8,7 @@
 #include <sysexits.h>
 
 static struct command_world world;
-static enum queue_shape_by by;
+static enum shape_by by;
 static int left;
 static char rest[200];
 
@@ -16,7 +16,7 @@ static int
 parse(int count, char **arguments, const struct options *options)
 {
     (void)options;
-    if (!queue_shape_parse(&count, arguments, &by))
+    if (!shape_parse(&count, arguments, &by))
         return EX_USAGE;
     left = count;
     rest[0] = '\0';
@@ -26,7 +26,7 @@ parse(int count, char **arguments, const struct options *options)
 }
 
 static void
-parses(const char *line, enum queue_shape_by want, const char *others)
+parses(const char *line, enum shape_by want, const char *others)
 {
     by = SHAPE_BY_RECIPIENT;
     is_number(run(parse, line), 0, line);
@@ -43,7 +43,7 @@ TEST(arguments)
     is_refused(run(parse, "--by"), EX_USAGE, "--by needs recipient, sender or site");
     is_refused(run(parse, "--by="), EX_USAGE, "--by needs recipient, sender or site");
     is_refused(run(parse, "--by domain"), EX_USAGE, "domain");
-    is_string(queue_shape_word(SHAPE_BY_SITE), "site", "its word");
+    is_string(shape_word(SHAPE_BY_SITE), "site", "its word");
 }
 
 static void
@@ -61,11 +61,11 @@ has(struct shape *s, const char *want)
 }
 
 static struct shape *
-shape_of(const struct envelope *e, enum queue_shape_by grouping, const char *why)
+shape_of(const struct envelope *e, enum shape_by grouping, const char *why)
 {
     struct shape *s = shape_new();
     json_t *answer = why ? json_loads(why, 0, NULL) : NULL;
-    queue_shape_add(s, grouping, e, answer, e->birth_ms + 60000);
+    shape_add_message(s, grouping, e, answer, e->birth_ms + 60000);
     json_decref(answer);
     return s;
 }
