@@ -13,7 +13,6 @@
 #include <sysexits.h>
 
 enum {
-    ERROR_MAX = 512,
     PROGRAM_MAX = 32,
     LEVEL_MS = 3600 * 1000,     /* unless --for says otherwise */
     DRAIN_WAIT_MS = 100 * 1000, /* unless --wait does */
@@ -35,30 +34,12 @@ daemon_usage(const char *usage)
     return EX_USAGE;
 }
 
-/* Takes the request. NULL: there is no good answer, which standard error has been
- * informed of; code is set. */
 static json_t *
 daemon_ask(struct question *q, json_t *request, int *code)
 {
-    json_t *answer = control_client_question(q->daemon, request);
-    /* Signs of life: a reload with many keys takes its time. */
-    while (answer != NULL && json_object_get(answer, "seen") != NULL) {
-        json_decref(answer);
-        answer = control_client_next(q->daemon);
-    }
-    if (answer != NULL && json_field_is_true(answer, "ok"))
-        return answer;
-    *code = answer != NULL ? EX_CONFIG : EX_UNAVAILABLE;
-    const json_t *errors = json_object_get(answer, "errors"), *line;
-    size_t i;
-    json_array_foreach ((json_t *)(uintptr_t)errors, i, line)
-        fprintf(stderr, "petrel %s: %s\n", q->name, json_string_value(line));
-    if (errors == NULL)
-        fprintf(stderr, "petrel %s: %s\n", q->name,
-                answer != NULL ? json_field_string(answer, "error")
-                               : control_client_trouble(q->daemon));
-    json_decref(answer);
-    return NULL;
+    char program[PROGRAM_MAX];
+    snprintf(program, sizeof(program), "petrel %s", q->name);
+    return control_client_ask(q->daemon, program, request, code);
 }
 
 static int
@@ -213,9 +194,9 @@ command_quota(struct question *q, int count, char **arguments)
     for (int i = 1; i < count; i++) {
         json_t *request =
             json_pack("{s:s,s:s}", "command", "quota-reset", "who", arguments[i]);
-        json_t *answer = request != NULL ? daemon_ask(q, request, &code) : NULL;
+        json_t *answer = daemon_ask(q, request, &code);
         if (answer == NULL)
-            return request == NULL || code == EX_CONFIG ? EX_DATAERR : code;
+            return code == EX_CONFIG ? EX_DATAERR : code;
         bool reset = json_field_is_true(answer, "reset");
         printf("%s %s\n", arguments[i],
                reset ? "begins anew" : "has used nothing, or has no quota");
@@ -286,9 +267,9 @@ command_cluster(struct question *q, int count, char **arguments)
         return daemon_usage(cluster_usage);
     json_t *request =
         json_pack("{s:s,s:s}", "command", "cluster-forget", "host", arguments[1]);
-    json_t *answer = request != NULL ? daemon_ask(q, request, &code) : NULL;
+    json_t *answer = daemon_ask(q, request, &code);
     if (answer == NULL)
-        return request == NULL || code == EX_CONFIG ? EX_DATAERR : code;
+        return code == EX_CONFIG ? EX_DATAERR : code;
     printf("%s is forgotten: its part is free\n", arguments[1]);
     json_decref(answer);
     return 0;
@@ -406,9 +387,9 @@ command_drain(struct question *q, int count, char **arguments)
     json_t *request = json_pack("{s:s,s:b,s:b,s:b,s:s,s:I}", "command", "drain",
                                 "cancel", f.cancel, "empty", f.empty, "keep", f.keep,
                                 "to", f.to, "wait_ms", (json_int_t)f.wait_ms);
-    json_t *answer = request != NULL ? daemon_ask(q, request, &code) : NULL;
+    json_t *answer = daemon_ask(q, request, &code);
     if (answer == NULL)
-        return request == NULL || code == EX_CONFIG ? EX_DATAERR : code;
+        return code == EX_CONFIG ? EX_DATAERR : code;
     if (!f.cancel)
         return drain_follow(q, answer, f.wait_ms);
     puts("accepting and delivering mail again");
@@ -445,14 +426,12 @@ daemon_command(int count, char **arguments, const struct options *options)
 {
     const struct daemon_row *row = daemon_row_find(arguments[0]);
     bool is_health = row->run == command_health;
-    char error[ERROR_MAX] = "", program[PROGRAM_MAX];
+    char program[PROGRAM_MAX];
     struct question q = {.name = row->name, .loop = loop_new()};
     int code = 1;
     snprintf(program, sizeof(program), "petrel %s", row->name);
-    q.daemon = control_client_new(q.loop, options->control, error, sizeof(error));
-    if (q.daemon == NULL)
-        code = control_client_refused(program, error);
-    else if (is_health)
+    q.daemon = control_client_reach(q.loop, options->control, program, &code);
+    if (q.daemon != NULL && is_health)
         control_client_be_brief(q.daemon);
     if (q.daemon != NULL)
         code = row->run(&q, count - 1, arguments + 1);

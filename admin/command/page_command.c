@@ -178,24 +178,15 @@ page_usage(void)
 static json_t *
 page_ask(struct loop *loop, const char *control, bool reads, int *code)
 {
-    char error[ERROR_MAX] = "";
     struct control_client *daemon =
-        control_client_new(loop, control, error, sizeof(error));
-    if (daemon == NULL) {
-        *code = control_client_refused("petrel page", error);
+        control_client_reach(loop, control, "petrel page", code);
+    if (daemon == NULL)
         return NULL;
-    }
+    json_t *answer = control_client_ask(
+        daemon, "petrel page",
+        json_pack("{s:s,s:s}", "command", "page", "access", reads ? "read" : "operate"),
+        code);
     *code = EX_UNAVAILABLE;
-    json_t *answer = control_client_question(
-        daemon, json_pack("{s:s,s:s}", "command", "page", "access",
-                          reads ? "read" : "operate"));
-    if (answer == NULL || !json_field_is_true(answer, "ok")) {
-        fprintf(stderr, "petrel page: %s\n",
-                answer != NULL ? json_field_string(answer, "error")
-                               : control_client_trouble(daemon));
-        json_decref(answer);
-        answer = NULL;
-    }
     control_client_free(&daemon);
     return answer;
 }

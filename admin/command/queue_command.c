@@ -277,13 +277,10 @@ forget_one(struct control_client *daemon, const char *site)
 int
 queue_command_forget_limits(int count, char **sites, const struct options *options)
 {
-    char error[ERROR_MAX] = "";
     int worst = 0;
     struct loop *loop = loop_new();
     struct control_client *daemon =
-        control_client_new(loop, options->control, error, sizeof(error));
-    if (daemon == NULL)
-        worst = control_client_refused("petrel queue", error);
+        control_client_reach(loop, options->control, "petrel queue", &worst);
     for (int i = 0; daemon != NULL && i < count; i++) {
         int code = forget_one(daemon, sites[i]);
         worst = worst != 0 ? worst : code;
@@ -301,56 +298,23 @@ queue_command_flush(const struct filter *filter, bool verbose,
                               .silent = !verbose,
                               .verb = MANAGER_RETRY,
                               .filter = filter};
-    char error[ERROR_MAX] = "";
     queue_command_begin(&c, options);
     if (!filter_is_all(filter)) {
         (void)!run_change(&c);
         return queue_command_finish(&c);
     }
-    c.daemon = control_client_new(c.loop, options->control, error, sizeof(error));
-    if (c.daemon) {
+    c.daemon = control_client_reach(c.loop, options->control, c.program, &c.code);
+    if (c.daemon)
         run_by_daemon(&c);
-    } else {
-        c.code = control_client_refused(c.program, error);
-    }
     return queue_command_finish(&c);
-}
-
-static int
-queue_command_show_adopted(const struct control_client *daemon, const json_t *answer,
-                           unsigned slice, unsigned slices)
-{
-    const char *error = json_string_value(json_object_get(answer, "error"));
-    if (!json_is_true(json_object_get(answer, "ok"))) {
-        fprintf(stderr, "petrel queue adopt: %s\n",
-                error ? error : control_client_trouble(daemon));
-        return EX_UNAVAILABLE;
-    }
-    printf("slice %u of %u belongs to this daemon until it stops; messages from its "
-           "journal: %" JSON_INTEGER_FORMAT "\n",
-           slice, slices, json_integer_value(json_object_get(answer, "messages")));
-    return fflush(stdout) == 0 ? 0 : EX_IOERR;
-}
-
-static int
-queue_command_take_over(struct control_client *daemon, unsigned slice, unsigned slices)
-{
-    json_t *answer = control_client_question(
-        daemon, json_pack("{s:s,s:i}", "command", "adopt", "slice", (int)slice));
-    while (answer && json_object_get(answer, "seen")) {
-        json_decref(answer);
-        answer = control_client_next(daemon);
-    }
-    int code = queue_command_show_adopted(daemon, answer, slice, slices);
-    json_decref(answer);
-    return code;
 }
 
 int
 queue_command_adopt(int count, char **arguments, const struct options *options)
 {
-    char error[ERROR_MAX] = "no answer";
+    static const char adopts[] = "petrel queue adopt";
     uint64_t slice;
+    int code;
     if (count != 1 ||
         !text_number(text_from(arguments[0]), ID_SLICES_MAX - 1, &slice)) {
         fputs("usage: petrel queue adopt SLICE\n", stderr);
@@ -358,11 +322,21 @@ queue_command_adopt(int count, char **arguments, const struct options *options)
     }
     struct loop *loop = loop_new();
     struct control_client *daemon =
-        control_client_new(loop, options->control, error, sizeof(error));
-    int code = daemon == NULL ? control_client_refused("petrel queue adopt", error)
-                              : queue_command_take_over(daemon, (unsigned)slice,
-                                                        options->manager.queue.slices);
+        control_client_reach(loop, options->control, adopts, &code);
+    if (daemon != NULL) {
+        json_t *request =
+            json_pack("{s:s,s:i}", "command", "adopt", "slice", (int)slice);
+        json_t *answer = control_client_ask(daemon, adopts, request, &code);
+        code = answer == NULL ? EX_UNAVAILABLE : 0;
+        if (answer != NULL)
+            printf(
+                "slice %u of %u belongs to this daemon until it stops; messages from "
+                "its journal: %" JSON_INTEGER_FORMAT "\n",
+                (unsigned)slice, options->manager.queue.slices,
+                json_integer_value(json_object_get(answer, "messages")));
+        json_decref(answer);
+    }
     control_client_free(&daemon);
     loop_free(&loop);
-    return code;
+    return fflush(stdout) != 0 && code == 0 ? EX_IOERR : code;
 }

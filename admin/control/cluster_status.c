@@ -15,7 +15,6 @@
 #include <sysexits.h>
 
 enum {
-    ERROR_MAX = 512,
     SITES_MAX = 1000, /* different ones */
     SITES_SHOWN = 20,
     NAMES_SHOWN = 4,
@@ -465,13 +464,10 @@ cluster_status_show(const json_t *hosts, bool json, int64_t now_ms)
 int
 cluster_status_command(bool json, const struct options *options)
 {
-    char error[ERROR_MAX] = "";
     int code = EX_UNAVAILABLE;
     struct loop *loop = loop_new();
     struct control_client *daemon =
-        control_client_new(loop, options->control, error, sizeof(error));
-    if (daemon == NULL)
-        code = control_client_refused("petrel status", error);
+        control_client_reach(loop, options->control, "petrel status", &code);
     json_t *hosts = daemon != NULL ? cluster_status_ask(daemon, &code) : NULL;
     if (hosts != NULL)
         code = cluster_status_show(hosts, json, loop_now_ms(loop));

@@ -1,6 +1,7 @@
 /* Puts questions to the daemon over its control socket and waits for each answer. */
 #include "admin/control/control_client.h"
 
+#include "admin/control/json_field.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/net/net.h"
@@ -12,6 +13,7 @@
 #include <sysexits.h>
 
 enum {
+    ERROR_MAX = 512,
     PATIENCE_MS = 10 * 1000,
     BRIEF_MS = 3 * 1000,
     WORK_PATIENCE_MS = 30 * 1000, /* between the lines of an answer */
@@ -163,4 +165,44 @@ control_client_trouble(const struct control_client *a)
 {
     return a->silent ? "the daemon runs, but does not answer"
                      : "the daemon closed the connection";
+}
+
+struct control_client *
+control_client_reach(struct loop *loop, const char *path, const char *program,
+                     int *code)
+{
+    char error[ERROR_MAX] = "";
+    struct control_client *client =
+        control_client_new(loop, path, error, sizeof(error));
+    if (client == NULL)
+        *code = control_client_refused(program, error);
+    return client;
+}
+
+/* Signs of life may come before: a reload with many keys takes its time. */
+json_t *
+control_client_ask(struct control_client *a, const char *program, json_t *request,
+                   int *code)
+{
+    *code = EX_CONFIG;
+    if (request == NULL)
+        return NULL;
+    json_t *answer = control_client_question(a, request);
+    while (answer != NULL && json_object_get(answer, "seen") != NULL) {
+        json_decref(answer);
+        answer = control_client_next(a);
+    }
+    if (json_is_true(json_object_get(answer, "ok")))
+        return answer;
+    const json_t *errors = json_object_get(answer, "errors"), *line;
+    size_t i;
+    json_array_foreach ((json_t *)(uintptr_t)errors, i, line)
+        fprintf(stderr, "%s: %s\n", program, json_string_value(line));
+    if (errors == NULL)
+        fprintf(stderr, "%s: %s\n", program,
+                answer != NULL ? json_field_string(answer, "error")
+                               : control_client_trouble(a));
+    *code = answer != NULL ? EX_CONFIG : EX_UNAVAILABLE;
+    json_decref(answer);
+    return NULL;
 }

@@ -16,6 +16,14 @@ struct control_client *control_client_new(struct loop *loop, const char *path,
 /* Immediately after NULL: says so on standard error, in the name of program. EX_NOPERM
  * for EACCES, where a daemon may well run, else EX_UNAVAILABLE. */
 int control_client_refused(const char *program, const char *error);
+/* As control_client_new(); NULL: so it was said, and *code is its exit code. */
+struct control_client *control_client_reach(struct loop *loop, const char *path,
+                                            const char *program, int *code);
+/* Takes the request, and waits for the last line of its answer, the caller's. NULL: it was
+ * refused, or there was none, which was said; *code is EX_CONFIG or EX_UNAVAILABLE. A request
+ * of NULL, whose texts are no UTF-8, is refused without words. */
+json_t *control_client_ask(struct control_client *client, const char *program,
+                           json_t *request, int *code);
 /* Questions wait 3 seconds for their answer, not 10. */
 void control_client_be_brief(struct control_client *client);
 void control_client_free(struct control_client **client);

@@ -420,7 +420,7 @@ site_view_sorted(const json_t *sites)
     return sorted;
 }
 
-enum { ERROR_MAX = 512, CLOCK_MAX = 64 };
+enum { CLOCK_MAX = 64 };
 
 struct site_search {
     const char *name;
@@ -518,12 +518,10 @@ site_view_answer(json_t *answer, const char *name, bool json, int64_t now_ms)
 int
 site_view_command(const char *name, bool json, const struct options *options)
 {
-    char error[ERROR_MAX] = "";
+    int code = EX_UNAVAILABLE;
     struct loop *loop = loop_new();
     struct control_client *daemon =
-        control_client_new(loop, options->control, error, sizeof(error));
-    int code = daemon != NULL ? EX_UNAVAILABLE
-                              : control_client_refused("petrel status", error);
+        control_client_reach(loop, options->control, "petrel status", &code);
     json_t *question = json_pack("{s:s,s:s}", "command", "site", "name", name);
     json_t *answer = NULL;
     if (daemon != NULL && question != NULL) {

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { ERROR_MAX = 512, SITES_TOP = 20, WATCH_MS = 1000 };
+enum { SITES_TOP = 20, WATCH_MS = 1000 };
 
 /* --- Output ----------------------------------------------------------------------- */
 
@@ -349,14 +349,13 @@ status_once(struct loop *loop, const struct status_choice *c,
         return cluster_status_command(c->json, options);
     if (c->site != NULL)
         return site_view_command(c->site, c->json, options);
-    char error[ERROR_MAX] = "";
+    int code = EX_UNAVAILABLE;
     struct control_client *daemon =
-        control_client_new(loop, options->control, error, sizeof(error));
+        control_client_reach(loop, options->control, "petrel status", &code);
     if (daemon == NULL)
-        return control_client_refused("petrel status", error);
+        return code;
     control_client_be_brief(daemon);
     json_t *status = status_ask(daemon, c);
-    int code = EX_UNAVAILABLE;
     if (status != NULL)
         code = status_show(status, c->json, c->quotas, loop_now_ms(loop));
     else

@@ -1,7 +1,9 @@
 /* Gathers the data of a scrape. */
 #include "admin/http/metrics.h"
 
+#include "admin/control/health.h"
 #include "admin/http/metrics_internal.h"
+#include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 
@@ -44,6 +46,7 @@ metrics_new(const struct metrics_setup *setup)
 {
     struct metrics *m = memory_new(sizeof(*m));
     m->setup = *setup;
+    m->reload_good = true;
     m->started_s = (double)loop_now_ms(setup->loop) / 1000;
     m->statm = m->descriptors = -1;
     if (disk_open(&m->process, "/proc/self", false) == 0) {
@@ -96,7 +99,7 @@ void
 metrics_note_reload(struct metrics *m, bool good)
 {
     m->reloads[good ? 0 : 1]++;
-    m->reload_failed = !good;
+    m->reload_good = good;
 }
 
 /* --- Sites ------------------------------------------------------------------------- */
@@ -187,11 +190,30 @@ metrics_read(struct metrics *m)
     m->now.sessions_in =
         m->setup.count_sessions(m->setup.count_context, &m->now.is_stressed);
     m->now.sessions_in_limit = m->setup.client_sessions_limit;
+    m->group = (struct metrics_group){.members = 0};
     m->has_group =
         m->setup.group != NULL && m->setup.group(m->setup.group_context, &m->group);
+    m->alive = m->now.sched.sites - m->probing - m->dead;
     m->clients = (struct metrics_clients){0};
     if (m->setup.clients != NULL)
         m->setup.clients(m->setup.clients_context, &m->clients);
+}
+
+void
+metrics_read_live(struct metrics *m)
+{
+    const struct metrics_setup *s = &m->setup;
+    struct health_check checks[HEALTH_CHECKS_MAX];
+    size_t count;
+    m->live.draining = s->is_draining(s->context);
+    m->live.accepting = m->now.health.accepting && !m->live.draining;
+    m->live.ready = s->health == NULL || health_is_ready(s->health, &count, checks);
+    m->live.history_bytes = s->history_bytes != NULL ? s->history_bytes(s->history) : 0;
+    m->live.keeping = event_hub_keeping(s->events);
+    m->live.has_log = s->log != NULL;
+    m->live.lost_lines = s->log != NULL ? log_counts(s->log)->lost : 0;
+    if (s->tls_policy != NULL)
+        s->tls_policy(s->deliveries, m->live.tls);
 }
 
 /* --- Reading ----------------------------------------------------------------------- */

@@ -46,7 +46,7 @@ struct metrics_clients {
 struct metrics_group {
     bool has_bank, is_up;
     size_t members, lost, fallback_sites;
-    uint64_t asks, failures;
+    uint64_t answered, failures; /* questions to the bank */
 };
 
 struct metrics_setup {

@@ -87,49 +87,6 @@ write_descriptor_limit(const struct metrics *m, struct metrics_writer *w)
         metrics_write(w, "", (double)limit.rlim_cur);
 }
 
-/* --- Daemon ------------------------------------------------------------------------- */
-
-static bool
-drains(const struct metrics *m)
-{
-    return m->setup.is_draining(m->setup.context);
-}
-
-static void
-write_accepting(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", m->now.health.accepting && !drains(m));
-}
-
-static void
-write_draining(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", drains(m));
-}
-
-static void
-write_reloads(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write_count(w, "result=\"ok\"", m->reloads[0]);
-    metrics_write_count(w, "result=\"refused\"", m->reloads[1]);
-}
-
-static void
-write_reload(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", !m->reload_failed);
-}
-
-/* --- Intake ------------------------------------------------------------------------- */
-
-static void
-write_logins(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write_count(w, "result=\"ok\"", m->clients.logins);
-    metrics_write_count(w, "result=\"failed\"", m->counters.denied);
-    metrics_write_count(w, "result=\"locked\"", m->counters.locked);
-}
-
 /* --- Deliveries --------------------------------------------------------------------- */
 
 static void
@@ -184,19 +141,11 @@ static void
 write_upstreams(const struct metrics *m, struct metrics_writer *w, bool as_time)
 {
     struct metrics_upstream u;
-    struct buffer labels;
-    buffer_init(&labels, 2 * sizeof(u.relay) + 16);
     for (size_t i = 0;
-         m->setup.upstream != NULL && m->setup.upstream(m->setup.upstreams, i, &u);
-         i++) {
-        if (as_time && u.good_ms == 0)
-            continue;
-        buffer_clear(&labels);
-        if (metrics_label(&labels, "relay", text_from(u.relay)) &&
-            buffer_add_byte(&labels, '\0'))
-            metrics_write(w, labels.at, as_time ? (double)u.good_ms / 1000 : u.is_up);
-    }
-    buffer_free(&labels);
+         m->setup.upstream != NULL && m->setup.upstream(m->setup.upstreams, i, &u); i++)
+        if (!as_time || u.good_ms != 0)
+            metrics_write_of(w, "relay", u.relay,
+                             as_time ? (double)u.good_ms / 1000 : u.is_up);
 }
 
 static void
@@ -213,7 +162,6 @@ write_upstream_success(const struct metrics *m, struct metrics_writer *w)
 
 struct metrics_quotas {
     struct metrics_writer *writer;
-    struct buffer labels;
     size_t count;
 };
 
@@ -231,67 +179,18 @@ write_quota(void *context, const struct manager_quota *quota)
             amount > 0 ? quota_used(quota->use, p, quota->now_ms) / amount : 0;
         most = ratio > most ? ratio : most;
     }
-    buffer_clear(&all->labels);
-    if (metrics_label(&all->labels, "relay", text_from(quota->who)) &&
-        buffer_add_byte(&all->labels, '\0')) {
-        all->count++;
-        metrics_write(all->writer, all->labels.at, most);
-    }
+    all->count++;
+    metrics_write_of(all->writer, "relay", quota->who, most);
 }
 
 static void
 write_quotas(const struct metrics *m, struct metrics_writer *w)
 {
     struct metrics_quotas all = {.writer = w};
-    buffer_init(&all.labels, 2 * ROUTE_KEY_MAX + 16);
     manager_each_quota(m->setup.manager, write_quota, &all);
-    buffer_free(&all.labels);
-}
-
-static void
-write_tls_policy(const struct metrics *m, struct metrics_writer *w)
-{
-    static const char *const labels[2][2] = {
-        {"policy=\"dane\",result=\"ok\"", "policy=\"dane\",result=\"failed\""},
-        {"policy=\"sts\",result=\"ok\"",  "policy=\"sts\",result=\"failed\"" },
-    };
-    uint64_t counts[2][2] = {{0}};
-    if (m->setup.tls_policy != NULL)
-        m->setup.tls_policy(m->setup.deliveries, counts);
-    for (size_t i = 0; i < 4; i++)
-        metrics_write_count(w, labels[i / 2][i % 2], counts[i / 2][i % 2]);
-}
-
-static void
-write_events_pending(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "", (double)event_hub_keeping(m->setup.events).pending_bytes);
-}
-
-static void
-write_events_lost(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write_count(w, "", event_hub_keeping(m->setup.events).lost);
-}
-
-static void
-write_history_bytes(const struct metrics *m, struct metrics_writer *w)
-{
-    bool is_known = m->setup.history_bytes != NULL;
-    metrics_write(w, "",
-                  is_known ? (double)m->setup.history_bytes(m->setup.history) : 0);
 }
 
 /* --- Sites -------------------------------------------------------------------------- */
-
-static void
-write_site_states(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write(w, "state=\"alive\"",
-                  (double)(m->now.sched.sites - m->probing - m->dead));
-    metrics_write(w, "state=\"probing\"", (double)m->probing);
-    metrics_write(w, "state=\"dead\"", (double)m->dead);
-}
 
 static void
 write_site_bounds(const struct metrics *m, struct metrics_writer *w)
@@ -302,17 +201,6 @@ write_site_bounds(const struct metrics *m, struct metrics_writer *w)
                  sched_bound_word((enum sched_bound)i));
         metrics_write(w, labels, (double)m->bound[i]);
     }
-}
-
-static void
-metrics_write_site(struct metrics_writer *w, const char *key, double value)
-{
-    struct buffer labels;
-    buffer_init(&labels, LABELS_MAX);
-    if (metrics_label(&labels, "site", text_from(key)) &&
-        buffer_add_byte(&labels, '\0'))
-        metrics_write(w, labels.at, value);
-    buffer_free(&labels);
 }
 
 static void
@@ -344,12 +232,12 @@ static void
 write_sites(const struct metrics *m, struct metrics_writer *w, size_t member, bool sums)
 {
     for (size_t i = 0; i < m->site_count; i++)
-        metrics_write_site(
-            w, m->sites[i].key,
+        metrics_write_of(
+            w, "site", m->sites[i].key,
             *(const double *)(const void *)((const char *)&m->sites[i] + member));
     if (sums && m->setup.sites > 0)
-        metrics_write_site(
-            w, "other",
+        metrics_write_of(
+            w, "site", "other",
             *(const double *)(const void *)((const char *)&m->others + member));
 }
 
@@ -384,51 +272,79 @@ write_requests(const struct metrics *m, struct metrics_writer *w)
         }
 }
 
-/* --- The group of hosts --------------------------------------------------------------- */
+/* --- Numbers -------------------------------------------------------------------------- */
+
+/* A member of struct metrics that is a sample as it is. */
+struct metrics_number {
+    const char *family, *label;
+    struct member member;
+    size_t
+        when; /* of a bool without which there is no sample; 0: there is always one */
+};
+#define NUMBER_IF(family, label, member, when)                                         \
+    {                                                                                  \
+        family, label, MEMBER(struct metrics, member, NULL), when                      \
+    }
+#define NUMBER(family, label, member) NUMBER_IF(family, label, member, 0)
+#define IN_GROUP(family, label, member)                                                \
+    NUMBER_IF(family, label, member, offsetof(struct metrics, has_group))
+
+static const struct metrics_number metrics_numbers[] = {
+    NUMBER("petrel_accepting", "", live.accepting),
+    NUMBER("petrel_draining", "", live.draining),
+    NUMBER("petrel_ready", "", live.ready),
+    NUMBER("petrel_sessions_opened", "direction=\"in\"", clients.opened),
+    NUMBER("petrel_sessions_opened", "direction=\"out\"", now.sched.sessions_opened),
+    NUMBER("petrel_logins", "result=\"ok\"", clients.logins),
+    NUMBER("petrel_logins", "result=\"failed\"", counters.denied),
+    NUMBER("petrel_logins", "result=\"locked\"", counters.locked),
+    NUMBER("petrel_history_bytes", "", live.history_bytes),
+    NUMBER("petrel_events_pending_bytes", "", live.keeping.pending_bytes),
+    NUMBER("petrel_events_lost", "", live.keeping.lost),
+    NUMBER("petrel_tls_policy", "policy=\"dane\",result=\"ok\"", live.tls[0][0]),
+    NUMBER("petrel_tls_policy", "policy=\"dane\",result=\"failed\"", live.tls[0][1]),
+    NUMBER("petrel_tls_policy", "policy=\"sts\",result=\"ok\"", live.tls[1][0]),
+    NUMBER("petrel_tls_policy", "policy=\"sts\",result=\"failed\"", live.tls[1][1]),
+    NUMBER_IF("petrel_log_lines_lost", "", live.lost_lines,
+              offsetof(struct metrics, live.has_log)),
+    NUMBER("petrel_sites", "state=\"alive\"", alive),
+    NUMBER("petrel_sites", "state=\"probing\"", probing),
+    NUMBER("petrel_sites", "state=\"dead\"", dead),
+    NUMBER_IF("petrel_group_bank_up", "", group.is_up,
+              offsetof(struct metrics, group.has_bank)),
+    IN_GROUP("petrel_group_hosts", "state=\"member\"", group.members),
+    IN_GROUP("petrel_group_hosts", "state=\"lost\"", group.lost),
+    IN_GROUP("petrel_group_fallback_sites", "", group.fallback_sites),
+    IN_GROUP("petrel_group_asks", "result=\"answered\"", group.answered),
+    IN_GROUP("petrel_group_asks", "result=\"failed\"", group.failures),
+    NUMBER("petrel_config_reloads", "result=\"ok\"", reloads[0]),
+    NUMBER("petrel_config_reloads", "result=\"refused\"", reloads[1]),
+    NUMBER("petrel_config_reload_success", "", reload_good),
+};
 
 static void
-write_group_bank(const struct metrics *m, struct metrics_writer *w)
+metrics_write_numbers(const struct metrics *m, struct metrics_writer *w)
 {
-    if (m->has_group && m->group.has_bank)
-        metrics_write(w, "", m->group.is_up);
-}
-
-static void
-write_group_hosts(const struct metrics *m, struct metrics_writer *w)
-{
-    if (!m->has_group)
-        return;
-    metrics_write_count(w, "state=\"member\"", m->group.members);
-    metrics_write_count(w, "state=\"lost\"", m->group.lost);
-}
-
-static void
-write_group_fallback(const struct metrics *m, struct metrics_writer *w)
-{
-    if (m->has_group)
-        metrics_write(w, "", (double)m->group.fallback_sites);
-}
-
-static void
-write_group_asks(const struct metrics *m, struct metrics_writer *w)
-{
-    const struct metrics_group *g = &m->group;
-    if (!m->has_group)
-        return;
-    metrics_write_count(w, "result=\"answered\"",
-                        g->asks > g->failures ? g->asks - g->failures : 0);
-    metrics_write_count(w, "result=\"failed\"", g->failures);
+    size_t count = sizeof(metrics_numbers) / sizeof(metrics_numbers[0]);
+    for (const struct metrics_number *n = metrics_numbers; n < metrics_numbers + count;
+         n++)
+        if (strcmp(n->family, w->family->name) == 0 &&
+            (n->when == 0 || *(const bool *)((const char *)m + n->when)))
+            metrics_write_number(w, n->label, members_number(&n->member, m));
 }
 
 /* --- The table ---------------------------------------------------------------------- */
 
-/* The samples of a family that a table of counters has: that of `petrel status`, or that of
- * events. */
+/* The samples of a family that a table has: that of the members of
+ * struct metrics, of `petrel status`, or of events. */
 static void
-write_counters(const struct metrics *m, struct metrics_writer *w)
+write_members(const struct metrics *m, struct metrics_writer *w)
 {
     const struct counter *c;
-    for (size_t i = 0; w->family != NULL && (c = counters_at(i)) != NULL; i++)
+    if (w->family == NULL)
+        return;
+    metrics_write_numbers(m, w);
+    for (size_t i = 0; (c = counters_at(i)) != NULL; i++)
         if (c->family != NULL && strcmp(c->family, w->family->name) == 0)
             metrics_write_number(w, c->label, members_number(&c->member, &m->now));
     metrics_counters_write(&m->counters, w);
@@ -453,10 +369,10 @@ static const struct metrics_row {
         "Open descriptors (Linux 6.2 and later)", ""),
     ROW("process_max_fds", GAUGE, write_descriptor_limit,
         "The limit of open descriptors", ""),
-    ROW("petrel_accepting", GAUGE, write_accepting, "1 while new mail is accepted", ""),
-    ROW("petrel_draining", GAUGE, write_draining,
+    ROW("petrel_accepting", GAUGE, write_members, "1 while new mail is accepted", ""),
+    ROW("petrel_draining", GAUGE, write_members,
         "1 while the daemon stops or is drained", ""),
-    ROW("petrel_ready", GAUGE, metrics_write_ready,
+    ROW("petrel_ready", GAUGE, write_members,
         "1 while the conditions of ready_when hold", ""),
     ROW("petrel_busy_ratio", GAUGE, metrics_write_busy,
         "The greatest of the shares of time, journal, disk and sessions in use, in the "
@@ -464,35 +380,34 @@ static const struct metrics_row {
         ""),
     ROW("petrel_loop_turn_seconds", HISTOGRAM, metrics_write_turns,
         "Duration of turns of the event loop, without their waits", ""),
-    ROW("petrel_sessions", GAUGE, write_counters,
+    ROW("petrel_sessions", GAUGE, write_members,
         "Open sessions; idle ones of those out", "direction: in, out, idle"),
-    ROW("petrel_sessions_opened", COUNTER, metrics_write_opened, "Sessions begun",
+    ROW("petrel_sessions_opened", COUNTER, write_members, "Sessions begun",
         "direction: in, out"),
     ROW("petrel_connections_refused", COUNTER, metrics_write_refused,
         "Connections that got no session; descriptors: how often clients had to wait",
         "reason: sessions, client_sessions, rate, lockout, proxy, draining, "
         "descriptors, other"),
-    ROW("petrel_messages_accepted", COUNTER, write_counters,
-        "Messages accepted or made",
+    ROW("petrel_messages_accepted", COUNTER, write_members, "Messages accepted or made",
         "source: smtp, lmtp, sendmail, notification, reassembled, peer"),
-    ROW("petrel_recipients_accepted", COUNTER, write_counters,
+    ROW("petrel_recipients_accepted", COUNTER, write_members,
         "Recipients of these messages",
         "source: smtp, lmtp, sendmail, notification, reassembled, peer"),
-    ROW("petrel_accepted_bytes", COUNTER, write_counters, "Content of these messages",
+    ROW("petrel_accepted_bytes", COUNTER, write_members, "Content of these messages",
         "source: smtp, lmtp, sendmail, notification, reassembled, peer"),
     ROW("petrel_accept_seconds", HISTOGRAM, metrics_write_accepts,
         "Time from the end of content to its 250", ""),
-    ROW("petrel_refusals", COUNTER, write_counters,
+    ROW("petrel_refusals", COUNTER, write_members,
         "Commands and messages refused to clients",
         "class: 4, 5; reason: relay, user, size, sender, helo, rate, quota, syntax, "
         "auth, tls, disk, spool, loop, partial, content, recipients, other"),
-    ROW("petrel_logins", COUNTER, write_logins,
+    ROW("petrel_logins", COUNTER, write_members,
         "Logins of clients, and addresses locked out for failed ones",
         "result: ok, failed, locked"),
-    ROW("petrel_deliveries", COUNTER, write_counters, "Verdicts for recipients",
+    ROW("petrel_deliveries", COUNTER, write_members, "Verdicts for recipients",
         "status: delivered, deferred, bounced, expired; via: smtp, lmtp, maildir, "
         "other"),
-    ROW("petrel_replies", COUNTER, write_counters,
+    ROW("petrel_replies", COUNTER, write_members,
         "Refusals of mail by the subject of the reply; none: there was no reply",
         "class: other, no_user, no_domain, full, too_big, auth, ptr, reputation, "
         "content, sender, login, quota, tls, form, relay, policy, none"),
@@ -500,13 +415,13 @@ static const struct metrics_row {
         "Delay of delivered mail: before it was loaded, in the active queue, until the "
         "greeting, of the transmission",
         "stage: arrival, queue, connect, transmit"),
-    ROW("petrel_delivered_tls", COUNTER, write_counters,
+    ROW("petrel_delivered_tls", COUNTER, write_members,
         "Recipients delivered by SMTP and LMTP",
         "tls: none, TLSv1.2, TLSv1.3; verified: yes, no"),
-    ROW("petrel_notifications", COUNTER, write_counters,
+    ROW("petrel_notifications", COUNTER, write_members,
         "Notifications to senders and postmaster",
         "kind: failure, delay, success, postmaster"),
-    ROW("petrel_queue_messages", GAUGE, write_counters,
+    ROW("petrel_queue_messages", GAUGE, write_members,
         "Messages by place, as in petrel status",
         "place: incoming, active, deferred, hold, corrupt, defrag"),
     ROW("petrel_oldest_message_seconds", GAUGE, write_oldest,
@@ -514,21 +429,21 @@ static const struct metrics_row {
         ""),
     ROW("petrel_oldest_held_seconds", GAUGE, write_oldest_held,
         "Age of the oldest held message; 0: none", ""),
-    ROW("petrel_limit", GAUGE, write_counters, "Settings that limit the use of memory",
+    ROW("petrel_limit", GAUGE, write_members, "Settings that limit the use of memory",
         "name: active, active_recipients, sessions_in, sessions_out"),
-    ROW("petrel_spool_free_bytes", GAUGE, write_counters,
+    ROW("petrel_spool_free_bytes", GAUGE, write_members,
         "Free space of the spool; -1: unknown", ""),
-    ROW("petrel_spool_free_inodes", GAUGE, write_counters,
+    ROW("petrel_spool_free_inodes", GAUGE, write_members,
         "Free inodes of the spool; -1: unknown", ""),
-    ROW("petrel_spool_reserve_bytes", GAUGE, write_counters,
+    ROW("petrel_spool_reserve_bytes", GAUGE, write_members,
         "Space below which new mail is refused", ""),
-    ROW("petrel_spool_reserve_inodes", GAUGE, write_counters,
+    ROW("petrel_spool_reserve_inodes", GAUGE, write_members,
         "Inodes below which new mail is refused", ""),
-    ROW("petrel_history_bytes", GAUGE, write_history_bytes,
-        "Size of the history's files", ""),
-    ROW("petrel_events_pending_bytes", GAUGE, write_events_pending,
+    ROW("petrel_history_bytes", GAUGE, write_members, "Size of the history's files",
+        ""),
+    ROW("petrel_events_pending_bytes", GAUGE, write_members,
         "Events that their receiver has not taken", ""),
-    ROW("petrel_events_lost", COUNTER, write_events_lost,
+    ROW("petrel_events_lost", COUNTER, write_members,
         "Events that mail did not wait for, or that were more than events_max", ""),
     ROW("petrel_finding", GAUGE, write_findings,
         "1 for each finding that holds: see FINDINGS in petrel(8)", "code"),
@@ -542,25 +457,25 @@ static const struct metrics_row {
         "The used part of the quota of a next hop; 1: all. With several limits the "
         "largest",
         "relay: as `petrel status --quotas` has it (16 at most)"),
-    ROW("petrel_tls_policy", COUNTER, write_tls_policy,
+    ROW("petrel_tls_policy", COUNTER, write_members,
         "Sessions for a domain that demands TLS, by result",
         "policy: dane, sts; result: ok, failed"),
-    ROW("petrel_journal_segments", GAUGE, write_counters, "Segments of the journal",
+    ROW("petrel_journal_segments", GAUGE, write_members, "Segments of the journal",
         "state: free, used"),
-    ROW("petrel_journal_messages", GAUGE, write_counters,
+    ROW("petrel_journal_messages", GAUGE, write_members,
         "Messages in the journal alone", ""),
-    ROW("petrel_journal_full", GAUGE, write_counters,
+    ROW("petrel_journal_full", GAUGE, write_members,
         "1 while new mail waits for the spool", ""),
-    ROW("petrel_syncs", COUNTER, write_counters, "Syncs of files and directories", ""),
+    ROW("petrel_syncs", COUNTER, write_members, "Syncs of files and directories", ""),
     ROW("petrel_sync_seconds", HISTOGRAM, metrics_write_sync_times, "Time of a sync",
         ""),
     ROW("petrel_certificate_not_after_seconds", GAUGE, metrics_write_certificates,
         "The end of a certificate of ours, unix time", "name (16 at most)"),
     ROW("petrel_log_lines", COUNTER, metrics_write_lines, "Lines of the log",
         "level: error, warning, info, debug"),
-    ROW("petrel_log_lines_lost", COUNTER, metrics_write_lost_lines,
+    ROW("petrel_log_lines_lost", COUNTER, write_members,
         "Lines that standard error or syslog did not take", ""),
-    ROW("petrel_sites", GAUGE, write_site_states, "Sites of next hops",
+    ROW("petrel_sites", GAUGE, write_members, "Sites of next hops",
         "state: alive, probing, dead"),
     ROW("petrel_sites_bound", GAUGE, write_site_bounds,
         "Sites with mail, by their bound",
@@ -585,29 +500,29 @@ static const struct metrics_row {
     ROW("petrel_site_deliveries", COUNTER, write_site_deliveries,
         "Verdicts on recipients at the site, since its series began",
         "site; status: delivered, deferred, bounced"),
-    ROW("petrel_fragment_sets", GAUGE, write_counters,
+    ROW("petrel_fragment_sets", GAUGE, write_members,
         "Sets of fragments that are not complete", ""),
-    ROW("petrel_fragment_messages", GAUGE, write_counters,
-        "Fragments that await others", ""),
-    ROW("petrel_fragment_bytes", GAUGE, write_counters, "Their size", ""),
-    ROW("petrel_registry_up", GAUGE, write_counters,
+    ROW("petrel_fragment_messages", GAUGE, write_members, "Fragments that await others",
+        ""),
+    ROW("petrel_fragment_bytes", GAUGE, write_members, "Their size", ""),
+    ROW("petrel_registry_up", GAUGE, write_members,
         "0 while the registry of fragments does not answer", ""),
-    ROW("petrel_fragments", COUNTER, write_counters, "Fragments by their outcome",
+    ROW("petrel_fragments", COUNTER, write_members, "Fragments by their outcome",
         "fate: waited, reassembled, absorbed, timed_out, conflict, limited, malformed, "
         "failed, redirected, returned"),
-    ROW("petrel_group_bank_up", GAUGE, write_group_bank,
+    ROW("petrel_group_bank_up", GAUGE, write_members,
         "0 while the Redis of the group of hosts does not answer", ""),
-    ROW("petrel_group_hosts", GAUGE, write_group_hosts, "Hosts of the group",
+    ROW("petrel_group_hosts", GAUGE, write_members, "Hosts of the group",
         "state: member, lost"),
-    ROW("petrel_group_fallback_sites", GAUGE, write_group_fallback,
+    ROW("petrel_group_fallback_sites", GAUGE, write_members,
         "Sites with shared limits that go on with this host's own part", ""),
-    ROW("petrel_group_asks", COUNTER, write_group_asks,
+    ROW("petrel_group_asks", COUNTER, write_members,
         "Questions to the Redis of the group", "result: answered, failed"),
     ROW("petrel_http_requests", COUNTER, write_requests, "Requests to the HTTP server",
         "path: page, api, metrics, health, events, other; class: 2, 4, 5"),
-    ROW("petrel_config_reloads", COUNTER, write_reloads, "Reloads of the settings",
+    ROW("petrel_config_reloads", COUNTER, write_members, "Reloads of the settings",
         "result: ok, refused"),
-    ROW("petrel_config_reload_success", GAUGE, write_reload,
+    ROW("petrel_config_reload_success", GAUGE, write_members,
         "0 when the last one was refused", ""),
 };
 #undef ROW
@@ -623,6 +538,7 @@ metrics_family_at(size_t index)
 void
 metrics_write_all(struct metrics *m, struct metrics_writer *w)
 {
+    metrics_read_live(m);
     for (size_t i = 0; i < sizeof(metrics_rows) / sizeof(metrics_rows[0]); i++) {
         metrics_writer_family(w, &metrics_rows[i].family);
         metrics_rows[i].write(m, w);

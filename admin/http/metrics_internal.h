@@ -50,7 +50,7 @@ struct metrics {
     const struct http_server *server;
     struct metrics_counters counters;
     uint64_t reloads[2]; /* ok, refused */
-    bool reload_failed;
+    bool reload_good;
     double started_s;     /* unix time */
     struct disk *process; /* /proc/self; NULL: not there */
     int statm, descriptors;
@@ -70,7 +70,14 @@ struct metrics {
     struct metrics_group group;
     struct metrics_clients clients;
     struct metrics_site others;
-    uint64_t probing, dead, bound[SCHED_BOUNDS];
+    uint64_t alive, probing, dead, bound[SCHED_BOUNDS];
+    /* read when they are written */
+    struct {
+        bool accepting, draining, ready, has_log;
+        int64_t history_bytes;
+        uint64_t tls[2][2], lost_lines;
+        struct event_keeping keeping;
+    } live;
 };
 
 /* Reads all that a scrape needs, unless it has just been read: a client that asks very
@@ -79,22 +86,20 @@ struct metrics {
  * reading. */
 bool metrics_gather(struct metrics *m, size_t most);
 
-/* --- metrics_busy.c ---------------------------------------------------------------- */
+/* Reads the rest, which needs no time. */
+void metrics_read_live(struct metrics *m);
+
+/* --- metrics_process.c ------------------------------------------------------------- */
 
 void metrics_busy_start(struct metrics *m);
 void metrics_busy_stop(struct metrics *m);
 void metrics_write_busy(const struct metrics *m, struct metrics_writer *w);
 
-/* --- Writers of rows: metrics_process.c ------------------------------------------ */
-
-void metrics_write_ready(const struct metrics *m, struct metrics_writer *w);
 void metrics_write_turns(const struct metrics *m, struct metrics_writer *w);
-void metrics_write_opened(const struct metrics *m, struct metrics_writer *w);
 void metrics_write_refused(const struct metrics *m, struct metrics_writer *w);
 void metrics_write_accepts(const struct metrics *m, struct metrics_writer *w);
 void metrics_write_sync_times(const struct metrics *m, struct metrics_writer *w);
 void metrics_write_certificates(const struct metrics *m, struct metrics_writer *w);
 void metrics_write_lines(const struct metrics *m, struct metrics_writer *w);
-void metrics_write_lost_lines(const struct metrics *m, struct metrics_writer *w);
 
 #endif

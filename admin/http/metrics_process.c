@@ -1,5 +1,4 @@
 /* Metrics of the process: its loop, log, disk, certificates and connections. */
-#include "admin/control/health.h"
 #include "admin/http/metrics_internal.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
@@ -14,16 +13,6 @@ enum { CERTIFICATES_MAX = 16, PROCESS_LABELS_MAX = 1024 };
 static_assert((int)LOOP_PACE_BOUNDS < (int)METRIC_BUCKETS_MAX &&
                   (int)DISK_PACE_BOUNDS < (int)METRIC_BUCKETS_MAX,
               "they fit");
-
-void
-metrics_write_ready(const struct metrics *m, struct metrics_writer *w)
-{
-    struct health_check checks[HEALTH_CHECKS_MAX];
-    size_t count;
-    metrics_write(w, "",
-                  m->setup.health == NULL ||
-                      health_is_ready(m->setup.health, &count, checks));
-}
 
 void
 metrics_write_turns(const struct metrics *m, struct metrics_writer *w)
@@ -47,13 +36,6 @@ metrics_write_sync_times(const struct metrics *m, struct metrics_writer *w)
 }
 
 /* --- Clients ------------------------------------------------------------------------ */
-
-void
-metrics_write_opened(const struct metrics *m, struct metrics_writer *w)
-{
-    metrics_write_count(w, "direction=\"in\"", m->clients.opened);
-    metrics_write_count(w, "direction=\"out\"", m->now.sched.sessions_opened);
-}
 
 void
 metrics_write_refused(const struct metrics *m, struct metrics_writer *w)
@@ -102,14 +84,8 @@ metrics_write_certificates(const struct metrics *m, struct metrics_writer *w)
 {
     struct tls_certificate list[CERTIFICATES_MAX];
     size_t count = metrics_find_certificates(m, list);
-    for (size_t i = 0; i < count; i++) {
-        struct buffer labels;
-        buffer_init(&labels, PROCESS_LABELS_MAX);
-        if (metrics_label(&labels, "name", text_from(list[i].name)) &&
-            buffer_add_byte(&labels, '\0'))
-            metrics_write(w, labels.at, (double)(list[i].until_ms / 1000));
-        buffer_free(&labels);
-    }
+    for (size_t i = 0; i < count; i++)
+        metrics_write_of(w, "name", list[i].name, (double)(list[i].until_ms / 1000));
 }
 
 /* --- Log ---------------------------------------------------------------------------- */
@@ -125,13 +101,6 @@ metrics_write_lines(const struct metrics *m, struct metrics_writer *w)
                  log_level_name((enum log_level)l));
         metrics_write_count(w, labels, log_counts(m->setup.log)->lines[l]);
     }
-}
-
-void
-metrics_write_lost_lines(const struct metrics *m, struct metrics_writer *w)
-{
-    if (m->setup.log != NULL)
-        metrics_write_count(w, "", log_counts(m->setup.log)->lost);
 }
 
 /* --- Busy --- */

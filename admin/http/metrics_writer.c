@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { END_ROOM = 16, SAMPLE_LABELS_MAX = 512 };
+enum { END_ROOM = 16, SAMPLE_LABELS_MAX = 512, LABEL_MAX = 1024 };
 
 static const char *const type_words[] = {"gauge", "counter", "histogram", "info"};
 
@@ -125,6 +125,17 @@ metrics_label(struct buffer *out, const char *key, struct text value)
         value = text_after(value, length > 0 ? length : 1);
     }
     return buffer_add_byte(out, '"');
+}
+
+void
+metrics_write_of(struct metrics_writer *w, const char *key, const char *value,
+                 double number)
+{
+    struct buffer labels;
+    buffer_init(&labels, LABEL_MAX);
+    if (metrics_label(&labels, key, text_from(value)) && buffer_add_byte(&labels, '\0'))
+        metrics_write(w, labels.at, number);
+    buffer_free(&labels);
 }
 
 void

@@ -37,6 +37,10 @@ void metrics_write(struct metrics_writer *w, const char *labels, double value);
 void metrics_write_number(struct metrics_writer *w, const char *labels, int64_t value);
 void metrics_write_count(struct metrics_writer *w, const char *labels, uint64_t value);
 
+/* A sample with one label, whose value may be of a peer. */
+void metrics_write_of(struct metrics_writer *w, const char *key, const char *value,
+                      double number);
+
 /* Cumulative: counts[i] of values up to bounds[i]; the last one is of all. */
 enum { METRIC_BUCKETS_MAX = 9 };
 struct metric_histogram {

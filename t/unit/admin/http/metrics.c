@@ -54,6 +54,25 @@ test_manual(void)
     buffer_free(&wanted);
 }
 
+static bool
+has_family(const char *name)
+{
+    const struct metric_family *family;
+    for (size_t i = 0; (family = metrics_family_at(i)) != NULL; i++)
+        if (strcmp(family->name, name) == 0)
+            return true;
+    return false;
+}
+
+static void
+test_counters(void)
+{
+    const struct counter *c;
+    for (size_t i = 0; (c = counters_at(i)) != NULL; i++)
+        if (c->family != NULL)
+            ok_named(has_family(c->family), c->family);
+}
+
 /* --- A daemon --------------------------------------------------------------------- */
 
 static struct world w;
@@ -117,7 +136,7 @@ static bool
 group(void *context, struct metrics_group *out)
 {
     (void)context;
-    *out = (struct metrics_group){.has_bank = true, .is_up = false, .members = 9, .lost = 1, .fallback_sites = 37, .asks = 12, .failures = 2};
+    *out = (struct metrics_group){.has_bank = true, .is_up = false, .members = 9, .lost = 1, .fallback_sites = 37, .answered = 10, .failures = 2};
     return in_group;
 }
 
@@ -397,6 +416,7 @@ main(void)
     char folder[100];
     clock_stop();
     test_manual();
+    test_counters();
     folder_make(folder, sizeof(folder), "metrics");
     control_world_begin(&w, folder, TEXT("* mx"));
     hub = event_hub_new(NULL);
