@@ -1,12 +1,37 @@
 /* Writes answers. */
 #include "admin/http/http_exchange.h"
 
+#include "base/memory.h"
+
 #include <stdlib.h>
 
 void
 http_exchange_wake(struct http_exchange *x)
 {
     x->wake(x->wake_context);
+}
+
+const char *
+http_exchange_parameters(const struct http_exchange *x,
+                         const char *(*read)(void *context,
+                                             const struct http_parameter *parameter),
+                         void *context)
+{
+    struct http_parameter *p = memory_new(sizeof(*p));
+    struct text rest = x->target.query;
+    const char *why = NULL;
+    while (why == NULL && http_parameter_next(&rest, p))
+        why = read(context, p);
+    free(p);
+    return why;
+}
+
+json_t *
+http_exchange_body(const struct http_exchange *x)
+{
+    struct text body = buffer_text(&x->request->body);
+    return json_loadb(body.length > 0 ? body.at : "", body.length,
+                      JSON_REJECT_DUPLICATES, NULL);
 }
 
 static const char *

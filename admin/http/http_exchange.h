@@ -58,6 +58,14 @@ struct http_exchange {
 /* The stream has a piece again. */
 void http_exchange_wake(struct http_exchange *exchange);
 
+/* Calls read() for each parameter of the query, until it says why one is wrong; that, or
+ * NULL. */
+const char *http_exchange_parameters(
+    const struct http_exchange *exchange,
+    const char *(*read)(void *context, const struct http_parameter *parameter),
+    void *context);
+/* The body as JSON, the caller's; NULL: it is none. */
+json_t *http_exchange_body(const struct http_exchange *exchange);
 /* {"ok": false, "error": why} */
 void http_answer_error(struct http_exchange *exchange, unsigned status,
                        const char *why);

@@ -204,10 +204,8 @@ http_action_free(void *context)
 static json_t *
 http_queue_read_request(const struct http_exchange *x)
 {
-    struct text body = buffer_text(&x->request->body);
     struct text verb = text_after(x->target.path, strlen("/api/queue/"));
-    json_t *request = json_loadb(body.length > 0 ? body.at : "", body.length,
-                                 JSON_REJECT_DUPLICATES, NULL);
+    json_t *request = http_exchange_body(x);
     if (json_is_object(request))
         json_object_set_new(request, "command", json_stringn(verb.at, verb.length));
     return request;
@@ -347,8 +345,9 @@ http_list_free(void *context)
 
 /* NULL, or why the parameter is wrong. */
 static const char *
-http_list_read(struct http_list *l, const struct http_parameter *p)
+http_list_read(void *context, const struct http_parameter *p)
 {
+    struct http_list *l = context;
     uint64_t number;
     if (text_equal(p->name, TEXT("to"))) {
         text_copy(l->to, sizeof(l->to), p->value);
@@ -382,18 +381,13 @@ void
 http_queue_list(const struct http_routes *r, struct http_exchange *x)
 {
     struct http_list *l = memory_new(sizeof(*l));
-    struct text rest = x->target.query;
-    struct http_parameter *p = memory_new(sizeof(*p));
-    const char *why = NULL;
     l->walk = (struct list_walk){.loop = r->loop,
                                  .manager = r->manager,
                                  .questions = r->questions,
                                  .filter = &l->filter};
     l->limit = HTTP_LIST_DEFAULT;
     filter_clear(&l->filter);
-    while (why == NULL && http_parameter_next(&rest, p))
-        why = http_list_read(l, p);
-    free(p);
+    const char *why = http_exchange_parameters(x, http_list_read, l);
     if (why != NULL) {
         http_list_free(l);
         http_answer_error(x, 400, why);

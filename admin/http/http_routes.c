@@ -3,11 +3,9 @@
 
 #include "admin/control/questions.h"
 #include "admin/control/site_view.h"
-#include "admin/http/http_events.h"
 #include "admin/http/http_queue.h"
 #include "admin/control/shorten.h"
-#include "admin/http/http_test.h"
-#include "admin/http/http_trace.h"
+#include "admin/http/http_streams.h"
 #include "admin/page/page.h"
 #include "base/memory.h"
 
@@ -163,20 +161,22 @@ http_page_free(void *context)
     free(p);
 }
 
+static const char *
+http_page_read(void *context, const struct http_parameter *p)
+{
+    bool good = text_equal(p->name, TEXT("from")) &&
+                text_number(p->value, PAGE_FROM_MAX, context);
+    return good ? NULL : "from is a number";
+}
+
 /* page.from is read. */
 static void
 http_page_begin(struct http_page page, struct http_exchange *x)
 {
-    struct http_parameter *p = memory_new(sizeof(*p));
-    struct text rest = x->target.query;
     uint64_t from = 0;
-    bool good = true;
-    while (good && http_parameter_next(&rest, p))
-        good = text_equal(p->name, TEXT("from")) &&
-               text_number(p->value, PAGE_FROM_MAX, &from);
-    free(p);
-    if (!good) {
-        http_answer_error(x, 400, "from is a number");
+    const char *why = http_exchange_parameters(x, http_page_read, &from);
+    if (why != NULL) {
+        http_answer_error(x, 400, why);
         return;
     }
     struct http_page *made = memory_new(sizeof(*made));
@@ -305,9 +305,7 @@ http_level_read(json_t *request)
 static void
 http_on_level(const struct http_routes *routes, struct http_exchange *x)
 {
-    struct text body = buffer_text(&x->request->body);
-    json_t *request = json_loadb(body.length > 0 ? body.at : "", body.length,
-                                 JSON_REJECT_DUPLICATES, NULL);
+    json_t *request = http_exchange_body(x);
     const char *why = http_level_read(request);
     if (why != NULL) {
         http_answer_error(x, 400, why);
@@ -325,9 +323,7 @@ http_on_level(const struct http_routes *routes, struct http_exchange *x)
 static void
 http_on_forget_limits(const struct http_routes *routes, struct http_exchange *x)
 {
-    struct text body = buffer_text(&x->request->body);
-    json_t *sent = json_loadb(body.length > 0 ? body.at : "", body.length,
-                              JSON_REJECT_DUPLICATES, NULL);
+    json_t *sent = http_exchange_body(x);
     const char *site = json_string_value(json_object_get(sent, "site"));
     if (site == NULL || json_object_size(sent) != 1) {
         http_answer_error(x, 400, "an object with the name of a site is needed");

@@ -179,19 +179,6 @@ series_free(struct series **series)
     free(s);
 }
 
-/* Twelve thousand of them are written for an answer: printf takes too long. */
-static bool
-series_add_number(struct buffer *out, uint32_t number)
-{
-    char digits[10];
-    size_t at = sizeof(digits);
-    do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    return buffer_add(out, text_of(digits + at, sizeof(digits) - at));
-}
-
 static bool
 series_write_kind(const struct series_ring *r, enum series_kind kind,
                   struct buffer *out)
@@ -200,7 +187,7 @@ series_write_kind(const struct series_ring *r, enum series_kind kind,
     for (size_t i = 1; i <= r->size && fits; i++) {
         int64_t step = r->step + (int64_t)i - (int64_t)r->size;
         uint32_t number = step >= 0 ? series_ring_at(r, step)[kind] : 0;
-        fits = (i == 1 || buffer_add_byte(out, ',')) && series_add_number(out, number);
+        fits = (i == 1 || buffer_add_byte(out, ',')) && buffer_add_number(out, number);
     }
     return fits && buffer_add_byte(out, ']');
 }
