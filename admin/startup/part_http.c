@@ -57,7 +57,8 @@ part_http_group(void *context, struct metrics_group *out)
                                   .members = s.members->count - lost,
                                   .lost = lost,
                                   .fallback_sites = s.fallback_sites,
-                                  .asks = s.asks,
+                                  .answered =
+                                      s.asks > s.failures ? s.asks - s.failures : 0,
                                   .failures = s.failures};
     return true;
 }
