@@ -57,6 +57,11 @@ void tap_register(struct tap_test *test);
     }                                                                                    \
     static void test_##name(void)
 
+/* A struct of this scope: begin(&name, ...) now, and end(&name) behind its last line. */
+#define FIXTURE(type, name, begin, end, ...)                                             \
+    __attribute__((cleanup(end))) struct type name;                                      \
+    begin(&(name), ##__VA_ARGS__)
+
 /* A program without main() runs all, or those whose names contain its argument. */
 void tap_tests(const char *part);
 
