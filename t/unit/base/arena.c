@@ -84,11 +84,9 @@ TEST(copy)
 /* Many clients have one small message each. */
 TEST(small)
 {
-    struct arena a;
-    arena_init(&a, 1 << 20);
+    FIXTURE(arena, a, arena_init, arena_free, 1 << 20);
     ok(arena_copy(&a, TEXT("sender@example.org")).at != NULL);
     ok_named(malloc_usable_size(a.chunks) <= 320, "a small arena takes little memory");
     ok(arena_get(&a, 5000) != NULL && arena_get(&a, 10) != NULL);
     ok_named(malloc_usable_size(a.chunks) >= 5000, "chunks grow with it");
-    arena_free(&a);
 }

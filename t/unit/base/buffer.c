@@ -90,8 +90,7 @@ TEST(format)
 
 TEST(reserve)
 {
-    struct buffer b;
-    buffer_init(&b, 1000);
+    FIXTURE(buffer, b, buffer_init, buffer_free, 1000);
     char *at = buffer_reserve(&b, 1000);
     ok(at != NULL && at == b.at);
     memset(at, 'y', 1000);
@@ -101,7 +100,6 @@ TEST(reserve)
     buffer_take(&b, 999);
     is_text(buffer_text(&b), TEXT("y"), "one is left");
     ok(buffer_reserve(&b, 999) == b.at + 1);
-    buffer_free(&b);
 }
 
 TEST(take)
@@ -124,8 +122,7 @@ TEST(take)
 
 TEST(clear)
 {
-    struct buffer b;
-    buffer_init(&b, 1 << 20);
+    FIXTURE(buffer, b, buffer_init, buffer_free, 1 << 20);
     ok(buffer_add(&b, TEXT("small")));
     char *at = b.at;
     buffer_clear(&b);
@@ -135,13 +132,11 @@ TEST(clear)
     ok_named(b.length == 0 && b.at == NULL && b.capacity == 0, "a large one is not");
     ok(buffer_add(&b, TEXT("again")));
     is_text(buffer_text(&b), TEXT("again"), "and it goes on");
-    buffer_free(&b);
 }
 
 TEST(fit)
 {
-    struct buffer b;
-    buffer_init(&b, 1 << 20);
+    FIXTURE(buffer, b, buffer_init, buffer_free, 1 << 20);
     buffer_fit(&b);
     ok_named(b.at == NULL && b.capacity == 0, "nothing to give back");
     ok(buffer_format(&b, "%01050d", 7) && buffer_add_byte(&b, 'x'));
@@ -151,5 +146,4 @@ TEST(fit)
     ok_named(b.at[1050] == 'x' && b.at[0] == '0', "which is as it was");
     ok(buffer_add(&b, TEXT("y")));
     is_number(b.length, 1052, "it can grow again");
-    buffer_free(&b);
 }

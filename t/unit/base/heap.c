@@ -45,11 +45,10 @@ next_random(uint32_t *state)
 TEST(walk)
 {
     static struct item items[NODES];
-    struct heap h;
     uint32_t state = 42;
     size_t inside = 0;
     bool whole = true, first = true, has = true;
-    heap_init(&h, is_before);
+    FIXTURE(heap, h, heap_init, heap_free, is_before);
     for (size_t step = 0; step < STEPS; step++) {
         struct item *item = &items[next_random(&state) % NODES];
         if (heap_has(&item->node)) {
@@ -82,7 +81,6 @@ TEST(walk)
     }
     ok_named(sorted, "what is taken from the top comes out sorted");
     is_number(h.count, 0, "and it is empty at last");
-    heap_free(&h);
 }
 
 TEST(edges)

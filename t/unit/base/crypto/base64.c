@@ -5,10 +5,9 @@
 static void
 is_pair(struct text plain, const char *coded)
 {
-    struct buffer out;
     char back[64];
     size_t length;
-    buffer_init(&out, 200);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 200);
     ok(base64_encode(plain, &out));
     is_text(buffer_text(&out), text_from(coded), "encoded");
     is_number(out.length, BASE64_LENGTH(plain.length), "as long as said");
@@ -17,7 +16,6 @@ is_pair(struct text plain, const char *coded)
     if (plain.length > 0)
         ok_named(!base64_decode(text_from(coded), back, plain.length - 1, &length),
                  "not into less room");
-    buffer_free(&out);
 }
 
 TEST(bad)
@@ -34,12 +32,10 @@ TEST(bad)
 
 TEST(limit)
 {
-    struct buffer out;
-    buffer_init(&out, 8);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 8);
     ok(base64_encode(TEXT("foo"), &out));
     ok(!base64_encode(TEXT("fooo"), &out));
     is_text(buffer_text(&out), TEXT("Zm9v"), "unchanged at the limit");
-    buffer_free(&out);
 }
 
 int

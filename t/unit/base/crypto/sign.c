@@ -106,8 +106,7 @@ TEST(damaged)
     size_t length;
     const char *why;
     int refused = 0, broken = 0;
-    struct buffer pem;
-    buffer_init(&pem, SIGN_FILE_MAX);
+    FIXTURE(buffer, pem, buffer_init, buffer_free, SIGN_FILE_MAX);
     ok(sign_key_make(randomness, SIGN_RSA, 1024, &pem, &why));
     for (size_t i = 40; i + 40 < pem.length; i++) {
         char old = pem.at[i];
@@ -120,7 +119,6 @@ TEST(damaged)
     }
     ok_named(refused > 500, "a damaged key is refused");
     is_number(broken, 0, "what is taken makes signatures");
-    buffer_free(&pem);
 }
 
 static double
@@ -136,8 +134,7 @@ TEST(quick)
     unsigned char digest[DIGEST_SIZE] = {1}, out[SIGN_SIZE_MAX];
     size_t length;
     const char *why;
-    struct buffer pem;
-    buffer_init(&pem, SIGN_FILE_MAX);
+    FIXTURE(buffer, pem, buffer_init, buffer_free, SIGN_FILE_MAX);
     ok(sign_key_make(randomness, SIGN_RSA, 2048, &pem, &why));
     clock_t began = clock();
     for (int i = 0; i < READ; i++) {
@@ -152,7 +149,6 @@ TEST(quick)
         ok(sign_digest(key, digest, out, &length));
     ok_named(read_ms < used_ms(began) / SIGNED / 4, "to read a key takes no signature");
     sign_key_free(&key);
-    buffer_free(&pem);
 }
 
 TEST(refused)

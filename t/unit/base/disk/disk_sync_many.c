@@ -87,20 +87,17 @@ count(const struct many *m, int result)
 static void
 test_blocks(struct disk *disk, int file)
 {
-    struct many m;
-    begin_all(&m, disk, file);
+    FIXTURE(many, m, begin_all, free_all, disk, file);
     is_number(count(&m, 0), MANY - 1, "all block");
     is_number(m.results[BAD], -EBADF, "a bad file fails alone");
     is_number(submits, 0, "without AIO");
-    free_all(&m);
 }
 
 static void
 test_together(struct disk *disk, struct loop *loop, int file)
 {
-    struct many m;
     int once = 0, good = 0;
-    begin_all(&m, disk, file);
+    FIXTURE(many, m, begin_all, free_all, disk, file);
     is_number(count(&m, DISK_SYNCING), RING, "as many as the ring holds");
     is_number(m.results[BAD], -EBADF, "a bad file fails alone");
     is_number(count(&m, 0), MANY - RING - 1, "the others have blocked");
@@ -119,7 +116,6 @@ test_together(struct disk *disk, struct loop *loop, int file)
     long before = submits;
     disk_sync_begin_many(disk, m.files, true, m.syncs, m.results, 0);
     is_number(submits, before, "none is nothing");
-    free_all(&m);
 }
 
 int

@@ -137,11 +137,10 @@ ask_passing(struct dns *dns, dns_find *find, const char *name,
  * error of one would be taken for that of the other, which then waited 5 s. */
 TEST(refused)
 {
-    struct fake good;
     struct dns_answer a;
     char servers[100], expected[200];
     unsigned dead = free_port();
-    fake_open(&good, 0, free_port());
+    FIXTURE(fake, good, fake_open, fake_close, 0, free_port());
     snprintf(servers, sizeof(servers), "127.0.0.9:%u 127.0.0.1:%u", dead, good.port);
     struct dns *dns = dns_of(servers);
     for (int i = 0; i < 3; i++) {
@@ -166,7 +165,6 @@ TEST(refused)
     is_string(answer_text(&a, dns_find_addresses), "127.0.0.1", "found");
     dns_free(&dns);
     loop_turn(loop, 0);
-    fake_close(&good);
 }
 
 /* The first is silent: one query pays for that, once a minute. */
@@ -212,11 +210,10 @@ TEST(silent)
 /* A server that answers others is not dead when it is silent about one domain. */
 TEST(silent_domain)
 {
-    struct fake f;
     struct asked silent;
     struct dns_answer a;
     char servers[40];
-    fake_open(&f, SILENT, free_port());
+    FIXTURE(fake, f, fake_open, fake_close, SILENT, free_port());
     snprintf(servers, sizeof(servers), "127.0.0.1:%u", f.port);
     struct dns *dns = dns_of(servers);
     ask_start(dns, dns_find_mx, "silent.test", &silent);
@@ -232,7 +229,6 @@ TEST(silent_domain)
     is_number(silent.answer.status, DNS_TRY_AGAIN, "it has no answer");
     dns_free(&dns);
     loop_turn(loop, 0);
-    fake_close(&f);
 }
 
 /* Each failure has its own sentence, which names who failed; the next is asked. */

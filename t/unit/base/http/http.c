@@ -251,10 +251,9 @@ static void
 read_sample(enum http_kind kind, const struct sample *sample, size_t piece, char *out,
             size_t size, size_t *rest)
 {
-    struct http_reader reader;
     struct text all = text_from(sample->bytes);
     enum progress progress = PROGRESS_MORE;
-    http_reader_init(&reader, kind, &limits);
+    FIXTURE(http_reader, reader, http_reader_init, http_reader_free, kind, &limits);
     *rest = all.length;
     while (*rest > 0 && progress == PROGRESS_MORE) {
         char *copy = text_string(text_before(text_after(all, all.length - *rest), piece));
@@ -267,7 +266,6 @@ read_sample(enum http_kind kind, const struct sample *sample, size_t piece, char
         free(copy);
     }
     describe(&reader, progress, out, size);
-    http_reader_free(&reader);
 }
 
 static void
@@ -293,14 +291,12 @@ TEST(cut)
     size_t head = (size_t)(strstr(whole, "\r\n\r\n") - whole) + 4;
     int wrong = 0;
     for (size_t length = 0; length < sizeof(whole) - 1; length++) {
-        struct http_reader reader;
         struct text part = text_of(whole, length);
-        http_reader_init(&reader, HTTP_RESPONSE, &limits);
+        FIXTURE(http_reader, reader, http_reader_init, http_reader_free, HTTP_RESPONSE, &limits);
         wrong += http_reader_add(&reader, &part) != PROGRESS_MORE;
         wrong += http_reader_has_head(&reader) != (length >= head);
         wrong += http_reader_end(&reader) != PROGRESS_BAD;
         wrong += strstr(reader.error, length < head ? "header" : "body") == NULL;
-        http_reader_free(&reader);
     }
     is_number(wrong, 0, "a message that is cut anywhere is refused");
 }
@@ -308,13 +304,11 @@ TEST(cut)
 TEST(nul)
 {
     static const char bytes[] = OK "A: b\0c\r\n\r\n";
-    struct http_reader reader;
     struct text part = text_of(bytes, sizeof(bytes) - 1);
-    http_reader_init(&reader, HTTP_RESPONSE, &limits);
+    FIXTURE(http_reader, reader, http_reader_init, http_reader_free, HTTP_RESPONSE, &limits);
     is_number(http_reader_add(&reader, &part), PROGRESS_BAD, "a NUL");
     is_string(reader.error, "a control character in the header", "  is refused");
     is_number(http_reader_add(&reader, &part), PROGRESS_BAD, "  for good");
-    http_reader_free(&reader);
 }
 
 /* A head without an end, a line without one, interim responses without one. */
@@ -338,9 +332,8 @@ TEST(endless)
          "the header is too large"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct http_reader reader;
         size_t fed = 0;
-        http_reader_init(&reader, HTTP_RESPONSE, &limits);
+        FIXTURE(http_reader, reader, http_reader_init, http_reader_free, HTTP_RESPONSE, &limits);
         for (enum progress p = PROGRESS_MORE; p == PROGRESS_MORE && fed < 10000;) {
             struct text part = text_from(rows[i].piece);
             fed += part.length;
@@ -348,7 +341,6 @@ TEST(endless)
         }
         is_string(reader.error, rows[i].error, "without end");
         ok_named(fed < 700, "  and soon refused");
-        http_reader_free(&reader);
     }
 }
 

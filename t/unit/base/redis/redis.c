@@ -168,8 +168,7 @@ ping(struct world *w, void *subject)
 
 TEST(list)
 {
-    struct world w;
-    world_open(&w);
+    FIXTURE(world, w, world_open, world_end);
     w.servers[0].greeting = "-READONLY You can't write against a read only replica.\r\n";
     world_start(&w);
     until(&w, w.ready == 1);
@@ -195,13 +194,11 @@ TEST(list)
     until(&w, w.ready == 3);
     is_number(redis_server(w.redis)->port, w.places[1].port,
               "so it is when the connection ends");
-    world_end(&w);
 }
 
 TEST(nobody)
 {
-    struct world w;
-    world_open(&w);
+    FIXTURE(world, w, world_open, world_end);
     world_start(&w);
     w.redis->breaker.pause_ms = w.redis->breaker.pause_max_ms = 20;
     net_listener_free(&w.servers[0].listener);
@@ -213,15 +210,13 @@ TEST(nobody)
     w.servers[1].greeting = "$-1\r\n";
     until(&w, w.ready == 1);
     ok_named(redis_is_up(w.redis), "one greeting closes it");
-    world_end(&w);
 }
 
 TEST(scripts)
 {
-    struct world w;
     struct redis_script script = {.text = "return 1"};
     const char *const words[] = {"1", "ps:x", "5"};
-    world_open(&w);
+    FIXTURE(world, w, world_open, world_end);
     world_start(&w);
     until(&w, w.ready == 1);
     w.servers[0].reply = "$1\r\n7\r\n";
@@ -241,16 +236,14 @@ TEST(scripts)
     until(&w, w.replies == 2);
     is_string(w.told, "8", "one that knows it needs no more than that");
     is_number(w.failed, 0, "neither is a failure");
-    world_end(&w);
 }
 
 /* The script may go with the one that has asked. */
 TEST(left)
 {
-    struct world w;
     struct redis_script script = {.text = text_string(TEXT("return 2"))};
     const char *const words[] = {"0"};
-    world_open(&w);
+    FIXTURE(world, w, world_open, world_end);
     world_start(&w);
     until(&w, w.ready == 1);
     w.servers[0].sha_reply = "-NOSCRIPT No matching script.\r\n";
@@ -265,13 +258,11 @@ TEST(left)
     is_number(w.servers[0].commands, before + 1, "nobody asks again");
     is_number(w.replies, 0, "nor hears it");
     redis_join(w.redis, &w.client);
-    world_end(&w);
 }
 
 TEST(forgotten)
 {
-    struct world w;
-    world_open(&w);
+    FIXTURE(world, w, world_open, world_end);
     world_start(&w);
     until(&w, w.ready == 1);
     ping(&w, &w);
@@ -285,7 +276,6 @@ TEST(forgotten)
     for (int i = 0; i < 20; i++)
         loop_turn(w.loop, 1);
     is_number(w.replies, 1, "who has left hears nothing");
-    world_end(&w);
 }
 
 int

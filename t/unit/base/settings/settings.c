@@ -89,20 +89,16 @@ is_mistake(struct fixture *f, const char *want, const char *name)
 static void
 file_mistake(struct text content, const char *want, const char *name)
 {
-    struct fixture f;
-    begin_with_file(&f, content);
+    FIXTURE(fixture, f, begin_with_file, end, content);
     is_mistake(&f, want, name);
-    end(&f);
 }
 
 static void
 argument_mistake(const char *argument, const char *want)
 {
-    struct fixture f;
-    begin(&f);
+    FIXTURE(fixture, f, begin, end);
     settings_read_argument(f.settings, argument);
     is_mistake(&f, want, argument);
-    end(&f);
 }
 
 static void
@@ -190,14 +186,12 @@ TEST(bool)
     static const char *const yes[] = {"yes", "true", "on", "1", "Yes"};
     static const char *const no[] = {"no", "false", "off", "0", "FALSE"};
     for (size_t i = 0; i < 10; i++) {
-        struct fixture f;
         char argument[20];
-        begin(&f);
+        FIXTURE(fixture, f, begin, end);
         f.target.open = i >= 5;
         snprintf(argument, sizeof(argument), "open=%s", i < 5 ? yes[i] : no[i - 5]);
         settings_read_argument(f.settings, argument);
         ok_named(settings_apply(f.settings) == 0 && f.target.open == (i < 5), argument);
-        end(&f);
     }
 }
 
@@ -423,8 +417,7 @@ TEST(precedence)
                                         "command line", "command line"};
     for (unsigned sources = 0; sources < 8; sources++) {
         for (unsigned order = 0; order < 2; order++) {
-            struct fixture f;
-            begin(&f);
+            FIXTURE(fixture, f, begin, end);
             for (unsigned i = 0; i < 3; i++) {
                 unsigned source = order == 0 ? i : 2 - i;
                 if (source == 0 && (sources & 1))
@@ -438,12 +431,10 @@ TEST(precedence)
             ok(settings_apply(f.settings) == 0);
             is_string(f.target.hostname, wants[sources],
                       "the strongest source decides");
-            end(&f);
         }
     }
 
-    struct fixture f;
-    begin(&f);
+    FIXTURE(fixture, f, begin, end);
     settings_read_argument(f.settings, "hostname=a");
     settings_read_argument(f.settings, "hostname=b");
     settings_read_file(f.settings, file_with("a.conf", TEXT("smtp_port = 1\n")));
@@ -451,13 +442,11 @@ TEST(precedence)
     ok(settings_apply(f.settings) == 0);
     is_string(f.target.hostname, "b", "the later argument");
     is_number(f.target.port, 2, "the later file");
-    end(&f);
 }
 
 TEST(origin)
 {
-    struct fixture f;
-    begin_with_file(&f, TEXT("\nhostname = a\n"));
+    FIXTURE(fixture, f, begin_with_file, end, TEXT("\nhostname = a\n"));
     settings_read_argument(f.settings, "smtp_port=26");
     ok(settings_apply(f.settings) == 0);
     const char *place = settings_origin(f.settings, TEXT("hostname"));
@@ -466,14 +455,12 @@ TEST(origin)
               "not a file");
     ok_named(!settings_origin(f.settings, TEXT("open")), "a default");
     ok_named(!settings_origin(f.settings, TEXT("nonsense")), "no key");
-    end(&f);
 }
 
 /* Values of the machine: in place of the default, weaker than any source. */
 TEST(preset)
 {
-    struct fixture f;
-    begin(&f);
+    FIXTURE(fixture, f, begin, end);
     ok(settings_apply(f.settings) == 0);
     ok(f.target.hostname == NULL);
     settings_read_preset(f.settings, "hostname=box=1");
@@ -495,7 +482,6 @@ TEST(preset)
     ok_named(text_starts(buffer_text(&out), TEXT("hostname = other   # default\n")),
              "check shows it as a default");
     buffer_free(&out);
-    end(&f);
 }
 
 TEST(key_file)
@@ -692,18 +678,16 @@ TEST(example)
     buffer_free(&out);
 
     /* Without the marks it is a file that says what the defaults say. */
-    struct fixture f;
     buffer_init(&out, 10000);
     settings_example(rows, &out);
     for (size_t i = 0; i + 1 < out.length; i++)
         if (out.at[i] == '#' && out.at[i + 1] != ' ')
             out.at[i] = '\n';
-    begin_with_file(&f, buffer_text(&out));
+    FIXTURE(fixture, f, begin_with_file, end, buffer_text(&out));
     is_mistake(&f, "", "the example is a right file");
     is_number(f.target.limit, 50 << 20, "with the defaults in it");
     is_string(f.target.routes, "* mx", "all of them");
     buffer_free(&out);
-    end(&f);
 }
 
 /* The form alone, on every beginning of a file: no line is lost or made up. */

@@ -109,11 +109,9 @@ TEST(file)
     settings_read_argument(s, "relay_password_file=/nowhere");
     settings_read_preset(s, "hostname=a.test");
     for (size_t limit = 0; limit < 60; limit += 50) {
-        struct buffer out;
-        buffer_init(&out, limit);
+        FIXTURE(buffer, out, buffer_init, buffer_free, limit);
         settings_print_changed(s, &out);
         is_text(buffer_text(&out), limit == 0 ? TEXT("") : TEXT("relay_password_file = /nowhere   # command line\n"), "a path");
-        buffer_free(&out);
     }
     settings_free(&s);
 }

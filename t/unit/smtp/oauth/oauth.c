@@ -178,7 +178,6 @@ TEST(requests)
 TEST(authorize)
 {
     struct oauth_account a = account("h u google client=a");
-    struct buffer out;
     uint64_t random[4];
     char verifier[OAUTH_VERIFIER_SIZE];
     static const unsigned char octets[] = {
@@ -187,7 +186,7 @@ TEST(authorize)
     memcpy(random, octets, sizeof(random));
     oauth_make_verifier(random, verifier);
     is_string(verifier, "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", "the verifier");
-    buffer_init(&out, HTTP_URL_MAX);
+    FIXTURE(buffer, out, buffer_init, buffer_free, HTTP_URL_MAX);
     ok(oauth_write_authorize_url(&out, &a, TEXT("http://127.0.0.1:8976/"), TEXT("st"),
                                  text_from(verifier)));
     is_text(buffer_text(&out),
@@ -202,7 +201,6 @@ TEST(authorize)
     ok(oauth_write_authorize_url(&out, &a, TEXT("r"), TEXT("s"), TEXT("v")));
     ok_named(text_starts(buffer_text(&out), TEXT("https://t/a?b=c&response_type=code&")),
              "a query is kept");
-    buffer_free(&out);
 }
 
 TEST(redirect)

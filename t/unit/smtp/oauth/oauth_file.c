@@ -147,10 +147,9 @@ test_lock(struct disk *disk)
 static void
 test_secret(const char *folder)
 {
-    struct buffer out;
     char path[300];
     snprintf(path, sizeof(path), "%s/secret", folder);
-    buffer_init(&out, 6);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 6);
     is_number(oauth_file_secret(path, &out), -ENOENT, "no such file");
     spit(folder, "secret", " word\n", 6);
     is_number(oauth_file_secret(path, &out), 0, "read");
@@ -164,7 +163,6 @@ test_secret(const char *folder)
     is_number(oauth_file_secret(path, &out), -EINVAL, "a FIFO is not waited for");
     alarm(0);
     close(writer);
-    buffer_free(&out);
 }
 
 int

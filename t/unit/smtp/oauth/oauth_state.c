@@ -66,11 +66,9 @@ TEST(foreign)
     };
     struct oauth_account a = account(ROW);
     for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
-        struct oauth_state state;
-        oauth_state_init(&state);
+        FIXTURE(oauth_state, state, oauth_state_init, oauth_state_free);
         ok_named(!oauth_state_read(text_from(contents[i]), &a, &state), contents[i]);
         ok(state.access.length == 0 && state.refresh.length == 0);
-        oauth_state_free(&state);
     }
 }
 

@@ -53,11 +53,9 @@ static char path[OAUTH_FILE_PATH_MAX], fresh[OAUTH_FILE_PATH_MAX + 8];
 static void
 write_state(struct disk *spool, const char *refresh)
 {
-    struct oauth_state state;
-    oauth_state_init(&state);
+    FIXTURE(oauth_state, state, oauth_state_init, oauth_state_free);
     must(buffer_add(&state.refresh, text_from(refresh)));
     must(oauth_file_write(spool, path, &account, &state) == 0);
-    oauth_state_free(&state);
 }
 
 /* False: an old token was sent, or the new one is lost. */

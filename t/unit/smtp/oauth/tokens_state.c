@@ -74,15 +74,13 @@ answer_with(const char *response)
                                               HTTP_BODY_MAX};
     struct http_call *call = asked();
     http_called *called = call->called;
-    struct http_reader reader;
     struct text input = text_from(response);
-    http_reader_init(&reader, HTTP_RESPONSE, &limits);
+    FIXTURE(http_reader, reader, http_reader_init, http_reader_free, HTTP_RESPONSE, &limits);
     ok(http_reader_add(&reader, &input) == PROGRESS_DONE);
     call->called = NULL;
     if (called != NULL)
         called(call->context,
              &(struct http_result){.response = &reader, .connected = true});
-    http_reader_free(&reader);
 }
 
 static void
