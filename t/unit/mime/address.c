@@ -242,15 +242,13 @@ check_good(const struct good *g)
     ok(address_write(&a, &out));
     is_text(buffer_text(&out), text_from(written), "... its normal form");
 
-    struct buffer again;
-    buffer_init(&again, ADDRESS_MAX + 2);
+    FIXTURE(buffer, again, buffer_init, buffer_free, ADDRESS_MAX + 2);
     ok(buffer_format(&again, "<%.*s>", TEXT_ARGS(buffer_text(&out))));
     struct text second = buffer_text(&again);
     buffer_clear(&out);
     ok(address_judge_path(&second, &a) == NULL && address_write(&a, &out));
     is_text(buffer_text(&out), text_from(written), "... which is its own normal form");
     buffer_free(&out);
-    buffer_free(&again);
 }
 
 TEST(paths)
@@ -435,14 +433,12 @@ TEST(write_limits)
         size_t full = strlen(written[i]);
         unsigned refused = 0;
         for (size_t limit = 0; limit < full + 2; limit++) {
-            struct buffer out;
-            buffer_init(&out, limit + 1);
+            FIXTURE(buffer, out, buffer_init, buffer_free, limit + 1);
             ok(buffer_add_byte(&out, '>'));
             bool fits = address_write(&a, &out);
             refused += !fits;
             if (fits ? limit < full : out.length != 1)
                 refused = 1000;
-            buffer_free(&out);
         }
         is_number(refused, full, "too small a buffer is refused and left alone");
     }
@@ -540,15 +536,13 @@ TEST(noise)
             continue;
         accepted++;
         char space[ADDRESS_MAX];
-        struct buffer out;
-        buffer_init(&out, sizeof(space));
+        FIXTURE(buffer, out, buffer_init, buffer_free, sizeof(space));
         if (!address_write(&a, &out) || text_has_control(buffer_text(&out)) ||
             !text_is_utf8(buffer_text(&out)))
             wrong++;
         struct address b;
         if (a.domain.length > 0 && !address_parse(buffer_text(&out), &b))
             wrong++;
-        buffer_free(&out);
     }
     ok(accepted > 100);
     is_number(wrong, 0, "what noise gets through has a clean normal form");
@@ -557,8 +551,7 @@ TEST(noise)
 /* RFC 6533 §3. */
 TEST(utf8_xtext)
 {
-    struct buffer out;
-    buffer_init(&out, 60);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 60);
     ok(xtext_write_unitext(TEXT("b\xc3\xb8+a=b\\ \xf0\x9f\x98\x80@x"), &out));
     is_text(buffer_text(&out),
             TEXT("b\xc3\xb8\\x{2B}a\\x{3D}b\\x{5C}\\x{20}\xf0\x9f\x98\x80@x"),
@@ -574,7 +567,6 @@ TEST(utf8_xtext)
              "what is no UTF-8 has no such form");
     ok(!xtext_write_utf8(TEXT("\xc3\xb8\xc3\xb8\xc3\xb8\xc3\xb8\xc3\xb8"), &out));
     is_number(out.length, length, "nothing at the limit");
-    buffer_free(&out);
 }
 
 /* A-labels would make it longer than a mailbox may be. */

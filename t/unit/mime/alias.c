@@ -31,13 +31,11 @@ reads_as(void (*begin)(struct alias_reading *, struct text, const struct alias_r
          const char *want)
 {
     struct alias_reading reading;
-    struct buffer got;
     size_t steps = SIZE_MAX;
-    buffer_init(&got, 64 * 1024);
+    FIXTURE(buffer, got, buffer_init, buffer_free, 64 * 1024);
     begin(&reading, text_from(file), &(struct alias_reader){on_name, on_value, on_error, &got});
     ok_named(alias_go_on(&reading, &steps), "is read to its end");
     is_text(buffer_text(&got), text_from(want), file);
-    buffer_free(&got);
 }
 
 TEST(form)

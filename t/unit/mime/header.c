@@ -325,11 +325,9 @@ TEST(agreement)
 static void
 unfolds_to(struct text value, const char *want)
 {
-    struct buffer out;
-    buffer_init(&out, 1000);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 1000);
     ok(header_unfold(value, &out));
     is_text(buffer_text(&out), text_from(want), "unfolded");
-    buffer_free(&out);
 }
 
 TEST(unfold)
@@ -344,13 +342,11 @@ TEST(unfold)
     unfolds_to(TEXT("a\rb\nc"), "a b c");
     unfolds_to(TEXT("a\r\n"), "a");
     unfolds_to(TEXT("\r\n a"), " a");
-    struct buffer out;
-    buffer_init(&out, 4);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 4);
     ok(buffer_add(&out, TEXT("xx")));
     ok(!header_unfold(TEXT("a\r\n b"), &out));
     is_text(buffer_text(&out), TEXT("xx"), "nothing is added at the limit");
     ok(header_unfold(TEXT("a\r\n "), &out));
-    buffer_free(&out);
 }
 
 static void
@@ -460,18 +456,14 @@ static const struct list {
 TEST(lists)
 {
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        struct buffer out;
-        buffer_init(&out, 10000);
+        FIXTURE(buffer, out, buffer_init, buffer_free, 10000);
         size_t broken = address_list_read(text_from(lists[i].text), collect, NULL, &out);
         is_text(buffer_text(&out), text_from(lists[i].mailboxes), lists[i].text);
         is_number(broken, lists[i].broken, "... its broken entries");
-        buffer_free(&out);
     }
-    struct buffer out;
-    buffer_init(&out, 1000);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 1000);
     is_number(address_list_read(TEXT("a\0@b, c@d"), collect, NULL, &out), 1, "NUL breaks one");
     is_text(buffer_text(&out), TEXT("c@d"), "and not the next");
-    buffer_free(&out);
 }
 
 static void
@@ -486,8 +478,7 @@ static void
 is_found(const char *head, const char *unit, size_t count, const char *tail,
          size_t found, size_t broken, const char *name)
 {
-    struct buffer b;
-    buffer_init(&b, 64 << 20);
+    FIXTURE(buffer, b, buffer_init, buffer_free, 64 << 20);
     bool fits = buffer_add(&b, text_from(head));
     for (size_t i = 0; i < count; i++)
         fits = fits && buffer_add(&b, text_from(unit));
@@ -497,7 +488,6 @@ is_found(const char *head, const char *unit, size_t count, const char *tail,
     is_number(address_list_read(buffer_text(&b), count_one, NULL, &seen), broken, name);
     is_number(seen, found, name);
     ok_named(clock() - start < CLOCKS_PER_SEC, "... in time");
-    buffer_free(&b);
 }
 
 TEST(bombs)

@@ -224,8 +224,7 @@ TEST(odd)
     char header[200];
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         struct rewrite r = {.hostname = TEXT("h.test"), .find = find};
-        struct buffer out;
-        buffer_init(&out, 4096);
+        FIXTURE(buffer, out, buffer_init, buffer_free, 4096);
         snprintf(header, sizeof(header), "From: a@keep.test\r\nReply-To: %s\r\nTo: root\r\n", values[i]);
         ok(rewrite_header(&r, text_from(header), &out));
         snprintf(header, sizeof(header), "From: a@keep.test\r\nReply-To: %s\r\nTo: alerts@z.test\r\n", values[i]);
@@ -233,7 +232,6 @@ TEST(odd)
         is_number(r.unparsed, 1, "and is counted");
         is_text(r.odd, TEXT("Reply-To"), "by name");
         ok(!r.made_from);
-        buffer_free(&out);
     }
 }
 
@@ -271,10 +269,8 @@ TEST(limit)
     static const char header[] = "From: a@b\r\nTo: c@d\r\n";
     struct rewrite r = {.hostname = TEXT("h.test")};
     for (size_t limit = 0; limit < sizeof(header) - 1; limit++) {
-        struct buffer out;
-        buffer_init(&out, limit);
+        FIXTURE(buffer, out, buffer_init, buffer_free, limit);
         ok_named(!rewrite_header(&r, text_from(header), &out), "no space");
-        buffer_free(&out);
     }
 }
 

@@ -182,10 +182,9 @@ TEST(names)
 
 TEST(limits)
 {
-    struct buffer t;
     struct dkim_header h;
     const char *why;
-    buffer_init(&t, 1024 * 1024);
+    FIXTURE(buffer, t, buffer_init, buffer_free, 1024 * 1024);
     ok(buffer_add(&t, TEXT("From: a@b\r\n")));
     for (int i = 0; i < DKIM_INSTANCES_MAX; i++)
         ok(buffer_add(&t, TEXT("Subject: x\r\n")));
@@ -201,7 +200,6 @@ TEST(limits)
                                "so on and on and on and on and on and on\r\n")));
     ok(!dkim_header_read(&h, buffer_text(&t), &why));
     is_string(why, "its header is longer than 256 KiB", "nor a large header");
-    buffer_free(&t);
 }
 
 static void

@@ -275,9 +275,8 @@ TEST(restart)
 TEST(changed)
 {
     struct downgrade_way way = {.to_8bit = false};
-    struct buffer out;
     struct downgrade *d = downgrade_new(&way);
-    buffer_init(&out, KIT_SIZE_MAX);
+    FIXTURE(buffer, out, buffer_init, buffer_free, KIT_SIZE_MAX);
     downgrade_scan(d, TEXT("X: y\r\n\r\n\xff\r\n"));
     ok(downgrade_scan_end(d) == DOWNGRADE_CONVERTIBLE);
     downgrade_start(d, kit_write, &out);
@@ -289,7 +288,6 @@ TEST(changed)
     downgrade_end(d);
     ok(out.length > 0 && out.at[out.length - 1] == '\n');
     downgrade_free(&d);
-    buffer_free(&out);
 }
 
 int

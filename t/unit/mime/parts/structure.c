@@ -270,8 +270,7 @@ TEST(lines)
 {
     static const char *const units[] = {"\n", "\r\n", "--\n",     "--b\n ",
                                         "-",  "\r",   "--b0 \n-", "----------------\n"};
-    struct buffer head;
-    buffer_init(&head, 1 << 20);
+    FIXTURE(buffer, head, buffer_init, buffer_free, 1 << 20);
     bool good = true;
     for (int level = 0; level < 90; level++)
         good = good && buffer_format(&head, "Content-Type: multipart/x; boundary=b%dx\n\n--b%dx\n",
@@ -284,5 +283,4 @@ TEST(lines)
         is_number(c.parts, 91, "the body of a deep part is read in time");
         is_number(c.problems[PROBLEM_NOT_CLOSED], 89, "and the outermost boundary ends it");
     }
-    buffer_free(&head);
 }
