@@ -26,8 +26,7 @@ with_verdict(const struct world *w)
 
 TEST(roll_up)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     world_add(&w, "a.example b.example", 0, 0);
     world_add_many(&w, "a.example", 3);
     world_add_many(&w, "b.example", 3);
@@ -55,13 +54,11 @@ TEST(roll_up)
     is_number(w.mails[0].finals, 2, "that of both, too");
     while (world_channel(&w, "", 0))
         channel_end(&w, world_channel(&w, "", 0), NULL);
-    sched_world_end(&w);
 }
 
 TEST(found_dead)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     world_add_many(&w, "a.example", 1);
     world_run(&w);
     struct channel *c = world_channel(&w, "a.example", 0);
@@ -96,7 +93,6 @@ TEST(found_dead)
     channel_end(&w, c, NULL);
     while (world_channel(&w, "", 0))
         channel_end(&w, world_channel(&w, "", 0), NULL);
-    sched_world_end(&w);
 }
 
 /* --- A delay of the transport -------------------------------------------------------
@@ -104,8 +100,7 @@ TEST(found_dead)
 
 TEST(transport_delay)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     w.target.transport.transport_rate_delay_ms = 5000;
     world_add_many(&w, "a.example", 1);
     world_add_many(&w, "b.example", 1);
@@ -133,15 +128,13 @@ TEST(transport_delay)
     is_number(c->opened - began, 5000, "in time");
     channel_drain(&w, c);
     is_number(w.finishes, 3, "all are delivered");
-    sched_world_end(&w);
 }
 
 /* An idle session holds up nobody, and a site that waits for another's turn has that
  * bound. */
 TEST(transport_delay_idle)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     w.target.transport.transport_rate_delay_ms = 5000;
     world_add_many(&w, "a.example", 1);
     world_add_many(&w, "b.example", 1);
@@ -165,7 +158,6 @@ TEST(transport_delay_idle)
     channel_end(&w, c, NULL);
     world_pass(&w, 5000);
     ok_named(channel_take(&w, idle), "it goes on in its turn");
-    sched_world_end(&w);
 }
 
 /* --- The backlog -------------------------------------------------------------------- */
@@ -173,20 +165,17 @@ TEST(transport_delay_idle)
 /* Its end comes while a session is at a site that its domain has left. */
 TEST(end_between_sites)
 {
-    struct world w;
-    sched_world_learns(&w, 100, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 100, 0);
     world_add_many(&w, "a.example", 2);
     world_run(&w);
     is_number(w.open_now, 2, "two look its servers up");
     ok(channel_found(&w, world_channel(&w, "", 0), "mx:10 m"));
     is_number(sched_count(w.s).sites, 2, "where one is still where they began");
-    sched_world_end(&w);
 }
 
 TEST(domain_vanishes)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     world_add_many(&w, "a.example", 10);
     world_run(&w);
     while (w.open_now > 0)
@@ -198,15 +187,13 @@ TEST(domain_vanishes)
         nowhere(&w, c);
     ok_named(opens < 10, "a domain that is no more is not asked for ever");
     is_number(w.finishes, 10, "its mail has failed");
-    sched_world_end(&w);
 }
 
 /* is_probe: the time of the first probe comes before the success. */
 static void
 late_success(bool is_probe)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     w.target.transport.initial_concurrency = 1;
     world_add_many(&w, "a.example", 3);
     world_run(&w);
@@ -227,7 +214,6 @@ late_success(bool is_probe)
     channel_send(&w, c);
     channel_drain(&w, c);
     is_number(w.finishes, 3, "all are delivered");
-    sched_world_end(&w);
 }
 
 TEST(late_success)
@@ -238,8 +224,7 @@ TEST(late_success)
 
 TEST(excess)
 {
-    struct world w;
-    sched_world_learns(&w, 100, 20);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 100, 20);
     world_add_many(&w, "big.example", 1000);
     world_run(&w);
     is_number(w.active, 50, "one site alone has half of the active set");
@@ -263,13 +248,11 @@ TEST(excess)
     is_number(w.finishes, 1001, "all are delivered");
     ok_named(w.loads < 2500, "and each was loaded a few times at most");
     printf("# %u loads, %u backlogged\n", w.loads, w.backlogged);
-    sched_world_end(&w);
 }
 
 TEST(excess_operator)
 {
-    struct world w;
-    sched_world_learns(&w, 100, 20);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 100, 20);
     world_add_many(&w, "big.example", 200);
     world_run(&w);
     ok_named(!w.mails[150].loaded, "backlogged");
@@ -286,15 +269,13 @@ TEST(excess_operator)
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, 199, "all are delivered");
-    sched_world_end(&w);
 }
 
 /* One message for several domains of a site is more than its share by itself: it has
  * its turn all the same. */
 TEST(excess_alone)
 {
-    struct world w;
-    sched_world_learns(&w, 4, 25);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 4, 25);
     world_add(&w, "a.example b.example c.example", 0, 0);
     world_run(&w);
     ok(channel_found(&w, world_channel(&w, "a.example", 0), "mx:10 m"));
@@ -311,13 +292,11 @@ TEST(excess_alone)
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, 5, "all are delivered");
-    sched_world_end(&w);
 }
 
 TEST(excess_dies)
 {
-    struct world w;
-    sched_world_learns(&w, 100, 20);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 100, 20);
     w.target.transport.lifetime_ms = 86400000;
     world_add_many(&w, "big.example", 300);
     world_run(&w);
@@ -333,15 +312,13 @@ TEST(excess_dies)
         world_pass(&w, 60000);
     }
     is_number(w.finishes, 300, "it never does: all expire");
-    sched_world_end(&w);
 }
 
 /* A message that left while it was backlogged does not use up the space of those behind
  * it. */
 TEST(excess_gone)
 {
-    struct world w;
-    sched_world_learns(&w, 2, 50);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 2, 50);
     world_add_many(&w, "big.example", 50);
     world_run(&w);
     for (unsigned i = 0; i < 49; i++)
@@ -351,7 +328,6 @@ TEST(excess_gone)
         channel_drain(&w, world_channel(&w, "", 0));
     ok_named(w.mails[49].gone, "the last one, too");
     is_number(world_site(&w, "smtp:big.example").site.backlogged, 0, "nobody is left");
-    sched_world_end(&w);
 }
 
 /* --- Reload -------------------------------------------------------------------------
@@ -359,8 +335,7 @@ TEST(excess_gone)
 
 TEST(reload)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     world_add_many(&w, "a.example", 10);
     world_run(&w);
     struct channel *first = world_channel(&w, "", 0),
@@ -396,7 +371,6 @@ TEST(reload)
     q = world_site(&w, "smtp:a.example");
     is_number(q.site.limit, 3, "under the new settings");
     is_number(sched_count(w.s).sites, 1, "the old site is gone");
-    sched_world_end(&w);
 }
 
 /* --- Bounds ------------------------------------------------------------------------- */
@@ -507,8 +481,7 @@ TEST(bounds_of_rates)
 
 TEST(bound_learnt)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     w.target.transport.initial_concurrency = 1;
     world_add_many(&w, "a.example", 100);
     world_run(&w);
@@ -530,7 +503,6 @@ TEST(bound_learnt)
     world_pass(&w, until - w.now);
     ok_named(channel_take(&w, c), "until then");
     is_number(sched_count(w.s).dead, 0, "nothing is dead");
-    sched_world_end(&w);
 }
 
 TEST(bounds_of_greetings)
@@ -579,8 +551,7 @@ TEST(bounds_of_greetings)
 /* It became so while all sessions were out: nothing told the site. */
 TEST(congested_in_line)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     sched_change(w.s,
                  &(struct sched_settings){.active_limit = 100, .session_limit = 3});
     world_add(&w, "b.example", 0, 0);
@@ -595,13 +566,11 @@ TEST(congested_in_line)
               "none is opened where one waits long");
     ok(channel_take(&w, world_channel(&w, "a.example", 1)));
     is_number(world_channels(&w, "a.example"), 3, "until it is greeted");
-    sched_world_end(&w);
 }
 
 TEST(probe)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     world_add_many(&w, "a.example", 1);
     world_run(&w);
     channel_refuse(&w, world_channel(&w, "", 0));
@@ -626,14 +595,12 @@ TEST(probe)
     is_number(w.open_now, 1, "the operator's retry does not wait");
     channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, 1, "and is delivered");
-    sched_world_end(&w);
 }
 
 /* Mail that leaves or comes by itself while it is backlogged leaves nothing behind. */
 TEST(backlogged_leaves)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     world_add_many(&w, "a.example", 20);
     world_run(&w);
     while (w.open_now > 0)
@@ -657,13 +624,11 @@ TEST(backlogged_leaves)
     channel_take(&w, c);
     is_number(channel_drain(&w, c), 10, "all of them, once");
     is_number(w.finishes, 10, "delivered");
-    sched_world_end(&w);
 }
 
 TEST(drain)
 {
-    struct world w;
-    sched_world_learns(&w, 100, 20);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 100, 20);
     world_add_many(&w, "a.example", 300);
     world_add_many(&w, "dead.example", 3);
     world_run(&w);
@@ -680,13 +645,11 @@ TEST(drain)
     ok_named(w.opens == opens && w.loads == loads, "nothing begins any more");
     is_number(sched_wake_ms(w.s), INT64_MAX, "nor is anything waited for");
     is_number(w.finishes, 1, "what ran has ended");
-    sched_world_end(&w);
 }
 
 TEST(clock_back)
 {
-    struct world w;
-    sched_world_learns(&w, 100, 20);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 100, 20);
     world_add_many(&w, "a.example", 200);
     world_run(&w);
     const int64_t back = -86400000;
@@ -704,5 +667,4 @@ TEST(clock_back)
     channel_take(&w, c);
     channel_drain(&w, c);
     is_number(w.finishes, 200, "and all is delivered");
-    sched_world_end(&w);
 }

@@ -68,8 +68,7 @@ site_now(struct world *w)
 
 TEST(proof)
 {
-    struct world w;
-    start(&w, 5);
+    FIXTURE(world, w, start, sched_world_end, 5);
     struct channel *plain = know(&w, "plain.example", PLAIN);
     struct channel *dane = know(&w, "dane.example", DANE);
     is_number(site_now(&w).sessions, 2, "both are sessions of one site");
@@ -92,14 +91,12 @@ TEST(proof)
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, w.count, "all are delivered");
-    sched_world_end(&w);
 }
 
 /* A second domain with the same demand needs no session of its own; one that turns out to have another demand does. */
 TEST(changed)
 {
-    struct world w;
-    start(&w, 5);
+    FIXTURE(world, w, start, sched_world_end, 5);
     struct channel *a = know(&w, "a.example", DANE), *b = know(&w, "b.example", DANE);
     add_many(&w, "b.example", 1);
     ok_named(channel_take(&w, a), "an equal proof serves both");
@@ -117,14 +114,12 @@ TEST(changed)
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, w.count, "all are delivered");
-    sched_world_end(&w);
 }
 
 /* The window allows no more: an idle session ends for a new one. */
 TEST(idle_ends)
 {
-    struct world w;
-    start(&w, 1);
+    FIXTURE(world, w, start, sched_world_end, 1);
     (void)know(&w, "dane.example", DANE);
     end_spent(&w);
     while (world_channel(&w, "", 0))
@@ -147,7 +142,6 @@ TEST(idle_ends)
     channel_send(&w, c);
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
-    sched_world_end(&w);
 }
 
 /* Serves the one session of the site, as fast as it goes, each message taking took_ms. Returns the messages of the
@@ -175,8 +169,7 @@ serve(struct world *w, int64_t took_ms, int most)
 TEST(turns)
 {
     enum { EACH = 400 };
-    struct world w;
-    start(&w, 1);
+    FIXTURE(world, w, start, sched_world_end, 1);
     (void)know(&w, "dane.example", DANE);
     while (world_channel(&w, "", 0))
         channel_end(&w, world_channel(&w, "", 0), NULL);
@@ -200,7 +193,6 @@ TEST(turns)
     is_number(w.finishes, w.count, "all are delivered by a slow server, too");
     ok_named(w.opens - before >= 10 && w.opens - before <= 16, "in turns of ten seconds");
     ok(w.now - then == 160000);
-    sched_world_end(&w);
 }
 
 /* Whichever has much mail, the other is served in its turn. */
@@ -208,9 +200,8 @@ static void
 test_starve(uint64_t many, uint64_t one)
 {
     static const char *const names[] = {[PLAIN] = "plain.example", [DANE] = "dane.example", [STS] = "sts.example"};
-    struct world w;
     int until = 0;
-    start(&w, 1);
+    FIXTURE(world, w, start, sched_world_end, 1);
     (void)know(&w, names[one], one);
     while (world_channel(&w, "", 0))
         channel_end(&w, world_channel(&w, "", 0), NULL);
@@ -226,15 +217,13 @@ test_starve(uint64_t many, uint64_t one)
     while (world_channel(&w, "", 0))
         (void)serve(&w, 10, INT32_MAX);
     is_number(w.finishes, w.count, "all are delivered");
-    sched_world_end(&w);
 }
 
 /* Wide windows: sessions go where mail waits, without a connection for each message. */
 static void
 test_balance(void)
 {
-    struct world w;
-    start(&w, 10);
+    FIXTURE(world, w, start, sched_world_end, 10);
     (void)know(&w, "dane.example", DANE);
     (void)know(&w, "plain.example", PLAIN);
     while (world_channel(&w, "", 0))
@@ -261,17 +250,15 @@ test_balance(void)
     is_number(w.finishes, w.count, "all are delivered");
     printf("# %u connections\n", w.opens - before);
     ok_named(w.opens - before <= 40, "over few connections");
-    sched_world_end(&w);
 }
 
 /* A demand that no host can prove concerns no other mail of the site. */
 static void
 test_unproven(void)
 {
-    struct world w;
     struct outcome trouble =
         outcome_make(VERDICT_DEFERRED, BLAME_DEMAND, 0, "4.7.5", "its certificate is of another name");
-    start(&w, 5);
+    FIXTURE(world, w, start, sched_world_end, 5);
     struct channel *plain = know(&w, "plain.example", PLAIN);
     add_many(&w, "dane.example", 3);
     struct channel *c = world_channel(&w, "dane.example", 0);
@@ -315,17 +302,15 @@ test_unproven(void)
     channel_send(&w, c);
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
-    sched_world_end(&w);
 }
 
 /* Trouble before the servers are known is of the domain alone. */
 static void
 test_not_found(void)
 {
-    struct world w;
     struct outcome trouble =
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.7.5", "TLSA records cannot be looked up");
-    start(&w, 20);
+    FIXTURE(world, w, start, sched_world_end, 20);
     (void)know(&w, "a.example", DANE);
     (void)know(&w, "b.example", DANE);
     while (world_channel(&w, "", 0))
@@ -349,15 +334,13 @@ test_not_found(void)
     is_number(w.finishes, w.count, "all are delivered");
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
-    sched_world_end(&w);
 }
 
 /* The learnt state of the site of one domain survives a new look-up of the domain. */
 static void
 test_learnt(void)
 {
-    struct world w;
-    start(&w, 20);
+    FIXTURE(world, w, start, sched_world_end, 20);
     struct channel *c = know(&w, "a.example", DANE);
     add_many(&w, "a.example", 60);
     while (site_now(&w).window < 8) {
@@ -390,7 +373,6 @@ test_learnt(void)
     is_number(site_now(&w).window, window, "and after a change of the settings, too");
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
-    sched_world_end(&w);
 }
 
 int

@@ -7,8 +7,7 @@
 static void
 test_dead_at_once(void)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     world_add_many(&w, "dead.example", 50);
     world_add_many(&w, "good.example", 5);
     world_run(&w);
@@ -27,14 +26,12 @@ test_dead_at_once(void)
     is_number(w.mails[52].deferrals, 0, "mail for others is not touched");
     is_number(world_channels(&w, "good.example"), 5, "nor are its sessions");
     is_number(w.opens, 10, "no session is opened to the dead");
-    sched_world_end(&w);
 }
 
 static void
 test_suspended(void)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     world_add_many(&w, "dead.example", 3);
     world_run(&w);
     while (world_channel(&w, "", 0))
@@ -51,16 +48,14 @@ test_suspended(void)
     is_number(w.waits, 3, "the message waits for it");
     channel_drain(&w, world_channel(&w, "other.example", 0));
     is_number(w.waits, 4, "and then for its next round");
-    sched_world_end(&w);
 }
 
 /* Also when the share of a site in the active set is not limited. */
 static void
 test_revival(int share)
 {
-    struct world w;
     bool ordered = true;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     sched_change(w.s, &(struct sched_settings){
                           .active_limit = 1000, .session_limit = 1000, .site_share = share});
     w.may_be_early = true; /* when the site lives */
@@ -94,14 +89,12 @@ test_revival(int share)
         ordered &= channel_mail(&w, c) == &w.mails[next++];
     ok_named(ordered, "then it drains in order of arrival");
     is_number(w.finishes, 40, "all of it");
-    sched_world_end(&w);
 }
 
 /* Postfix's rules: nothing is probed before mail is due. */
 TEST(no_early_probe)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     world_add_many(&w, "dead.example", 3);
     world_run(&w);
     while (world_channel(&w, "", 0))
@@ -116,14 +109,12 @@ TEST(no_early_probe)
     is_number(world_site(&w, "smtp:dead.example").site.backlogged, 3, "all wait on disk");
     world_pass(&w, 1);
     is_number(w.opens, opens + 1, "a probe with the first that is due");
-    sched_world_end(&w);
 }
 
 /* Mail that has gone by another way is forgotten, and the site with it. */
 TEST(backlog_forgotten)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     world_add_many(&w, "dead.example", 3);
     world_run(&w);
     while (world_channel(&w, "", 0))
@@ -133,13 +124,11 @@ TEST(backlog_forgotten)
         ok(sched_forget(w.s, w.mails[i].id));
     world_pass(&w, 3 * 3600000);
     is_number(sched_count(w.s).sites, 0, "no site waits for mail that is gone");
-    sched_world_end(&w);
 }
 
 TEST(probe_fails)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     world_add_many(&w, "dead.example", 20);
     world_run(&w);
     while (world_channel(&w, "", 0))
@@ -151,13 +140,11 @@ TEST(probe_fails)
     world_pass(&w, 60000);
     is_number(w.opens, opens, "one connection a period, not one a message");
     ok(w.mails[3].attempts == 2);
-    sched_world_end(&w);
 }
 
 TEST(living_sessions)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     world_add_many(&w, "a.example", 50);
     world_run(&w);
     struct channel *one = world_channel(&w, "", 0), *two = world_channel(&w, "", 1);
@@ -180,13 +167,11 @@ TEST(living_sessions)
     channel_refuse(&w, world_channel(&w, "", 0));
     is_number(sched_count(w.s).dead, 1, "the last session gone: dead");
     is_number(w.waits, 49, "the rest is deferred");
-    sched_world_end(&w);
 }
 
 TEST(cohort_death)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     w.may_be_early = true;
     world_add_many(&w, "a.example", 50);
     world_run(&w);
@@ -206,7 +191,6 @@ TEST(cohort_death)
     world_add_many(&w, "a.example", 1);
     world_run(&w);
     ok(channel_take(&w, world_channel(&w, "", 0)));
-    sched_world_end(&w);
 }
 
 TEST(late_answers)
@@ -243,8 +227,7 @@ TEST(late_answers)
 
 TEST(never_dead)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     w.target.transport.failed_cohort_limit = 0;
     world_add_many(&w, "a.example", 10);
     world_run(&w);
@@ -259,14 +242,12 @@ TEST(never_dead)
     is_number(w.opens, 5, "not in the same second");
     world_pass(&w, 1000);
     is_number(w.opens, 6, "but in the next");
-    sched_world_end(&w);
 }
 
 TEST(permanent)
 {
-    struct world w;
     struct outcome nowhere = world_trouble(VERDICT_FAILED, "no such domain");
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     world_add_many(&w, "typo.example", 10);
     world_add_many(&w, "good.example typo.example", 1);
     world_run(&w);
@@ -285,13 +266,11 @@ TEST(permanent)
     world_run(&w);
     is_number(world_channels(&w, "typo.example"), 1,
               "and tried afresh with the next mail");
-    sched_world_end(&w);
 }
 
 TEST(retry_all)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     world_add_many(&w, "dead.example", 3);
     unsigned later = world_add(&w, "dead.example", 9999999, 2);
     world_run(&w);
@@ -308,13 +287,11 @@ TEST(retry_all)
     is_number(w.opens, opens + 1, "and one session probes");
     channel_drain(&w, world_channel(&w, "", 0));
     ok(w.mails[later].gone);
-    sched_world_end(&w);
 }
 
 TEST(retry_one)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     world_add_many(&w, "dead.example", 3);
     world_run(&w);
     while (world_channel(&w, "", 0))
@@ -340,7 +317,6 @@ TEST(retry_one)
     world_pass(&w, 31000);
     is_number(w.mails[1].attempts, 3, "its next round comes while the site is dead");
     is_number(w.opens, opens, "and revives nothing: the force is spent");
-    sched_world_end(&w);
 }
 
 TEST(forgetting)
@@ -378,8 +354,7 @@ TEST(forgetting)
 
 TEST(clock)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     world_add_many(&w, "dead.example", 3);
     world_add(&w, "other.example", 60000, 0);
     world_run(&w);
@@ -409,7 +384,6 @@ TEST(clock)
     w.now += 10 * day;
     world_run(&w);
     is_number(sched_count(w.s).destinations, 0, "a step forward is just time");
-    sched_world_end(&w);
 }
 
 TEST(names)

@@ -7,8 +7,7 @@
  * is looked up again. */
 TEST(expires)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     world_add_many(&w, "a.example b.example", 1);
     world_run(&w);
     struct channel *a = world_channel(&w, "a.example", 0), *b = world_channel(&w, "b.example", 0);
@@ -41,14 +40,12 @@ TEST(expires)
     is_number(channel_drain(&w, a), 2, "its own does");
     while (world_channel(&w, "", 0))
         channel_end(&w, world_channel(&w, "", 0), NULL);
-    sched_world_end(&w);
 }
 
 /* A dead site stays the site of its domains, and a clock that is set back does not prolong an answer. */
 TEST(expires_dead)
 {
-    struct world w;
-    sched_world_learns(&w, 1000, 0);
+    FIXTURE(world, w, sched_world_learns, sched_world_end, 1000, 0);
     world_add_many(&w, "a.example", 1);
     world_run(&w);
     struct channel *a = world_channel(&w, "a.example", 0);
@@ -61,5 +58,4 @@ TEST(expires_dead)
     world_run(&w);
     is_number(w.open_now, 0, "mail for a dead site opens no session");
     is_number(world_site(&w, "mx:10 m").site.backlogged, 2, "and waits for it");
-    sched_world_end(&w);
 }

@@ -44,8 +44,7 @@ find_sites(struct world *w)
  * have. */
 TEST(alternating)
 {
-    struct world w;
-    excess_start(&w);
+    FIXTURE(world, w, excess_start, sched_world_end);
     find_sites(&w);
     for (int i = 0; i < 2 * ACTIVE; i++)
         world_add(&w, i % 2 == 0 ? "a.example" : "b.example", 0, 0);
@@ -63,15 +62,13 @@ TEST(alternating)
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, w.count, "all are delivered");
-    sched_world_end(&w);
 }
 
 /* Alone it stays, however many domains of one site it has. */
 TEST(alone)
 {
     enum { LIMIT = 8, OTHERS = 5 };
-    struct world w;
-    excess_start(&w);
+    FIXTURE(world, w, excess_start, sched_world_end);
     find_sites(&w);
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
@@ -92,7 +89,6 @@ TEST(alone)
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, w.count, "all are delivered");
-    sched_world_end(&w);
 }
 
 /* An operator that retries all mail, one by one and again, cannot make a backlog
@@ -100,8 +96,7 @@ TEST(alone)
 TEST(retried_in_vain)
 {
     enum { MAILS = 400 };
-    struct world w;
-    excess_start(&w);
+    FIXTURE(world, w, excess_start, sched_world_end);
     for (int i = 0; i < MAILS; i++)
         world_add(&w, "a.example", 0, 0);
     world_run(&w);
@@ -116,7 +111,6 @@ TEST(retried_in_vain)
         channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, MAILS, "all are delivered");
     ok_named(world_site(&w, "smtp:a.example").site.backlogged == 0, "none waits");
-    sched_world_end(&w);
 }
 
 /* Mail that came out of turn, by an operator, and was deferred waits for its time: the
@@ -124,8 +118,7 @@ TEST(retried_in_vain)
 TEST(retried_and_deferred)
 {
     enum { MAILS = 300, CHOSEN = 100 };
-    struct world w;
-    excess_start(&w);
+    FIXTURE(world, w, excess_start, sched_world_end);
     sched_change(w.s, &(struct sched_settings){.active_limit = 100,
                                                .session_limit = 1,
                                                .site_share = 20});
@@ -148,7 +141,6 @@ TEST(retried_and_deferred)
     is_number(w.finishes, MAILS - 1, "all others are delivered");
     is_number(w.mails[CHOSEN].deferrals, 1, "it was tried once");
     ok_named(sched_find(w.s, w.mails[CHOSEN].id).due_ms > w.now, "and waits");
-    sched_world_end(&w);
 }
 
 /* Mail of a dead site goes while it waits: the backlog forgets it although nothing else
@@ -156,9 +148,8 @@ TEST(retried_and_deferred)
 TEST(dies_again)
 {
     enum { ROUNDS = 60, EACH = 20 };
-    struct world w;
     unsigned deaths = 0;
-    sched_world_start(&w, 1000, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 100);
     w.target.transport.adaptive = 1;
     w.may_be_early = true;
     world_add(&w, "a.example", 0, 0);
@@ -183,5 +174,4 @@ TEST(dies_again)
     size_t backlogged = world_site(&w, "mx:10 one").site.backlogged;
     printf("# %zu in the backlog\n", backlogged);
     ok_named(backlogged >= 1 && backlogged <= EACH, "what has gone is forgotten");
-    sched_world_end(&w);
 }

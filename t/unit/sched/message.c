@@ -8,8 +8,7 @@ static void
 expire_after(int64_t lifetime, int64_t bounce_lifetime, bool null_sender, int64_t age,
              bool expected, const char *name)
 {
-    struct world w;
-    sched_world_start(&w, 10, 10);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 10, 10);
     w.target.transport.lifetime_ms = lifetime;
     w.target.transport.bounce_lifetime_ms = bounce_lifetime;
     unsigned mail = world_add(&w, "a.example a.example", 0, 0);
@@ -40,7 +39,6 @@ expire_after(int64_t lifetime, int64_t bounce_lifetime, bool null_sender, int64_
     } else {
         ok_named(w.finishes == 0 && w.waits == 1, "the message waits");
     }
-    sched_world_end(&w);
 }
 
 TEST(expiry)
@@ -60,8 +58,7 @@ TEST(expiry)
 
 TEST(dead_expiry)
 {
-    struct world w;
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     w.target.transport.lifetime_ms = 1000000;
     world_add(&w, "dead.example dead.example", 0, 0);
     for (int i = 0; i < 20 && !w.finishes; i++) {
@@ -75,16 +72,14 @@ TEST(dead_expiry)
     ok(w.mails[0].to[0].fate == FATE_EXPIRED && w.mails[0].to[1].fate == FATE_EXPIRED);
     ok(w.now - w.mails[0].birth >= 1000000);
     ok_named(w.mails[0].rounds == 4, "after attempts at 0, 300, 600 and 1200 s or so");
-    sched_world_end(&w);
 }
 
 TEST(attempt_times)
 {
-    struct world w;
     static const int64_t want_s[] = {0, 300, 600, 1200, 2400, 4800, 8800, 12800};
     int64_t start;
     bool good = true;
-    sched_world_start(&w, 10, 10);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 10, 10);
     world_add(&w, "a.example", 0, 0);
     start = w.now;
     for (size_t i = 0; i < sizeof(want_s) / sizeof(*want_s); i++) {
@@ -100,7 +95,6 @@ TEST(attempt_times)
     }
     ok_named(good,
              "B.6: attempts at 0, 300, 600, 1200, 2400, 4800, 8800 s, and jitter");
-    sched_world_end(&w);
 }
 
 static struct sched_recipient
@@ -111,14 +105,13 @@ to(unsigned index, const struct target *target, const char *domain)
 
 TEST(sorting)
 {
-    struct destinations set;
     struct target quick = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY},
                   slow = {.kind = TARGET_MAILDIR};
     transport_params_default(&quick.transport);
     transport_params_default(&slow.transport);
     slow.transport.minimal_backoff_ms = 900000;
     slow.transport.lifetime_ms = 1000;
-    destinations_init(&set, 1);
+    FIXTURE(destinations, set, destinations_init, destinations_free, 1);
     const struct sched_recipient recipients[] = {
         to(10, &quick, "a.example"), to(11, &slow, "b.example"),
         to(12, &quick, "c.example"), to(13, &quick, "A.example"),
@@ -159,13 +152,11 @@ TEST(sorting)
     message_free(&set, &m, 6000);
     ok(m == NULL);
     is_number(maildir->entries, 0, "released");
-    destinations_free(&set);
 }
 
 TEST(same_index)
 {
-    struct world w;
-    sched_world_start(&w, 10, 10);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 10, 10);
     world_add(&w, "a.example a.example a.example a.example a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
@@ -179,7 +170,6 @@ TEST(same_index)
     is_number(w.finishes, 1, "verdicts may come in any order");
     ok_named(c->work.indexes[0] == 0 && c->work.indexes[4] == 4,
              "the indexes outlive the message");
-    sched_world_end(&w);
 }
 
 static unsigned
@@ -327,10 +317,9 @@ TEST(free_in_flight)
  * destination. */
 TEST(groups)
 {
-    struct destinations set;
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
     transport_params_default(&target.transport);
-    destinations_init(&set, 1);
+    FIXTURE(destinations, set, destinations_init, destinations_free, 1);
     struct sched_recipient recipients[] = {
         to(10, &target, "a.example"), to(11, &target, "b.example"),
         to(12, &target, "a.example"), to(13, &target, "a.example"),
@@ -355,5 +344,4 @@ TEST(groups)
     for (unsigned i = 0; i < 6; i++)
         message_settle(m, i, NULL);
     message_free(&set, &m, 0);
-    destinations_free(&set);
 }

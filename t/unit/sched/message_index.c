@@ -132,9 +132,8 @@ step(struct message_index_set *set, struct model *m)
 TEST(model)
 {
     static struct model models[MODEL_MAX];
-    struct message_index_set set;
     bool good = true;
-    message_index_init(&set);
+    FIXTURE(message_index_set, set, message_index_init, message_index_free);
     for (unsigned i = 0; i < MODEL_MAX; i++)
         models[i] = (struct model){.id = id_of(i), .place = -1};
     for (unsigned i = 0; i < 200000 && good; i++) {
@@ -153,13 +152,11 @@ TEST(model)
             models[i].due = 100;
     ok_named(same(&set, models),
              "force_all makes all due, and keeps what was due before");
-    message_index_free(&set);
 }
 
 TEST(order)
 {
-    struct message_index_set set;
-    message_index_init(&set);
+    FIXTURE(message_index_set, set, message_index_init, message_index_free);
     ok(message_index_first(&set, MESSAGE_INDEX_NEW) == NULL);
     ok(message_index_find(&set, id_of(1)) == NULL);
     is_number(message_index_memory(&set), 0, "nothing known, nothing allocated");
@@ -175,14 +172,12 @@ TEST(order)
     message_index_remove(&set, id_of(3));
     is_number(id_compare(message_index_id(message_index_first(&set, MESSAGE_INDEX_NEW)), id_of(7)), 0,
               "the next");
-    message_index_free(&set);
 }
 
 TEST(extremes)
 {
-    struct message_index_set set;
     struct id last = {(UINT64_C(1) << 50) - 1, (UINT64_C(1) << 40) - 1}, zero = {0, 0};
-    message_index_init(&set);
+    FIXTURE(message_index_set, set, message_index_init, message_index_free);
     ok(message_index_add(&set, last, INT64_MAX, UINT32_MAX));
     ok(message_index_add(&set, zero, INT64_MIN, 0));
     const struct message_index *k = message_index_find(&set, last);
@@ -194,7 +189,6 @@ TEST(extremes)
     message_index_remove(&set, last);
     message_index_remove(&set, zero);
     is_number(set.block_count, 0, "empty again");
-    message_index_free(&set);
 }
 
 TEST(memory)
@@ -238,12 +232,10 @@ count_one(void *context, struct message_index *k)
 
 TEST(each)
 {
-    struct message_index_set set;
     size_t count = 0;
-    message_index_init(&set);
+    FIXTURE(message_index_set, set, message_index_init, message_index_free);
     for (unsigned i = 0; i < 1000; i++)
         message_index_add(&set, id_of(i * 7919 % 1000), i, 0);
     message_index_each(&set, count_one, &count);
     is_number(count, 1000, "each visits all");
-    message_index_free(&set);
 }

@@ -5,8 +5,7 @@
 
 TEST(one)
 {
-    struct world w;
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     is_number(sched_wake_ms(w.s), INT64_MAX, "nothing known: no wake-up");
     unsigned mail = world_add(&w, "a.example", 0, 0);
     is_number(sched_find(w.s, w.mails[mail].id).place, SCHED_INCOMING, "new mail");
@@ -29,13 +28,11 @@ TEST(one)
     world_pass(&w, DESTINATION_KEEP_MS);
     is_number(sched_count(w.s).destinations, 0, "and is freed");
     is_number(sched_wake_ms(w.s), INT64_MAX, "nothing is left to wake for");
-    sched_world_end(&w);
 }
 
 TEST(add)
 {
-    struct world w;
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     unsigned mail = world_add(&w, "a.example", 5000, 3);
     struct id id = w.mails[mail].id;
     sched_add(w.s, id, w.now, 0);
@@ -56,14 +53,12 @@ TEST(add)
     is_number(sched_count(w.s).deferred, 0, "a forgotten message is no more");
     world_pass(&w, 10000);
     is_number(w.loads, 1, "and never loaded");
-    sched_world_end(&w);
 }
 
 /* A running action ends; nothing new begins. */
 TEST(drain)
 {
-    struct world w;
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "a.example", 0);
@@ -81,7 +76,6 @@ TEST(drain)
     sched_cancel_drain(w.s);
     world_run(&w);
     ok_named(w.loads == 2 && w.opens == 2, "until it is cancelled");
-    sched_world_end(&w);
 }
 
 TEST(unloaded)
@@ -105,10 +99,9 @@ TEST(unloaded)
 
 TEST(slow_start)
 {
-    struct world w;
     int most = 0;
     bool within = true;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     for (int i = 0; i < 300; i++)
         world_add(&w, "a.example", 0, 0);
     world_run(&w);
@@ -132,13 +125,11 @@ TEST(slow_start)
     is_number(most, 20, "up to the limit");
     ok_named(within, "sessions <= window <= limit all the time");
     is_number(w.finishes, 300, "all delivered");
-    sched_world_end(&w);
 }
 
 TEST(window_shrinks)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     w.target.transport.failed_cohort_limit = 10;
     for (int i = 0; i < 100; i++)
         world_add(&w, "a.example", 0, 0);
@@ -158,17 +149,15 @@ TEST(window_shrinks)
     channel_answer(&w, world_channel(&w, "", 3), VERDICT_FAILED, BLAME_MESSAGE);
     is_number(world_site(&w, "smtp:a.example").site.window, 4,
               "a refusal is a success");
-    sched_world_end(&w);
 }
 
 TEST(worst_counts)
 {
-    struct world w;
     struct outcome good =
         outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
     struct outcome slow =
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.7.1", "slow");
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     world_add(&w, "a.example a.example a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
@@ -187,13 +176,11 @@ TEST(worst_counts)
     channel_take(&w, c);
     is_number(c->work.count, 2, "the next round has the others only");
     ok(c->work.indexes[0] == 1 && c->work.indexes[1] == 2);
-    sched_world_end(&w);
 }
 
 TEST(round_robin)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 6);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 6);
     for (int i = 0; i < 50; i++)
         world_add(&w, "a.example", 0, 0);
     for (int i = 0; i < 50; i++)
@@ -228,7 +215,6 @@ TEST(round_robin)
     }
     ok_named(sent >= 27 && sent <= 33, "and the two are served alike from then on");
     printf("# %d of 60 transactions for the first\n", sent);
-    sched_world_end(&w);
 }
 
 /* Sessions that end their works in one turn, before a place that one of them leaves is
@@ -256,8 +242,7 @@ yields_together(struct world *w, int sessions)
 
 TEST(yield_together)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 10);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 10);
     w.target.transport.initial_concurrency = 10;
     w.target.transport.concurrency_limit = 10;
     for (int i = 0; i < 50; i++)
@@ -279,14 +264,12 @@ TEST(yield_together)
     world_run(&w);
     is_number(yields_together(&w, 10), 5, "to many messages half of the sessions yield");
     is_number(world_channels(&w, "b.example"), 5, "in one turn");
-    sched_world_end(&w);
 }
 
 TEST(open_in_turn)
 {
-    struct world w;
     char order[16] = "";
-    sched_world_start(&w, 1000, 1);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1);
     for (int i = 0; i < 3; i++)
         world_add(&w, "a.example b.example c.example", 0, 0);
     for (int i = 0; i < 6; i++) {
@@ -298,14 +281,12 @@ TEST(open_in_turn)
         channel_end(&w, c, NULL);
     }
     is_string(order, "abcabc", "with one session for all: in turn");
-    sched_world_end(&w);
 }
 
 TEST(time_slices)
 {
-    struct world w;
     int before = 0;
-    sched_world_start(&w, 1000, 1);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1);
     for (int i = 0; i < 100; i++)
         world_add(&w, "a.example", 0, 0);
     world_run(&w);
@@ -323,13 +304,11 @@ TEST(time_slices)
     ok_named(sched_has_work(w.s, c->session), "which comes");
     channel_drain(&w, c);
     is_number(w.finishes, 101, "all delivered");
-    sched_world_end(&w);
 }
 
 TEST(active_limit)
 {
-    struct world w;
-    sched_world_start(&w, 100, 50);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 50);
     for (int i = 0; i < 10000; i++)
         world_add(&w, i % 2 ? "a.example" : "b.example", 0, i % 3 == 0);
     world_run(&w);
@@ -341,7 +320,6 @@ TEST(active_limit)
         channel_drain(&w, c);
     is_number(w.finishes, 10000, "all delivered");
     is_number(w.active_max, 100, "never more than the limit in memory");
-    sched_world_end(&w);
 }
 
 /* The kinds of the last loads, newest last: n = new, o = old. */
@@ -384,9 +362,8 @@ TEST(feed)
 
 TEST(order)
 {
-    struct world w;
     bool ordered = true;
-    sched_world_start(&w, 100, 1);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 1);
     for (int i = 0; i < 50; i++)
         world_add(&w, "a.example", 0, 0);
     world_run(&w);
@@ -396,7 +373,6 @@ TEST(order)
         channel_send(&w, c);
     }
     ok_named(ordered, "first in, first out");
-    sched_world_end(&w);
 }
 
 TEST(recipient_limit)
@@ -441,14 +417,13 @@ TEST(recipient_limit)
 
 TEST(partial)
 {
-    struct world w;
     struct outcome good =
         outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
     struct outcome later =
         outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 452, "4.2.2", "full");
     struct outcome never =
         outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no");
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     world_add(&w, "a.example a.example a.example b.example", 0, 0);
     world_run(&w);
     struct channel *a = world_channel(&w, "a.example", 0);
@@ -469,15 +444,13 @@ TEST(partial)
     ok(a->work.count == 1 && a->work.indexes[0] == 1);
     channel_send(&w, a);
     is_number(w.finishes, 1, "and is finished the second time");
-    sched_world_end(&w);
 }
 
 TEST(session_limit)
 {
-    struct world w;
     char domain[24];
     bool within = true;
-    sched_world_start(&w, 1000, 10);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 10);
     for (int i = 0; i < 200; i++) {
         snprintf(domain, sizeof(domain), "d%d.example", i % 40);
         world_add(&w, domain, 0, 0);
@@ -494,13 +467,11 @@ TEST(session_limit)
     sched_change(w.s, &(struct sched_settings){.active_limit = 1000, .session_limit = 2, .seed = 1});
     world_run(&w);
     is_number(w.open_now, 2, "a reload changes the limit");
-    sched_world_end(&w);
 }
 
 TEST(idle)
 {
-    struct world w;
-    sched_world_start(&w, 100, 2);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 2);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "a.example", 0);
@@ -546,13 +517,11 @@ TEST(idle)
     channel_send(&w, c);
     channel_drain(&w, world_channel(&w, "d.example", 0));
     is_number(w.finishes, 5, "all delivered");
-    sched_world_end(&w);
 }
 
 TEST(idle_ends)
 {
-    struct world w;
-    sched_world_start(&w, 100, 10);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 10);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
@@ -569,13 +538,11 @@ TEST(idle_ends)
     is_number(w.opens, 2, "one that ends before it greets is not repeated at once");
     world_pass(&w, 1000);
     is_number(w.opens, 3, "but after a second");
-    sched_world_end(&w);
 }
 
 TEST(rate_delay)
 {
-    struct world w;
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     w.target.transport.rate_delay_ms = 5000;
     for (int i = 0; i < 4; i++)
         world_add(&w, "a.example", 0, 0);
@@ -598,7 +565,6 @@ TEST(rate_delay)
     is_number(w.opens, 1, "none is opened in the pause");
     world_pass(&w, 5000);
     is_number(w.opens, 2, "but after it");
-    sched_world_end(&w);
 }
 
 TEST(targets)

@@ -28,12 +28,11 @@ enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
 static void
 test_ungreeted(const struct form *f)
 {
-    struct world w;
     struct channel *c;
     struct outcome why = ended(f->verdict, f->blame);
     bool is_ours = f->verdict != VERDICT_FAILED &&
                    (f->blame == BLAME_NONE || f->blame == BLAME_MESSAGE);
-    sched_world_start(&w, 100, 10);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 10);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     for (int s = 0; s < 60; s++) {
@@ -48,15 +47,13 @@ test_ungreeted(const struct form *f)
         is_number(w.mails[0].deferrals + w.mails[0].finals, 0, "no attempt of the mail");
     else
         ok_named(w.mails[0].deferrals + w.mails[0].finals > 0, "an attempt of the mail");
-    sched_world_end(&w);
 }
 
 /* A host that greets, and ends the session before it has heard the message. */
 TEST(unheard)
 {
-    struct world w;
     struct outcome why = ended(VERDICT_DEFERRED, BLAME_SITE);
-    sched_world_start(&w, 100, 10);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 10);
     w.may_be_early = true;
     for (int i = 0; i < 5; i++)
         world_add(&w, "a.example", 0, 0);
@@ -69,16 +66,14 @@ TEST(unheard)
     ok_named(w.opens <= 5, "no session for each message");
     for (int i = 0; i < 5; i++)
         is_number(w.mails[i].deferrals, 1, "an attempt");
-    sched_world_end(&w);
 }
 
 /* A greeted session whose host is gone while nothing is under way on its connection: it
  * has carried no mail, or else delivery.c would say that nothing is wrong. */
 TEST(gone)
 {
-    struct world w;
     struct outcome why = ended(VERDICT_DEFERRED, BLAME_SITE);
-    sched_world_start(&w, 100, 10);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 10);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "a.example", 0);
@@ -92,15 +87,13 @@ TEST(gone)
     is_number(w.mails[1].deferrals, 0, "and no message is blamed");
     world_pass(&w, 1000);
     ok_named(world_channel(&w, "a.example", 0) != NULL, "for a second");
-    sched_world_end(&w);
 }
 
 /* Mail that was refused in a way that ended its session fails alone. */
 TEST(refused_mail)
 {
-    struct world w;
     struct outcome why = ended(VERDICT_FAILED, BLAME_MESSAGE);
-    sched_world_start(&w, 100, 10);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 10);
     for (int i = 0; i < 3; i++)
         world_add(&w, "a.example", 0, 0);
     world_run(&w);
@@ -113,14 +106,12 @@ TEST(refused_mail)
     for (int i = 0; i < 3; i++)
         finals += w.mails[i].finals;
     is_number(finals, 1, "one message has failed");
-    sched_world_end(&w);
 }
 
 /* A kept session that ends although nothing is wrong: the next one comes immediately. */
 TEST(kept)
 {
-    struct world w;
-    sched_world_start(&w, 100, 10);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 10);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "a.example", 0);
@@ -131,15 +122,13 @@ TEST(kept)
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     ok_named(world_channel(&w, "a.example", 0) != NULL, "mail has a session immediately");
-    sched_world_end(&w);
 }
 
 /* A host that is back, and whose mail on disk finds no place in memory, is not asked
  * again and again. */
 TEST(probe_without_room)
 {
-    struct world w;
-    sched_world_start(&w, 2, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 2, 100);
     w.target.transport.adaptive = true;
     w.may_be_early = true;
     for (int i = 0; i < 2; i++)
@@ -163,7 +152,6 @@ TEST(probe_without_room)
     while ((c = world_channel(&w, "", 0)))
         channel_drain(&w, c);
     is_number(w.finishes, 4, "the mail goes when it has a place");
-    sched_world_end(&w);
 }
 
 int

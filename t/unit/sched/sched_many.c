@@ -306,8 +306,7 @@ TEST(memory)
 /* Mail of a site whose idle session finds no free place. */
 TEST(idle_beside_busy)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 2);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 2);
     world_add(&w, "b.example", 0, 0);
     world_run(&w);
     struct channel *idle = world_channel(&w, "b.example", 0), *busy[2];
@@ -337,7 +336,6 @@ TEST(idle_beside_busy)
     channel_send(&w, busy[1]);
     channel_drain(&w, busy[0]);
     is_number(w.finishes, 12, "all are sent");
-    sched_world_end(&w);
 }
 
 int

@@ -44,8 +44,7 @@ static const char limit[] = "5.4.5 Daily user sending limit exceeded";
 TEST(doubled)
 {
     static const int hours[] = {1, 2, 4, 6, 6};
-    struct world w;
-    start(&w, "smtps://joe@h.test");
+    FIXTURE(world, w, start, sched_world_end, "smtps://joe@h.test");
     unsigned mail = world_add(&w, "a.test", 0, 0);
     world_run(&w);
     for (size_t i = 0; i < sizeof(hours) / sizeof(*hours); i++) {
@@ -64,7 +63,6 @@ TEST(doubled)
     world_run(&w);
     answer(&w, 550, limit);
     is_paused(&w, HOUR, "after a success it begins with an hour");
-    sched_world_end(&w);
 }
 
 /* The time that the provider gives; mail for other domains goes there, too. */
@@ -80,8 +78,7 @@ TEST(asked)
         {"4.4.5 Daily message quota exceeded, try again in 1 second", MINUTE},
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
-        struct world w;
-        start(&w, "smtps://joe@h.test");
+        FIXTURE(world, w, start, sched_world_end, "smtps://joe@h.test");
         world_add(&w, "a.test", 0, 0);
         world_run(&w);
         answer(&w, 454, all[i].words);
@@ -91,7 +88,6 @@ TEST(asked)
         is_number(w.opens, opens, "mail that comes later waits");
         is_number(w.mails[other].deferrals, 0, "without an attempt");
         is_number((long)sched_crowd(w.s, w.mails[other].id), 0, "clients are not slowed");
-        sched_world_end(&w);
     }
 }
 
@@ -143,8 +139,7 @@ TEST(time)
 
 TEST(reload)
 {
-    struct world w;
-    start(&w, "smtps://joe@h.test");
+    FIXTURE(world, w, start, sched_world_end, "smtps://joe@h.test");
     world_add(&w, "a.test", 0, 0);
     world_run(&w);
     answer(&w, 550, limit);
@@ -159,5 +154,4 @@ TEST(reload)
     route_free(&table);
     is_number(w.opens, opens + 1, "a reload ends the pause");
     answer(&w, 250, NULL);
-    sched_world_end(&w);
 }

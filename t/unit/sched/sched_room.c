@@ -346,8 +346,7 @@ TEST(many_commands)
 /* The number is kept while deferred mail waits for its next attempt. */
 TEST(deferred)
 {
-    struct world w;
-    sched_world_start(&w, 100, 1);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 1);
     sched_change(w.s, &(struct sched_settings){.active_limit = 100,
                                                .session_limit = 1,
                                                .recipient_limit = 10});
@@ -367,7 +366,6 @@ TEST(deferred)
     for (struct channel *c; (c = world_channel(&w, "", 0));)
         channel_drain(&w, c);
     is_number(w.finishes, 5, "all are delivered");
-    sched_world_end(&w);
 }
 
 /* Large mail for a site that is slow leaves room for that of another, and mail that was
@@ -375,9 +373,8 @@ TEST(deferred)
 static void
 test_share(int share, unsigned of_slow, unsigned of_other)
 {
-    struct world w;
     unsigned slow = 0, other = 0;
-    sched_world_start(&w, 10000, 10);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 10000, 10);
     sched_change(w.s, &(struct sched_settings){.active_limit = 10000,
                                                .session_limit = 10,
                                                .site_share = share,
@@ -404,7 +401,6 @@ test_share(int share, unsigned of_slow, unsigned of_other)
     for (struct channel *c; (c = world_channel(&w, "", 0));)
         channel_drain(&w, c);
     is_number(w.finishes, 45, "all are delivered");
-    sched_world_end(&w);
 }
 
 static unsigned

@@ -60,8 +60,7 @@ is_bound(struct world *w, enum sched_bound bound, const char *why)
 /* Mail that waits for the first token stays in memory. */
 TEST(awaited)
 {
-    struct world w;
-    start(&w, "smtps://joe@h.test");
+    FIXTURE(world, w, start, sched_world_end, "smtps://joe@h.test");
     set(&w, SCHED_TOKEN_AWAITED, "waits for a token");
     unsigned mail = world_add(&w, "a.test", 0, 0);
     world_run(&w);
@@ -74,13 +73,11 @@ TEST(awaited)
     is_number(w.opens, 1, "a session");
     channel_drain(&w, world_channel(&w, "", 0));
     ok(w.mails[mail].gone);
-    sched_world_end(&w);
 }
 
 TEST(failed)
 {
-    struct world w;
-    start(&w, "smtps://joe@h.test");
+    FIXTURE(world, w, start, sched_world_end, "smtps://joe@h.test");
     unsigned mail = world_add(&w, "a.test", 0, 0);
     set(&w, SCHED_TOKEN_FAILED, "no token: nobody has logged in");
     world_run(&w);
@@ -108,14 +105,12 @@ TEST(failed)
     for (struct channel *c; (c = world_channel(&w, "", 0)) != NULL;)
         channel_drain(&w, c);
     ok_named(w.mails[mail].gone && w.mails[second].gone, "all mail leaves");
-    sched_world_end(&w);
 }
 
 /* Neither an operator nor a reload makes a token. */
 TEST(forced)
 {
-    struct world w;
-    start(&w, "smtps://joe@h.test");
+    FIXTURE(world, w, start, sched_world_end, "smtps://joe@h.test");
     set(&w, SCHED_TOKEN_FAILED, "no token");
     unsigned mail = world_add(&w, "a.test", 0, 0);
     world_run(&w);
@@ -128,26 +123,22 @@ TEST(forced)
     is_number(w.mails[mail].deferrals, 3, "and again");
     is_number(w.opens, 0, "without a session");
     is_bound(&w, SCHED_BOUND_TOKEN, "no token");
-    sched_world_end(&w);
 }
 
 TEST(expiry)
 {
-    struct world w;
-    start(&w, "smtps://joe@h.test?lifetime=2h");
+    FIXTURE(world, w, start, sched_world_end, "smtps://joe@h.test?lifetime=2h");
     unsigned mail = world_add(&w, "a.test", 0, 0);
     set(&w, SCHED_TOKEN_FAILED, "no token");
     world_pass(&w, 6 * 3600 * 1000);
     is_number(w.mails[mail].to[0].fate, FATE_EXPIRED, "its lifetime runs on");
     is_string(w.mails[mail].to[0].last->text, "no token", "the sender learns why");
-    sched_world_end(&w);
 }
 
 /* A site that is dead for another reason, and the clock. */
 TEST(dead)
 {
-    struct world w;
-    start(&w, "smtps://joe@h.test?cohort=1");
+    FIXTURE(world, w, start, sched_world_end, "smtps://joe@h.test?cohort=1");
     w.target.transport.adaptive = 0;
     unsigned mail = world_add(&w, "a.test", 0, 0);
     world_run(&w);
@@ -164,14 +155,12 @@ TEST(dead)
     is_number(w.opens, 2, "the account is gone: it is tried");
     channel_drain(&w, world_channel(&w, "", 0));
     ok(w.mails[mail].gone);
-    sched_world_end(&w);
 }
 
 /* A session that is open goes on. */
 TEST(open)
 {
-    struct world w;
-    start(&w, "smtps://joe@h.test?concurrency=1");
+    FIXTURE(world, w, start, sched_world_end, "smtps://joe@h.test?concurrency=1");
     unsigned first = world_add(&w, "a.test", 0, 0);
     unsigned second = world_add(&w, "b.test", 0, 0);
     world_run(&w);
@@ -187,5 +176,4 @@ TEST(open)
     world_pass(&w, 1000);
     channel_drain(&w, world_channel(&w, "", 0));
     ok_named(w.mails[second].gone, "then the other one");
-    sched_world_end(&w);
 }

@@ -27,8 +27,7 @@ take_second(struct world *w, struct channel *two)
 
 TEST(second_work)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     w.target.transport.initial_concurrency = 1;
     for (int i = 0; i < 4; i++)
         world_add(&w, "a.example a.example", 0, 0);
@@ -53,15 +52,13 @@ TEST(second_work)
     is_number(w.finishes, 2, "then the second");
     channel_drain(&w, c);
     is_number(w.finishes, 4, "and all others");
-    sched_world_end(&w);
 }
 
 /* New mail must not find all sessions bound to a flush twice. */
 TEST(deferred)
 {
     enum { OLD = 1100 };
-    struct world w;
-    sched_world_start(&w, 2000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 2000, 1000);
     w.target.transport.initial_concurrency = 1;
     for (unsigned i = 0; i < 2; i++)
         world_add(&w, "a.example", 0, 0);
@@ -87,13 +84,11 @@ TEST(deferred)
     channel_send(&w, c);
     channel_drain(&w, c);
     is_number(w.finishes, OLD + 3, "all are sent");
-    sched_world_end(&w);
 }
 
 TEST(each_its_own)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     w.target.transport.initial_concurrency = 1;
     w.target.transport.failed_cohort_limit = 100;
     world_add(&w, "a.example", 0, 0);
@@ -108,13 +103,11 @@ TEST(each_its_own)
     is_number(w.finishes, 1, "and the second is sent all the same");
     is_number(sched_count(w.s).deferred, 1, "one waits");
     channel_end(&w, c, NULL);
-    sched_world_end(&w);
 }
 
 TEST(waive)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     w.target.transport.initial_concurrency = 1;
     for (int i = 0; i < 3; i++)
         world_add(&w, "a.example a.example", 0, 0);
@@ -133,7 +126,6 @@ TEST(waive)
     channel_send(&w, &two);
     is_number(w.finishes, 2, "the oldest has kept its verdicts");
     channel_end(&w, c, NULL);
-    sched_world_end(&w);
 }
 
 TEST(limits)
@@ -170,8 +162,7 @@ TEST(limits)
 /* The limits that the host announces, RFC 9422. */
 TEST(host_limits)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     w.target.transport.initial_concurrency = 1;
     world_add(&w, "a.example a.example a.example a.example a.example", 0, 0);
     world_add(&w, "a.example", 0, 0);
@@ -194,14 +185,12 @@ TEST(host_limits)
     channel_end(&w, c, NULL);
     world_run(&w);
     channel_send(&w, first_channel(&w));
-    sched_world_end(&w);
 }
 
 /* A host took two recipients, and said that the others were too many. */
 TEST(learnt_recipients)
 {
-    struct world w;
-    sched_world_start(&w, 1000, 1000);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1000);
     w.target.transport.adaptive = true;
     w.target.transport.initial_concurrency = 1;
     for (unsigned i = 0; i < 5; i++)
@@ -227,5 +216,4 @@ TEST(learnt_recipients)
     is_number(c->work.count, 3, "an hour later it is forgotten");
     channel_send(&w, c);
     channel_end(&w, c, NULL);
-    sched_world_end(&w);
 }

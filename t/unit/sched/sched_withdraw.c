@@ -28,8 +28,7 @@ withdraw(struct world *w, unsigned number)
 
 TEST(waiting)
 {
-    struct world w;
-    sched_world_start(&w, 100, 1);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 1);
     unsigned first = world_add(&w, "a.test", 0, 0), many = world_add(&w, "a.test b.test", 0, 0),
              last = world_add(&w, "a.test", 0, 0), later = world_add(&w, "a.test", 5000, 2);
     world_run(&w);
@@ -50,14 +49,12 @@ TEST(waiting)
     ok(!channel_take(&w, c));
     channel_end(&w, c, NULL);
     world_run(&w);
-    sched_world_end(&w);
 }
 
 /* Known again it is loaded as any other. */
 TEST(again)
 {
-    struct world w;
-    sched_world_start(&w, 100, 1);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 1);
     unsigned one = world_add(&w, "a.test", 0, 3);
     world_run(&w);
     ok(withdraw(&w, one));
@@ -71,14 +68,12 @@ TEST(again)
     channel_send(&w, c);
     channel_end(&w, c, NULL);
     world_run(&w);
-    sched_world_end(&w);
 }
 
 /* Jobs of several transactions keep their accounts without the one that goes. */
 TEST(jobs)
 {
-    struct world w;
-    sched_world_start(&w, 100, 1);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 1);
     w.target.transport.recipient_limit = 1;
     unsigned number[20], taken = 0;
     for (unsigned i = 0; i < 20; i++)
@@ -95,5 +90,4 @@ TEST(jobs)
     is_number(taken, 18, "the transactions of the others");
     channel_end(&w, c, NULL);
     world_run(&w);
-    sched_world_end(&w);
 }

@@ -75,8 +75,7 @@ TEST(grammar)
 
 TEST(mistakes)
 {
-    struct buffer mistakes;
-    buffer_init(&mistakes, 4096);
+    FIXTURE(buffer, mistakes, buffer_init, buffer_free, 4096);
     ok(!site_keys_new(TEXT("good=*.example bad two=mx.example,*"), &mistakes));
     struct text said = buffer_text(&mistakes), line;
     ok(text_cut(&said, '\n', &line));
@@ -89,7 +88,6 @@ TEST(mistakes)
     struct site_keys *p = site_keys_new(TEXT("good=*.example"), &mistakes);
     ok_named(p && mistakes.length == 0, "no mistake, not a word");
     site_keys_free(&p);
-    buffer_free(&mistakes);
 }
 
 TEST(most_patterns)

@@ -87,8 +87,7 @@ send_all(struct world *w, struct channel *c)
 
 TEST(alone)
 {
-    struct world w;
-    start(&w, "smtp://h.test?rate=60/m&concurrency=2", NULL);
+    FIXTURE(world, w, start, sched_world_end, "smtp://h.test?rate=60/m&concurrency=2", NULL);
     add(&w, 50);
     is_number(w.opens, 2, "without a group it goes on as ever");
     is_number(ask(&w).count, 0, "and asks nobody");
@@ -101,13 +100,11 @@ TEST(alone)
     world_pass(&w, 1000);
     is_number(ask(&w).count, 0, "and unmade");
     ok(send_all(&w, world_channel(&w, "", 0)) > 0);
-    sched_world_end(&w);
 }
 
 TEST(lease)
 {
-    struct world w;
-    start(&w, "smtp://h.test?rate=10/s&concurrency=20", &group);
+    FIXTURE(world, w, start, sched_world_end, "smtp://h.test?rate=10/s&concurrency=20", &group);
     add(&w, 50);
     is_number(w.opens, 0, "no session before the answer");
     is_bound(&w, SCHED_BOUND_LEASE_RATE, "which it waits for");
@@ -134,14 +131,12 @@ TEST(lease)
     is_number(send_all(&w, world_channel(&w, "", 0)), 1, "a quarter later another");
     all = ask(&w);
     ok_named(all.count == 1 && all.questions[0].again, "it asks again, for more");
-    sched_world_end(&w);
 }
 
 /* A smaller lease ends sessions, idle ones immediately. */
 TEST(over)
 {
-    struct world w;
-    start(&w, "smtp://h.test?concurrency=20&shared=yes", &group);
+    FIXTURE(world, w, start, sched_world_end, "smtp://h.test?concurrency=20&shared=yes", &group);
     add(&w, 50);
     struct wishes all = ask(&w);
     answer(&w, all.sites[0], 0, 3);
@@ -166,13 +161,11 @@ TEST(over)
     ok_named(channel_take(&w, b), "the third goes on");
     channel_send(&w, b);
     channel_end(&w, b, NULL);
-    sched_world_end(&w);
 }
 
 TEST(found)
 {
-    struct world w;
-    start(&w, "mx?shared=yes", &group);
+    FIXTURE(world, w, start, sched_world_end, "mx?shared=yes", &group);
     add(&w, 3);
     ok_named(w.opens > 0 && ask(&w).count == 0,
              "a domain has no lease, and asks nothing");
@@ -191,7 +184,6 @@ TEST(found)
     c = world_channel(&w, "", 0);
     ok(sched_session_found(w.s, c->session, TEXT(SERVERS)));
     is_number(channel_drain(&w, c), 3, "which carries all of it");
-    sched_world_end(&w);
 }
 
 TEST(own)
@@ -231,9 +223,9 @@ TEST(own)
 /* The bank was away: another one may answer now. The clock may be set meanwhile. */
 TEST(takeover)
 {
-    struct world w;
     struct sched_group hosts = group;
-    start(&w, "smtp://h.test?concurrency=12&initial=12&rate=1000/s", &group);
+    FIXTURE(world, w, start, sched_world_end,
+            "smtp://h.test?concurrency=12&initial=12&rate=1000/s", &group);
     add(&w, 50);
     answer(&w, ask(&w).sites[0], 100, 5);
     is_number(w.opens, 5, "five sessions");
@@ -260,7 +252,6 @@ TEST(takeover)
     world_pass(&w, LEASE_PERIOD_MS);
     all = ask(&w);
     ok_named(all.count == 1 && all.questions[0].need == 5, "unless one may be lost");
-    sched_world_end(&w);
 }
 
 /* The route's own option comes first. */
@@ -278,14 +269,12 @@ TEST(shared)
         {"smtp://h.test?concurrency=6",            true,  true },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        struct world w;
         struct sched_group hosts = group;
         hosts.shares_addresses = rows[i].shares_addresses;
-        start(&w, rows[i].target, &hosts);
+        FIXTURE(world, w, start, sched_world_end, rows[i].target, &hosts);
         add(&w, 5);
         struct wishes all = ask(&w);
         ok_named((all.count == 1 && w.opens == 0) == rows[i].asks, rows[i].target);
-        sched_world_end(&w);
     }
 }
 
@@ -301,11 +290,10 @@ keep_limit(void *context, const struct sched_site *site)
  * its name; the other must not be without any share of it. */
 TEST(siblings)
 {
-    struct world w;
     struct transport_params base;
     char problem[TARGET_PROBLEM_MAX];
     int hosts[2] = {0};
-    start(&w, "smtp://h.test?rate=10/s&concurrency=6", &group);
+    FIXTURE(world, w, start, sched_world_end, "smtp://h.test?rate=10/s&concurrency=6", &group);
     add(&w, 5);
     transport_params_default(&base);
     world_must(target_parse(TEXT("smtp://h.test?rate=20/s&concurrency=6"), 25, &base,
@@ -326,16 +314,14 @@ TEST(siblings)
     world_pass(&w, 1000);
     is_number(w.opens, 4, "with the answer the first has its own");
     sched_members(w.s, NULL);
-    sched_world_end(&w);
 }
 
 /* The site that has the name wants nothing any more: the other one asks the bank. */
 TEST(heir)
 {
-    struct world w;
     struct transport_params base;
     char problem[TARGET_PROBLEM_MAX];
-    start(&w, "smtp://h.test?rate=10/s&concurrency=6", &group);
+    FIXTURE(world, w, start, sched_world_end, "smtp://h.test?rate=10/s&concurrency=6", &group);
     add(&w, 1);
     is_number(ask(&w).count, 1, "the first asks");
     answer(&w, SITE " " SITE, 30, 2);
@@ -362,7 +348,6 @@ TEST(heir)
             answer(&w, all.sites[0], 0, 0);
     }
     is_number((long)interval_us, 50000, "then the other asks");
-    sched_world_end(&w);
 }
 
 /* A session of the domain has looked it up. */
@@ -389,9 +374,8 @@ keep_bound(void *context, const struct sched_wait *wait)
 /* The lease allows no more sessions: an idle one ends for mail that cannot use it. */
 TEST(demand)
 {
-    struct world w;
     enum sched_bound bound = SCHED_BOUNDS;
-    start(&w, "mx?shared=yes", &group);
+    FIXTURE(world, w, start, sched_world_end, "mx?shared=yes", &group);
     w.may_be_early = true;
     ok(find(&w, "dane.test", DANE) == NULL);
     answer(&w, ask(&w).sites[0], 0, 1);
@@ -413,7 +397,6 @@ TEST(demand)
     sched_session_demand(w.s, c->session, DANE, 1800000);
     ok(sched_session_found(w.s, c->session, TEXT(SERVERS)));
     is_number(channel_drain(&w, c), 1, "which has a session then");
-    sched_world_end(&w);
 }
 
 /* --- Three hosts and a bank ------------------------------------------------------- */

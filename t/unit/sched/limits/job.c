@@ -50,13 +50,11 @@ TEST(vectors)
 {
     for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++) {
         const struct vector *v = &vectors[i];
-        struct post p;
         char order[128];
-        post_vector(&p, v, 1);
+        FIXTURE(post, p, post_vector, post_end, v, 1);
         post_digits(&p, 0, order);
         is_string(order, v->order, v->name);
         ok(p.finishes == p.count && p.waits == 0);
-        post_end(&p);
     }
 }
 
@@ -65,12 +63,11 @@ TEST(vectors_parallel)
 {
     bool same = true;
     for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++) {
-        struct post p;
         struct sched_work works[3];
         char order[128];
         unsigned count = 0;
         bool busy[3] = {false};
-        post_vector(&p, &vectors[i], 3);
+        FIXTURE(post, p, post_vector, post_end, &vectors[i], 3);
         for (int at = 0, vain = 0; vain < 3; at = (at + 1) % 3) {
             if (busy[at])
                 post_settle(&p, at, &works[at], VERDICT_DELIVERED, BLAME_NONE);
@@ -82,7 +79,6 @@ TEST(vectors_parallel)
         }
         order[count] = '\0';
         same &= !strcmp(order, vectors[i].order) && p.finishes == p.count;
-        post_end(&p);
     }
     ok_named(same, "with three sessions the same orders");
 }
@@ -90,9 +86,8 @@ TEST(vectors_parallel)
 TEST(off)
 {
     for (int cost = 0; cost < 2; cost++) {
-        struct post p;
         bool ordered = true;
-        post_start(&p, 1);
+        FIXTURE(post, p, post_start, post_end, 1);
         p.target.transport.slot_cost = cost;
         for (unsigned i = 0; i < 40; i++)
             post_add(&p, i % 4 ? 1 : 50);
@@ -101,7 +96,6 @@ TEST(off)
         ok_named(ordered, cost ? "cost 1 is off: first in, first out"
                                : "cost 0 is off: first in, first out");
         is_number(p.finishes, 40, "all of it");
-        post_end(&p);
     }
 }
 
@@ -109,10 +103,9 @@ TEST(off)
 TEST(share)
 {
     enum { LARGE = 10000, SMALL = 5000 };
-    struct post p;
     bool ordered = true;
     int last = 0, before = 0, served = 0;
-    post_start(&p, 1);
+    FIXTURE(post, p, post_start, post_end, 1);
     post_add(&p, LARGE);
     for (int i = 0; i < SMALL; i++)
         post_add(&p, 1);
@@ -129,20 +122,17 @@ TEST(share)
     while (post_serve(&p) >= 0)
         ;
     is_number(p.finishes, SMALL + 1, "then come the others");
-    post_end(&p);
 }
 
 TEST(singles)
 {
-    struct post p;
     bool ordered = true;
-    post_start(&p, 1);
+    FIXTURE(post, p, post_start, post_end, 1);
     for (int i = 0; i < 20000; i++)
         post_add(&p, 1);
     for (int i = 0; i < 20000; i++)
         ordered &= post_serve(&p) == i;
     ok_named(ordered, "20000 single messages: first in, first out");
-    post_end(&p);
 }
 
 TEST(age)
@@ -235,9 +225,8 @@ TEST(clock)
 /* A child takes its last transaction; its verdicts come much later. */
 TEST(child_ends)
 {
-    struct post p;
     struct sched_work first, second, third;
-    post_start(&p, 3);
+    FIXTURE(post, p, post_start, post_end, 3);
     post_add(&p, 20);
     post_add(&p, 2);
     ok(post_take(&p, 0, &first) == 0);
@@ -253,14 +242,12 @@ TEST(child_ends)
     while (post_serve(&p) == 0)
         ;
     is_number(p.finishes, 2, "and its parent goes on");
-    post_end(&p);
 }
 
 TEST(recursion)
 {
-    struct post p;
     char order[256];
-    post_start(&p, 1);
+    FIXTURE(post, p, post_start, post_end, 1);
     p.target.transport.slot_loan = 100;
     post_add(&p, 100);
     post_add(&p, 20);
@@ -276,7 +263,6 @@ TEST(recursion)
     ok_named(strspn(order, "1") == strlen(order) - 2, "then the first goes on");
     is_string(order + strlen(order) - 2, "44", "which has nothing to spend any more");
     is_number(p.finishes, 5, "all are done");
-    post_end(&p);
 }
 
 /* Large passed by middle, passed by small, which is under way in the last session. */
@@ -295,10 +281,9 @@ stack(struct post *p, struct sched_work works[3])
 
 TEST(site_dies)
 {
-    struct post p;
     struct sched_work works[3];
     char order[128];
-    stack(&p, works);
+    FIXTURE(post, p, stack, post_end, works);
     for (int i = 2; i >= 0; i--)
         post_settle(&p, i, &works[i], VERDICT_DEFERRED, BLAME_SITE);
     is_number(sched_count(p.s).dead, 1, "the site dies under a stack of three");
@@ -314,14 +299,12 @@ TEST(site_dies)
     ok_named(strlen(order) == 48 && order[0] == '1',
              "everybody once, the oldest first");
     is_number(p.finishes, 3, "delivered");
-    post_end(&p);
 }
 
 TEST(nowhere)
 {
-    struct post p;
     struct sched_work works[3];
-    stack(&p, works);
+    FIXTURE(post, p, stack, post_end, works);
     post_settle(&p, 2, &works[2], VERDICT_DELIVERED, BLAME_NONE);
     struct outcome gone =
         outcome_make(VERDICT_FAILED, BLAME_SITE, 0, "5.1.2", "no such domain");
@@ -340,14 +323,12 @@ TEST(nowhere)
     post_run(&p);
     ok_named(p.session_count > 0 && post_serve(&p) == (int)late,
              "later mail is tried afresh");
-    post_end(&p);
 }
 
 TEST(expires)
 {
-    struct post p;
     struct sched_work works[3];
-    stack(&p, works);
+    FIXTURE(post, p, stack, post_end, works);
     for (int i = 0; i < 3; i++)
         post_settle(&p, i, &works[i], VERDICT_DEFERRED, BLAME_MESSAGE);
     is_number(p.waits, 0, "greylisted, others are not yet tried");
@@ -358,7 +339,6 @@ TEST(expires)
     is_number(served, 39 + 5 + 1, "five days later the rest is served");
     is_number(p.expired, 3, "and who was deferred has expired");
     is_number(p.finishes, 3, "that was all");
-    post_end(&p);
 }
 
 TEST(drains)
@@ -391,13 +371,12 @@ test_list(int cost)
 {
     enum { LIST = 8000, TURN_MS = 50, EVERY = 10, BUCKETS = 20000 };
     static unsigned waits[BUCKETS];
-    struct post p;
     struct sched_work works[POST_SESSIONS];
     int64_t sum = 0, born[BUCKETS];
     bool busy[POST_SESSIONS] = {false};
     int turn = 0, small = 0;
     memset(waits, 0, sizeof(waits));
-    post_start(&p, POST_SESSIONS);
+    FIXTURE(post, p, post_start, post_end, POST_SESSIONS);
     p.target.transport.slot_cost = cost;
     post_add(&p, LIST);
     for (; !p.letters[0].gone; turn++, p.now += TURN_MS) {
@@ -428,7 +407,6 @@ test_list(int cost)
     } else {
         is_number(small, 0, "without preemption nothing passes the list");
     }
-    post_end(&p);
 }
 
 /* --- Against the rules as told ------------------------------------------------------
@@ -592,8 +570,7 @@ static void
 test_memory(void)
 {
     enum { MESSAGES = 10000 };
-    struct post p;
-    post_start(&p, 1);
+    FIXTURE(post, p, post_start, post_end, 1);
     post_add(&p, 1);
     p.letters = memory_resize(p.letters, (MESSAGES + 2) * sizeof(*p.letters));
     p.capacity = MESSAGES + 2;
@@ -609,7 +586,6 @@ test_memory(void)
            single, list);
     ok_named(TAP_ADDRESS_SANITIZER || single < 256,
              "a single message: below 256 bytes");
-    post_end(&p);
 }
 
 int

@@ -82,14 +82,12 @@ goes_to(struct aliases *a, const struct route_table *routes, bool ours,
                                           [ALIASES_EMPTY] = "empty",
                                           [ALIASES_TOO_MANY] = "too many"};
     struct aliases_question q = {routes, text_from(address), ours};
-    struct buffer got;
     char whole[4096];
-    buffer_init(&got, 2048);
+    FIXTURE(buffer, got, buffer_init, buffer_free, 2048);
     enum aliases_answer answer = aliases_expand(a, &q, on_member, &got);
     snprintf(whole, sizeof(whole), "%s%.*s", answers[answer],
              TEXT_ARGS(buffer_text(&got)));
     is_string(whole, want, address);
-    buffer_free(&got);
 }
 
 TEST(look_up)
@@ -288,8 +286,7 @@ TEST(repeated)
 {
     struct route_table *r = routes_of("", "", "d.test");
     for (unsigned many = 9999; many <= 10000; many++) {
-        struct buffer file;
-        buffer_init(&file, 64 * 1024);
+        FIXTURE(buffer, file, buffer_init, buffer_free, 64 * 1024);
         bool good = buffer_add(&file, TEXT("b: x@x.test\nall: b"));
         for (unsigned i = 1; i < many; i++)
             good = buffer_add(&file, TEXT(", b")) && good;
@@ -303,7 +300,6 @@ TEST(repeated)
         if (a != NULL)
             goes_to(a, r, false, "all@d.test", "one x@x.test");
         aliases_free(&a);
-        buffer_free(&file);
     }
     route_free(&r);
 }

@@ -136,15 +136,13 @@ TEST(bad)
 
 TEST(many)
 {
-    struct buffer list;
-    buffer_init(&list, 65536);
+    FIXTURE(buffer, list, buffer_init, buffer_free, 65536);
     for (int i = 0; i <= PEERS_MAX; i++)
         if (!buffer_format(&list, "h%d=10.0.%d.%d ", i, i / 256, i % 256))
             abort();
     if (!buffer_add_byte(&list, '\0'))
         abort();
     refuses("a", list.at, "defrag_peers: 'h256=10.0.1.0': too many hosts (at most 256)\n");
-    buffer_free(&list);
 }
 
 /* --- In the table of routes ------------------------------------------------------- */
@@ -161,10 +159,9 @@ TEST(table)
     struct route_settings settings = {.defrag_host = TEXT("a"),
                                       .defrag_peers =
                                           TEXT("b=10.0.0.2 c=10.0.0.3:26?tls=verify")};
-    struct buffer wrong;
     char key[ROUTE_KEY_MAX];
     unsigned count = 0;
-    buffer_init(&wrong, 65536);
+    FIXTURE(buffer, wrong, buffer_init, buffer_free, 65536);
     settings.smtp_port = 25;
     transport_params_default(&settings.base);
     struct route_table *table = route_new(&settings, &wrong);
@@ -192,7 +189,6 @@ TEST(table)
     ok_named(route_peers(fresh) == NULL, "without a name of ours nobody is");
     route_free(&fresh);
     route_free(&table);
-    buffer_free(&wrong);
 }
 
 int

@@ -103,13 +103,11 @@ TEST(length)
 static void
 refuses(const char *table, const char *want)
 {
-    struct buffer errors;
     struct rewrites_settings settings = {.table = text_from(table), .hostname = "h.test"};
-    buffer_init(&errors, 4096);
+    FIXTURE(buffer, errors, buffer_init, buffer_free, 4096);
     ok_named(rewrites_new(&settings, &errors) == NULL, table);
     ok_named(errors.length > 0 && memmem(errors.at, errors.length, want, strlen(want)),
              want);
-    buffer_free(&errors);
 }
 
 TEST(errors)
@@ -127,15 +125,13 @@ TEST(errors)
     refuses(", x@y.test", "invalid pattern");
     refuses("x.test a@b.test\nX.TEST c@d.test", "duplicate pattern");
     refuses("local a@b.test\nLocal =", "duplicate pattern");
-    struct buffer table;
-    buffer_init(&table, 1024 * 1024);
+    FIXTURE(buffer, table, buffer_init, buffer_free, 1024 * 1024);
     for (int i = 0; i <= REWRITES_MAX; i++)
         if (!buffer_format(&table, "d%d.test a@b.test\n", i))
             abort();
     if (!buffer_add_byte(&table, '\0'))
         abort();
     refuses(table.at, "more than 10000 entries");
-    buffer_free(&table);
 }
 
 static void

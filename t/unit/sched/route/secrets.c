@@ -126,8 +126,7 @@ static const struct {
 TEST(bad_lines)
 {
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        struct buffer table;
-        buffer_init(&table, 4096);
+        FIXTURE(buffer, table, buffer_init, buffer_free, 4096);
         if (!buffer_format(&table, "# 1\nOK.example joe x\n%s\n", bad[i].line))
             abort();
         struct secrets *s = read_table(buffer_text(&table));
@@ -139,7 +138,6 @@ TEST(bad_lines)
                 text_starts(buffer_text(&mistakes), TEXT("auth_passwords: line 3: ")),
             bad[i].says);
         ok_named(strstr(mistakes.at, "secret") == NULL, "without the secret");
-        buffer_free(&table);
     }
 }
 
@@ -212,8 +210,7 @@ note_file(void *context, const char *path)
 TEST(files)
 {
     char all[200] = "";
-    struct buffer wrong;
-    buffer_init(&wrong, 1000);
+    FIXTURE(buffer, wrong, buffer_init, buffer_free, 1000);
     struct secrets *s = secrets_new(TEXT("\xef\xbb\xbf"
                                          "a.test joe @/run/token\nb.test jim @@/x\n"
                                          "c.test ann /etc/passwd\n"),
@@ -223,5 +220,4 @@ TEST(files)
     secrets_each_file(NULL, note_file, all);
     is_string(all, "/run/token\n", "and no others");
     secrets_free(&s);
-    buffer_free(&wrong);
 }

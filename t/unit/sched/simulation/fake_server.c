@@ -123,12 +123,10 @@ TEST(delays)
 TEST(problem)
 {
     struct fake_server_settings s = {.sessions = 3};
-    struct buffer problem;
-    buffer_init(&problem, 1024);
+    FIXTURE(buffer, problem, buffer_init, buffer_free, 1024);
     ok(!fake_server_option(&s, TEXT("sessions=-1"), &problem));
     is_text(buffer_text(&problem),
             TEXT("'sessions=-1': sessions needs a number; 0 = no limit"),
             "what is right");
     is_number(s.sessions, 3, "nothing has changed");
-    buffer_free(&problem);
 }

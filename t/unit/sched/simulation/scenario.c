@@ -352,14 +352,12 @@ TEST(mistakes)
 /* Errors that do not fit are left out whole: half a line would swallow the next output. */
 TEST(many_errors)
 {
-    struct buffer mistakes;
     char content[80 * 3 + 1] = "";
     struct scenario_defaults defaults = scenario_defaults();
     for (int i = 0; i < 80; i++)
         memcpy(content + 3 * i, "x\n\n", 4);
-    buffer_init(&mistakes, 1000);
+    FIXTURE(buffer, mistakes, buffer_init, buffer_free, 1000);
     ok(scenario_new(text_from(content), "file", &defaults, &mistakes) == NULL);
     ok(mistakes.length > 0 && mistakes.length <= 1000);
     ok_named(mistakes.at[mistakes.length - 1] == '\n', "whole lines");
-    buffer_free(&mistakes);
 }

@@ -15,11 +15,9 @@ static void
 reports(const struct simulation_result *r, const struct scenario *s, const char *want,
         const char *name)
 {
-    struct buffer out;
-    buffer_init(&out, 1 << 16);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 1 << 16);
     simulation_report(r, s, &out);
     is_text(buffer_text(&out), text_from(want), name);
-    buffer_free(&out);
 }
 
 TEST(nothing)
@@ -124,19 +122,17 @@ TEST(many_sites)
     static char name[] = "site";
     struct simulation_site sites[SITES];
     struct scenario_site *site_at[SITES];
-    struct buffer out;
     for (size_t i = 0; i < SITES; i++) {
         sites[i] = (struct simulation_site){.name = name};
         site_at[i] = &provider;
     }
     struct scenario s = {.site_at = site_at};
     struct simulation_result r = {.sites = sites, .site_count = SITES};
-    buffer_init(&out, 1 << 16);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 1 << 16);
     simulation_report(&r, &s, &out);
     size_t lines = 0;
     for (struct text rest = buffer_text(&out), line; text_cut(&rest, '\n', &line);)
         lines += text_starts(line, TEXT("site  "));
     is_number(lines, 1 + 20, "the header and twenty sites are shown");
     ok(text_ends_nocase(buffer_text(&out), TEXT("\nand 5 more\n")));
-    buffer_free(&out);
 }
