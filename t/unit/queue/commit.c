@@ -106,9 +106,8 @@ commit(struct space_for_one *r, size_t size)
 static void
 test_batch(void)
 {
-    struct space_for_one r;
     sim_disk_reset();
-    start(&r, &plain);
+    FIXTURE(space_for_one, r, start, stop, &plain);
     for (unsigned i = 0; i < 5; i++)
         (void)commit(&r, 10);
     is_number(r.spool.syncs, 0, "nothing is synced before the end of the turn");
@@ -126,7 +125,6 @@ test_batch(void)
              "a full disk refuses one of three");
     is_number(sim_disk_count("/spool/mess"), 7, "whose files are gone");
     is_number(sim_disk_count("/spool/todo"), 7, "of all kinds");
-    stop(&r);
 }
 
 /* Two processes with the same chance, time and content: the names differ nevertheless.
@@ -153,10 +151,9 @@ test_names(size_t size)
 
 TEST(space)
 {
-    struct space_for_one r;
     struct outcome refusal = {.code = 0};
     sim_disk_reset();
-    start(&r, &plain);
+    FIXTURE(space_for_one, r, start, stop, &plain);
     sim_disk_count_anew();
     for (unsigned i = 0; i < 10; i++)
         ok(space_has(&r.drafts.space, 1000));
@@ -177,7 +174,6 @@ TEST(space)
     sim_disk_count_anew();
     sim_disk_fail_at(1, ENOSYS);
     ok_named(space_has(&r.drafts.space, 0), "a disk that cannot tell is not full");
-    stop(&r);
 }
 
 TEST(owners)
@@ -197,13 +193,11 @@ TEST(owners)
 
 TEST(slices)
 {
-    struct space_for_one r;
     struct queue_settings settings = {.spool = "/spool", .slices = 1024, .slice = 700};
     sim_disk_reset();
-    start(&r, &settings);
+    FIXTURE(space_for_one, r, start, stop, &settings);
     for (unsigned i = 0; i < 5; i++)
         is_number(id_slice(commit(&r, 10), 1024), 700, "its own slice");
-    stop(&r);
 }
 
 int

@@ -155,9 +155,8 @@ TEST(taken)
                 {202, "text/html", "<p>thank you"},
                 {200, "text/html", page},
                 {200, "text/html\r\nContent-Encoding: gzip", "zzz"}};
-    struct posting p;
     sim_disk_reset();
-    post_begin(&p, URL);
+    FIXTURE(posting, p, post_begin, post_end, URL);
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         char name[60];
         sim_http_answer(p.http, URL, rows[i].status, rows[i].type, rows[i].body);
@@ -173,17 +172,15 @@ TEST(taken)
     }
     post_tell(&p, 10);
     is_about(next_call_ms(&p), 0, "a whole batch does not linger");
-    post_end(&p);
 }
 
 /* A failed batch comes again, with the same id and body, and later each time. */
 TEST(backoff)
 {
     static const int64_t waits[] = {5, 10, 20, 40, 80, 160, 320, 640, 900, 900};
-    struct posting p;
     char id[EVENT_ID_MAX], want[200];
     sim_disk_reset();
-    post_begin(&p, URL);
+    FIXTURE(posting, p, post_begin, post_end, URL);
     sim_http_answer(p.http, URL, 500, "text/html", "<p>no");
     post_tell(&p, 3);
     next_call_ms(&p);
@@ -214,7 +211,6 @@ TEST(backoff)
     is_about(next_call_ms(&p), 5 * SECOND_MS, "then it begins anew");
     is_string(event_post_look(p.post).why, "app.test: certificate has expired", "another why");
     free(first);
-    post_end(&p);
 }
 
 TEST(retry_after)
@@ -230,10 +226,9 @@ TEST(retry_after)
                 {500, "soon", 5 * SECOND_MS},
                 {429, "Sun, 15 Jun 2025 15:10:00 GMT", 0}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        struct posting p;
         char type[100], name[100];
         sim_disk_reset();
-        post_begin(&p, URL);
+        FIXTURE(posting, p, post_begin, post_end, URL);
         snprintf(type, sizeof(type), "text/plain\r\nRetry-After: %s", rows[i].after);
         snprintf(name, sizeof(name), "%u, Retry-After: %s", rows[i].status, rows[i].after);
         sim_http_answer(p.http, URL, rows[i].status, type, "x");
@@ -242,16 +237,14 @@ TEST(retry_after)
         sim_loop_advance(p.loop, SIM_HTTP_DELAY_MS + 1);
         int64_t until = INT64_C(1750000200000) - loop_now_ms(p.loop);
         is_about(next_call_ms(&p), rows[i].wait_ms > 0 ? rows[i].wait_ms : until, name);
-        post_end(&p);
     }
 }
 
 TEST(gone)
 {
     static const char page[300 * 1024] = {[0 ... 300 * 1024 - 2] = 'x'};
-    struct posting p;
     sim_disk_reset();
-    post_begin(&p, URL);
+    FIXTURE(posting, p, post_begin, post_end, URL);
     sim_http_answer(p.http, URL, 410, "text/html", page);
     post_tell(&p, 1);
     next_call_ms(&p);
@@ -266,15 +259,13 @@ TEST(gone)
     sim_loop_advance(p.loop, MINUTE_MS);
     is_string(sim_http_url(p.http), OTHER, "a reload goes on, elsewhere");
     is_number((long)event_spool_figures(p.spool).pending_bytes, 0, "with all of them");
-    post_end(&p);
 }
 
 /* The settings change while a request is under way: the batch goes to the new receiver. */
 TEST(reload)
 {
-    struct posting p;
     sim_disk_reset();
-    post_begin(&p, URL);
+    FIXTURE(posting, p, post_begin, post_end, URL);
     sim_http_delay(p.http, 20 * SECOND_MS);
     sim_http_answer(p.http, URL, 200, NULL, "");
     sim_http_answer(p.http, OTHER, 200, NULL, "");
@@ -294,7 +285,6 @@ TEST(reload)
     sim_loop_advance(p.loop, MINUTE_MS);
     is_number((long)event_post_look(p.post).batches, 1, "which takes it, once");
     is_number((long)sim_http_calls(p.http), 2, "nothing else was sent");
-    post_end(&p);
 }
 
 /* The wall clock says when; waits do not follow it. */
@@ -302,9 +292,8 @@ TEST(clock)
 {
     static const int64_t steps[] = {-10 * 24 * HOUR_MS, 10 * 24 * HOUR_MS};
     for (size_t i = 0; i < 2; i++) {
-        struct posting p;
         sim_disk_reset();
-        post_begin(&p, URL);
+        FIXTURE(posting, p, post_begin, post_end, URL);
         sim_http_answer(p.http, URL, 500, NULL, "");
         post_tell(&p, 1);
         next_call_ms(&p);
@@ -319,7 +308,6 @@ TEST(clock)
         ok_named(memmem(fields.at, fields.length, want, strlen(want)) != NULL ||
                      memmem(fields.at, fields.length, want, strlen(want) - 2) != NULL,
                  "the time of the try is that of the clock");
-        post_end(&p);
     }
 }
 
@@ -357,10 +345,9 @@ count_events(const char *path, unsigned *others)
 
 TEST(file)
 {
-    struct posting p;
     unsigned others;
     sim_disk_reset();
-    post_begin(&p, "file:" LOG_PATH);
+    FIXTURE(posting, p, post_begin, post_end, "file:" LOG_PATH);
     if (disk_make_directory(p.disk, "/var", 0755) < 0)
         abort();
     post_tell(&p, 3);
@@ -381,16 +368,14 @@ TEST(file)
     sim_loop_advance(p.loop, MINUTE_MS);
     is_number(count_events(LOG_PATH, &others), 2, "a line that was cut off is ended first");
     is_number(others, 1, "and stays what it is");
-    post_end(&p);
 }
 
 /* A program may rotate the file at any time, and without a word: events are in the old file or the new one. */
 TEST(rotation)
 {
-    struct posting p;
     unsigned others;
     sim_disk_reset();
-    post_begin(&p, "file:" LOG_PATH);
+    FIXTURE(posting, p, post_begin, post_end, "file:" LOG_PATH);
     if (disk_make_directory(p.disk, "/var", 0755) < 0)
         abort();
     post_tell(&p, 1);
@@ -418,15 +403,13 @@ TEST(rotation)
     (void)disk_unlink(p.disk, LOG_PATH);
     sim_loop_advance(p.loop, 15 * MINUTE_MS);
     is_number(count_events(LOG_PATH, &others), 2, "none is lost");
-    post_end(&p);
 }
 
 TEST(odd_file)
 {
-    struct posting p;
     unsigned others;
     sim_disk_reset();
-    post_begin(&p, "file:" LOG_PATH);
+    FIXTURE(posting, p, post_begin, post_end, "file:" LOG_PATH);
     if (disk_make_directory(p.disk, "/var", 0755) < 0 ||
         disk_make_fifo(p.disk, LOG_PATH, 0644) < 0)
         abort();
@@ -438,7 +421,6 @@ TEST(odd_file)
     (void)disk_unlink(p.disk, LOG_PATH);
     sim_loop_advance(p.loop, 15 * MINUTE_MS);
     is_number(count_events(LOG_PATH, &others), 1, "it goes on when that is removed");
-    post_end(&p);
 }
 
 /* Each call of the disk fails once: each event is a line of the file in the end. */
@@ -477,8 +459,7 @@ TEST(file_failures)
 TEST(signature)
 {
     struct event_key keys[EVENT_SECRETS_MAX];
-    struct buffer out;
-    buffer_init(&out, 4096);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 4096);
     is_number((long)event_sign_keys(TEXT("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), keys), 1,
               "a secret");
     is_number((long)keys[0].length, 24, "of 24 octets");
@@ -491,7 +472,6 @@ TEST(signature)
     buffer_clear(&out);
     ok(event_sign_fields("a", 1, TEXT("{}"), keys, 0, &out));
     is_text(buffer_text(&out), TEXT("webhook-id: a\r\nwebhook-timestamp: 1\r\n"), "no secret: unsigned");
-    buffer_free(&out);
 }
 
 TEST(secrets)

@@ -292,19 +292,16 @@ TEST(space)
     ok(id != NULL && strstr(id, "-4294967295-4294967296d") != NULL);
     json_decref(o);
 
-    struct buffer whole;
     size_t wrong = 0;
-    buffer_init(&whole, EVENT_RECORD_MAX);
+    FIXTURE(buffer, whole, buffer_init, buffer_free, EVENT_RECORD_MAX);
     ok(event_record_write(&event, &source, &whole));
     for (size_t limit = 0; limit <= whole.length; limit++) {
-        struct buffer out;
-        buffer_init(&out, limit + 3);
+        FIXTURE(buffer, out, buffer_init, buffer_free, limit + 3);
         bool good = buffer_add(&out, TEXT("old"));
         bool fits = event_record_write(&event, &source, &out);
         good = good && fits == (limit == whole.length) &&
                out.length == (fits ? limit + 3 : 3) && memcmp(out.at, "old", 3) == 0;
         wrong += !good;
-        buffer_free(&out);
     }
     is_number((int64_t)wrong, 0, "a buffer that is too small stays as it is");
     buffer_free(&whole);

@@ -12,8 +12,7 @@
 
 TEST(deferred)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     group_world_defer(&g);
     group_world_start(&g);
     group_world_pass(&g, 1000);
@@ -38,14 +37,12 @@ TEST(deferred)
     sim_loop_advance(g.b.loop, 3600 * 1000);
     world_saw(&g.b, "me@a.test>later@b.test ", "then to whom it is open");
     ok(world_is_empty(&g.b));
-    group_world_end(&g);
 }
 
 /* In files it is the same. */
 TEST(files)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     kit_host_stop(g.host);
     g.b.settings.queue.journal_size = 0;
     world_restart(&g.b);
@@ -63,13 +60,11 @@ TEST(files)
     ok(known.place == SCHED_DEFERRED && known.attempts == 2 &&
        known.due_ms == (int64_t)g.due_ms);
     group_world_check(&g);
-    group_world_end(&g);
 }
 
 TEST(held)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     g.a.stalled = true;
     world_send(&g.a, "me@a.test", "good@b.test");
     world_turns(&g.a);
@@ -95,14 +90,13 @@ TEST(held)
     kit_host_start(g.host, g.b.loop, g.b.events, g.b.manager);
     sim_loop_advance(g.b.loop, 3600 * 1000);
     world_saw(&g.b, "me@a.test>good@b.test ", "released, and that stays so");
-    group_world_end(&g);
 }
 
 /* A message in memory, whose session never opens. */
 TEST(waiting)
 {
-    struct group_world g;
-    group_world_begin(&g, "* smtp://smtp.b.test?concurrency=1");
+    FIXTURE(group_world, g, group_world_begin, group_world_end,
+            "* smtp://smtp.b.test?concurrency=1");
     g.a.stalled = true;
     for (int i = 0; i < 300; i++)
         world_send(&g.a, "me@a.test", "good@b.test");
@@ -116,14 +110,12 @@ TEST(waiting)
     ok_named(g.wire.sent_most <= SIBLING_UNANSWERED, "few without an answer");
     ok(world_is_empty(&g.a));
     is_number(g.b.attempts, 300, "B has delivered them");
-    group_world_end(&g);
 }
 
 /* The same host is asked again, and has it already. */
 TEST(lost_answer)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     struct kit_host *other = kit_wire_add(&g.wire, "relay3");
     g.b.stalled = true;
     g.host->weather = KIT_SILENT;
@@ -137,14 +129,12 @@ TEST(lost_answer)
     g.host->weather = KIT_FAIR;
     group_world_pass(&g, 2000);
     group_world_is_given(&g);
-    group_world_end(&g);
 }
 
 /* B knows it after a restart, though it has delivered it. */
 TEST(recalled)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     g.host->weather = KIT_SILENT;
     g.a.stalled = true;
     world_send(&g.a, "me@a.test", "good@b.test");
@@ -162,14 +152,12 @@ TEST(recalled)
     group_world_pass(&g, 3000);
     is_number(g.over, 1, "given");
     world_saw(&g.b, "", "not delivered again");
-    group_world_end(&g);
 }
 
 /* After a minute it goes elsewhere. */
 TEST(gone_host)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     struct kit_host *dead = kit_wire_add(&g.wire, "relay3");
     g.host->weather = KIT_CLOSED;
     world_deliver(&g.a, "me@a.test", "later@b.test");
@@ -181,13 +169,11 @@ TEST(gone_host)
     is_number(g.over, 0, "it may be there");
     group_world_pass(&g, 30 * 1000);
     is_number(g.over, 1, "given to another");
-    group_world_end(&g);
 }
 
 TEST(refused)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     g.host->weather = KIT_REFUSING;
     group_world_defer(&g);
     group_world_start(&g);
@@ -202,13 +188,12 @@ TEST(refused)
     g.a.all_good = true;
     sim_loop_advance(g.a.loop, 3600 * 1000);
     world_saw(&g.a, "me@a.test>later@b.test ", "and is delivered here");
-    group_world_end(&g);
 }
 
 TEST(local)
 {
-    struct group_world g;
-    group_world_begin(&g, "local.test lmtp://unix:/nowhere\n* smtp://smtp.b.test");
+    FIXTURE(group_world, g, group_world_begin, group_world_end,
+            "local.test lmtp://unix:/nowhere\n* smtp://smtp.b.test");
     manager_set_channel(g.a.manager, TARGET_LMTP, fake_open, &g.a);
     world_deliver(&g.a, "me@a.test", "later@local.test later@b.test");
     world_deliver(&g.a, "me@a.test", "later@b.test");
@@ -217,14 +202,12 @@ TEST(local)
     is_number(g.over, 1, "nothing more can be given");
     is_number(give_progress(g.give).local, 1, "one stays");
     is_number(give_progress(g.give).given, 1, "one went");
-    group_world_end(&g);
 }
 
 /* A failure that no notification has reported yet is reported by the taker, once. */
 TEST(unreported)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     world_send(&g.a, "me@a.test", "bad@b.test later@b.test");
     for (int i = 0; i < 3; i++)
         loop_turn(g.a.loop, 0);
@@ -244,14 +227,12 @@ TEST(unreported)
     is_number(reports +
                   (world_logged(&g.a, "sender non-delivery notification") ? 0 : 0),
               1, "one report in all");
-    group_world_end(&g);
 }
 
 /* A message that is on its way to the disk when the walk begins is given, too. */
 TEST(storing)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     manager_drain(g.a.manager, 0, group_world_drained, NULL);
     world_turns(&g.a);
     world_send(&g.a, "me@a.test", "later@b.test");
@@ -268,14 +249,12 @@ TEST(storing)
     is_number(g.over, 1, "nothing is left");
     is_number(give_progress(g.give).given, 1, "given");
     ok(world_is_empty(&g.a));
-    group_world_end(&g);
 }
 
 /* Siblings take turns, but only those that are named and take mail. */
 TEST(turns)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     struct kit_host *third = kit_wire_add(&g.wire, "relay3"),
                     *other = kit_wire_add(&g.wire, "relay4");
     kit_host_start(third, g.b.loop, g.b.events, g.b.manager);
@@ -306,15 +285,13 @@ TEST(turns)
     is_number(g.host->taken + third->taken + other->taken, 40, "all in turn");
     kit_host_stop(third);
     kit_host_stop(other);
-    group_world_end(&g);
 }
 
 /* Mail that one refuses for now goes to another. */
 static void
 test_later(void)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     struct kit_host *other = kit_wire_add(&g.wire, "relay3");
     other->weather = KIT_CLOSED;
     for (int i = 0; i < 10; i++)
@@ -337,15 +314,13 @@ test_later(void)
     group_world_pass(&g, 1000);
     is_text(text_from(give_progress(g.give).why), TEXT("no other host takes mail"),
             "why");
-    group_world_end(&g);
 }
 
 /* The one that is due soonest goes first, held mail last. */
 static void
 test_order(void)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     struct id ids[3];
     for (int i = 0; i < 3; i++) {
         world_deliver(&g.a, "me@a.test", "later@b.test");
@@ -367,7 +342,6 @@ test_order(void)
         at[i] = memmem(g.a.lines.at, g.a.lines.length, line, strlen(line));
     }
     ok(at[2] != NULL && at[1] > at[2] && at[0] > at[1]);
-    group_world_end(&g);
 }
 
 static void
@@ -391,8 +365,7 @@ send_large(struct world *w)
 /* Large content waits for its connection; small mail does not wait behind it. */
 TEST(large)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     for (int i = 0; i < 3; i++)
         send_large(&g.a);
     for (int i = 0; i < 20; i++)
@@ -406,15 +379,13 @@ TEST(large)
     group_world_pass(&g, 2000);
     is_number(g.over, 1, "nothing is left");
     is_number(give_progress(g.give).given, 23, "given");
-    group_world_end(&g);
 }
 
 /* A hold whose delivery has not ended, and a message that is being removed. */
 static void
 test_commands(void)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     g.a.stalled = true;
     world_send(&g.a, "me@a.test", "good@b.test");
     world_turns(&g.a);
@@ -425,16 +396,14 @@ test_commands(void)
     group_world_pass(&g, 1000);
     is_number(g.over, 1, "nothing is left");
     is_number(world_files(&g.b, "hold"), 1, "held there");
-    group_world_end(&g);
 }
 
 /* All slices are in one spool: what is of another one, only its daemon gives away. */
 TEST(slices)
 {
     enum { MAILS = 16 };
-    struct group_world g;
     unsigned others = 0, held = 0;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     world_stop(&g.a);
     g.a.settings.queue.journal_size = 0;
     manager_world_start(&g.a);
@@ -456,15 +425,13 @@ TEST(slices)
     is_number(give_progress(g.give).given, MAILS - others, "given");
     is_number(world_files(&g.a, "mess"), others, "the others stay");
     is_number(world_files(&g.a, "hold"), held, "as they were");
-    group_world_end(&g);
 }
 
 /* The disk cannot be read for a moment: what was about to be given then goes later. */
 TEST(unreadable)
 {
-    struct group_world g;
     struct rlimit before, none;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     world_stop(&g.a);
     g.a.settings.queue.journal_size = 0;
     manager_world_start(&g.a);
@@ -484,7 +451,6 @@ TEST(unreadable)
     group_world_pass(&g, 5000);
     is_number(g.over, 1, "nothing is left");
     is_number(give_progress(g.give).given, 1, "given");
-    group_world_end(&g);
 }
 
 static struct aliases *aliases;
@@ -500,8 +466,7 @@ plug_aliases(struct world *w)
 static void
 test_injected(int64_t journal)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     aliases = injected_aliases(&g.a, "list: good1@b.test, later2@b.test\n");
     g.a.plug = plug_aliases;
     world_stop(&g.a);
@@ -529,15 +494,13 @@ test_injected(int64_t journal)
     aliases_free(&aliases);
     g.a.plug = NULL;
     manager_world_start(&g.a);
-    group_world_end(&g);
 }
 
 /* Mail that waits for a quota here goes by the quotas of that host. */
 static void
 test_quota(void)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     kit_host_stop(g.host);
     g.b.settings.quotas = TEXT("sender:me@h.test 2/d");
     world_restart(&g.b);
@@ -559,7 +522,6 @@ test_quota(void)
     is_number(g.b.attempts, 2, "also after a restart");
     sim_loop_advance(g.b.loop, INT64_C(26) * 3600 * 1000);
     is_number(g.b.attempts, 3, "the third a day later");
-    group_world_end(&g);
 }
 
 int

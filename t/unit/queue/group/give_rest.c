@@ -11,8 +11,7 @@
 static void
 test_stopped(int64_t step_ms)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     g.host->weather = KIT_STUCK;
     group_world_defer(&g);
     group_world_start(&g);
@@ -28,7 +27,6 @@ test_stopped(int64_t step_ms)
     ok(known.place == SCHED_DEFERRED && known.attempts == 2);
     int64_t by_ms = known.due_ms - ((int64_t)g.due_ms + step_ms);
     ok_named(by_ms >= 0 && by_ms <= 2000, "due as long from then as before");
-    group_world_end(&g);
 }
 
 static void
@@ -42,8 +40,7 @@ cancel_giving(struct group_world *g)
  * answered. */
 TEST(cancelled)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     g.host->most = 1;
     g.host->weather = KIT_STUCK;
     group_world_defer(&g);
@@ -67,14 +64,12 @@ TEST(cancelled)
     sim_loop_advance(g.b.loop, 3600 * 1000);
     world_saw(&g.a, "me@a.test>later@b.test ", "one is delivered here");
     world_saw(&g.b, "me@a.test>later@b.test ", "one there");
-    group_world_end(&g);
 }
 
 /* It is not delivered here while another host may have it, nor given to a third one. */
 TEST(cancelled_lost)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     g.b.stalled = true;
     g.host->weather = KIT_SILENT;
     world_deliver(&g.a, "me@a.test", "later@b.test");
@@ -96,14 +91,12 @@ TEST(cancelled_lost)
     g.host->weather = KIT_FAIR;
     group_world_pass(&g, 2000);
     group_world_is_given(&g);
-    group_world_end(&g);
 }
 
 /* A host that does not come back keeps no mail here for longer. */
 TEST(cancelled_gone)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     g.host->weather = KIT_CUT;
     group_world_defer(&g);
     group_world_start(&g);
@@ -115,7 +108,6 @@ TEST(cancelled_gone)
     struct sched_state known = sched_find(manager_sched(g.a.manager), g.a.id);
     ok(known.place == SCHED_DEFERRED && known.attempts == 2 &&
        known.due_ms == (int64_t)g.due_ms);
-    group_world_end(&g);
 }
 
 int

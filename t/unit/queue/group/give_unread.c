@@ -7,8 +7,7 @@
 /* B cannot read the form; C, of a newer version, can. */
 TEST(older)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     struct kit_host *older = kit_wire_add(&g.wire, "relay3");
     g.b.all_good = true;
     older->weather = KIT_OLDER;
@@ -21,15 +20,13 @@ TEST(older)
     ok(p.given == 100 && p.refused == 0 && p.refusal[0] == '\0');
     ok_named(older->asked > 30 && older->asked <= 100, "once each, in turn");
     ok(world_is_empty(&g.a) && older->taken == 0);
-    group_world_end(&g);
 }
 
 /* Until the one that can is back; others are given meanwhile. What none can read stays, and
  * is not refused over and over. */
 TEST(older_waits)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     struct kit_host *older = kit_wire_add(&g.wire, "relay3");
     older->weather = KIT_OLDER;
     g.host->weather = KIT_CLOSED;
@@ -51,14 +48,12 @@ TEST(older_waits)
     group_world_start(&g);
     group_world_pass(&g, 10 * 1000);
     ok(g.over == 2 && give_progress(g.give).given == 20);
-    group_world_end(&g);
 }
 
 /* The one that can read it goes for good: what the others refused stays. */
 TEST(older_alone)
 {
-    struct group_world g;
-    group_world_begin(&g, GROUP_WORLD_ROUTE);
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
     struct kit_host *older = kit_wire_add(&g.wire, "relay3");
     older->weather = KIT_OLDER;
     g.host->weather = KIT_STUCK;
@@ -75,5 +70,4 @@ TEST(older_alone)
     group_world_pass(&g, 2000);
     is_number(g.over, 1, "nothing more can be given");
     is_number(give_progress(g.give).refused, 2, "both stay");
-    group_world_end(&g);
 }

@@ -95,8 +95,7 @@ next_ask(struct world *w)
 
 TEST(peers)
 {
-    struct world w;
-    manager_world_begin(&w, ROUTE);
+    FIXTURE(world, w, manager_world_begin, group_end, ROUTE);
     w.all_good = true;
     group_start(&w, "none", "host0=10.0.0.1 host2=10.0.0.2");
     struct group_state s = group_state(group);
@@ -120,13 +119,11 @@ TEST(peers)
     is_number(group_state(group).members->count, 2, "another group waits for a restart");
     free(names);
     ok_named(!group_forget(group, TEXT("host1")), "we are not");
-    group_end(&w);
 }
 
 TEST(question)
 {
-    struct world w;
-    start_ready(&w);
+    FIXTURE(world, w, start_ready, group_end);
     ok_named(world_logged(&w, "host2 came"), "another host is there");
     world_send(&w, "a@a.test", "1@b.test 2@b.test 3@b.test");
     const struct sim_redis_command *c = next_ask(&w);
@@ -146,14 +143,12 @@ TEST(question)
     is_number(w.attempts, 3, "with the grant it goes");
     struct group_state s = group_state(group);
     ok_named(s.bank == GROUP_BANK_UP && s.asks >= 1 && s.failures == 0, "counted");
-    group_end(&w);
 }
 
 TEST(late)
 {
-    struct world w;
     const char *why;
-    start_ready(&w);
+    FIXTURE(world, w, start_ready, group_end);
     world_send(&w, "a@a.test", "1@b.test 2@b.test");
     next_ask(&w);
     sim_loop_advance(w.loop, 200);
@@ -173,7 +168,6 @@ TEST(late)
     sim_redis_answer(redis, REDIS_TEXT, "0 host1 0 host2 100");
     ok_named(world_logged(&w, "bank back after 3 s"), "it is back");
     is_number(group_state(group).fallback_sites, 0, "no part of our own any more");
-    group_end(&w);
 }
 
 TEST(odd)
@@ -186,16 +180,14 @@ TEST(odd)
                                           "1000001 0 0 0 4000000",
                                           "1 0 0 0 99000000"};
     for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
-        struct world w;
         const char *why;
-        start_ready(&w);
+        FIXTURE(world, w, start_ready, group_end);
         world_send(&w, "a@a.test", "1@b.test");
         next_ask(&w);
         sim_redis_answer(redis, REDIS_TEXT, answers[i]);
         is_number(sim_redis_failures(redis, &why), 1, answers[i]);
         sim_loop_advance(w.loop, 5000);
         is_number(w.attempts, 1, "mail goes nevertheless");
-        group_end(&w);
     }
 }
 
@@ -243,9 +235,8 @@ TEST(errors)
 /* Heartbeats are answered, questions are not. */
 TEST(deaf)
 {
-    struct world w;
     const char *why;
-    start_ready(&w);
+    FIXTURE(world, w, start_ready, group_end);
     for (unsigned i = 1; i <= 3; i++) {
         ok_named(!world_logged(&w, "bank away"), "it is no news yet");
         world_send(&w, "a@a.test", i == 1 ? "1@b.test" : "2@b.test");
@@ -267,7 +258,6 @@ TEST(deaf)
     next_ask(&w);
     sim_redis_answer(redis, REDIS_TEXT, "5 2 2 0 4000000");
     ok_named(world_logged(&w, "bank back after 3"), "an answer does");
-    group_end(&w);
 }
 
 /* A heartbeat, and what is sent with it. */
@@ -282,8 +272,7 @@ next_beat(struct world *w)
 /* While the bank is away: it hears of it later, and does not bring the host back. */
 TEST(forgotten)
 {
-    struct world w;
-    start_ready(&w);
+    FIXTURE(world, w, start_ready, group_end);
     sim_redis_down(redis, "refused", false);
     ok_named(group_forget(group, TEXT("Host2")), "a host is forgotten");
     is_number(group_state(group).members->count, 1, "it is gone");
@@ -306,7 +295,6 @@ TEST(forgotten)
     is_number(next_beat(&w), 1, "then no more");
     pass_ms(&w, 10000);
     is_number(group_state(group).members->count, 2, "if it is alive it comes back");
-    group_end(&w);
 }
 
 /* Texts of another machine go to JSON and to terminals. */
@@ -321,30 +309,25 @@ TEST(reasons)
         {REDIS_TEXT,   "1 0 0",                   "an odd answer of the bank"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        struct world w;
-        start_ready(&w);
+        FIXTURE(world, w, start_ready, group_end);
         world_send(&w, "a@a.test", "1@b.test");
         next_ask(&w);
         sim_redis_answer(redis, rows[i].kind, rows[i].text);
         is_string(group_state(group).why, rows[i].why, rows[i].why);
         ok_named(world_logged(&w, "bank away ("), "which is said");
-        group_end(&w);
     }
-    struct world w;
     char text[1000] = "ERR ";
     memset(text + 4, 'x', sizeof(text) - 5);
-    start_ready(&w);
+    FIXTURE(world, w, start_ready, group_end);
     world_send(&w, "a@a.test", "1@b.test");
     next_ask(&w);
     sim_redis_answer(redis, REDIS_ERROR, text);
     is_number((long)strlen(group_state(group).why), 207, "a long one is cut");
-    group_end(&w);
 }
 
 TEST(namesake)
 {
-    struct world w;
-    manager_world_begin(&w, ROUTE);
+    FIXTURE(world, w, manager_world_begin, group_end, ROUTE);
     group_start(&w, "redis://a", "");
     sim_redis_ready(redis);
     sim_redis_answer(redis, REDIS_TEXT, "1 host1 0");
@@ -355,13 +338,11 @@ TEST(namesake)
     ok_named(world_logged(&w, "another host of the group has the name host1"),
              "one that is there again lives");
     is_number(group_state(group).namesakes, 1, "which is counted");
-    group_end(&w);
 }
 
 TEST(file)
 {
-    struct world w;
-    start_ready(&w);
+    FIXTURE(world, w, start_ready, group_end);
     is_number(group_state(group).members->count, 2, "two hosts");
     group_free(&group);
     is_string(sim_redis_command(redis, sim_redis_pending(redis) - 1)->words[3], "bye",
@@ -373,7 +354,6 @@ TEST(file)
               "the next start knows them, and the peers");
     ok_named(group_forget(group, TEXT("HOST2")), "one is forgotten");
     ok_named(world_logged(&w, "host2 forgotten"), "which is said");
-    group_end(&w);
 }
 
 /* The verb of the next heartbeat; questions get nothing. */
@@ -392,9 +372,8 @@ next_verb(struct world *w)
 /* A heartbeat says that a host was not seen for a while: a list says which. */
 TEST(late_host)
 {
-    struct world w;
     char list[64];
-    start_ready(&w);
+    FIXTURE(world, w, start_ready, group_end);
     pass_ms(&w, 3000);
     is_number(next_beat(&w), 1, "a heartbeat");
     const struct sim_redis_command *c = sim_redis_command(redis, 0);
@@ -419,7 +398,6 @@ TEST(late_host)
     sim_redis_answer(redis, REDIS_TEXT, "0 1");
     sim_loop_advance(w.loop, 100);
     is_number(sim_redis_pending(redis), 0, "nor when the number is the same");
-    group_end(&w);
 }
 
 static char found[2000];
@@ -452,9 +430,8 @@ describe(void *context, struct group_self *self)
 /* Descriptions of hosts in Redis, and addresses of hosts without one. */
 TEST(siblings)
 {
-    struct world w;
     char state[] = "leaving";
-    manager_world_begin(&w, ROUTE);
+    FIXTURE(world, w, manager_world_begin, group_end, ROUTE);
     group_start(&w, "redis://a", "host2=10.0.0.2:4650 host3=c.example:7");
     is_string(all_siblings(9), "host2|10.0.0.2:4650||||0\nhost3|c.example:7||||0\n", "without Redis");
     group_describe(group, describe, state);
@@ -478,5 +455,4 @@ TEST(siblings)
     is_string(all_siblings(9), "host2|10.0.9.9:1|running|0.2|aa|0\nhost3|10.0.0.3:8||||0\nhost4||giving|||0\n", "a reload has other addresses");
     is_string(all_siblings(1), "host2|10.0.9.9:1|running|0.2|aa|0\n", "until one is enough");
     sim_loop_advance(w.loop, 20000);
-    group_end(&w);
 }

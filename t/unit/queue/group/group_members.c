@@ -70,8 +70,7 @@ TEST(doubt)
         list_at(3615, lists[i], "no list", lists[i]);
     is_number(members.count, 3, "which change nothing");
     group_members_init(&members, "own", 0);
-    struct buffer many;
-    buffer_init(&many, 1 << 20);
+    FIXTURE(buffer, many, buffer_init, buffer_free, 1 << 20);
     for (int i = 0; i < GROUP_HOSTS_MAX; i++)
         (void)!buffer_format(&many, "host%d 0 ", i);
     (void)!group_members_read(&members, buffer_text(&many), 0, on_change, NULL);
@@ -80,7 +79,6 @@ TEST(doubt)
     (void)!buffer_format(&many, "more 0");
     ok_named(!group_members_read(&members, buffer_text(&many), 0, on_change, NULL),
              "the bank lists no more than that");
-    buffer_free(&many);
 }
 
 /* Redis goes shortly before a list is due, and is back after some seconds: the others have
@@ -119,8 +117,7 @@ TEST(late)
 
 TEST(file)
 {
-    struct buffer file;
-    buffer_init(&file, 1 << 16);
+    FIXTURE(buffer, file, buffer_init, buffer_free, 1 << 16);
     group_members_init(&members, "b", 0);
     group_members_add(&members, TEXT("c"), 0);
     group_members_add(&members, TEXT("A"), 0);
@@ -140,15 +137,13 @@ TEST(file)
     is_number(members.count, 4, "our own is not");
     group_members_recall(&members, "mail", TEXT("mail\n\n\377\nx"), 0);
     is_number(members.count, 4, "a damaged one adds nobody");
-    buffer_free(&file);
 }
 
 /* By an operator, while the bank cannot be told. */
 TEST(forgotten)
 {
     char name[16];
-    struct buffer file;
-    buffer_init(&file, 1 << 16);
+    FIXTURE(buffer, file, buffer_init, buffer_free, 1 << 16);
     group_members_init(&members, "b", 0);
     group_members_add(&members, TEXT("a"), 0);
     group_members_add(&members, TEXT("c"), 0);
@@ -170,7 +165,6 @@ TEST(forgotten)
     }
     is_number(members.forgotten_count, GROUP_FORGOTTEN_MAX, "there is a limit");
     is_string(members.forgotten[0], "x1", "beyond which the oldest is lost");
-    buffer_free(&file);
 }
 
 /* Descriptions of the hosts of a group: they come from another machine, so anything may

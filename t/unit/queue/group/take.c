@@ -135,8 +135,7 @@ load(const struct taker *t)
 
 TEST(sizes)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     struct envelope *e = sample("later@b.test");
     struct buffer form = form_of(e);
     struct sibling_message message = message_of(&form);
@@ -154,7 +153,6 @@ TEST(sizes)
     buffer_free(&form);
     envelope_free(&e);
     ok(world_is_empty(&t.w));
-    taker_end(&t);
 }
 
 static const char *
@@ -166,8 +164,7 @@ closed_now(void *context)
 
 TEST(closed)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     is_number(offer_envelope(&t, sample("later@b.test")), 0, "taken");
     struct id own = t.own;
     kit_host_stop(&t.host);
@@ -184,16 +181,14 @@ TEST(closed)
     is_text(text_from(t.refusal.enhanced), TEXT("4.3.2"), "for now");
     buffer_free(&form);
     envelope_free(&e);
-    taker_end(&t);
 }
 
 /* It begins to leave while bytes come: what it takes then may find its queue given. */
 TEST(closed_meanwhile)
 {
-    struct taker t;
     struct sibling_hello hello = {.host = "relay1"};
     struct outcome refusal;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     struct envelope *e = sample("later@b.test");
     struct buffer form = form_of(e);
     struct sibling_message message = message_of(&form);
@@ -211,26 +206,22 @@ TEST(closed_meanwhile)
     is_number(offer_message(&t, &message, &form), 0, "taken later");
     buffer_free(&form);
     envelope_free(&e);
-    taker_end(&t);
 }
 
 TEST(full_disk)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     kit_host_stop(&t.host);
     t.w.settings.queue.bytes_reserve = INT64_MAX / 4;
     world_restart(&t.w);
     taker_start(&t);
     is_number(offer_envelope(&t, sample("later@b.test")), 452, "the disk is full");
     is_text(text_from(t.refusal.enhanced), TEXT("4.3.1"), "so another host takes it");
-    taker_end(&t);
 }
 
 TEST(damage)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     struct envelope *e = sample("later@b.test");
     struct buffer form = form_of(e);
     struct sibling_message message = message_of(&form);
@@ -250,13 +241,11 @@ TEST(damage)
     is_number(offer_envelope(&t, sample("")), 554, "for nobody");
     is_number(t.answers, 5, "each is answered once");
     ok(world_is_empty(&t.w));
-    taker_end(&t);
 }
 
 TEST(moves)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     for (unsigned given = GIVE_MOVES_MAX; given >= GIVE_MOVES_MAX - 1; given--) {
         struct envelope *e = sample("later@b.test");
         e->moved = (struct moved_state){.came = TEXT("relay9/01JD3ZK5Q8-9F3K2C7A"),
@@ -273,14 +262,12 @@ TEST(moves)
     is_text(e->moved.first, TEXT("01JD3ZK5Q7-9F3K2C7A"), "the first name stays");
     is_text(e->moved.came, text_from(came), "the last giver");
     envelope_free(&e);
-    taker_end(&t);
 }
 
 /* The connection broke, and the giver is faster than the disk. */
 TEST(twice)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     struct envelope *e = sample("later@b.test");
     struct buffer form = form_of(e);
     struct sibling_message message = message_of(&form);
@@ -299,19 +286,17 @@ TEST(twice)
               "another host's is another one");
     buffer_free(&form);
     envelope_free(&e);
-    taker_end(&t);
 }
 
 /* A host that announces much on many connections does not fill the memory. */
 TEST(sections)
 {
     enum { MANY = TAKE_SECTIONS_MAX / SIBLING_SECTIONS_MAX };
-    struct taker t;
     struct taking *all[MANY], *more;
     struct outcome refusal = {0};
     const struct sibling_hello from = {.host = "relay1"};
     struct sibling_message message = {.id = there, .sections = SIBLING_SECTIONS_MAX};
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     const struct sibling_service *s = &t.host.service;
     for (int i = 0; i < MANY; i++) {
         message.id.hash++;
@@ -327,13 +312,11 @@ TEST(sections)
     s->take_drop(&more);
     for (int i = 1; i < MANY; i++)
         s->take_drop(&all[i]);
-    taker_end(&t);
 }
 
 TEST(ignored)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     struct envelope *e = sample("good@b.test");
     struct buffer form = form_of(e);
     struct sibling_message message = message_of(&form);
@@ -351,14 +334,12 @@ TEST(ignored)
     world_saw(&t.w, "", "once");
     buffer_free(&form);
     envelope_free(&e);
-    taker_end(&t);
 }
 
 /* For an hour. */
 TEST(forgotten)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     t.w.all_good = true;
     is_number(offer_envelope(&t, sample("good@b.test")), 0, "taken");
     struct id own = t.own;
@@ -369,7 +350,6 @@ TEST(forgotten)
     sim_loop_advance(t.w.loop, 2 * 60 * 1000);
     is_number(offer_envelope(&t, sample("good@b.test")), 0, "taken again");
     ok(id_compare(own, t.own) != 0);
-    taker_end(&t);
 }
 
 static void
@@ -383,9 +363,8 @@ note_recalled(void *context, const char *came, struct id id)
 /* As many as can be known after a restart: those that may be given again, not the first. */
 TEST(recalled)
 {
-    struct taker t;
     struct buffer all;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     for (unsigned i = 0; i < 5; i++) {
         char from[20];
         struct envelope *e = sample("good@b.test");
@@ -409,7 +388,6 @@ TEST(recalled)
     queue_each_taken(manager_queue(t.w.manager), TAKE_KNOWN_MAX, note_recalled, &all);
     is_number((int64_t)all.length, 5 * 9, "all");
     buffer_free(&all);
-    taker_end(&t);
 }
 
 /* The clock of this host is set while an answer is lost. */
@@ -417,8 +395,7 @@ TEST(clock_set)
 {
     static const int64_t hours[] = {2, -2};
     for (size_t i = 0; i < 2; i++) {
-        struct taker t;
-        taker_begin(&t);
+        FIXTURE(taker, t, taker_begin, taker_end);
         is_number(offer_envelope(&t, sample("later@b.test")), 0, "taken");
         struct id own = t.own;
         sim_loop_step_wall(t.w.loop, hours[i] * 3600 * 1000);
@@ -428,7 +405,6 @@ TEST(clock_set)
         sim_loop_advance(t.w.loop, 61 * 60 * 1000);
         is_number(offer_envelope(&t, sample("later@b.test")), 0, "for an hour");
         ok(id_compare(own, t.own) != 0);
-        taker_end(&t);
     }
 }
 
@@ -436,8 +412,7 @@ TEST(clock_set)
 static void
 test_ahead(void)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     struct envelope *e = sample("later@b.test");
     e->birth_ms = SIM_WALL_START_MS + INT64_C(400) * 24 * 3600 * 1000;
     e->delivery.due_ms = e->birth_ms + 3600 * 1000;
@@ -456,7 +431,6 @@ test_ahead(void)
     sim_loop_advance(t.w.loop, 24 * 3600 * 1000);
     world_saw(&t.w, "me@a.test>later@b.test me@a.test>later@b.test ", "delivered");
     ok(world_is_empty(&t.w));
-    taker_end(&t);
 }
 
 /* The giver's clock is wrong, and it says so: age and wait are the same here. A clock that
@@ -464,8 +438,7 @@ test_ahead(void)
 static void
 test_other_clock(int64_t ahead_ms, int64_t step_ms)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     struct sibling_hello hello = {.host = "relay1",
                                   .now_ms = loop_now_ms(t.w.loop) + ahead_ms,
                                   .heard_ms = loop_monotonic_ms(t.w.loop)};
@@ -495,7 +468,6 @@ test_other_clock(int64_t ahead_ms, int64_t step_ms)
     ok_named(age_ms >= 7200 * 1000 && age_ms <= 7202 * 1000, "as old as there");
     ok_named(wait_ms >= 898 * 1000 && wait_ms <= 900 * 1000, "it waits as long");
     envelope_free(&e);
-    taker_end(&t);
 }
 
 /* A failure that the giver has not reported is reported here, once; one that it has
@@ -503,8 +475,7 @@ test_other_clock(int64_t ahead_ms, int64_t step_ms)
 static void
 test_failures(bool notified)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     struct envelope *e = sample("bad@b.test later@b.test");
     e->recipients[0].done = true;
     e->delivery.done = 1;
@@ -532,14 +503,12 @@ test_failures(bool notified)
     is_number(reports, notified ? 0 : 1, "the sender is told");
     is_number(tries, 0, "it is not tried");
     ok(world_is_empty(&t.w));
-    taker_end(&t);
 }
 
 /* States that no host of ours gives. */
 TEST(odd_states)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     t.w.all_good = true;
     struct envelope *e = sample("good@b.test");
     e->recipients[0].done = true;
@@ -564,14 +533,12 @@ TEST(odd_states)
     taker_restart(&t);
     sim_loop_advance(t.w.loop, 3600 * 1000);
     world_turns(&t.w);
-    taker_end(&t);
 }
 
 /* Nor texts: what would be a line of its own in a notification is a part of a line. */
 TEST(forged)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     struct envelope *e = sample("later@b.test");
     e->sender = TEXT("a\r\nb");
     is_number(offer_envelope(&t, e), 554, "a sender that is no address");
@@ -587,15 +554,13 @@ TEST(forged)
     is_string(e->delivery.failures[0].outcome.text, "no  X-Forged: yes", "one line");
     is_text(e->submitter, TEXT(""), "no submitter");
     envelope_free(&e);
-    taker_end(&t);
 }
 
 /* The data needed to sign it, and those that came with it. */
 static void
 test_carried(void)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     struct envelope *e = sample("later@b.test");
     e->ours = true;
     e->header_needs = HEADER_NEEDS_FROM;
@@ -626,14 +591,12 @@ test_carried(void)
     }
     ok(world_logged(&t.w, "from=relay1, was=") && !world_logged(&t.w, "sendmail: "));
     is_number(world_files(&t.w, "info"), 1, "deferred, in files");
-    taker_end(&t);
 }
 
 static void
 test_held(void)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     struct envelope *e = sample("good@b.test");
     e->moved.hold = TEXT("1750000000 held by the operator\n");
     is_number(offer_envelope(&t, e), 0, "taken");
@@ -646,7 +609,6 @@ test_held(void)
     ok(world_operate(&t.w, MANAGER_REMOVE) == MANAGER_DONE);
     taker_restart(&t);
     ok_named(world_is_empty(&t.w), "an operator can remove it");
-    taker_end(&t);
 }
 
 /* Mail that waited for a quota where it was: the uid is in its envelope. What was tried
@@ -654,8 +616,7 @@ test_held(void)
 static void
 test_quota(void)
 {
-    struct taker t;
-    taker_begin(&t);
+    FIXTURE(taker, t, taker_begin, taker_end);
     kit_host_stop(&t.host);
     t.w.settings.quotas = TEXT("uid:7 1/d");
     world_restart(&t.w);
@@ -677,7 +638,6 @@ test_quota(void)
     is_number(t.w.attempts, 2, "one may go, and one that was tried before");
     sim_loop_advance(t.w.loop, INT64_C(26) * 3600 * 1000);
     is_number(t.w.attempts, 3, "another one tomorrow");
-    taker_end(&t);
 }
 
 int

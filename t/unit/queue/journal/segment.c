@@ -68,9 +68,8 @@ some_records(struct buffer *out)
 
 TEST(records)
 {
-    struct buffer out;
     struct journal_record r;
-    some_records(&out);
+    FIXTURE(buffer, out, some_records, buffer_free);
     struct text rest = buffer_text(&out);
     ok(segment_take_record(&rest, cookie, &r) == PROGRESS_DONE);
     ok(r.type == RECORD_ACCEPT && id_compare(r.id, first_id) == 0);
@@ -85,15 +84,13 @@ TEST(records)
     ok_named(segment_take_record(&rest, cookie + 1, &r) == PROGRESS_BAD &&
                  rest.length == 0,
              "with another cookie there is none");
-    buffer_free(&out);
 }
 
 /* One damaged byte costs one record. */
 TEST(damage)
 {
-    struct buffer out;
     unsigned wrong = 0;
-    some_records(&out);
+    FIXTURE(buffer, out, some_records, buffer_free);
     size_t ends[] = {RECORD_HEADER_SIZE + 11, 2 * RECORD_HEADER_SIZE + 12, out.length};
     for (size_t i = 0; i < out.length; i++) {
         struct journal_record r;
@@ -107,7 +104,6 @@ TEST(damage)
         out.at[i] = (char)~out.at[i];
     }
     is_number(wrong, 0, "the others are found again");
-    buffer_free(&out);
 }
 
 TEST(lengths)

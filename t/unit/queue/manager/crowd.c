@@ -67,8 +67,7 @@ begin(struct world *w, const char *routes)
 
 TEST(site)
 {
-    struct world w;
-    begin(&w, "c.test smtp://other.test, * smtp://sink.test");
+    FIXTURE(world, w, begin, manager_world_end, "c.test smtp://other.test, * smtp://sink.test");
     ok(manager_is_calm(w.manager));
     w.stalled = true;
     send_many(&w, CROWD - 1, "good@b.test");
@@ -94,14 +93,12 @@ TEST(site)
     ok(world_is_empty(&w));
     ok_named(manager_is_calm(w.manager) && !manager_is_crowded(w.manager, last, false),
              "and calm again");
-    manager_world_end(&w);
 }
 
 /* A crowd of large messages is smaller: the journal is what they fill. */
 TEST(large)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     w.settings.queue.journal_size = 4 * 1024 * 1024;
     w.settings.queue.journal_message_max = LARGE + 1024;
     world_restart(&w);
@@ -118,15 +115,14 @@ TEST(large)
     sim_loop_advance(w.loop, 60 * SECOND_MS);
     ok(!queue_is_filling(manager_queue(w.manager)));
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* The operator's rate is no reason to delay clients, nor is a dead site once its mail
  * is in files. */
 TEST(slow)
 {
-    struct world w;
-    begin(&w, "c.test smtp://other.test?adaptive=no, * smtp://sink.test?rate=1/m");
+    FIXTURE(world, w, begin, manager_world_end,
+            "c.test smtp://other.test?adaptive=no, * smtp://sink.test?rate=1/m");
     send_many(&w, 2 * CROWD, "good@b.test");
     ok_named(!manager_is_calm(w.manager), "many wait");
     struct id limited = w.id;
@@ -148,5 +144,4 @@ TEST(slow)
     ok_named(!queue_waits_for_move(manager_queue(w.manager), w.id) &&
                  !manager_is_crowded(w.manager, w.id, false),
              "or for a dead site");
-    manager_world_end(&w);
 }

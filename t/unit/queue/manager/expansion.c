@@ -105,9 +105,8 @@ becomes(struct world *w, const char *sender, const char *list, unsigned notify,
 
 TEST(members)
 {
-    struct world w;
     char none[] = "";
-    world_start(&w);
+    FIXTURE(world, w, world_start, world_end);
     ok(!expansion_is_idle(&w.rules));
     becomes(&w, "me@d.test", "x@far.test bob@d.test", 0, none, "x@far.test bob@d.test");
     becomes(&w, "me@d.test", "root@d.test", 0, none,
@@ -127,14 +126,12 @@ TEST(members)
     (void)expansion_apply(e, &w.rules, 1000, NULL, NULL);
     is_number(e->count, count, "members are not expanded again");
     envelope_free(&e);
-    world_end(&w);
 }
 
 TEST(senders)
 {
-    struct world w;
     char none[] = "";
-    world_start(&w);
+    FIXTURE(world, w, world_start, world_end);
     becomes(&w, "me@out.test", "root@d.test", 0, none,
             "alerts@far.test<root@d.test(SRS)" OF_ROOT);
     becomes(&w, "me@out.test", "ann@d.test", 0, none,
@@ -156,16 +153,14 @@ TEST(senders)
     w.rules.srs = NULL;
     becomes(&w, "me@out.test", "root@d.test", 0, none,
             "alerts@far.test<root@d.test" OF_ROOT);
-    world_end(&w);
 }
 
 /* The secret cannot be read: senders stay, and what comes back has no answer yet. */
 TEST(blind)
 {
-    struct world w;
     struct expansion x;
     char none[] = "", made[SRS_ADDRESS_MAX];
-    world_start(&w);
+    FIXTURE(world, w, world_start, world_end);
     ok(srs_forward(w.srs, TEXT("x@far.test"), 1000, made));
     srs_free(&w.srs);
     w.rules.srs = w.srs = srs_new(TEXT("d.test"), NULL, 0);
@@ -182,15 +177,13 @@ TEST(blind)
     is_number(x.kind, EXPANSION_UNSURE, "an address of SRS");
     is_number(x.count, 0, "leads nowhere now");
     expansion_free(&x);
-    world_end(&w);
 }
 
 /* 2 SUCCESS, 4 FAILURE, 1 NEVER */
 TEST(notify)
 {
-    struct world w;
     char none[] = "";
-    world_start(&w);
+    FIXTURE(world, w, world_start, world_end);
     becomes(&w, "me@d.test", "root@d.test", 6, none,
             "alerts@far.test<root@d.test[6]" OF_ROOT);
     becomes(&w, "me@d.test", "ann@d.test", 4, none,
@@ -207,27 +200,23 @@ TEST(notify)
             "list@d.test<list@d.test(owner-list@d.test)[2]!");
     becomes(&w, "", "ann@d.test", 2, none,
             "ann@d.test<ann@d.test[1]" OF_ANN " ann@home.test<ann@d.test[1]" OF_ANN);
-    world_end(&w);
 }
 
 TEST(refusals)
 {
-    struct world w;
     char all[] = "all@d.test";
-    world_start(&w);
+    FIXTURE(world, w, world_start, world_end);
     becomes(&w, "me@d.test", "all@d.test root@d.test", 0, all,
             "all@d.test?2 alerts@far.test<root@d.test" OF_ROOT);
     ok(expansion_is_idle(&(struct expansion_rules){.routes = NULL}));
-    world_end(&w);
 }
 
 /* 60 lists of 999 members and owners: more than an envelope takes. */
 TEST(limit)
 {
-    struct world w;
     struct buffer file, errors;
     char to[2000] = "";
-    world_start(&w);
+    FIXTURE(world, w, world_start, world_end);
     aliases_free(&w.aliases);
     buffer_init(&file, 8 * 1024 * 1024);
     buffer_init(&errors, 4096);
@@ -255,5 +244,4 @@ TEST(limit)
     envelope_free(&e);
     buffer_free(&file);
     buffer_free(&errors);
-    world_end(&w);
 }

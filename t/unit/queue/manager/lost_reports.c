@@ -35,8 +35,7 @@ TEST(refused)
 {
     static const char refusal[] = "450 4.7.1 sender <> not owned by this account "
                                   "(in reply to MAIL FROM command)";
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     manager_set_channel(w.manager, TARGET_SMTP, world_open_refusing, &w);
     world_refusal.blame = BLAME_MESSAGE;
     ok_named(is_lost(&w, ""), "nothing yet");
@@ -58,13 +57,12 @@ TEST(refused)
     sim_loop_advance(w.loop, 6 * (int64_t)DAY_MS);
     answer(&w, "", "mx.b.test", refusal);
     ok_named(!is_lost(&w, ""), "the last one counts");
-    manager_world_end(&w);
 }
 
 TEST(discarded)
 {
-    struct world w;
-    manager_world_begin(&w, "h.test smtp://other.test, * smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "h.test smtp://other.test, * smtp://sink.test");
     world_deliver(&w, "", "bad@b.test");
     ok_named(is_lost(&w, "postmaster: notifications of failed mail are lost"),
              "one to postmaster that fails");
@@ -73,5 +71,4 @@ TEST(discarded)
              "which is logged");
     sim_loop_advance(w.loop, 8 * (int64_t)DAY_MS);
     ok_named(is_lost(&w, ""), "for a week");
-    manager_world_end(&w);
 }

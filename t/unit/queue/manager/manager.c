@@ -5,8 +5,7 @@
 
 TEST(delivery)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     world_send(&w, "ann@a.test", "good@b.test good2@c.test");
     is_number(w.attempts, 0, "nothing before it is durable");
     world_turns(&w);
@@ -23,13 +22,11 @@ TEST(delivery)
              id);
     if (!ok_named(world_logged(&w, line), "a line for each"))
         printf("# %.*s\n", TEXT_ARGS(buffer_text(&w.lines)));
-    manager_world_end(&w);
 }
 
 TEST(bounce)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "good@b.test bad@b.test bad2@b.test");
     world_saw(&w,
               "ann@a.test>good@b.test ann@a.test>bad@b.test ann@a.test>bad2@b.test "
@@ -45,25 +42,22 @@ TEST(bounce)
               "a bounce that bounces is told to postmaster");
     ok(world_logged(&w, "sender is null; postmaster notified: "));
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 TEST(double_bounce)
 {
-    struct world w;
-    manager_world_begin(&w, "h.test smtp://other.test, * smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "h.test smtp://other.test, * smtp://sink.test");
     world_deliver(&w, "", "bad@b.test");
     world_saw(&w, ">bad@b.test >postmaster@h.test ", "postmaster, and no further");
     ok(world_logged(&w, "warning: notification to postmaster failed; discarded: no such user\n"));
     ok_named(!world_logged(&w, ": \n"), "no line says nothing");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 TEST(deferral)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test good@b.test");
     world_saw(&w, "ann@a.test>later@b.test ann@a.test>good@b.test ", "a round");
     ok(world_place(&w) == SCHED_DEFERRED);
@@ -82,7 +76,6 @@ TEST(deferral)
     world_saw(&w, "ann@a.test>later@b.test ", "until it is delivered");
     ok(world_is_empty(&w));
     is_string(manager_reason(w.manager, w.id, 0), "", "nothing is left to say");
-    manager_world_end(&w);
 }
 
 static void
@@ -95,22 +88,20 @@ count_deferrals(void *context, const struct event *event)
 /* The log gives only the first deferral of a message its line in any case. */
 TEST(deferred_again)
 {
-    struct world w;
     unsigned counts[2] = {0};
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     event_read(w.events, EVENT_BIT(EVENT_DEFERRED), count_deferrals, counts);
     world_deliver(&w, "ann@a.test", "later@b.test later@b.test");
     ok_named(counts[0] == 2 && counts[1] == 0, "the first deferral of each recipient");
     sim_loop_advance(w.loop, 400 * 1000);
     ok_named(counts[0] == 2 && counts[1] == 2, "the second");
-    manager_world_end(&w);
 }
 
 /* One next hop with options of two routes, within a message: the last one counts. */
 TEST(options_of_two_routes)
 {
-    struct world w;
-    manager_world_begin(&w, "one.test smtp://sink.test?recipients=1, two.test "
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "one.test smtp://sink.test?recipients=1, two.test "
                             "smtp://sink.test?recipients=2, * smtp://sink.test");
     world_deliver(&w, "ann@a.test", "good@b.test later@one.test good@two.test");
     world_saw(&w,
@@ -122,13 +113,11 @@ TEST(options_of_two_routes)
     sim_loop_advance(w.loop, 3600 * 1000);
     is_number(w.attempts, 7, "and who was deferred, too");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 TEST(restart)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test good@b.test bad@b.test");
     buffer_clear(&w.seen);
     struct sched_state before = sched_find(manager_sched(w.manager), w.id);
@@ -155,20 +144,17 @@ TEST(restart)
     manager_world_start(&w);
     world_saw(&w, "ann@a.test>good@b.test ", "after the restart it is delivered");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 TEST(expiry)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test?lifetime=1h");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test?lifetime=1h");
     world_deliver(&w, "ann@a.test", "later@b.test");
     sim_loop_advance(w.loop, 3 * 3600 * INT64_C(1000));
     ok(world_logged(&w, "status=expired ("));
     ok_named(text_ends_nocase(buffer_text(&w.seen), TEXT(">later@b.test >ann@a.test ")),
              "the sender is told");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 TEST(immediate)
@@ -198,8 +184,8 @@ TEST(immediate)
 
 TEST(hold)
 {
-    struct world w;
-    manager_world_begin(&w, "keep.test hold\ndrop.test discard\n* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "keep.test hold\ndrop.test discard\n* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "good@b.test x@keep.test y@drop.test");
     world_saw(&w, "ann@a.test>good@b.test ", "a route holds its own recipients alone");
     ok(world_logged(&w, "held by a route"));
@@ -215,14 +201,13 @@ TEST(hold)
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
     ok(world_is_empty(&w));
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_UNKNOWN);
-    manager_world_end(&w);
 }
 
 /* The others are retried, reported and expire as ever; then the rest is held. */
 TEST(hold_beside_others)
 {
-    struct world w;
-    manager_world_begin(&w, "keep.test hold\n* smtp://sink.test?lifetime=2h");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "keep.test hold\n* smtp://sink.test?lifetime=2h");
     world_deliver(&w, "ann@a.test", "later@b.test bad@b.test x@keep.test");
     world_saw(&w, "ann@a.test>later@b.test ann@a.test>bad@b.test >ann@a.test ",
               "one is deferred, one has bounced");
@@ -242,14 +227,12 @@ TEST(hold_beside_others)
     world_turns(&w);
     world_saw(&w, "ann@a.test>x@keep.test ", "the operator lets it go");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* A route that no longer holds frees them with the next attempt. */
 TEST(hold_until_reload)
 {
-    struct world w;
-    manager_world_begin(&w, "keep.test hold\n* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "keep.test hold\n* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test good@keep.test");
     world_saw(&w, "ann@a.test>later@b.test ", "held back");
     w.routes_text.routes = TEXT("* smtp://sink.test");
@@ -261,15 +244,13 @@ TEST(hold_until_reload)
     sim_loop_advance(w.loop, 3600 * 1000);
     world_saw(&w, "ann@a.test>later@b.test ann@a.test>good@keep.test ", "both go");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 TEST(retry)
 {
-    struct world w;
     struct id first;
     char why[MANAGER_WHY_MAX];
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test");
     first = w.id;
     world_deliver(&w, "ann@a.test", "later2@b.test");
@@ -286,13 +267,11 @@ TEST(retry)
     ok(world_is_empty(&w));
     ok_named(manager_operate(w.manager, MANAGER_RETRY, first, why) == MANAGER_UNKNOWN,
              "an unknown one");
-    manager_world_end(&w);
 }
 
 TEST(remove)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test bad@b.test");
     buffer_clear(&w.seen);
     ok_named(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE, "deferred");
@@ -318,7 +297,6 @@ TEST(remove)
     world_saw(&w, "", "is not delivered any more");
     ok(world_is_empty(&w) && world_place(&w) == SCHED_UNKNOWN);
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_UNKNOWN);
-    manager_world_end(&w);
 }
 
 /* The operator comes between take and verdict. */
@@ -326,9 +304,8 @@ TEST(remove_in_delivery)
 {
     static const char *const fates[] = {"good@b.test", "bad@b.test", "later@b.test"};
     for (size_t i = 0; i < 3; i++) {
-        struct world w;
         struct delivery_request request;
-        manager_world_begin(&w, "* smtp://sink.test");
+        FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
         w.stalled = true;
         world_deliver(&w, "ann@a.test", fates[i]);
         ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
@@ -339,15 +316,13 @@ TEST(remove_in_delivery)
         world_turns(&w);
         ok_named(world_is_empty(&w), fates[i]);
         ok_named(!world_logged(&w, "notified"), "nobody is told");
-        manager_world_end(&w);
     }
 }
 
 TEST(drain)
 {
-    struct world w;
     struct delivery_request request;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
     world_send(&w, "ann@a.test", "good2@b.test");
@@ -371,15 +346,13 @@ TEST(drain)
     manager_drain(w.manager, 60 * 1000, world_drained, &w);
     sim_loop_advance(w.loop, 100);
     is_number(w.drained, 2, "at once when nothing runs");
-    manager_world_end(&w);
 }
 
 /* The end waits for a bounce that is being written. */
 TEST(drain_notice)
 {
-    struct world w;
     struct delivery_request request;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "never@b.test");
     ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
@@ -394,14 +367,12 @@ TEST(drain_notice)
     world_saw(&w, "ann@a.test>never@b.test >ann@a.test ",
               "and delivered after the next start");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 TEST(drain_patience)
 {
-    struct world w;
     struct delivery_request request;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
     ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
@@ -418,13 +389,11 @@ TEST(drain_patience)
     manager_world_start(&w);
     world_saw(&w, "ann@a.test>good@b.test ", "what was cut off is delivered later");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 TEST(reload)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test");
     buffer_clear(&w.seen);
     struct route_table *old = w.routes;
@@ -439,7 +408,6 @@ TEST(reload)
     ok(world_logged(&w, "status=sent (discarded)") && world_is_empty(&w));
     world_deliver(&w, "ann@a.test", "bad@c.test");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* More mail than fits in memory; some of it takes several rounds. */
@@ -447,8 +415,8 @@ TEST(many)
 {
     static const char *const to[] = {"good@b.test", "bad@b.test", "later@c.test",
                                      "good@c.test good@d.test later@e.test"};
-    struct world w;
-    manager_world_begin(&w, "b.test smtp://one.test\nc.test smtp://two.test\n* mx");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "b.test smtp://one.test\nc.test smtp://two.test\n* mx");
     w.settings.sched.active_limit = 50;
     world_restart(&w);
     for (int i = 0; i < 1000; i++)
@@ -466,7 +434,6 @@ TEST(many)
     counts = sched_count(manager_sched(w.manager));
     is_number(counts.deferred + counts.incoming + counts.active + counts.sessions, 0,
               "nothing is left");
-    manager_world_end(&w);
 }
 
 enum { LOADS = 300 };
@@ -524,8 +491,7 @@ TEST(loads)
 
 TEST(active_limit)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     w.settings.sched.active_limit = 3;
     world_restart(&w);
     w.stalled = true;
@@ -546,7 +512,6 @@ TEST(active_limit)
     sim_loop_advance(w.loop, 10 * 1000);
     is_number(w.attempts, 20, "all are delivered");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* One recipient of a message has its verdict by the route alone, while the site of the
@@ -583,8 +548,7 @@ TEST(share)
  * too, though the active set has no space for it. */
 TEST(release_early)
 {
-    struct world w;
-    manager_world_begin(&w, "held.test hold\n* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "held.test hold\n* smtp://sink.test");
     w.settings.sched.active_limit = 2;
     world_restart(&w);
     w.stalled = true;
@@ -598,7 +562,6 @@ TEST(release_early)
     sim_loop_advance(w.loop, 600 * 1000);
     is_number(w.attempts, 3, "all are delivered");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* Where the n-th attempt for this sender's mail stands; at the end: there is none. */
@@ -626,9 +589,8 @@ check_priority(bool restart)
         {"bob@",  1 },
     };
     enum { EACH = 4 };
-    struct world w;
     char sender[40];
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     w.stalled = true;
     for (int i = 0; i < 3 * EACH; i++) {
         snprintf(sender, sizeof(sender), "%sa.test", mail[i / EACH].sender);
@@ -649,7 +611,6 @@ check_priority(bool restart)
     ok_named(place_of(&w, "ann@", EACH) < place_of(&w, "slow@", 2),
              "that passes what may wait");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 TEST(priority)
@@ -663,8 +624,7 @@ static void
 check_turns(bool turns)
 {
     enum { MANY = 5 };
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test?concurrency=1");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test?concurrency=1");
     w.settings.sender_turns = turns;
     world_restart(&w);
     w.stalled = true;
@@ -683,7 +643,6 @@ check_turns(bool turns)
     else
         ok_named(place_of(&w, "bob@", 1) > place_of(&w, "ann@", MANY),
                  "or all goes in the order it came");
-    manager_world_end(&w);
 }
 
 TEST(turns)
@@ -695,8 +654,7 @@ TEST(turns)
 /* No space for the notice: the failure is kept until there is. */
 TEST(notice_refused)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test");
     w.settings.queue.bytes_reserve = INT64_MAX / 4;
     w.routes_text.routes = TEXT("b.test error:5.7.1 no\n* smtp://sink.test");
@@ -730,18 +688,15 @@ TEST(notice_refused)
     is_number(world_files(&w, "mess"), 1, "waiting again");
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 TEST(start_errors)
 {
-    struct world w;
-    manager_world_begin(&w, "* discard");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* discard");
     char error[300] = "";
     struct manager *second = NULL;
     ok(manager_new(&second, w.loop, w.events, &w.settings, w.routes, error,
                    sizeof(error)) != 0);
     ok(second == NULL && strstr(error, "another petrel") != NULL);
     manager_free(&second);
-    manager_world_end(&w);
 }

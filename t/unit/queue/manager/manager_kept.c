@@ -88,8 +88,7 @@ keeper_stop(struct keeper *c)
 TEST(rate_delay)
 {
     struct world w;
-    struct keeper c;
-    keeper_start(&c, &w, "* smtp://sink.test?rate_delay=30s");
+    FIXTURE(keeper, c, keeper_start, keeper_stop, &w, "* smtp://sink.test?rate_delay=30s");
     world_send(&w, "ann@a.test", "good@b.test");
     world_send(&w, "ann@a.test", "good2@b.test");
     int64_t from_ms = loop_now_ms(w.loop);
@@ -104,7 +103,6 @@ TEST(rate_delay)
     is_number((long)(c.taken_ms[0] - from_ms), 30000, "at the end of the pause");
     is_number(w.attempts, 2, "and delivered");
     is_number((long)c.count, 1, "over the same session");
-    keeper_stop(&c);
 }
 
 /* The second message is taken after the pump of its turn has set the timer. */
@@ -112,8 +110,7 @@ TEST(rate)
 {
     enum { SESSIONS = 3 };
     struct world w;
-    struct keeper c;
-    keeper_start(&c, &w, "* smtp://sink.test?rate=4/s");
+    FIXTURE(keeper, c, keeper_start, keeper_stop, &w, "* smtp://sink.test?rate=4/s");
     c.holds = true;
     for (int i = 0; i < SESSIONS; i++)
         world_send(&w, "ann@a.test", "good@b.test");
@@ -133,5 +130,4 @@ TEST(rate)
     is_number((long)(c.taken_ms[2] - c.taken_ms[1]), 250, "when the rate permits it");
     is_number((long)(sim_loop_turns(w.loop) - before), 3,
               "in a turn each, before that in which the test ends the wait");
-    keeper_stop(&c);
 }

@@ -15,8 +15,7 @@ load_id(unsigned number)
 /* As after an outage, when the disk is slower than the network: a hundred always wait. */
 TEST(never_empty)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://h");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://h");
     struct manager *m = w.manager;
     unsigned wrong = 0, next = 0;
     for (unsigned i = 0; i < PASSED; i++) {
@@ -30,5 +29,4 @@ TEST(never_empty)
         wrong += id_compare(m->loads[m->load_next], load_id(next++)) != 0;
     is_number(wrong, 0, "in their order");
     is_number(next, PASSED, "each once");
-    manager_world_end(&w);
 }

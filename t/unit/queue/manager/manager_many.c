@@ -71,15 +71,13 @@ plug_none(struct world *w)
 static void
 send_many(struct world *w, unsigned n)
 {
-    struct buffer all;
-    buffer_init(&all, 1024 * 1024);
+    FIXTURE(buffer, all, buffer_init, buffer_free, 1024 * 1024);
     for (unsigned i = 0; i < RECIPIENTS; i++)
         if (!buffer_format(&all, "good%u@%c.test ", i, n > 0 && i % n == 0 ? 'c' : 'b'))
             abort();
     if (!buffer_add_byte(&all, '\0'))
         abort();
     world_send(w, "ann@a.test", all.at);
-    buffer_free(&all);
 }
 
 static void

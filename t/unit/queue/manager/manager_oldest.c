@@ -15,10 +15,9 @@ birth(struct id id)
 
 TEST(oldest)
 {
-    struct world w;
     struct manager_oldest oldest = {.birth_ms = 7, .behind_ms = 7};
     char why[MANAGER_WHY_MAX];
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     manager_find_oldest(w.manager, &oldest);
     ok_named(oldest.birth_ms == 0 && oldest.behind_ms == 0, "an empty queue");
 
@@ -53,19 +52,16 @@ TEST(oldest)
     sim_loop_advance(w.loop, 5 * MINUTE_MS);
     manager_find_oldest(w.manager, &oldest);
     ok_named(oldest.birth_ms == 0, "all is delivered");
-    manager_world_end(&w);
 }
 
 /* A site that does not answer is not its receiver's word. */
 TEST(dead_site)
 {
-    struct world w;
     struct manager_oldest oldest;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     world_send(&w, "ann@a.test", "site@b.test");
     world_turns(&w);
     sim_loop_advance(w.loop, MINUTE_MS);
     manager_find_oldest(w.manager, &oldest);
     ok_named(oldest.behind_ms == birth(w.id), "mail of a dead site");
-    manager_world_end(&w);
 }

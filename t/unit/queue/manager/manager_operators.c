@@ -58,8 +58,7 @@ end_delivery(struct world *w, struct delivery_request *request)
 
 TEST(hold_deferred)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test?lifetime=2h");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test?lifetime=2h");
     world_deliver(&w, "ann@a.test", "later@b.test good@b.test");
     buffer_clear(&w.seen);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_DONE);
@@ -83,16 +82,14 @@ TEST(hold_deferred)
     ok(world_is_empty(&w));
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_UNKNOWN);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_UNKNOWN);
-    manager_world_end(&w);
 }
 
 /* Beyond the active set: on the disk, and in the scheduler's list. */
 TEST(hold_incoming)
 {
-    struct world w;
     struct id ids[6];
     char why[MANAGER_WHY_MAX];
-    manager_world_begin(&w, later_route);
+    FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
     w.settings.sched.active_limit = 2;
     world_restart(&w);
     w.stalled = true;
@@ -120,7 +117,6 @@ TEST(hold_incoming)
     world_turns(&w);
     is_number(w.attempts, 6, "all are delivered");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* The running attempt ends normally; what is left is held. */
@@ -139,9 +135,8 @@ TEST(hold_in_delivery)
         {"site@b.test good@b.test",  true,  false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct world w;
         struct delivery_request request;
-        manager_world_begin(&w, later_route);
+        FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
         start_delivery(&w, cases[i].to, &request);
         ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
         is_number(world_files(&w, "hold"), 1,
@@ -160,16 +155,15 @@ TEST(hold_in_delivery)
         world_turns(&w);
         ok(!cases[i].stays || w.seen.length > 0);
         ok_named(world_is_empty(&w), "then it is delivered");
-        manager_world_end(&w);
     }
 }
 
 /* Other recipients of it, that no session has taken yet, are not served any more. */
 TEST(hold_rest)
 {
-    struct world w;
     struct delivery_request request;
-    manager_world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
     start_delivery(&w, "good@b.test good2@b.test good3@b.test", &request);
     is_number(request.count, 1, "one at a time");
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
@@ -180,7 +174,6 @@ TEST(hold_rest)
     world_turns(&w);
     world_saw(&w, "ann@a.test>good2@b.test ann@a.test>good3@b.test ", "the rest later");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* The daemon ends before the delivery does. */
@@ -217,9 +210,8 @@ TEST(hold_and_crash)
 /* Its time is over when its last attempt ends, but it is to be held. */
 TEST(hold_expired)
 {
-    struct world w;
     struct delivery_request request;
-    manager_world_begin(&w, "* smtp://sink.test?lifetime=1h");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test?lifetime=1h");
     start_delivery(&w, "later@b.test good@b.test", &request);
     sim_loop_advance(w.loop, 2 * HOUR_MS);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
@@ -231,7 +223,6 @@ TEST(hold_expired)
     world_turns(&w);
     world_saw(&w, "ann@a.test>later@b.test ", "one more attempt");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* A released message passes the routes that say hold, also after a deferral and a
@@ -280,9 +271,8 @@ TEST(release_past_route)
 /* Second thoughts while a delivery runs. */
 TEST(release_in_delivery)
 {
-    struct world w;
     struct delivery_request request;
-    manager_world_begin(&w, later_route);
+    FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
     start_delivery(&w, "later@b.test", &request);
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_ALREADY);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
@@ -295,14 +285,12 @@ TEST(release_in_delivery)
     world_turns(&w);
     is_number(w.attempts, 2, "due at once when the delivery has ended");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 TEST(bounce)
 {
-    struct world w;
     struct delivery_request request;
-    manager_world_begin(&w, later_route);
+    FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
     world_deliver(&w, "ann@a.test", "later@b.test good@b.test bad@b.test");
     buffer_clear(&w.seen);
     ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_DONE);
@@ -347,14 +335,12 @@ TEST(bounce)
     end_delivery(&w, &request);
     world_saw(&w, "ann@a.test>good@b.test ", "nobody was left to be returned");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* No space for the bounce: it stays, decided, and a hold keeps it. */
 TEST(bounce_refused)
 {
-    struct world w;
-    manager_world_begin(&w, later_route);
+    FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
     world_deliver(&w, "ann@a.test", "later@b.test");
     w.settings.queue.bytes_reserve = INT64_MAX / 4;
     world_restart(&w);
@@ -373,7 +359,6 @@ TEST(bounce_refused)
     world_turns(&w);
     world_saw(&w, ">ann@a.test ", "told now");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* The last of two commands while a delivery runs counts. */
@@ -382,10 +367,9 @@ TEST(last_word)
     static const enum manager_verb verbs[] = {MANAGER_HOLD, MANAGER_BOUNCE,
                                               MANAGER_REMOVE};
     for (size_t i = 0; i < 9; i++) {
-        struct world w;
         struct delivery_request request;
         enum manager_verb first = verbs[i / 3], last = verbs[i % 3];
-        manager_world_begin(&w, later_route);
+        FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
         start_delivery(&w, "later@b.test", &request);
         ok(world_operate(&w, first) == MANAGER_LATER);
         ok(world_operate(&w, last) == MANAGER_LATER);
@@ -393,7 +377,6 @@ TEST(last_word)
         ok(is_held(&w) == (last == MANAGER_HOLD));
         ok(world_logged(&w, "notified") == (last == MANAGER_BOUNCE));
         ok(world_is_empty(&w) == (last != MANAGER_HOLD));
-        manager_world_end(&w);
     }
 }
 
@@ -452,9 +435,9 @@ TEST(stop)
         {MANAGER_HOLD,   "later@b.test",               "later@b.test", 0, true },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct world w;
         struct delivery_request request;
-        manager_world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
+        FIXTURE(world, w, manager_world_begin, manager_world_end,
+                "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
         start_delivery(&w, cases[i].to, &request);
         is_number(request.count, 1, "the second one waits for a session");
         ok(world_operate(&w, cases[i].verb) == MANAGER_LATER);
@@ -480,7 +463,6 @@ TEST(stop)
         ok((w.attempts == 1) == told);
         bool stays = cases[i].verb == MANAGER_HOLD && !cases[i].delivered[0];
         ok(is_held(&w) == stays && world_is_empty(&w) == !stays);
-        manager_world_end(&w);
     }
 }
 
@@ -488,8 +470,8 @@ TEST(stop)
 TEST(stop_many)
 {
     enum { MANY = 100 };
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test?initial=1&concurrency=1");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "* smtp://sink.test?initial=1&concurrency=1");
     w.stalled = true;
     for (unsigned i = 0; i < MANY; i++) {
         world_deliver(&w, "ann@a.test", "later@b.test");
@@ -504,16 +486,14 @@ TEST(stop_many)
     is_number(w.attempts, MANY, "each arrives, once");
     ok(memmem(w.seen.at, w.seen.length, "later", 5) == NULL);
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* No space for the bounce: the stop does not wait for it, and the next start sends it.
  */
 TEST(stop_refused)
 {
-    struct world w;
     struct delivery_request request;
-    manager_world_begin(&w, later_route);
+    FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
     world_deliver(&w, "ann@a.test", "later@b.test");
     world_stop(&w);
     w.settings.queue.bytes_reserve = INT64_MAX / 4;
@@ -534,7 +514,6 @@ TEST(stop_refused)
     sim_loop_advance(w.loop, HOUR_MS);
     world_saw(&w, ">ann@a.test ", "told now, and not delivered");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 static void
@@ -550,9 +529,8 @@ set_content(const struct world *w, const char *space, const char *suffix,
 
 TEST(corrupt)
 {
-    struct world w;
     char why[MANAGER_WHY_MAX];
-    manager_world_begin(&w, later_route);
+    FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
     world_deliver(&w, "ann@a.test", "later@b.test");
     buffer_clear(&w.seen);
     world_stop(&w);
@@ -597,15 +575,13 @@ TEST(corrupt)
     ok(world_files(&w, "corrupt") > 2);
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* Every command without a daemon: nothing moves but what it is about. */
 TEST(offline)
 {
-    struct world w;
     struct id ids[6];
-    manager_world_begin(&w, later_route);
+    FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
     for (int i = 0; i < 6; i++) {
         world_deliver(&w, "ann@a.test", "later@b.test");
         ids[i] = w.id;
@@ -646,14 +622,12 @@ TEST(offline)
     is_number(world_files(&w, "mess"), 1, "and one is left");
     w.id = ids[0];
     ok(is_held(&w));
-    manager_world_end(&w);
 }
 
 /* Mail that is due much later is due now. */
 TEST(offline_retry)
 {
-    struct world w;
-    manager_world_begin(&w, later_route);
+    FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
     world_deliver(&w, "ann@a.test", "later@b.test");
     buffer_clear(&w.seen);
     world_stop(&w);
@@ -665,14 +639,12 @@ TEST(offline_retry)
     manager_world_start(&w);
     world_saw(&w, "ann@a.test>later@b.test ", "at the start");
     is_number(sched_find(manager_sched(w.manager), w.id).attempts, 2, "rounds so far");
-    manager_world_end(&w);
 }
 
 TEST(slices)
 {
-    struct world w;
     char why[MANAGER_WHY_MAX];
-    manager_world_begin(&w, later_route);
+    FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
     world_stop(&w);
     w.settings.queue.slices = 2;
     char error[300];
@@ -686,5 +658,4 @@ TEST(slices)
     is_string(why, "belongs to slice 1; ask its daemon", "says where");
     ok(!manager_handles(w.manager, other));
     ok(manager_handles(w.manager, (struct id){.time_ms = 5, .hash = 1}));
-    manager_world_end(&w);
 }

@@ -16,8 +16,7 @@ TEST(attempted)
         {"* smtp://a.test?lifetime=20s",             "no lifetime ends before the attempt"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct world w;
-        manager_world_begin(&w, cases[i].routes);
+        FIXTURE(world, w, manager_world_begin, manager_world_end, cases[i].routes);
         w.stalled = true;
         world_deliver(&w, "ann@a.test", "good@x.test");
         sim_loop_advance(w.loop, 60000);
@@ -26,14 +25,13 @@ TEST(attempted)
         world_turns(&w);
         is_number(w.attempts, 1, cases[i].name);
         ok(world_is_empty(&w));
-        manager_world_end(&w);
     }
 }
 
 TEST(rate)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://a.test?lifetime=0&rate=1/h");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "* smtp://a.test?lifetime=0&rate=1/h");
     world_deliver(&w, "ann@a.test", "good@x.test");
     world_deliver(&w, "ann@a.test", "good@x.test");
     sim_loop_advance(w.loop, 3000000);
@@ -41,15 +39,14 @@ TEST(rate)
     sim_loop_advance(w.loop, 700000);
     is_number(w.attempts, 2, "the other one has its first attempt, too");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* All that is overdue ends at once, not one message a moment. */
 TEST(many)
 {
     enum { MANY = 400, MINUTE_MS = 60000 };
-    struct world w;
-    manager_world_begin(&w, "* smtp://a.test?lifetime=60m&rate=1/d");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "* smtp://a.test?lifetime=60m&rate=1/d");
     for (int i = 0; i < MANY; i++)
         world_send(&w, "ann@a.test", "good@x.test");
     world_turns(&w);
@@ -60,5 +57,4 @@ TEST(many)
     ok_named(world_logged(&w, waited), "the log says what it waited for");
     is_number(sched_count(manager_sched(w.manager)).active, MANY - 1,
               "its reports wait there now");
-    manager_world_end(&w);
 }

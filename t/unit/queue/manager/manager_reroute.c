@@ -76,12 +76,10 @@ TEST(kinds)
         {"* smtp://a.test?rate=1/d",  "* smtp://a.test?rate=1/s,burst=9", "a.test", 3},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct world w;
-        begin_bound(&w, cases[i].from);
+        FIXTURE(world, w, begin_bound, manager_world_end, cases[i].from);
         reload(&w, cases[i].to);
         is_done(&w, cases[i].attempts, cases[i].to);
         is_string(last_host, cases[i].host, "its host");
-        manager_world_end(&w);
     }
 }
 
@@ -111,8 +109,7 @@ TEST(merged_and_split)
  * once by the new route. */
 TEST(touched)
 {
-    struct world w;
-    begin(&w, "* smtp://a.test?rate=1/d&recipients=1");
+    FIXTURE(world, w, begin, manager_world_end, "* smtp://a.test?rate=1/d&recipients=1");
     world_deliver(&w, "ann@a.test", "good@x.test good@y.test good@z.test");
     is_number(w.attempts, 1, "one recipient is served");
     reload(&w, "* smtp://b.test");
@@ -122,14 +119,12 @@ TEST(touched)
     is_string(last_host, "b.test", "by the new route");
     ok(world_is_empty(&w));
     ok_named(world_logged(&w, "its route has changed"), "the log says why");
-    manager_world_end(&w);
 }
 
 /* While a session has some of it, and twice in a turn. */
 TEST(in_session)
 {
-    struct world w;
-    begin(&w, "* smtp://a.test?concurrency=1");
+    FIXTURE(world, w, begin, manager_world_end, "* smtp://a.test?concurrency=1");
     w.stalled = true;
     for (int i = 0; i < 5; i++)
         world_deliver(&w, "ann@a.test", "good@x.test");
@@ -140,7 +135,6 @@ TEST(in_session)
     world_unstall(&w);
     is_done(&w, 5, "each once");
     is_string(last_host, "c.test", "by the last route");
-    manager_world_end(&w);
 }
 
 /* Held by a new route, and released by the next. */
@@ -186,8 +180,7 @@ waits_for(const struct world *w, const char *key)
 TEST(many)
 {
     enum { MANY = 6000 };
-    struct world w;
-    begin(&w, "* smtp://a.test?rate=1/d");
+    FIXTURE(world, w, begin, manager_world_end, "* smtp://a.test?rate=1/d");
     w.settings.sched.active_limit = MANY + 1;
     w.settings.sched.recipient_limit = MANY + 1;
     reload(&w, "* smtp://a.test?rate=1/d");
@@ -203,7 +196,6 @@ TEST(many)
     w.stalled = false;
     world_unstall(&w);
     is_done(&w, MANY, "all");
-    manager_world_end(&w);
 }
 
 static bool
@@ -216,14 +208,12 @@ is_any_astray(void *context, unsigned index, const struct target *target)
 /* A message that has been seen in part, and has come back with fewer recipients. */
 TEST(fewer)
 {
-    struct world w;
     unsigned slot = 100000;
-    begin_bound(&w, "* smtp://a.test?rate=1/d");
+    FIXTURE(world, w, begin_bound, manager_world_end, "* smtp://a.test?rate=1/d");
     ok_named(!sched_seek_astray(manager_sched(w.manager), w.id, &slot, 9, is_any_astray,
                                 NULL),
              "there is no such place");
     ok_named(slot == UINT_MAX, "so all have been seen");
-    manager_world_end(&w);
 }
 
 static void
@@ -239,8 +229,7 @@ TEST(ends_meanwhile)
     enum { MAIL = 1500, ROUNDS = 3 };
     for (int turns = 0; turns < ROUNDS; turns++) {
         for (int how = 0; how < 3; how++) {
-            struct world w;
-            begin(&w, "* smtp://a.test?rate=1/d&recipients=9");
+            FIXTURE(world, w, begin, manager_world_end, "* smtp://a.test?rate=1/d&recipients=9");
             w.settings.sched.active_limit = w.settings.sched.recipient_limit = 9 * MAIL;
             reload(&w, "* smtp://a.test?rate=1/d&recipients=9");
             for (int i = 0; i < MAIL; i++)
@@ -262,7 +251,6 @@ TEST(ends_meanwhile)
             manager_world_start(&w);
             sim_loop_advance(w.loop, 30 * 60 * 1000);
             is_number(w.attempts, 3 * MAIL, "each once");
-            manager_world_end(&w);
         }
     }
 }

@@ -37,8 +37,7 @@ take_away(const struct world *w, int i)
 
 TEST(sweep)
 {
-    struct world w;
-    begin_dead(&w);
+    FIXTURE(world, w, begin_dead, manager_world_end);
     take_away(&w, MAIL - 1);
     world_turns(&w);
     ok_named(is_swept(&w), "soon");
@@ -48,5 +47,4 @@ TEST(sweep)
     sim_loop_advance(w.loop, 11 * 1000);
     ok_named(is_swept(&w), "it comes");
     take_away(&w, MAIL - 3);
-    manager_world_end(&w);
 }

@@ -61,8 +61,7 @@ unblock(const char *path)
 static void
 test_writes(const char *blocked, const char *name)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://x");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://x");
     w.settings.quotas = TEXT("user:* 5/d");
     world_restart(&w);
     block(faults_path(&w, blocked));
@@ -86,14 +85,12 @@ test_writes(const char *blocked, const char *name)
     is_number(world_log_count(&w, "lock/quotas: cannot be written: "), 2, "also when it ends");
     is_number(used(&w), 3, "the old file is whole");
     unblock(faults_path(&w, "quotas.new"));
-    manager_world_end(&w);
 }
 
 static void
 test_reads(void)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://x");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://x");
     w.settings.quotas = TEXT("user:* 5/d");
     world_restart(&w);
     world_stop(&w);
@@ -117,7 +114,6 @@ test_reads(void)
     is_number(world_log_count(&w, "is unknown"), 2, "one line for a directory");
     ok_named(take(&w), "mail goes on");
     unblock(faults_path(&w, "quotas"));
-    manager_world_end(&w);
 }
 
 int

@@ -43,8 +43,7 @@ begin(struct world *w)
 
 TEST(which)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, manager_world_end);
     is_number((long)refusers(&w), 0, "nobody yet");
     answer(&w, "mx.b.test", "550 5.1.1 user unknown");
     answer(&w, "mx.b.test", "550 5.7.1 Relaying denied");
@@ -65,13 +64,11 @@ TEST(which)
     world_refusal.blame = BLAME_ADDRESS;
     answer(&w, "mx.d.test", "450 5.7.25 no PTR record");
     is_number((long)refusers(&w), 3, "what goes to IPv4 instead is no refusal");
-    manager_world_end(&w);
 }
 
 TEST(until_when)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, manager_world_end);
     answer(&w, "mx.a.test", "550 5.7.25 no PTR record");
     answer(&w, "mx.b.test", "550 5.7.25 no PTR record");
     answer(&w, "mx.b.test", NULL);
@@ -88,14 +85,12 @@ TEST(until_when)
     answer(&w, "mx.b.test", "550 5.7.25 no PTR record");
     sim_loop_advance(w.loop, 2 * HOUR_MS);
     is_number((long)refusers(&w), 1, "refused again, it has taken nothing since");
-    manager_world_end(&w);
 }
 
 TEST(many)
 {
-    struct world w;
     char host[300];
-    begin(&w);
+    FIXTURE(world, w, begin, manager_world_end);
     for (int i = 0; i < 3 * MANAGER_REFUSERS_MAX; i++) {
         snprintf(host, sizeof(host), "mx%d.test", i);
         answer(&w, host, "550 5.7.25 no PTR record");
@@ -110,5 +105,4 @@ TEST(many)
     is_number((long)refusers(&w), MANAGER_REFUSERS_MAX, "a long name is one, too");
     answer(&w, "", "550 5.7.25 no PTR record");
     is_number((long)refusers(&w), MANAGER_REFUSERS_MAX, "one without a name is none");
-    manager_world_end(&w);
 }

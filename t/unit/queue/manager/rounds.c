@@ -43,9 +43,8 @@ failures(const struct world *w, unsigned *notified)
 /* A full disk: the report comes with a later round, the retries go on. */
 TEST(refused)
 {
-    struct world w;
     unsigned notified;
-    world_begin_afresh(&w, "* smtp://sink.test", 0);
+    FIXTURE(world, w, world_begin_afresh, manager_world_end, "* smtp://sink.test", 0);
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "bad@b.test later@b.test");
     world_stop(&w);
@@ -61,13 +60,11 @@ TEST(refused)
     world_restart(&w);
     sim_loop_advance(w.loop, 2 * HOUR_MS);
     is_number(bounces(&w), 1, "told after all");
-    manager_world_end(&w);
 }
 
 TEST(who_is_told)
 {
-    struct world w;
-    world_begin_afresh(&w, "* smtp://sink.test", 1024 * 1024);
+    FIXTURE(world, w, world_begin_afresh, manager_world_end, "* smtp://sink.test", 1024 * 1024);
     w.notify = NOTIFY_NEVER;
     world_deliver(&w, "ann@a.test", "bad@b.test later@b.test");
     is_number(bounces(&w), 0, "NOTIFY=NEVER");
@@ -79,14 +76,13 @@ TEST(who_is_told)
     w.notify = NOTIFY_DEFAULT;
     world_deliver(&w, "", "bad@b.test later@b.test");
     ok(world_logged(&w, "postmaster"));
-    manager_world_end(&w);
 }
 
 /* Both notifications of a round: the bounce first, then the delay. */
 TEST(with_delay)
 {
-    struct world w;
-    world_begin_afresh(&w, "* smtp://sink.test?delay_warning=1s", 1024 * 1024);
+    FIXTURE(world, w, world_begin_afresh, manager_world_end,
+            "* smtp://sink.test?delay_warning=1s", 1024 * 1024);
     world_deliver(&w, "ann@a.test", "later@b.test later@c.test");
     buffer_clear(&w.seen);
     w.routes_text.routes =
@@ -101,7 +97,6 @@ TEST(with_delay)
     ok(world_place(&w) == SCHED_DEFERRED);
     sim_loop_advance(w.loop, HOUR_MS);
     is_number(bounces(&w), 0, "and no more");
-    manager_world_end(&w);
 }
 
 /* Brings the report of what a route refused, before the rest is held, under way. */
@@ -159,8 +154,8 @@ TEST(operator_before_hold)
 /* A full disk: the rest is held only when what failed has been reported. */
 TEST(refused_before_hold)
 {
-    struct world w;
-    world_begin_afresh(&w, "bad.test error:5.7.1 no\nkeep.test hold\n* smtp://sink.test", 0);
+    FIXTURE(world, w, world_begin_afresh, manager_world_end,
+            "bad.test error:5.7.1 no\nkeep.test hold\n* smtp://sink.test", 0);
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "x@bad.test y@keep.test good@b.test");
     world_stop(&w);
@@ -176,7 +171,6 @@ TEST(refused_before_hold)
     sim_loop_advance(w.loop, HOUR_MS);
     is_number(bounces(&w), 1, "with space it is reported");
     is_number(world_disk_files(&w, "hold"), 1, "and then held");
-    manager_world_end(&w);
 }
 
 /* Held and released while it is delivered: the route does not hold the rest again, also
@@ -184,8 +178,8 @@ TEST(refused_before_hold)
 static void
 test_release_beside_hold(int64_t journal_size)
 {
-    struct world w;
-    world_begin_afresh(&w, "keep.test hold\n* smtp://sink.test", journal_size);
+    FIXTURE(world, w, world_begin_afresh, manager_world_end,
+            "keep.test hold\n* smtp://sink.test", journal_size);
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "later@b.test good@keep.test");
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
@@ -197,7 +191,6 @@ test_release_beside_hold(int64_t journal_size)
     is_number(world_disk_files(&w, "hold"), 0, "released");
     ok_named(world_place(&w) == SCHED_UNKNOWN && world_disk_files(&w, "info") == 0,
              "and delivered past the route");
-    manager_world_end(&w);
 }
 
 /* Recipients that a route holds beside others that are deferred: released alone, once;

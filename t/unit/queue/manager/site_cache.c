@@ -217,8 +217,7 @@ TEST(unmeasured)
     struct disk *disk = lock_file_home();
     for (int phase = 1; phase <= 4; phase++) {
         char page[400];
-        struct world w;
-        sched_world_start(&w, 10, 10);
+        FIXTURE(world, w, sched_world_start, sched_world_end, 10, 10);
         w.target.transport.adaptive = true;
         snprintf(
             page, sizeof(page),
@@ -238,7 +237,6 @@ TEST(unmeasured)
         }
         ok_named(world_site(&w, "smtp:a.example").site.rate < 100000000,
                  "and grows in steps");
-        sched_world_end(&w);
     }
     disk_close(&disk);
 }

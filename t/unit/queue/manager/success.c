@@ -25,8 +25,7 @@ TEST(wishes)
         {NOTIFY_NEVER,                                   false, "NEVER"           },
         {NOTIFY_DEFAULT,                                 false, "no word about it"},
     };
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         w.notify = cases[i].notify;
         saw(&w, "ann@a.test", "good@b.test",
@@ -43,14 +42,12 @@ TEST(wishes)
     saw(&w, "ann@a.test", "good@b.test", "ann@a.test>good@b.test ",
         "the next hop tells it");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* One notification for each round; what was reported survives restarts. */
 TEST(restart)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     w.notify = NOTIFY_SUCCESS;
     saw(&w, "ann@a.test", "good@b.test later@c.test good@d.test",
         "ann@a.test>good@b.test ann@a.test>later@c.test ann@a.test>good@d.test "
@@ -68,16 +65,14 @@ TEST(restart)
     sim_loop_advance(w.loop, 400 * 1000);
     world_saw(&w, "", "and never again");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }
 
 /* Routes without a session. */
 TEST(immediate)
 {
-    struct world w;
-    manager_world_begin(&w, "gone.test discard\n* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "gone.test discard\n* smtp://sink.test");
     w.notify = NOTIFY_SUCCESS;
     saw(&w, "ann@a.test", "x@gone.test", ">ann@a.test ", "discarded is delivered");
     ok(world_is_empty(&w));
-    manager_world_end(&w);
 }

@@ -38,8 +38,7 @@ begin(struct world *w, const char *routes)
 
 TEST(times)
 {
-    struct world w;
-    begin(&w, ROUTES);
+    FIXTURE(world, w, begin, manager_world_end, ROUTES);
     world_deliver(&w, "ann@a.test", "good@slow.test good@slow.test");
     is_number(world_place(&w), SCHED_ACTIVE, "it waits in memory");
     sim_loop_advance(w.loop, HOUR_MS - MINUTE_MS);
@@ -59,14 +58,12 @@ TEST(times)
     notified(&w, 2, "nor after a restart");
     sim_loop_advance(w.loop, HOUR_MS);
     is_number(world_place(&w), SCHED_UNKNOWN, "then its lifetime is over");
-    manager_world_end(&w);
 }
 
 /* The time passed while no daemon ran, or while it waited on the disk. */
 TEST(late)
 {
-    struct world w;
-    begin(&w, ROUTES);
+    FIXTURE(world, w, begin, manager_world_end, ROUTES);
     world_deliver(&w, "ann@a.test", "good@slow.test");
     world_stop(&w);
     sim_loop_advance(w.loop, 4 * HOUR_MS);
@@ -74,13 +71,11 @@ TEST(late)
     manager_world_start(&w);
     sim_loop_advance(w.loop, MINUTE_MS);
     notified(&w, 1, "one for two times that have passed");
-    manager_world_end(&w);
 }
 
 TEST(nobody)
 {
-    struct world w;
-    begin(&w, ROUTES);
+    FIXTURE(world, w, begin, manager_world_end, ROUTES);
     world_deliver(&w, "", "good@slow.test");
     w.notify = NOTIFY_NEVER;
     world_deliver(&w, "ann@a.test", "good@slow.test");
@@ -88,13 +83,11 @@ TEST(nobody)
     notified(&w, 0, "not the null sender, nor with NOTIFY=NEVER");
     is_number(waiting_logged(&w, "it waits for its turn at "), 0,
               "and these wait without a pause");
-    manager_world_end(&w);
 }
 
 TEST(reload)
 {
-    struct world w;
-    begin(&w,
+    FIXTURE(world, w, begin, manager_world_end,
           "slow.test smtp://sink.test?rate=1/d&notices=9h&lifetime=10h\n* smtp://x");
     world_deliver(&w, "ann@a.test", "good@slow.test");
     sim_loop_advance(w.loop, 2 * HOUR_MS);
@@ -107,5 +100,4 @@ TEST(reload)
     notified(&w, 1, "a reload brings it nearer");
     manager_reload(w.manager, &w.settings, before);
     route_free(&fresh);
-    manager_world_end(&w);
 }

@@ -54,8 +54,7 @@ is_warned(const struct world *w)
  * has one. */
 TEST(list)
 {
-    struct world w;
-    world_begin_afresh(&w,
+    FIXTURE(world, w, world_begin_afresh, manager_world_end,
           "later.test smtp://sink.test?notices=20m,5h,10h,15h&lifetime=1d, * smtp://x",
           1024 * 1024);
     world_deliver(&w, "ann@a.test", "later@later.test");
@@ -81,14 +80,13 @@ TEST(list)
     sim_loop_advance(w.loop, 6 * HOUR_MS);
     is_number(notices(&w), 1, "then it expires");
     is_number(count_lines(&w, told), 3, "three were logged");
-    manager_world_end(&w);
 }
 
 /* Off, null senders, journaled mail, mail delivered at last, other routes. */
 TEST(nobody)
 {
-    struct world w;
-    world_begin_afresh(&w, "on.test smtp://one.test?delay_warning=20m, * smtp://sink.test", 0);
+    FIXTURE(world, w, world_begin_afresh, manager_world_end,
+            "on.test smtp://one.test?delay_warning=20m, * smtp://sink.test", 0);
     world_deliver(&w, "ann@a.test", "later@off.test");
     world_deliver(&w, "", "later@on.test");
     world_deliver(&w, "ann@a.test", "bad@on.test");
@@ -101,14 +99,12 @@ TEST(nobody)
     world_deliver(&w, "ann@a.test", "later@on.test");
     ok(world_place(&w) == SCHED_UNKNOWN);
     is_number(count_lines(&w, told), 0, "what is in time is not late");
-    manager_world_end(&w);
 }
 
 /* Two of different patience: each is reported at its own time. */
 TEST(two_routes)
 {
-    struct world w;
-    world_begin_afresh(&w,
+    FIXTURE(world, w, world_begin_afresh, manager_world_end,
           "one.test smtp://one.test?delay_warning=20m, two.test "
           "smtp://two.test?delay_warning=5h, * smtp://sink.test",
           0);
@@ -118,7 +114,6 @@ TEST(two_routes)
     sim_loop_advance(w.loop, 12 * HOUR_MS);
     is_number(notices(&w), 1, "then the other, and no more");
     is_number(count_lines(&w, told), 2, "a notice for each time");
-    manager_world_end(&w);
 }
 
 /* Two lists in one message: no time of either is skipped, and none comes twice, over
@@ -126,11 +121,10 @@ TEST(two_routes)
 static void
 test_two_lists(int64_t journal_size, bool restarts)
 {
-    struct world w;
     unsigned sent[12] = {0};
     static const unsigned want[12] = {0, 0, 1, 1, 1, 1, 0, 1, 0, 0, 1, 0};
     bool same = true;
-    world_begin_afresh(&w,
+    FIXTURE(world, w, world_begin_afresh, manager_world_end,
           "one.test smtp://one.test?notices=2h,5h&maximal_backoff=10m, two.test "
           "smtp://two.test?notices=3h,4h,7h,10h&maximal_backoff=10m, * smtp://x",
           journal_size);
@@ -150,7 +144,6 @@ test_two_lists(int64_t journal_size, bool restarts)
         for (unsigned i = 1; i < 12; i++)
             printf("# %u: %u, want %u\n", i, sent[i], want[i]);
     is_number(count_lines(&w, told), 6, "logged");
-    manager_world_end(&w);
 }
 
 /* --- While the notice is being written -------------------------------------------- */

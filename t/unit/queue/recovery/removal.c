@@ -102,12 +102,10 @@ TEST(turns)
 
 TEST(hurry)
 {
-    struct bench b;
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     removal_settled(&b.removal, 1, 0, 0);
     removal_hurry(&b.removal);
     is_number(files(), MANY, "at the end there are no more turns");
     removal_settled(&b.removal, 2, 0, 0);
     is_number(files(), 0, "also for the last ones");
-    bench_end(&b);
 }

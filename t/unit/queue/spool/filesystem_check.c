@@ -104,8 +104,7 @@ TEST(each)
          DISK_SYNC_BLOCKS,                                                     3,
          "background",                                                                       "chattr"                 },
     };
-    struct bench b;
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         is_number(lines_for(&b, &rows[i].nature, rows[i].way), rows[i].lines,
                   rows[i].what ? rows[i].what : "nothing is wrong");
@@ -118,14 +117,12 @@ TEST(each)
         ok(says(&b, rows[i].what) && says(&b, rows[i].remedy));
         ok(says(&b, "spool spool") && says(&b, "warning"));
     }
-    bench_end(&b);
 }
 
 TEST(once)
 {
-    struct bench b;
     struct disk *disk;
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     sim_disk_reset();
     sim_disk_set_nature(&(struct disk_traits){.type = "tmpfs", .forgets = true});
     if (disk_open(&disk, "spool", true) < 0)
@@ -149,5 +146,4 @@ TEST(once)
     sim_loop_advance(b.loop, 2 * FILESYSTEM_CHECK_AFTER_MS);
     is_number(count_lines(&b), 1, "what cannot be asked is not warned about");
     disk_close(&disk);
-    bench_end(&b);
 }

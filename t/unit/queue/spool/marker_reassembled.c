@@ -63,9 +63,8 @@ listed(struct fixture *r, struct id id, bool *is_there)
 
 TEST(files)
 {
-    struct fixture r;
     bool is_there;
-    room_open(&r, true);
+    FIXTURE(fixture, r, room_open, room_close, true);
     is_number(listed(&r, an_id(1), &is_there), 0, "none");
     is_number(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(1)), 0, "one is made");
     is_number(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(1)), 0, "twice is once");
@@ -78,7 +77,6 @@ TEST(files)
     marker_drop(&r.spool, MARKER_REASSEMBLED, an_id(2));
     is_number(listed(&r, an_id(2), &is_there), 1, "one is gone");
     ok(!is_there && r.lines.length == 0);
-    room_close(&r);
 }
 
 TEST(durable)

@@ -84,8 +84,7 @@ TEST(reserve)
         {1 << 20,     4,      1 << 18,       1,   1 << 18  },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bench b;
-        bench_begin(&b, rows[i].bytes, rows[i].inodes);
+        FIXTURE(bench, b, bench_begin, bench_end, rows[i].bytes, rows[i].inodes);
         is_number(b.space.bytes_reserve, rows[i].bytes_reserve, "bytes that are kept");
         is_number(b.space.inodes_reserve, rows[i].inodes_reserve, "files");
         is_number(b.spool.bytes_reserve, rows[i].bytes_reserve, "of copies, too");
@@ -94,14 +93,12 @@ TEST(reserve)
         is_number(space_journal(&b.space, 64 * MEGA, 4),
                   rows[i].bytes / 16 < 64 * MEGA ? rows[i].bytes / 16 : 64 * MEGA,
                   "of each slice");
-        bench_end(&b);
     }
 }
 
 TEST(set)
 {
-    struct bench b;
-    bench_begin(&b, 1000 * MEGA, 1000);
+    FIXTURE(bench, b, bench_begin, bench_end, 1000 * MEGA, 1000);
     b.space = (struct space){.spool = &b.spool,
                              .loop = b.loop,
                              .bytes_reserve = 7,
@@ -109,13 +106,11 @@ TEST(set)
     space_start(&b.space);
     is_number(b.space.bytes_reserve, 7, "what is set");
     is_number(b.space.inodes_reserve, 9, "stays");
-    bench_end(&b);
 }
 
 TEST(bytes)
 {
-    struct bench b;
-    bench_begin(&b, 24 << 20, 6000);
+    FIXTURE(bench, b, bench_begin, bench_end, 24 << 20, 6000);
     ok(space_has(&b.space, 0) && space_has(&b.space, 18 << 20));
     ok_named(!space_has(&b.space, (18 << 20) + 1), "but the reserve");
     ok(!space_has(&b.space, INT64_MAX));
@@ -135,13 +130,11 @@ TEST(bytes)
     set_free(&b, 6 << 20, 6000);
     ok_named(space_has(&b.space, 0), "nor flicker there");
     is_number(told(&b, "mail is refused"), 1, "not told again");
-    bench_end(&b);
 }
 
 TEST(files)
 {
-    struct bench b;
-    bench_begin(&b, 1000 * MEGA, 100000);
+    FIXTURE(bench, b, bench_begin, bench_end, 1000 * MEGA, 100000);
     set_free(&b, 900 * MEGA, 199);
     ok(!space_has(&b.space, 0));
     is_number(told(&b, "199 files free: mail is refused until 225 files are free"), 1,
@@ -154,14 +147,12 @@ TEST(files)
                    "spool /spool: 0.0 MB and 0 files free: mail is refused until 18.9 MB "
                    "and 225 files are free"),
               1, "both");
-    bench_end(&b);
 }
 
 /* Nobody asks: the daemon does. */
 TEST(alone)
 {
-    struct bench b;
-    bench_begin(&b, 1000 * MEGA, 100000);
+    FIXTURE(bench, b, bench_begin, bench_end, 1000 * MEGA, 100000);
     sim_loop_advance(b.loop, 1000 * 1000);
     set_free(&b, 0, 100000);
     is_number(told(&b, "mail is refused"), 0, "an idle daemon does not look");
@@ -171,7 +162,6 @@ TEST(alone)
     sim_loop_advance(b.loop, SPACE_AGAIN_MS);
     is_number(told(&b, "accepting mail again"), 1, "while it refuses it does");
     ok(space_has(&b.space, 0));
-    bench_end(&b);
 }
 
 TEST(start)
@@ -204,9 +194,8 @@ TEST(start)
 
 TEST(described)
 {
-    struct bench b;
     char text[SPACE_TEXT_MAX];
-    bench_begin(&b, 24 << 20, 6000);
+    FIXTURE(bench, b, bench_begin, bench_end, 24 << 20, 6000);
     sim_disk_set_space(3 << 20, 77);
     ok(!space_has(&b.space, 0));
     space_describe(&b.space, text);
@@ -217,14 +206,12 @@ TEST(described)
     b.space.now = (struct disk_space){INT64_MAX, INT64_MAX, 0, 0};
     space_describe(&b.space, text);
     is_string(text, "the disk of /spool is full", "nothing is known");
-    bench_end(&b);
 }
 
 /* A disk that does not tell takes mail until it refuses some. */
 TEST(unknown)
 {
-    struct bench b;
-    bench_begin(&b, 24 << 20, 6000);
+    FIXTURE(bench, b, bench_begin, bench_end, 24 << 20, 6000);
     sim_disk_fail_at(sim_disk_calls() + 1, EIO);
     ok(space_has(&b.space, 1 << 30));
     is_number(told(&b, "error: cannot ask for free space"), 1, "told");
@@ -232,5 +219,4 @@ TEST(unknown)
     sim_disk_fail_at(sim_disk_calls() + 1, EIO);
     bench_start(&b);
     is_number(b.space.bytes_reserve, SPACE_RESERVE, "nor at the start");
-    bench_end(&b);
 }

@@ -117,10 +117,9 @@ link_as(const struct place *p, const char *from, const char *to, bool hard)
 
 TEST(new)
 {
-    struct place p;
     char name[PATH_SIZE];
     bool all = true;
-    begin(&p);
+    FIXTURE(place, p, begin, finish);
     ok_named(spool_owner_give(p.spool, USER, GROUP) > 0, "a spool that is missing");
     for (unsigned i = 0; i < SPOOL_DIRS; i++) {
         snprintf(name, sizeof(name), "spool/%s", spool_dir_name((enum spool_dir)i));
@@ -130,14 +129,12 @@ TEST(new)
     is_number(spool_owner_of(p.spool), USER, "who owns it can be asked");
     is_number(spool_owner_of("/nowhere/at/all"), 0, "nobody owns what is not there");
     is_number(spool_owner_give(p.spool, USER, GROUP), 0, "then there is nothing to do");
-    finish(&p);
 }
 
 /* As a daemon without `user` leaves it. */
 TEST(of_root)
 {
-    struct place p;
-    begin(&p);
+    FIXTURE(place, p, begin, finish);
     ok_named(spool_owner_give(p.spool, 0, 0) > 0, "root's own");
     make_file(&p, "spool/lock/daemon", 0600);
     make_file(&p, "spool/info/one", 0600);
@@ -159,14 +156,12 @@ TEST(of_root)
     is_number(owner_of(&p, "spool/oauth/0123456789abcdef"), USER, "a login");
     is_number(owner_of(&p, "spool/oauth/0123456789abcdef.lock"), USER, "and its lock");
     is_number(owner_of(&p, "spool/control"), USER, "the socket of a daemon that died");
-    finish(&p);
 }
 
 /* By root, before the first start. */
 TEST(login_first)
 {
-    struct place p;
-    begin(&p);
+    FIXTURE(place, p, begin, finish);
     make_directory(&p, "spool");
     make_directory(&p, "spool/oauth");
     make_file(&p, "spool/oauth/0123456789abcdef", 0600);
@@ -174,14 +169,12 @@ TEST(login_first)
     is_number(owner_of(&p, "spool/oauth/0123456789abcdef"), USER, "gives it to the user");
     is_number(owner_of(&p, "spool/oauth"), USER, "with its directory");
     is_number(owner_of(&p, "spool/mess"), USER, "and is made");
-    finish(&p);
 }
 
 /* One file of each start tells that root was there. */
 TEST(later)
 {
-    struct place p;
-    begin(&p);
+    FIXTURE(place, p, begin, finish);
     ok_named(spool_owner_give(p.spool, USER, GROUP) > 0, "the user's");
     make_file(&p, "spool/info/one", 0600);
     is_number(spool_owner_give(p.spool, USER, GROUP), 0,
@@ -189,14 +182,12 @@ TEST(later)
     make_file(&p, "spool/lock/about", 0644);
     is_number(spool_owner_give(p.spool, USER, GROUP), 2, "with one they are");
     is_number(owner_of(&p, "spool/info/one"), USER, "and all is given");
-    finish(&p);
 }
 
 TEST(planted)
 {
-    struct place p;
     char path[PATH_SIZE];
-    begin(&p);
+    FIXTURE(place, p, begin, finish);
     ok_named(spool_owner_give(p.spool, 0, 0) > 0, "root's own");
     make_file(&p, "secret", 0600);
     make_file(&p, "linked", 0600);
@@ -226,7 +217,6 @@ TEST(planted)
               "a stranger's directory is "
               "not entered");
     is_number(owner_of(&p, "spool/info"), USER, "a directory that was missing is made");
-    finish(&p);
 }
 
 TEST(not_ours)
