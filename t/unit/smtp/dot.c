@@ -42,9 +42,8 @@ is_same(struct text got, struct text want)
 static void
 decodes(struct text stream, struct text want, const char *name)
 {
-    struct buffer out;
     bool same = true;
-    buffer_init(&out, 1 << 22);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 1 << 22);
     for (size_t size = 1; size <= stream.length && size < 40; size++) {
         for (size_t first = 1; first <= stream.length && first < 40; first++) {
             decode(stream, first, size, &out);
@@ -55,7 +54,6 @@ decodes(struct text stream, struct text want, const char *name)
     if (!is_same(buffer_text(&out), want) || !same)
         printf("# got '%.*s'\n", TEXT_ARGS(buffer_text(&out)));
     ok_named(same && is_same(buffer_text(&out), want), name);
-    buffer_free(&out);
 }
 
 static void
@@ -108,9 +106,8 @@ TEST(smuggling_far_out)
     static char stream[20000];
     static const size_t offsets[] = {4094,  4095,  4096,  4097,
                                      16382, 16383, 16384, 16385};
-    struct buffer out;
     unsigned bad = 0;
-    buffer_init(&out, 1 << 16);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 1 << 16);
     for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
         memset(stream, 'x', sizeof(stream));
         memcpy(stream + offsets[i], "\r\n.\n", 4);
@@ -118,7 +115,6 @@ TEST(smuggling_far_out)
         bad += text_ends_nocase(buffer_text(&out), TEXT("|B"));
     }
     is_number(bad, 8, "refused across the borders of read buffers");
-    buffer_free(&out);
 }
 
 TEST(checking)
@@ -155,9 +151,8 @@ TEST(checking)
 static void
 encodes(struct text content, struct text want, const char *name)
 {
-    struct buffer out;
     bool same = true;
-    buffer_init(&out, 1 << 16);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 1 << 16);
     for (size_t cut = 0; cut <= content.length; cut++) {
         for (size_t second = cut; second <= content.length; second++) {
             struct dot_encoder e;
@@ -174,7 +169,6 @@ encodes(struct text content, struct text want, const char *name)
     if (!same)
         printf("# got '%.*s'\n", TEXT_ARGS(buffer_text(&out)));
     ok_named(same, name);
-    buffer_free(&out);
 }
 
 TEST(encoding)
@@ -222,14 +216,12 @@ TEST(round_trip)
 TEST(limits)
 {
     struct dot_encoder e;
-    struct buffer out;
-    buffer_init(&out, 4);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 4);
     dot_encode_start(&e);
     ok(!dot_encode(&e, TEXT("abcdef"), &out));
     buffer_clear(&out);
     dot_encode_start(&e);
     ok(dot_encode(&e, TEXT("ab"), &out) && !dot_encode_end(&e, &out));
-    buffer_free(&out);
 }
 
 int

@@ -10,8 +10,7 @@
 static void
 run(struct text stream, size_t limit, size_t size, struct buffer *out)
 {
-    struct buffer held;
-    buffer_init(&held, 1 << 20);
+    FIXTURE(buffer, held, buffer_init, buffer_free, 1 << 20);
     buffer_clear(out);
     enum progress progress = PROGRESS_MORE;
     enum line_fault fault = LINE_TOO_LONG;
@@ -25,14 +24,12 @@ run(struct text stream, size_t limit, size_t size, struct buffer *out)
     }
     const char *end = progress != PROGRESS_BAD ? "M" : fault == LINE_ODD ? "O" : "L";
     must(buffer_add(out, text_from(end)));
-    buffer_free(&held);
 }
 
 static void
 gives(struct text stream, size_t limit, const char *want, const char *name)
 {
-    struct buffer out;
-    buffer_init(&out, 1 << 20);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 1 << 20);
     bool same = true;
     for (size_t size = 1; size <= stream.length; size++) {
         run(stream, limit, size, &out);
@@ -42,7 +39,6 @@ gives(struct text stream, size_t limit, const char *want, const char *name)
         }
     }
     ok_named(same, name);
-    buffer_free(&out);
 }
 
 TEST(leaves_input_alone)

@@ -98,9 +98,8 @@ TEST(bad_replies)
 
 TEST(limits)
 {
-    struct buffer stream;
     size_t left;
-    buffer_init(&stream, 1 << 22);
+    FIXTURE(buffer, stream, buffer_init, buffer_free, 1 << 22);
     for (int i = 0; i < 128; i++)
         if (!buffer_format(&stream,
                            "250%cline %03d of text that is somewhat longer\r\n",
@@ -140,7 +139,6 @@ TEST(limits)
         abort();
     is_bad(buffer_text(&stream), "a line without end");
     ok(reply.is_too_long);
-    buffer_free(&stream);
 }
 
 TEST(keywords)
@@ -170,9 +168,8 @@ TEST(keywords)
 
 TEST(composing)
 {
-    struct buffer out;
     char big[1000];
-    buffer_init(&out, 1 << 16);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 1 << 16);
     reply_write(&out, 250, "2.0.0", "Ok: queued as %s", "X");
     reply_write_more(&out, 250, NULL, "SIZE %d", 5);
     reply_write(&out, 220, "", "hi");
@@ -187,5 +184,4 @@ TEST(composing)
     memset(big, 'x', sizeof(big));
     reply_write(&out, 550, "5.1.1", "%.*s", (int)sizeof(big), big);
     is_number(out.length, 512, "512 bytes at most, RFC 5321 4.5.3.1.5");
-    buffer_free(&out);
 }

@@ -106,11 +106,9 @@ TEST(others)
 
 TEST(written)
 {
-    struct buffer out;
-    buffer_init(&out, 10);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 10);
     ok(sasl_scram_write_name(TEXT("a,=b"), &out));
     is_text(buffer_text(&out), TEXT("a=2C=3Db"), "escaped");
     ok(!sasl_scram_write_name(TEXT("ab,"), &out));
     is_text(buffer_text(&out), TEXT("a=2C=3Db"), "unchanged at the limit");
-    buffer_free(&out);
 }

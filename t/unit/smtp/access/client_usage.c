@@ -14,13 +14,11 @@ struct space {
 static void
 open_room(struct space *r, const struct client_usage_settings *settings)
 {
-    struct buffer mistakes;
-    buffer_init(&mistakes, 4096);
+    FIXTURE(buffer, mistakes, buffer_init, buffer_free, 4096);
     memset(r, 0, sizeof(*r));
     r->clients = client_usage_new();
     r->now_ms = 1000000;
     ok(client_usage_read(&r->rules, settings, &mistakes) && mistakes.length == 0);
-    buffer_free(&mistakes);
 }
 
 static void
@@ -124,9 +122,8 @@ stress(void)
 
 TEST(tls)
 {
-    struct space r;
     struct net_address a = at("192.0.2.1"), b = at("192.0.2.2"), here = at("unix");
-    open_room(&r,
+    FIXTURE(space, r, open_room, close_room,
               &(struct client_usage_settings){.sessions = 4, .sessions_per_client = 4});
     ok(enters(&r, "192.0.2.1") && enters(&r, "192.0.2.1") && enters(&r, "192.0.2.2"));
     client_usage_secured(r.clients, &a, true);
@@ -139,14 +136,12 @@ TEST(tls)
     client_usage_secured(r.clients, &here, false);
     is_number(client_usage_tls(r.clients, &a), 1, "that have not ended");
     client_usage_secured(r.clients, &a, false);
-    close_room(&r);
 }
 
 static void
 crowds(void)
 {
-    struct space r;
-    open_room(&r,
+    FIXTURE(space, r, open_room, close_room,
               &(struct client_usage_settings){.sessions = 4, .sessions_per_client = 2});
     ok(enters(&r, "192.0.2.1") && enters(&r, "192.0.2.1"));
     ok(!enters(&r, "192.0.2.1"));
@@ -166,31 +161,27 @@ crowds(void)
     is_string(r.refusal.text, "too many connections from your address", "and why");
     is_number(client_usage_known(r.clients), 3,
               "clients and their networks of 48 bits are known while they are here");
-    close_room(&r);
 }
 
 TEST(unix_sockets)
 {
-    struct space r;
     struct client_usage_settings s = {.sessions = 3, .sessions_per_client = 1};
     for (int i = 0; i < CLIENT_USAGE_KINDS; i++)
         s.each[i] = s.all[i] = TEXT("1/d");
-    open_room(&r, &s);
+    FIXTURE(space, r, open_room, close_room, &s);
     ok(enters(&r, "unix") && enters(&r, "unix") && enters(&r, "unix"));
     for (int i = 0; i < 3; i++)
         ok(takes(&r, "unix", CLIENT_USAGE_MESSAGE) &&
            takes(&r, "unix", CLIENT_USAGE_RECIPIENT));
     ok_named(!enters(&r, "unix"), "but they are sessions");
     is_number(client_usage_known(r.clients), 0, "nobody is known by a Unix socket");
-    close_room(&r);
 }
 
 TEST(session_rates)
 {
-    struct space r;
     struct client_usage_settings s = {.sessions = 100, .sessions_per_client = 100};
     s.each[CLIENT_USAGE_SESSION] = TEXT("6/m,burst=3");
-    open_room(&r, &s);
+    FIXTURE(space, r, open_room, close_room, &s);
     ok(visits(&r, "192.0.2.1") && visits(&r, "192.0.2.1") && visits(&r, "192.0.2.1"));
     ok_named(!visits(&r, "192.0.2.1"), "a fourth at once is too much");
     is_number(r.refusal.code, 421, "421");
@@ -211,19 +202,17 @@ TEST(session_rates)
     r.now_ms += 60000;
     ok(visits(&r, "192.0.2.7"));
     is_number(client_usage_known(r.clients), 1, "rested clients are forgotten");
-    close_room(&r);
 }
 
 /* One message a second for each, two for all. */
 TEST(message_rates)
 {
-    struct space r;
     struct client_usage_settings s = {
         .sessions = 100, .sessions_per_client = 100, .exempt = TEXT("10.0.0.0/8, ::1")};
     s.each[CLIENT_USAGE_MESSAGE] = TEXT("1/s");
     s.all[CLIENT_USAGE_MESSAGE] = TEXT("2/s");
     s.each[CLIENT_USAGE_RECIPIENT] = TEXT("10/h,burst=2");
-    open_room(&r, &s);
+    FIXTURE(space, r, open_room, close_room, &s);
     ok(enters(&r, "192.0.2.1") && enters(&r, "192.0.2.2") && enters(&r, "192.0.2.3") &&
        enters(&r, "10.1.1.1"));
     ok(takes(&r, "192.0.2.1", CLIENT_USAGE_MESSAGE));
@@ -252,17 +241,15 @@ TEST(message_rates)
     ok(enters(&r, "192.0.2.1"));
     ok_named(!takes(&r, "192.0.2.1", CLIENT_USAGE_RECIPIENT),
              "a new session is the same client");
-    close_room(&r);
 }
 
 /* Members of an alias, all accepted at once. */
 TEST(owed)
 {
-    struct space r;
     struct client_usage_settings s = {
         .sessions = 100, .sessions_per_client = 100, .exempt = TEXT("10.0.0.0/8")};
     s.each[CLIENT_USAGE_RECIPIENT] = TEXT("60/m,burst=5");
-    open_room(&r, &s);
+    FIXTURE(space, r, open_room, close_room, &s);
     ok(enters(&r, "192.0.2.1") && enters(&r, "192.0.2.2") && enters(&r, "10.1.1.1"));
     ok(takes(&r, "192.0.2.1", CLIENT_USAGE_RECIPIENT));
     owes(&r, "192.0.2.1", 100);
@@ -286,16 +273,14 @@ TEST(owed)
     for (int i = 0; i < 3; i++)
         owes(&r, "192.0.2.1", UINT32_MAX);
     ok(!takes(&r, "192.0.2.1", CLIENT_USAGE_RECIPIENT));
-    close_room(&r);
 }
 
 /* A client that sends all of its hour together has sent no more than it may. */
 TEST(at_once)
 {
-    struct space r;
     struct client_usage_settings s = {.sessions = 100, .sessions_per_client = 100};
     s.each[CLIENT_USAGE_MESSAGE] = TEXT("100/h");
-    open_room(&r, &s);
+    FIXTURE(space, r, open_room, close_room, &s);
     ok(enters(&r, "192.0.2.1"));
     unsigned taken = 0;
     while (taken < 200 && takes(&r, "192.0.2.1", CLIENT_USAGE_MESSAGE))
@@ -305,23 +290,20 @@ TEST(at_once)
     ok_named(takes(&r, "192.0.2.1", CLIENT_USAGE_MESSAGE),
              "and then one after the other");
     ok(!takes(&r, "192.0.2.1", CLIENT_USAGE_MESSAGE));
-    close_room(&r);
 }
 
 /* In the long run exactly what was set. */
 TEST(long_run)
 {
-    struct space r;
     struct client_usage_settings s = {.sessions = 100, .sessions_per_client = 100};
     s.each[CLIENT_USAGE_MESSAGE] = TEXT("100/m,burst=1");
-    open_room(&r, &s);
+    FIXTURE(space, r, open_room, close_room, &s);
     ok(enters(&r, "192.0.2.1"));
     unsigned taken = 0;
     for (int i = 0; i < 600000; i += 7, r.now_ms += 7)
         taken += takes(&r, "192.0.2.1", CLIENT_USAGE_MESSAGE);
     printf("# %u in 10 minutes of 100/m\n", taken);
     ok(taken >= 985 && taken <= 1001);
-    close_room(&r);
 }
 
 static const char *
@@ -334,10 +316,9 @@ number_ip(unsigned i)
 
 TEST(bounded)
 {
-    struct space r;
     struct client_usage_settings s = {.sessions = 100, .sessions_per_client = 100};
     s.each[CLIENT_USAGE_SESSION] = TEXT("1/d");
-    open_room(&r, &s);
+    FIXTURE(space, r, open_room, close_room, &s);
     ok(enters(&r, "192.0.2.1"));
     for (unsigned i = 0; i < CLIENT_USAGE_IDLE_MAX + 1000; i++, r.now_ms++)
         if (!visits(&r, number_ip(i)))
@@ -348,17 +329,15 @@ TEST(bounded)
     ok_named(!visits(&r, number_ip(1000)), "the first that is left");
     ok_named(visits(&r, number_ip(0)), "who left first is forgotten");
     ok_named(!enters(&r, "192.0.2.1"), "who is here is not");
-    close_room(&r);
 }
 
 static void
 mistakes(void)
 {
     struct client_usage_rules rules = {0};
-    struct buffer said;
     struct client_usage_settings s = {.sessions = 1,
                                       .exempt = TEXT("10.0.0.0/8, nowhere")};
-    buffer_init(&said, 4096);
+    FIXTURE(buffer, said, buffer_init, buffer_free, 4096);
     s.each[CLIENT_USAGE_RECIPIENT] = TEXT("many");
     s.all[CLIENT_USAGE_SESSION] = TEXT("5/x");
     s.all[CLIENT_USAGE_MESSAGE] = TEXT("none");
@@ -369,7 +348,6 @@ mistakes(void)
        strstr(said.at, "server_session_rate: '5/x'"));
     ok(strstr(said.at, "server_message_rate") == NULL);
     client_usage_rules_free(&rules);
-    buffer_free(&said);
 }
 
 int

@@ -16,9 +16,8 @@ has(const struct networks *n, const char *ip)
 TEST(lists)
 {
     struct networks n = {0};
-    struct buffer said;
     struct net_address file = {.family = NET_UNIX, .path = "/run/x"};
-    buffer_init(&said, 4096);
+    FIXTURE(buffer, said, buffer_init, buffer_free, 4096);
     ok_named(!has(&n, "127.0.0.1"), "an empty list has nobody");
     ok(networks_read(&n, "key", TEXT("10.0.0.0/8,192.0.2.1\n 2001:db8::/32"), "why",
                      &said));
@@ -34,7 +33,6 @@ TEST(lists)
     ok(networks_read(&n, "key", TEXT("0.0.0.0/0 ::/0"), NULL, &said));
     ok(has(&n, "203.0.113.9") && has(&n, "2001:db8::1"));
     networks_free(&n);
-    buffer_free(&said);
 }
 
 /* In whatever way all of the Internet, or nearly all, is written. */
@@ -64,9 +62,8 @@ TEST(open_lists)
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         struct networks n = {0};
-        struct buffer said;
         char want[200];
-        buffer_init(&said, 4096);
+        FIXTURE(buffer, said, buffer_init, buffer_free, 4096);
         bool is_open = all[i].largest[0] != '\0';
         ok_named(networks_read(&n, "key", text_from(all[i].list), NULL, &said), all[i].list);
         is_number(networks_open(&n) != NULL, is_open, all[i].list);
@@ -76,7 +73,6 @@ TEST(open_lists)
                  strstr(all[i].largest, "/0") ? "" : "with the networks beside it ");
         is_text(buffer_text(&said), text_from(is_open ? want : ""), "that names the largest");
         networks_free(&n);
-        buffer_free(&said);
     }
 }
 

@@ -411,8 +411,7 @@ priorities(void)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct policy policy = {0};
-        struct buffer mistakes;
-        buffer_init(&mistakes, 4096);
+        FIXTURE(buffer, mistakes, buffer_init, buffer_free, 4096);
         bool good = policy_read_priority(&policy, text_from(rows[i].text), &mistakes);
         char complaint[80] = "";
         if (!rows[i].good)
@@ -421,7 +420,6 @@ priorities(void)
         ok_named(good == rows[i].good, rows[i].text);
         is_text(buffer_text(&mistakes), text_from(complaint), "what it says");
         ok(policy.priority == rows[i].offered && policy.priority_of_all == rows[i].all);
-        buffer_free(&mistakes);
     }
 }
 

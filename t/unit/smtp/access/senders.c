@@ -100,13 +100,11 @@ domains(void)
 static void
 mistake(const char *login, const char *list, const char *want)
 {
-    struct buffer mistakes;
-    buffer_init(&mistakes, 4096);
+    FIXTURE(buffer, mistakes, buffer_init, buffer_free, 4096);
     struct senders *s = senders_new(text_from(login), text_from(list), &mistakes);
     ok(s == NULL);
     is_text(buffer_text(&mistakes), text_from(want), "told");
     senders_free(&s);
-    buffer_free(&mistakes);
 }
 
 static void

@@ -307,13 +307,11 @@ many(struct player *p, struct text words)
 {
     struct text count;
     uint64_t n = 0;
-    struct buffer bytes;
-    buffer_init(&bytes, BYTES_MAX);
+    FIXTURE(buffer, bytes, buffer_init, buffer_free, BYTES_MAX);
     must(text_word(&words, " ", &count) && text_number(count, 100000, &n));
     while (n-- > 0)
         unescape(text_after(words, 1), &bytes);
     hear(p, buffer_text(&bytes));
-    buffer_free(&bytes);
 }
 
 static void
@@ -451,15 +449,13 @@ read_options(struct player *p)
 static void
 play_said(struct player *p, struct text line)
 {
-    struct buffer bytes;
-    buffer_init(&bytes, BYTES_MAX);
+    FIXTURE(buffer, bytes, buffer_init, buffer_free, BYTES_MAX);
     unescape(text_after(line, 3), &bytes);
     while (text_starts(p->script, TEXT("S:"))) {
         must(text_cut(&p->script, '\n', &line));
         unescape(text_after(line, 3), &bytes);
     }
     hear(p, buffer_text(&bytes));
-    buffer_free(&bytes);
 }
 
 static void

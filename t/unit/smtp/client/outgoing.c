@@ -30,12 +30,11 @@ leaves_as(struct kit *k, const struct envelope *e, const struct outgoing *o,
           struct text want, const char *name)
 {
     static struct content_reader reader;
-    struct buffer all;
     struct text piece;
     const char *why = "";
     enum progress progress;
     bool good = true;
-    buffer_init(&all, 4 * 1024 * 1024);
+    FIXTURE(buffer, all, buffer_init, buffer_free, 4 * 1024 * 1024);
     ok(content_reader_open(&reader, k->queue, e, o, &why));
     while ((progress = content_reader_read(&reader, &piece, &why)) == PROGRESS_MORE)
         good = good && piece.length > 0 && buffer_add(&all, piece);
@@ -43,7 +42,6 @@ leaves_as(struct kit *k, const struct envelope *e, const struct outgoing *o,
     content_reader_close(&reader);
     is_text(buffer_text(&all), want, name);
     is_number(outgoing_size(o, e), (int64_t)want.length, "the size");
-    buffer_free(&all);
 }
 
 static void
@@ -111,8 +109,7 @@ test_long(struct kit *k, size_t header, bool leaves)
 static void
 test_grown(struct kit *k)
 {
-    struct buffer content;
-    buffer_init(&content, 1024 * 1024);
+    FIXTURE(buffer, content, buffer_init, buffer_free, 1024 * 1024);
     bool good = buffer_add(&content, TEXT("Bcc: c@d\r\n"));
     while (good && content.length < MESSAGE_HEAD_MAX - 4096) {
         good = buffer_add(&content, TEXT("To: e"));
@@ -130,15 +127,13 @@ test_grown(struct kit *k)
              "which is said");
     leaves_as(k, e, o, buffer_text(&content), "leaves as it is");
     queue_retire(k->queue, &e);
-    buffer_free(&content);
 }
 
 /* The signature of somebody else over what is rewritten. */
 static void
 breaks(struct kit *k, const char *header, bool want, const char *name)
 {
-    struct buffer content;
-    buffer_init(&content, 4096);
+    FIXTURE(buffer, content, buffer_init, buffer_free, 4096);
     ok(buffer_format(&content, "%s\r\nbody\r\n", header));
     struct envelope *e = stored(k, "", buffer_text(&content));
     buffer_clear(&k->lines);
@@ -146,7 +141,6 @@ breaks(struct kit *k, const char *header, bool want, const char *name)
     ok_named(kit_logged(k, "rewritten; its DKIM signature breaks") == want, name);
     outgoing_free(&o);
     queue_retire(k->queue, &e);
-    buffer_free(&content);
 }
 
 static void
@@ -223,8 +217,7 @@ static void
 comes_through(struct kit *k, bool ours, const char *origin, const char *sender,
               const char *want, const char *want_sender)
 {
-    struct buffer unused;
-    buffer_init(&unused, 1000);
+    FIXTURE(buffer, unused, buffer_init, buffer_free, 1000);
     struct rewrites *rewrites =
         rewrites_new(&(struct rewrites_settings){.table = TEXT("a.test new@b.test"),
                                                  .hostname = "h"},
@@ -242,7 +235,6 @@ comes_through(struct kit *k, bool ours, const char *origin, const char *sender,
     outgoing_free(&o);
     queue_retire(k->queue, &e);
     rewrites_free(&rewrites);
-    buffer_free(&unused);
 }
 
 /* For a smarthost that refuses the null sender. */

@@ -104,8 +104,7 @@ static const char sent[] = "u@y.test sent 2.0.0 none\n";
 static void
 proven(void)
 {
-    struct bed b;
-    dane_bed_start(&b, "self", "self");
+    FIXTURE(bed, b, dane_bed_start, dane_bed_stop, "self", "self");
     sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("self"));
     deliver(&b);
     is_settled(&b, sent, "a record proves a certificate that nobody has signed");
@@ -116,7 +115,6 @@ proven(void)
     deliver(&b);
     ok_named(has(&b.lines, ", resumed") && ends(b.manager.tls, "/dane"), "a session that is resumed is proven, too");
     is_reported(&b, "tlsa y.test mail.example.net success 2; ");
-    dane_bed_stop(&b);
 }
 
 TEST(next_host)
@@ -157,8 +155,7 @@ TEST(stripped)
     };
     const struct host_rule *rows[] = {none, refused};
     for (size_t i = 0; i < 2; i++) {
-        struct bed b;
-        dane_bed_start(&b, NULL, NULL);
+        FIXTURE(bed, b, dane_bed_start, dane_bed_stop, NULL, NULL);
         b.a.rules = b.b.rules = rows[i];
         sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("self"));
         sim_dns_tlsa(b.dns, tlsa_b, 311, key_of("self"));
@@ -168,7 +165,6 @@ TEST(stripped)
         ok(!has(&b.a.commands, "MAIL") && !has(&b.b.commands, "MAIL"));
         is_reported(&b, "tlsa y.test mail.example.net starttls-not-supported 1; "
                         "tlsa y.test mx.example.net starttls-not-supported 1; ");
-        dane_bed_stop(&b);
     }
 }
 
@@ -202,8 +198,7 @@ TEST(no_demand)
     static const char *const names[] = {"the MX", "the addresses", "the records", "no trust", "the setting", "the route",
                                         "no record", "tls=none"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct bed b;
-        dane_bed_start(&b, "self", "self");
+        FIXTURE(bed, b, dane_bed_start, dane_bed_stop, "self", "self");
         if (i != 6)
             sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("good"));
         if (i == 0)
@@ -224,7 +219,6 @@ TEST(no_demand)
         is_settled(&b, sent, names[i]);
         ok(i == 7 ? b.manager.tls[0] == '\0' : ends(b.manager.tls, "/unverified"));
         ok_named(b.manager.demand == 0, "nothing is demanded");
-        dane_bed_stop(&b);
     }
 }
 
@@ -244,9 +238,8 @@ TEST(aliased)
         {false, true,  true,  true,  true,  NULL,          "nor is it used when that is not known"   },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bed b;
         char at_end[64];
-        dane_bed_start(&b, "self", NULL);
+        FIXTURE(bed, b, dane_bed_start, dane_bed_stop, "self", NULL);
         snprintf(at_end, sizeof(at_end), "_%u._tcp.end.example.net", b.settings.smtp_port);
         sim_dns_secure(b.dns, at_end, true);
         sim_dns_alias(b.dns, "mail.example.net", "end.example.net", rows[i].alias_secure);
@@ -264,15 +257,13 @@ TEST(aliased)
             ok(ends(b.manager.tls, rows[i].want));
         else
             is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "alias of mail.example.net cannot be looked up: ");
-        dane_bed_stop(&b);
     }
 }
 
 /* The first addresses, as many as are tried, are of hosts that the policy does not allow. All are looked up then. */
 TEST(wide)
 {
-    struct bed b;
-    dane_bed_start(&b, "self", "self");
+    FIXTURE(bed, b, dane_bed_start, dane_bed_stop, "self", "self");
     for (int i = 0; i < 6; i++) {
         char name[32], ip[32], tlsa[64];
         snprintf(name, sizeof(name), "m%d.example.net", i);
@@ -293,7 +284,6 @@ TEST(wide)
         run(&b, "y.test");
         ok_named(b.manager.demand == demand, "whatever the order of the hosts is, the demand is the same");
     }
-    dane_bed_stop(&b);
 }
 
 /* Another record is another demand; the order of records is none. */
@@ -391,8 +381,7 @@ anchors(void)
 static void
 ended(void)
 {
-    struct bed b;
-    dane_bed_start(&b, "self", "self");
+    FIXTURE(bed, b, dane_bed_start, dane_bed_stop, "self", "self");
     add_mail(&b, "u@y.test");
     sim_dns_delay(b.dns, 1000);
     delivery_open(b.delivery, place(&b), &b.target, "y.test");
@@ -400,7 +389,6 @@ ended(void)
     delivery_drain(b.delivery);
     turns(&b, 20);
     is_number(b.manager.ended, 1, "it ends at once");
-    dane_bed_stop(&b);
 }
 
 /* --- MTA-STS ---------------------------------------------------------------------- */
@@ -499,8 +487,7 @@ tested(void)
         {NULL,   NULL,           0, 0}
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bed b;
-        sts_bed_start(&b, rows[i].pair, NULL, rows[i].policy);
+        FIXTURE(bed, b, sts_bed_start, sts_bed_stop, rows[i].pair, NULL, rows[i].policy);
         if (rows[i].pair == NULL)
             b.a.rules = none;
         deliver(&b);
@@ -508,7 +495,6 @@ tested(void)
         ok(rows[i].line ? has(&b.lines, rows[i].line) : !has(&b.lines, "sts="));
         is_reported(&b, rows[i].counted);
         ok_named(b.manager.demand == 0, "it demands nothing");
-        sts_bed_stop(&b);
     }
 }
 
@@ -548,23 +534,20 @@ both(void)
 static void
 sts_unknown(void)
 {
-    struct bed b;
-    sts_bed_start(&b, "good", "good", "mode: enforce\n" BOTH);
+    FIXTURE(bed, b, sts_bed_start, sts_bed_stop, "good", "good", "mode: enforce\n" BOTH);
     sim_http_refuse(web, true);
     deliver(&b);
     is_settled(&b, "", "a policy that is not known yet");
     is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "the MTA-STS policy of y.test is not known yet: too many others are looked up");
     ok_named(b.a.connections == 0 && b.b.connections == 0, "and nobody is asked to take it");
     is_reported(&b, "");
-    sts_bed_stop(&b);
 }
 
 static void
 sts_off(void)
 {
     for (int i = 0; i < 4; i++) {
-        struct bed b;
-        sts_bed_start(&b, "self", "self", "mode: enforce\n" BOTH);
+        FIXTURE(bed, b, sts_bed_start, sts_bed_stop, "self", "self", "mode: enforce\n" BOTH);
         b.settings.mta_sts = i != 0;
         delivery_reload(b.delivery, &b.settings);
         b.target.no_sts = i == 1;
@@ -576,7 +559,6 @@ sts_off(void)
         is_settled(&b, sent, "off");
         is_number(sim_http_calls(web), 0, "nothing is fetched");
         is_number(b.manager.valid_ms, 0, "nor asked again");
-        sts_bed_stop(&b);
     }
 }
 

@@ -12,8 +12,7 @@
 static void
 test_plain(void)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     add_mail(&b, "u@x.test v@x.test");
     run(&b, "x.test");
     is_settled(&b, "u@x.test sent 2.0.0 none\nv@x.test sent 2.0.0 none\n", "both sent");
@@ -26,14 +25,12 @@ test_plain(void)
             TEXT("Received: x\r\nSubject: x\r\n\r\n..dot\r\nend\r\n"),
             "prefix and content, stuffed and ended");
     is_number(b.b.connections, 0, "the second host was not needed");
-    bed_stop(&b);
 }
 
 static void
 test_many_errands(void)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     for (int i = 0; i < 5; i++)
         add_mail(&b, "u@x.test");
     run(&b, "x.test");
@@ -41,14 +38,12 @@ test_many_errands(void)
     is_number(b.manager.taken, 5, "all taken");
     is_number(b.manager.most, 2, "the next one with the dot of the last");
     ok(!has(&b.a.commands, "RSET"));
-    bed_stop(&b);
 }
 
 static void
 test_idle(void)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.settings.reuse_idle_ms = 400;
     delivery_reload(b.delivery, &b.settings);
     add_mail(&b, "u@x.test");
@@ -71,15 +66,13 @@ test_idle(void)
     is_number(b.a.connections, 1, "it was one connection");
     ok(b.a.commands.length > 5 &&
        memcmp(b.a.commands.at + b.a.commands.length - 5, "QUIT\n", 5) == 0);
-    bed_stop(&b);
 }
 
 /* The host closes a kept connection, or we are about to end: it ends in peace. */
 static void
 test_idle_closed(bool by_us)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.settings.reuse_idle_ms = 5000;
     delivery_reload(b.delivery, &b.settings);
     add_mail(&b, "u@x.test");
@@ -89,15 +82,13 @@ test_idle_closed(bool by_us)
     turns(&b, 200);
     is_number(b.manager.ended, 1, "the session has ended");
     ok(!b.manager.has_trouble);
-    bed_stop(&b);
 }
 
 /* Nor does a host that says nothing, or not enough, keep us from ending. */
 static void
 test_drained_early(const char *greeting)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.greeting = greeting;
     b.a.quiet_after = 0;
     b.a.quiet = true;
@@ -111,7 +102,6 @@ test_drained_early(const char *greeting)
     ok(!b.manager.has_trouble && b.manager.taken == 0);
     turns(&b, 20);
     is_number(b.b.connections, 0, "and nobody else is called");
-    bed_stop(&b);
 }
 
 static void
@@ -120,15 +110,13 @@ test_next_host(void)
     static const char *const greetings[] = {NULL, "554 5.3.2 no\r\n", "421 busy\r\n",
                                             "nonsense\r\n"};
     for (size_t i = 0; i < 4; i++) {
-        struct bed b;
-        bed_start(&b);
+        FIXTURE(bed, b, bed_start, bed_stop);
         b.a.greeting = greetings[i];
         add_mail(&b, "u@x.test");
         run(&b, "x.test");
         is_settled(&b, "u@x.test sent 2.0.0 none\n", "over the second host");
         is_number(b.a.connections, 1, "the first was tried");
         ok(!b.manager.has_trouble);
-        bed_stop(&b);
     }
 }
 
@@ -189,8 +177,7 @@ test_no_host(void)
 static void
 test_no_domain(void)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     run(&b, "unknown.test");
     is_trouble(&b, VERDICT_FAILED, "5.1.2", "unknown.test");
     sim_dns_mx(b.dns, "null.test", 0, "");
@@ -200,7 +187,6 @@ test_no_domain(void)
     run(&b, "broken.test");
     is_trouble(&b, VERDICT_DEFERRED, "4.4.3", "broken.test");
     is_number(b.a.connections + b.b.connections, 0, "nobody was disturbed");
-    bed_stop(&b);
 }
 
 static void
@@ -211,8 +197,7 @@ test_verdicts(void)
         {"RCPT TO:<later", "450 4.2.0 later\r\n", 0, 0},
         {NULL,             NULL,                  0, 0}
     };
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = rules;
     add_mail(&b, "good@x.test bad@x.test later@x.test");
     add_mail(&b, "bad@x.test");
@@ -223,7 +208,6 @@ test_verdicts(void)
                "good@x.test sent 2.0.0 none\nbad@x.test bounced 5.1.1 message\n"
                "good@x.test sent 2.0.0 none\n",
                "to each its own");
-    bed_stop(&b);
 }
 
 /* --- Too many recipients ------------------------------------------------------------ */
@@ -251,8 +235,7 @@ test_too_many(const char *beyond, const char *ehlo)
         {"RCPT TO:<full", "452 4.2.2 full\r\n", 0, 0},
         {NULL,            NULL,                 0, 0}
     };
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = rules;
     b.a.rcpt_max = 2;
     b.a.rcpt_beyond = beyond;
@@ -270,7 +253,6 @@ test_too_many(const char *beyond, const char *ehlo)
     is_number(heard(&b.a, "DATA"), 4, "in three transactions; then the next message");
     is_number(heard(&b.a, "RCPT TO:<b@"), 1, "none is asked for twice");
     is_number(b.manager.takes, 2, "the site is known to take two");
-    bed_stop(&b);
 }
 
 TEST(too_many_ends)
@@ -314,8 +296,7 @@ TEST(too_many_ends)
          "none\n",                   "in the order of the message",                      false},
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        struct bed b;
-        bed_start(&b);
+        FIXTURE(bed, b, bed_start, bed_stop);
         b.a.rules = all[i].rules;
         b.a.rcpt_max = 1;
         b.a.rcpt_beyond = many;
@@ -324,7 +305,6 @@ TEST(too_many_ends)
         add_mail(&b, "a@x.test b@x.test c@x.test");
         run(&b, "x.test");
         is_settled(&b, all[i].verdicts, all[i].name);
-        bed_stop(&b);
     }
 }
 
@@ -335,8 +315,7 @@ TEST(too_many_closes)
         {".",  "250 2.0.0 taken\r\n421 4.3.2 bye\r\n", 0, 0},
         {NULL, NULL,                                   0, 0}
     };
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = rules;
     b.a.rcpt_max = 1;
     b.a.rcpt_beyond = "452 too many recipients\r\n";
@@ -344,7 +323,6 @@ TEST(too_many_closes)
     run(&b, "x.test");
     is_settled(&b, "a@x.test sent 2.0.0 none\nb@x.test deferred 4.0.0 message\n",
                "each has one verdict");
-    bed_stop(&b);
 }
 
 TEST(lost_in_the_middle)
@@ -355,8 +333,7 @@ TEST(lost_in_the_middle)
             {starts[i], NULL, 0, 0},
             {NULL,      NULL, 0, 0}
         };
-        struct bed b;
-        bed_start(&b);
+        FIXTURE(bed, b, bed_start, bed_stop);
         b.a.rules = rules;
         add_mail(&b, "u@x.test");
         run(&b, "x.test");
@@ -364,7 +341,6 @@ TEST(lost_in_the_middle)
         is_trouble(&b, VERDICT_DEFERRED, "4.4.2", "lost connection");
         is_number(b.a.connections, 1, "no second attempt of the message");
         is_number(b.b.connections, 0, "nor elsewhere");
-        bed_stop(&b);
     }
 }
 
@@ -379,8 +355,7 @@ TEST(again)
             {"MAIL",                          replies[i],   1, 2},
             {NULL,                            NULL,         0, 0}
         };
-        struct bed b;
-        bed_start(&b);
+        FIXTURE(bed, b, bed_start, bed_stop);
         b.a.rules = rules;
         add_mail(&b, "u@x.test");
         add_mail(&b, "v@x.test");
@@ -389,7 +364,6 @@ TEST(again)
         is_settled(&b, "u@x.test sent 2.0.0 none\nv@x.test sent 2.0.0 none\n",
                    "sent over a new connection");
         is_number(b.a.connections, 2, "to the same host");
-        bed_stop(&b);
     }
 }
 
@@ -400,8 +374,7 @@ TEST(again_refused)
         {"MAIL FROM:<other", "450 4.7.1 enough\r\n", 0, 0},
         {NULL,               NULL,                   0, 0}
     };
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = rules;
     add_mail(&b, "u@x.test");
     add_mail(&b, "v@x.test");
@@ -410,7 +383,6 @@ TEST(again_refused)
     is_settled(&b, "u@x.test sent 2.0.0 none\nv@x.test deferred 4.7.1 site\n",
                "once more, not for ever");
     is_number(b.a.connections, 2, "two connections");
-    bed_stop(&b);
 }
 
 /* After a tired connection no host can be reached: the request still gets its verdict.
@@ -421,8 +393,7 @@ TEST(again_gone)
         {"MAIL FROM:<other", NULL, 0, 0},
         {NULL,               NULL, 0, 0}
     };
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = rules;
     b.b.greeting = "554 5.3.2 no\r\n";
     b.settings.reuse_idle_ms = 500;
@@ -440,7 +411,6 @@ TEST(again_gone)
                "deferred with what the last host said");
     is_number(b.manager.ended, 1, "ended");
     is_trouble(&b, VERDICT_DEFERRED, "4.3.2", "554 5.3.2 no");
-    bed_stop(&b);
 }
 
 static void
@@ -453,8 +423,7 @@ fill_content(size_t length)
 
 TEST(large)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     fill_content(71 * 40000);
     add_mail(&b, "u@x.test");
     run(&b, "x.test");
@@ -463,7 +432,6 @@ TEST(large)
     ok_named(b.a.content.length == prefix + spool.length &&
                  memcmp(b.a.content.at + prefix, spool.content, spool.length) == 0,
              "came whole");
-    bed_stop(&b);
 }
 
 /* A host that does not read: we hold a bounded part of the content, and time runs. */
@@ -472,8 +440,7 @@ TEST(deaf)
     static const struct host_rule rules[] = {
         {NULL, NULL, 0, 0}
     };
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = rules;
     b.a.deaf = true;
     b.target.timeout_scale = 0.002; /* 360 ms for a block of content */
@@ -484,14 +451,12 @@ TEST(deaf)
     b.manager.envelopes[0]->prefix = TEXT("");
     run(&b, "x.test");
     is_settled(&b, "u@x.test deferred 4.4.2 site\n", "timed out");
-    bed_stop(&b);
 }
 
 TEST(broken_content)
 {
     for (int how = 0; how < 5; how++) {
-        struct bed b;
-        bed_start(&b);
+        FIXTURE(bed, b, bed_start, bed_stop);
         fill_content(71 * 4000);
         add_mail(&b, "u@x.test");
         if (how == 0)
@@ -510,7 +475,6 @@ TEST(broken_content)
         turns(&b, 20);
         is_number(b.a.open, 0, "the connection is gone");
         ok_named(!b.manager.has_trouble, "no trouble of the site");
-        bed_stop(&b);
     }
 }
 
@@ -523,8 +487,7 @@ TEST(timeouts)
             {"EHLO",    "250 host\r\n", 0, 0},
             {NULL,      NULL,           0, 0}
         };
-        struct bed b;
-        bed_start(&b);
+        FIXTURE(bed, b, bed_start, bed_stop);
         b.a.rules = rules;
         b.target.timeout_scale = 0.0005; /* 150 ms a reply, 300 ms the last one */
         add_mail(&b, "u@x.test");
@@ -533,14 +496,12 @@ TEST(timeouts)
                    i < 2 ? "u@x.test sent 2.0.0 none\n" /* by the next host */
                          : "u@x.test deferred 4.4.2 site\n",
                    starts[i]);
-        bed_stop(&b);
     }
 }
 
 TEST(smarthost)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.target.kind = TARGET_SMTP;
     b.target.port = b.settings.smtp_port;
     text_copy(b.target.host, sizeof(b.target.host), TEXT("b.test"));
@@ -555,7 +516,6 @@ TEST(smarthost)
     text_copy(b.target.host, sizeof(b.target.host), TEXT("misspelt.test"));
     run(&b, "");
     is_trouble(&b, VERDICT_DEFERRED, "4.4.3", "misspelt.test");
-    bed_stop(&b);
 }
 
 TEST(lmtp)
@@ -601,8 +561,7 @@ TEST(lmtp)
 
 TEST(bind)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.settings.smtp_bind = TEXT("127.0.0.9 ::1");
     delivery_reload(b.delivery, &b.settings);
     add_mail(&b, "u@x.test");
@@ -610,7 +569,6 @@ TEST(bind)
     char ip[NET_ADDRESS_TEXT_MAX];
     net_address_ip(&b.a.from, ip);
     is_string(ip, "127.0.0.9", "the source address of its family");
-    bed_stop(&b);
 }
 
 TEST(sources)
@@ -628,13 +586,11 @@ TEST(sources)
          "smtp_bind: 'x': not an IP address\n"                                     },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct buffer mistakes;
         struct delivery_settings settings = {.smtp_bind = text_from(rows[i].list)};
-        buffer_init(&mistakes, 1000);
+        FIXTURE(buffer, mistakes, buffer_init, buffer_free, 1000);
         bool good = delivery_check(&settings, &mistakes);
         is_text(buffer_text(&mistakes), text_from(rows[i].mistakes), rows[i].list);
         ok(good == (rows[i].mistakes[0] == '\0'));
-        buffer_free(&mistakes);
     }
 }
 
@@ -649,8 +605,7 @@ TEST(stop)
             {"EHLO",    "250 host\r\n", 0, 0},
             {NULL,      NULL,           0, 0}
         };
-        struct bed b;
-        bed_start(&b);
+        FIXTURE(bed, b, bed_start, bed_stop);
         b.a.rules = rules;
         b.settings.reuse_idle_ms = 5000;
         delivery_reload(b.delivery, &b.settings);
@@ -666,7 +621,6 @@ TEST(stop)
                    : i == 4 ? "u@x.test sent 2.0.0 none\n"
                             : "u@x.test deferred 4.3.2 message\n",
                    starts[i]);
-        bed_stop(&b);
     }
 }
 

@@ -34,8 +34,7 @@ is_ascii(const struct buffer *b)
 static void
 test_converted(size_t lines, const char *name)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = seven_bit;
     set_content("Subject: x\r\n", "gr\xc3\xbc\xc3\x9f dich\r\n", lines);
     add_eight_bit(&b, "u@x.test");
@@ -51,14 +50,12 @@ test_converted(size_t lines, const char *name)
     ok_named(!is_ascii(&b.a.content), "what is not said to be 8-bit goes as it is");
     ok(has(&b.lines, "converted for a.test[127.0.0.2]"));
     ok(!has(&b.a.commands, "BODY="));
-    bed_stop(&b);
 }
 
 TEST(size)
 {
-    struct bed b;
     unsigned long size = 0;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = seven_bit;
     set_content("Subject: x\r\n", "\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\r\n", 1000);
     add_eight_bit(&b, "u@x.test");
@@ -68,7 +65,6 @@ TEST(size)
     ok(at != NULL && (size = strtoul(at + 5, NULL, 10)) > 0);
     ok_named(size >= b.a.content.length && size < 4 * spool.length + 10000,
              "SIZE is that of what goes, or some more");
-    bed_stop(&b);
 }
 
 TEST(not_needed)
@@ -124,8 +120,7 @@ TEST(forbidden)
 /* Bytes that only BDAT could carry go by DATA in another coat. */
 TEST(binary)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     set_content("MIME-Version: 1.0\r\nContent-Type: application/octet-stream\r\n"
                 "Content-Transfer-Encoding: binary\r\n",
                 "", 0);
@@ -138,14 +133,12 @@ TEST(binary)
     ok(has(&b.a.content, "Content-Transfer-Encoding: base64\r\n"));
     ok(has(&b.a.content, "YQBiCmMNZP8="));
     ok(memchr(b.a.content.at, '\0', b.a.content.length) == NULL);
-    bed_stop(&b);
 }
 
 TEST(broken)
 {
     for (int when = 0; when < 3; when++) {
-        struct bed b;
-        bed_start(&b);
+        FIXTURE(bed, b, bed_start, bed_stop);
         b.a.rules = seven_bit;
         set_content("Subject: x\r\n", "gr\xc3\xbc\xc3\x9f dich\r\n", 150000);
         add_eight_bit(&b, "u@x.test");
@@ -154,7 +147,6 @@ TEST(broken)
         run(&b, "x.test");
         is_settled(&b, "u@x.test deferred 4.3.0 message\n", "what cannot be read");
         ok_named(!has(&b.a.commands, "MAIL"), "was not spoken of");
-        bed_stop(&b);
     }
 }
 
@@ -162,8 +154,7 @@ TEST(broken)
 static void
 test_lost(bool by_us)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = seven_bit;
     set_content("Subject: x\r\n", "gr\xc3\xbc\xc3\x9f dich\r\n", 200000);
     add_eight_bit(&b, "u@x.test");
@@ -178,7 +169,6 @@ test_lost(bool by_us)
     ok_named(has(&b.manager.verdicts, by_us ? "u@x.test deferred" : "u@x.test sent"),
              "it has its verdict: the next host takes it");
     ok(!has(&b.a.commands, "MAIL"));
-    bed_stop(&b);
 }
 
 /* The converter of a message that was refused has nothing to do with the next one. */
@@ -190,8 +180,7 @@ test_refused(const char *where, bool eight_bit)
         {where,  "550 no\r\n",                                   0, 0},
         {NULL,   NULL,                                           0, 0}
     };
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = rules;
     set_content("Subject: x\r\n", "gr\xc3\xbc\xc3\x9f dich\r\n", 3);
     add_eight_bit(&b, "u@x.test");
@@ -212,7 +201,6 @@ test_refused(const char *where, bool eight_bit)
                "the next one goes over the same connection");
     is_number(b.a.connections, 1, "which was kept");
     ok_named(is_ascii(&b.a.content) == eight_bit, "converted when it needs to be");
-    bed_stop(&b);
 }
 
 int

@@ -72,8 +72,7 @@ TEST(forms)
     };
     for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
         for (int eight = 0; eight < 2; eight++) {
-            struct bed b;
-            bed_start(&b);
+            FIXTURE(bed, b, bed_start, bed_stop);
             set_keys(&b);
             b.a.rules = eight ? NULL : seven_bit;
             set_content(forms[i].header, forms[i].body);
@@ -83,7 +82,6 @@ TEST(forms)
             is_signed(&b, forms[i].name);
             bool told = !eight && forms[i].told[0] != '\0';
             ok(has(&b.lines, "converted for") == told);
-            bed_stop(&b);
         }
     }
 }
@@ -91,8 +89,7 @@ TEST(forms)
 /* Binary content that must not be converted is not sent, signed or not. */
 TEST(refused)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     set_keys(&b);
     b.a.rules = seven_bit;
     set_content(multipart, "--b\r\n\r\na\nb\xff\r\n--b--\r\n");
@@ -101,7 +98,6 @@ TEST(refused)
     run(&b, "x.test");
     is_settled(&b, "u@x.test bounced 5.6.3 message\n", "binary, signed by its author");
     is_number(b.a.content.length, 0, "not a byte of it");
-    bed_stop(&b);
 }
 
 static size_t
@@ -117,8 +113,7 @@ count_of(const struct buffer *b, const char *what)
 /* A kept connection carries the next ones; each is read while nothing else is asked. */
 TEST(many)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     set_keys(&b);
     set_content(plain, ".dot\r\n");
     for (int i = 0; i < ERRANDS; i++)
@@ -129,15 +124,13 @@ TEST(many)
     is_number(count_of(&b.a.content, "DKIM-Signature:"), ERRANDS - 1,
               "all that are ours are signed");
     is_number(b.a.connections, 1, "over one connection");
-    bed_stop(&b);
 }
 
 /* Mail for which there is a key never leaves unsigned: it waits, and the next attempt
  * signs it when it can. Other mail leaves. */
 TEST(waits)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     struct dkim_keys *keys = set_keys(&b);
     set_content(plain, "body\r\n");
     dkim_kit_break(keys);
@@ -161,7 +154,6 @@ TEST(waits)
     run(&b, "x.test");
     ok_named(has(&b.manager.verdicts, "v@x.test sent 2.0.0"), "later it leaves");
     is_signed(&b, "and signed");
-    bed_stop(&b);
 }
 
 int

@@ -25,8 +25,7 @@ start_early(struct bed *b)
 
 TEST(early_lost)
 {
-    struct bed b;
-    start_early(&b);
+    FIXTURE(bed, b, start_early, bed_stop);
     b.a.quiet_after = 0;
     b.a.quiet = false;
     net_abort(&b.a.links[0].connection);
@@ -37,13 +36,11 @@ TEST(early_lost)
                "only the one at its dot is in doubt");
     is_number(b.a.connections, 2, "the one behind it went over a new connection");
     is_number(b.manager.ended, 1, "the session has ended");
-    bed_stop(&b);
 }
 
 TEST(early_answered)
 {
-    struct bed b;
-    start_early(&b);
+    FIXTURE(bed, b, start_early, bed_stop);
     turns(&b, 250);
     b.a.quiet_after = 0;
     b.a.quiet = false;
@@ -56,14 +53,12 @@ TEST(early_answered)
                "c@x.test sent 2.0.0 none\nd@x.test sent 2.0.0 none\n",
                "all are sent in order");
     is_number(b.a.connections, 1, "over one connection");
-    bed_stop(&b);
 }
 
 /* A host that is slow with a dot does not get the next message with it. */
 TEST(late_answers)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     add_mail(&b, "a@x.test");
     add_mail(&b, "b@x.test");
     add_mail(&b, "c@x.test");
@@ -79,20 +74,17 @@ TEST(late_answers)
     turns(&b, 150);
     is_number(b.manager.most, 1, "one at a time");
     is_number(b.manager.ended, 1, "the session has ended");
-    bed_stop(&b);
 }
 
 TEST(early_stopped)
 {
-    struct bed b;
-    start_early(&b);
+    FIXTURE(bed, b, start_early, bed_stop);
     delivery_free(&b.delivery);
     is_settled(&b,
                "a@x.test sent 2.0.0 none\nb@x.test deferred 4.3.2 message\n"
                "c@x.test deferred 4.3.2 message\n",
                "both that are under way are given back");
     is_number(b.manager.ended, 1, "the session has ended");
-    bed_stop(&b);
 }
 
 int

@@ -53,8 +53,7 @@ TEST(next_host)
 {
     for (size_t i = 0; i < END_COUNT; i++) {
         struct host_rule rules[2];
-        struct bed b;
-        bed_start(&b);
+        FIXTURE(bed, b, bed_start, bed_stop);
         host_ends(&b.a, &ends[i], rules);
         add_mail(&b, "u@x.test v@x.test");
         add_mail(&b, "w@x.test");
@@ -66,7 +65,6 @@ TEST(next_host)
         is_number(b.a.connections, 1, "the host is asked once");
         ok_named(has(&b.manager.health, "bad 127.0.0.2"), "and comes later next time");
         ok_named(has(&b.lines, ends[i].words), "the log has its words");
-        bed_stop(&b);
     }
 }
 
@@ -74,9 +72,8 @@ TEST(no_other)
 {
     for (size_t i = 0; i < END_COUNT; i++) {
         struct host_rule rules[2];
-        struct bed b;
         char want[80] = "";
-        bed_start(&b);
+        FIXTURE(bed, b, bed_start, bed_stop);
         host_ends(&b.a, &ends[i], rules);
         host_ends(&b.b, &ends[i], rules);
         add_mail(&b, "u@x.test");
@@ -90,7 +87,6 @@ TEST(no_other)
         is_trouble(&b, VERDICT_DEFERRED, ends[i].enhanced, ends[i].words);
         is_number(b.manager.trouble.blame, BLAME_SITE, "of the site");
         is_number(b.a.connections + b.b.connections, 2, "each host is asked once");
-        bed_stop(&b);
     }
 }
 
@@ -101,15 +97,13 @@ TEST(refused_content)
     static const struct host_rule refusal[] = {
         {"DATA", "354 go on\r\n554 5.6.0 never\r\n", 0, 0}, {NULL, NULL, 0, 0}
     };
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = refusal;
     add_mail(&b, "u@x.test");
     add_mail(&b, "w@x.test");
     run(&b, "x.test");
     is_settled(&b, "u@x.test bounced 5.6.0 message\n", "one message is refused");
     ok_named(!b.manager.has_trouble || b.manager.trouble.verdict != VERDICT_FAILED, "and nothing else");
-    bed_stop(&b);
 }
 
 /* Mail has gone meanwhile: the session ends with the words, which are logged. */
@@ -117,14 +111,12 @@ TEST(no_mail)
 {
     for (size_t i = 0; i < 3; i++) {
         struct host_rule rules[2];
-        struct bed b;
-        bed_start(&b);
+        FIXTURE(bed, b, bed_start, bed_stop);
         host_ends(&b.a, &ends[i], rules);
         host_ends(&b.b, &ends[i], rules);
         run(&b, "x.test");
         is_settled(&b, "", ends[i].name);
         is_trouble(&b, VERDICT_DEFERRED, ends[i].enhanced, "");
-        bed_stop(&b);
     }
 }
 
@@ -152,8 +144,7 @@ host_leaves(struct host_link *l, enum leaving how)
 static void
 test_kept(enum leaving how, bool has_more, bool before)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.settings.reuse_idle_ms = KEPT_MS;
     delivery_reload(b.delivery, &b.settings);
     add_mail(&b, "u@x.test");
@@ -184,7 +175,6 @@ test_kept(enum leaving how, bool has_more, bool before)
     if (how == LEAVES_WITH_421)
         ok_named(has(&b.lines, "421 4.4.2 idle too long"), "its words are logged");
     ok_named(b.a.connections <= 2 && b.b.connections == 0, "no loop");
-    bed_stop(&b);
 }
 
 int

@@ -35,8 +35,7 @@ keep(struct bed *b)
 
 TEST(pause)
 {
-    struct bed b;
-    keep(&b);
+    FIXTURE(bed, b, keep, bed_stop);
     uint64_t before = sim_loop_turns(b.loop);
     sim_loop_advance(b.loop, KEPT_MS / 2);
     is_number((long)(sim_loop_turns(b.loop) - before), 1,
@@ -52,25 +51,21 @@ TEST(pause)
     sim_loop_advance(b.loop, 1);
     is_number(b.manager.ended, 1, "then the session ends");
     is_number(b.a.connections, 1, "it was one connection");
-    bed_stop(&b);
 }
 
 TEST(last_moment)
 {
-    struct bed b;
-    keep(&b);
+    FIXTURE(bed, b, keep, bed_stop);
     sim_loop_advance(b.loop, KEPT_MS - 1);
     b.manager.hidden = 0;
     loop_turn(b.loop, 1);
     is_number(b.manager.taken, 2, "mail at the end of the time is taken");
     is_number(b.manager.ended, 0, "over the same connection");
-    bed_stop(&b);
 }
 
 TEST(reload)
 {
-    struct bed b;
-    keep(&b);
+    FIXTURE(bed, b, keep, bed_stop);
     sim_loop_advance(b.loop, 5000);
     b.settings.reuse_idle_ms = 8000;
     delivery_reload(b.delivery, &b.settings);
@@ -78,7 +73,6 @@ TEST(reload)
     is_number(b.manager.ended, 0, "a new time counts from when it became idle");
     sim_loop_advance(b.loop, 1);
     is_number(b.manager.ended, 1, "and ends the session");
-    bed_stop(&b);
 }
 
 int

@@ -47,8 +47,7 @@ add_fragment(struct bed *b, const char *rcpts)
 
 TEST(redirect)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     struct peers *peers = peers_of(&b, "host1.test=127.0.0.9:25");
     b.settings.peers = peers;
     b.settings.smtp_bind = TEXT("127.0.0.8");
@@ -72,14 +71,12 @@ TEST(redirect)
     run(&b, "x.test");
     is_string(host_came_from(&b.a), "127.0.0.8", "and other mail from elsewhere");
     ok(has(&b.a.commands, "\nMAIL FROM:<s@me.test>\nRCPT TO:<w@x.test>\n"));
-    bed_stop(&b);
 }
 
 /* We have no address of our own there: smtp_bind. */
 TEST(no_address)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     struct peers *peers = peers_of(&b, "host1.test");
     b.settings.peers = peers;
     b.settings.smtp_bind = TEXT("127.0.0.8");
@@ -96,14 +93,12 @@ TEST(no_address)
     is_string(host_came_from(&b.a), "127.0.0.8", "nobody knows us");
     is_settled(&b, "u@x.test sent 2.0.0 none\nv@x.test sent 2.0.0 none\n", "both sent");
     peers_free(&peers);
-    bed_stop(&b);
 }
 
 /* Its defrag_peers do not have us: the site is as good as ever. */
 TEST(not_known)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     struct peers *peers = peers_of(&b, "host1.test");
     b.target = *peers_find(peers, TEXT("host2.test"));
     add_fragment(&b, "u@x.test v@x.test");
@@ -115,15 +110,13 @@ TEST(not_known)
             "nothing is said of them");
     is_number(b.b.connections, 0, "nor to anybody else");
     peers_free(&peers);
-    bed_stop(&b);
 }
 
 TEST(sources)
 {
-    struct bed b;
     struct bind_address others, s;
     struct net_address six;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     struct peers *four = peers_of(&b, "host1.test=192.0.2.1:25");
     struct peers *none = peers_of(&b, "host1.test");
     host_must(net_address_parse_ip(TEXT("2001:db8::1"), &six));
@@ -140,7 +133,6 @@ TEST(sources)
     ok(!bind_address_for(&s, NET_IPV4, &at) && bind_address_for(&s, NET_IPV6, &at));
     peers_free(&four);
     peers_free(&none);
-    bed_stop(&b);
 }
 
 int

@@ -43,9 +43,8 @@ fill_in(struct hole *hole)
 /* The IPv4 address of the same host answers meanwhile, and is remembered. */
 TEST(black_hole)
 {
-    struct bed b;
     struct hole hole;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     dig(&hole, b.settings.smtp_port);
     b.settings.connect_timeout_ms = 100000;
     delivery_reload(b.delivery, &b.settings);
@@ -63,16 +62,14 @@ TEST(black_hole)
                  has(&b.lines, "connecting to six.test[127.0.0.2]"),
              "both were called");
     fill_in(&hole);
-    bed_stop(&b);
 }
 
 /* The winner of the race is of no use: then the loser is waited for, then the backup.
  */
 TEST(useless_winner)
 {
-    struct bed b;
     struct hole hole;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     dig(&hole, b.settings.smtp_port);
     b.settings.connect_timeout_ms = 400;
     delivery_reload(b.delivery, &b.settings);
@@ -88,15 +85,13 @@ TEST(useless_winner)
     ok_named(has(&b.lines, "connect to six.test[::1]") && has(&b.lines, "timed out"),
              "after the other one had its time");
     fill_in(&hole);
-    bed_stop(&b);
 }
 
 /* The end of the daemon in the middle of a race. */
 TEST(stopped)
 {
-    struct bed b;
     struct hole hole;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     dig(&hole, b.settings.smtp_port);
     sim_dns_address(b.dns, "six.test", "::1");
     sim_dns_mx(b.dns, "y.test", 10, "six.test");
@@ -108,16 +103,14 @@ TEST(stopped)
     is_number(b.manager.ended, 1, "the session has ended");
     is_settled(&b, "", "no mail has heard");
     fill_in(&hole);
-    bed_stop(&b);
 }
 
 /* Sessions that have no connection yet end at once when the daemon is to stop. */
 static void
 test_drained(int64_t dns_ms)
 {
-    struct bed b;
     struct hole hole;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     dig(&hole, b.settings.smtp_port);
     sim_dns_delay(b.dns, dns_ms);
     sim_dns_address(b.dns, "six.test", "::1");
@@ -133,7 +126,6 @@ test_drained(int64_t dns_ms)
     ok(!b.manager.has_trouble);
     turns(&b, 20);
     fill_in(&hole);
-    bed_stop(&b);
 }
 
 int

@@ -31,8 +31,7 @@ set(struct bed *b, const char *smtp_bind, enum target_family family)
 
 TEST(target)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     set(&b, "127.0.0.8", TARGET_FAMILY_UNSET);
     take_target(&b, "mx?bind=127.0.0.9,::1&helo=mail.d.test");
     add_mail(&b, "u@x.test");
@@ -44,7 +43,6 @@ TEST(target)
     run(&b, "x.test");
     is_string(host_came_from(&b.a), "127.0.0.8", "smtp_bind has the other family");
     ok(has(&b.a.commands, "EHLO me.test\n"));
-    bed_stop(&b);
 }
 
 /* Deferred as an error of the settings, with its reason, and nothing was tried. */
@@ -61,8 +59,7 @@ is_missing(struct bed *b, const char *text)
 
 TEST(missing)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     set(&b, "", TARGET_FAMILY_UNSET);
     take_target(&b, "mx?bind=192.0.2.77");
     is_missing(&b, "this host does not have the source address 192.0.2.77 of bind=");
@@ -77,13 +74,11 @@ TEST(missing)
     add_mail(&b, "u@x.test");
     run(&b, "x.test");
     is_string(host_came_from(&b.a), "127.0.0.8", "a family that is not used needs no address");
-    bed_stop(&b);
 }
 
 TEST(families)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     set(&b, "127.0.0.8", TARGET_FAMILY_IPV6);
     take_target(&b, "mx");
     is_missing(&b,
@@ -103,7 +98,6 @@ TEST(families)
     add_mail(&b, "v@x.test");
     run(&b, "x.test");
     is_string(host_came_from(&b.a), "127.0.0.8", "one source address that exists is enough");
-    bed_stop(&b);
 }
 
 int

@@ -58,8 +58,7 @@ static void
 good_hosts(void)
 {
     for (enum target_tls level = TARGET_TLS_NONE; level <= TARGET_TLS_VERIFY; level++) {
-        struct bed b;
-        tls_bed_start(&b, level, "good", "good");
+        FIXTURE(bed, b, tls_bed_start, tls_bed_stop, level, "good", "good");
         add_mail(&b, "u@y.test");
         run(&b, "y.test");
         is_settled(&b, "u@y.test sent 2.0.0 none\n", "sent");
@@ -72,7 +71,6 @@ good_hosts(void)
         ok(has(&b.lines, "Verified TLS connection established to "
                          "mail.example.net[127.0.0.2]:") == (level != TARGET_TLS_NONE));
         is_string(b.manager.health.at ? "told" : "", "told", "a host in good health");
-        tls_bed_stop(&b);
     }
 }
 
@@ -82,23 +80,21 @@ untrusted(void)
 {
     static const char *const names[] = {"self", "expired", "stranger", "exact"};
     for (size_t i = 0; i < 4; i++) {
-        struct bed b;
-        tls_bed_start(&b, i % 2 ? TARGET_TLS_ENCRYPT : TARGET_TLS_MAY, names[i], NULL);
+        FIXTURE(bed, b, tls_bed_start, tls_bed_stop,
+                i % 2 ? TARGET_TLS_ENCRYPT : TARGET_TLS_MAY, names[i], NULL);
         add_mail(&b, "u@y.test");
         run(&b, "y.test");
         is_settled(&b, "u@y.test sent 2.0.0 none\n", names[i]);
         ok(heard(&b.a, under_tls));
         ok(strstr(b.manager.tls, "/unverified") != NULL);
         ok(has(&b.lines, "Untrusted TLS connection established to "));
-        tls_bed_stop(&b);
     }
 }
 
 static void
 resumed(void)
 {
-    struct bed b;
-    tls_bed_start(&b, TARGET_TLS_VERIFY, "good", NULL);
+    FIXTURE(bed, b, tls_bed_start, tls_bed_stop, TARGET_TLS_VERIFY, "good", NULL);
     add_mail(&b, "u@y.test");
     run(&b, "y.test");
     ok_named(!has(&b.lines, ", resumed"), "the first connection is new");
@@ -107,7 +103,6 @@ resumed(void)
     is_settled(&b, "u@y.test sent 2.0.0 none\nv@y.test sent 2.0.0 none\n", "twice");
     ok_named(has(&b.lines, ", resumed"), "the second one resumes");
     ok(strstr(b.manager.tls, "/verified") != NULL);
-    tls_bed_stop(&b);
 }
 
 /* The first host cannot prove itself, the second one can. */
@@ -152,8 +147,7 @@ next_host(void)
 static void
 names(void)
 {
-    struct bed b;
-    tls_bed_start(&b, TARGET_TLS_VERIFY, "good", NULL);
+    FIXTURE(bed, b, tls_bed_start, tls_bed_stop, TARGET_TLS_VERIFY, "good", NULL);
     b.target.kind = TARGET_SMTP;
     b.target.port = b.settings.smtp_port;
     text_copy(b.target.host, sizeof(b.target.host), TEXT("a.test"));
@@ -170,13 +164,11 @@ names(void)
     run(&b, "");
     is_settled(&b, "u@x.test sent 2.0.0 none\nv@x.test sent 2.0.0 none\n",
                "a name of several");
-    tls_bed_stop(&b);
 }
 
 TEST(implicit)
 {
-    struct bed b;
-    tls_bed_start(&b, TARGET_TLS_VERIFY, "good", NULL);
+    FIXTURE(bed, b, tls_bed_start, tls_bed_stop, TARGET_TLS_VERIFY, "good", NULL);
     b.a.tls_implicit = b.target.tls_implicit = true;
     b.target.kind = TARGET_SMTP;
     b.target.port = b.settings.smtp_port;
@@ -193,13 +185,11 @@ TEST(implicit)
     host_shut(&b.a);
     run(&b, "");
     is_trouble(&b, VERDICT_DEFERRED, "4.4.1", "connect to mail.example.net[127.0.0.2]");
-    tls_bed_stop(&b);
 }
 
 TEST(lmtp)
 {
-    struct bed b;
-    tls_bed_start(&b, TARGET_TLS_VERIFY, "good", NULL);
+    FIXTURE(bed, b, tls_bed_start, tls_bed_stop, TARGET_TLS_VERIFY, "good", NULL);
     b.target.kind = TARGET_LMTP;
     b.target.port = b.settings.smtp_port;
     text_copy(b.target.host, sizeof(b.target.host), TEXT("mail.example.net"));
@@ -207,7 +197,6 @@ TEST(lmtp)
     run(&b, "");
     is_settled(&b, "u@x.test sent 2.0.0 none\n", "LMTP");
     ok(heard(&b.a, "LHLO me.test\nSTARTTLS\n(tls)\nLHLO me.test\nMAIL"));
-    tls_bed_stop(&b);
 }
 
 /* --- The way back ----------------------------------------------------------------- */
@@ -224,8 +213,7 @@ count(const struct buffer *b, const char *what)
 
 TEST(falls_back)
 {
-    struct bed b;
-    tls_bed_start(&b, TARGET_TLS_MAY, NULL, NULL);
+    FIXTURE(bed, b, tls_bed_start, tls_bed_stop, TARGET_TLS_MAY, NULL, NULL);
     b.a.tls_breaks = true;
     add_mail(&b, "u@y.test");
     run(&b, "y.test");
@@ -254,7 +242,6 @@ TEST(falls_back)
     run(&b, "y.test");
     ok_named(strstr(b.manager.tls, "/unverified") != NULL,
              "a route that demands TLS does not care");
-    tls_bed_stop(&b);
 }
 
 /* A host that is silent when it should begin TLS, or then refuses mail for lack of it.
@@ -267,23 +254,20 @@ TEST(falls_back_late)
         {"MAIL",     "530 5.7.0 STARTTLS first\r\n", 0, 0},
         {NULL,       NULL,                           0, 0}
     };
-    struct bed b;
-    tls_bed_start(&b, TARGET_TLS_MAY, NULL, NULL);
+    FIXTURE(bed, b, tls_bed_start, tls_bed_stop, TARGET_TLS_MAY, NULL, NULL);
     b.a.rules = silent;
     b.target.timeout_scale = 0.002; /* 120 ms for STARTTLS */
     add_mail(&b, "u@y.test");
     run(&b, "y.test");
     is_number(b.a.connections, 2, "after the time-out once more");
     is_settled(&b, "u@y.test deferred 4.7.0 site\n", "and no bounce for lack of TLS");
-    tls_bed_stop(&b);
 }
 
 TEST(never_back)
 {
     for (enum target_tls level = TARGET_TLS_ENCRYPT; level <= TARGET_TLS_VERIFY;
          level++) {
-        struct bed b;
-        tls_bed_start(&b, level, NULL, "good");
+        FIXTURE(bed, b, tls_bed_start, tls_bed_stop, level, NULL, "good");
         b.a.tls_breaks = true;
         add_mail(&b, "u@y.test");
         run(&b, "y.test");
@@ -292,7 +276,6 @@ TEST(never_back)
         is_text(buffer_text(&b.a.commands), TEXT("EHLO me.test\nSTARTTLS\n"),
                 "and hears of no mail");
         ok(heard(&b.b, under_tls));
-        tls_bed_stop(&b);
     }
 }
 
@@ -306,8 +289,8 @@ TEST(not_offered)
          {NULL, NULL, 0, 0}}
     };
     for (size_t i = 0; i < 4; i++) {
-        struct bed b;
-        tls_bed_start(&b, i % 2 ? TARGET_TLS_VERIFY : TARGET_TLS_MAY, NULL, NULL);
+        FIXTURE(bed, b, tls_bed_start, tls_bed_stop,
+                i % 2 ? TARGET_TLS_VERIFY : TARGET_TLS_MAY, NULL, NULL);
         b.a.rules = rules[i / 2];
         host_shut(&b.b);
         add_mail(&b, "u@y.test");
@@ -318,7 +301,6 @@ TEST(not_offered)
             is_trouble(&b, VERDICT_DEFERRED, "4.7.4", "demanded by the route");
         else
             is_settled(&b, "u@y.test sent 2.0.0 none\n", "in clear text");
-        tls_bed_stop(&b);
     }
 }
 
@@ -330,8 +312,7 @@ TEST(injected)
         {NULL,       NULL,                           0, 0}
     };
     for (enum target_tls level = TARGET_TLS_MAY; level <= TARGET_TLS_VERIFY; level++) {
-        struct bed b;
-        tls_bed_start(&b, level, NULL, NULL);
+        FIXTURE(bed, b, tls_bed_start, tls_bed_stop, level, NULL, NULL);
         b.a.rules = b.b.rules = rules;
         add_mail(&b, "u@y.test");
         run(&b, "y.test");
@@ -339,7 +320,6 @@ TEST(injected)
         is_text(buffer_text(&b.a.commands), TEXT("EHLO me.test\nSTARTTLS\n"),
                 "that was all");
         is_number(b.a.connections, 1, "no way back from an attack");
-        tls_bed_stop(&b);
     }
 }
 
@@ -348,9 +328,8 @@ TEST(injected)
 /* New authorities between connecting and STARTTLS: those count. */
 TEST(reloaded)
 {
-    struct bed b;
     char error[TLS_ERROR_MAX];
-    tls_bed_start(&b, TARGET_TLS_VERIFY, "good", NULL);
+    FIXTURE(bed, b, tls_bed_start, tls_bed_stop, TARGET_TLS_VERIFY, "good", NULL);
     fake_host_stop(&b.b);
     fake_host_start(&b.b, b.theirs, "127.0.0.3", 0);
     add_mail(&b, "u@y.test");
@@ -367,13 +346,12 @@ TEST(reloaded)
     delivery_reload(b.delivery, &b.settings);
     run(&b, "y.test");
     is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "handshake: ");
-    tls_bed_stop(&b);
 }
 
 TEST(stopped)
 {
-    struct bed b;
-    tls_bed_start(&b, TARGET_TLS_MAY, NULL, NULL); /* says 220, and then nothing */
+    FIXTURE(bed, b, tls_bed_start, tls_bed_stop,
+            TARGET_TLS_MAY, NULL, NULL); /* says 220, and then nothing */
     b.settings.reuse_idle_ms = 5000;
     add_mail(&b, "u@y.test");
     delivery_open(b.delivery, place(&b), &b.target, "y.test");
@@ -384,7 +362,6 @@ TEST(stopped)
     delivery_free(&b.delivery);
     is_number(b.manager.ended, 1, "the session has ended");
     is_settled(&b, "", "its mail stays");
-    tls_bed_stop(&b);
 }
 
 int

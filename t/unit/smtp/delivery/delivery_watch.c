@@ -140,15 +140,13 @@ TEST(connect)
 
 TEST(greeting)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.greeting = "";
     int64_t since_ms = open_one(&b, "x.test");
     struct activity a =
         is_doing(&b, ACTIVITY_GREETING, "", "a.test[127.0.0.2]:", since_ms);
     ok_named(a.scheme == NULL, "by MX there is no scheme to change");
     ok_named(!a.has_message, "it has no mail yet");
-    bed_stop(&b);
 }
 
 /* The system takes the connection; nobody reads what comes. */
@@ -180,15 +178,13 @@ test_reply(const char *start, const char *command, bool has_message)
         {first ? "DATA" : "none", "",   0, 0},
         {NULL,                    NULL, 0, 0}
     };
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = rules;
     int64_t since_ms = open_one(&b, "x.test");
     struct activity a =
         is_doing(&b, ACTIVITY_REPLY, command, "a.test[127.0.0.2]:", since_ms);
     ok_named(a.has_message == has_message, "whether it has the message");
     ok_named(!watched(&b, (struct id){1, 9}).last.has_message, "it has no other");
-    bed_stop(&b);
 }
 
 static void
@@ -222,8 +218,7 @@ test_refused(void)
         {"DATA", "",           0, 0},
         {NULL,   NULL,         0, 0}
     };
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.a.rules = rules;
     int64_t since_ms = open_one(&b, "x.test");
     is_settled(&b, "u@x.test bounced 5.0.0 message\n", "it is refused");
@@ -233,21 +228,18 @@ test_refused(void)
     struct activity a =
         is_doing(&b, ACTIVITY_REPLY, "DATA", "a.test[127.0.0.2]:", since_ms);
     ok_named(a.has_message, "the session is about the message");
-    bed_stop(&b);
 }
 
 static void
 test_idle(void)
 {
-    struct bed b;
-    bed_start(&b);
+    FIXTURE(bed, b, bed_start, bed_stop);
     b.settings.reuse_idle_ms = 1000000;
     delivery_reload(b.delivery, &b.settings);
     int64_t since_ms = open_one(&b, "x.test");
     is_settled(&b, "u@x.test sent 2.0.0 none\n", "it is sent");
     struct activity a = is_doing(&b, ACTIVITY_IDLE, "", "a.test[127.0.0.2]:", since_ms);
     ok_named(!a.has_message, "the message is gone");
-    bed_stop(&b);
 }
 
 int

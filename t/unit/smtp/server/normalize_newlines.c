@@ -75,8 +75,7 @@ first_line(void)
         {TEXT("\r\n\n"),                    TEXT("\r\n\n")                      },
         {TEXT("a\rb\nc\n"),                 TEXT("a\rb\r\nc\r\n")               },
     };
-    struct buffer out;
-    buffer_init(&out, 4096);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 4096);
     for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++)
         for (size_t piece = 1; piece < 10; piece++) {
             struct newlines_stream n = {.rule = NEWLINES_FIRST};
@@ -86,7 +85,6 @@ first_line(void)
                 normalize_stream(&n, text_before(in, piece), &out);
             is_text(buffer_text(&out), streams[i].out, "the first line decides");
         }
-    buffer_free(&out);
 }
 
 /* --- Rule 1 ----------------------------------------------------------------------- */
@@ -356,9 +354,8 @@ content(void)
         {TEXT("a\r\n.\r\0\n.\r\n"), TEXT("a\r\n.\r\n\r\n.\r\n"), PROGRESS_MORE},
         {TEXT("a\r\0\n.\r\n"),       TEXT("a\r\n\r\n.\r\n"),      PROGRESS_MORE},
     };
-    struct buffer out;
     struct text behind;
-    buffer_init(&out, 4096);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 4096);
     for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++)
         for (size_t piece = 1; piece < 8; piece++) {
             enum progress progress =
@@ -368,7 +365,6 @@ content(void)
             if (memchr(contents[i].in.at, '\n', 2) != NULL)
                 ok(decoded(contents[i].in, piece, false, &out, &behind) == PROGRESS_BAD);
         }
-    buffer_free(&out);
 }
 
 static void
@@ -384,8 +380,7 @@ chunks(void)
         {TEXT("a\n\rb\r"),        TEXT("a\r\n\r\nb\r\n"),        true },
         {TEXT("a\0\r\r\r\n"),     TEXT("a\r\n"),                   true },
     };
-    struct buffer out;
-    buffer_init(&out, 4096);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 4096);
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         for (size_t piece = 1; piece < 8; piece++) {
             struct newlines_content n;
@@ -402,7 +397,6 @@ chunks(void)
             if (good)
                 is_text(buffer_text(&out), all[i].out, "a chunk");
         }
-    buffer_free(&out);
 }
 
 int

@@ -162,9 +162,8 @@ judged(struct senders *senders, const char *user, const char *message, bool ours
 
 TEST(from)
 {
-    struct buffer errors;
     static char late[SUBMITTER_HEAD_MAX + 200];
-    buffer_init(&errors, 4096);
+    FIXTURE(buffer, errors, buffer_init, buffer_free, 4096);
     struct senders *senders =
         senders_new(TEXT("ann ann@a.example\nann .lists.example\nroot *\n"),
                     TEXT("a.example .lists.example mx.example.org"), &errors);
@@ -213,7 +212,6 @@ TEST(from)
     snprintf(late + SUBMITTER_HEAD_MAX, 200, "\r\nFrom: ann@a.example\r\n\r\nx\r\n");
     judged(senders, "ann", late, false, "a From that comes too late");
     senders_free(&senders);
-    buffer_free(&errors);
 }
 
 int

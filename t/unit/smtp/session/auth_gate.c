@@ -149,23 +149,20 @@ heard(const struct client *c, const char *reply)
 static void
 good(void)
 {
-    struct world w;
     struct client c;
-    world_start(&w, 10);
+    FIXTURE(world, w, world_start, world_end, 10);
     arrive(&c, &w, 1);
     ok_named(tries(&c, GOOD) && heard(&c, "235"), "at once");
     is_number(c.resumed, 0, "and nothing later");
     leave(&c);
     ok(c.login == NULL);
-    world_end(&w);
 }
 
 TEST(late_answers)
 {
     static const int64_t delays[] = {1000, 2000, 4000, 8000, 10000, 10000};
-    struct world w;
     struct client c;
-    world_start(&w, 10);
+    FIXTURE(world, w, world_start, world_end, 10);
     arrive(&c, &w, 1);
     for (unsigned i = 0; i < sizeof(delays) / sizeof(delays[0]); i++) {
         struct text more = TEXT("NOOP\r\n");
@@ -183,14 +180,12 @@ TEST(late_answers)
     }
     ok_named(tries(&c, GOOD) && heard(&c, "235"), "who knows it is let in");
     leave(&c);
-    world_end(&w);
 }
 
 TEST(locked_out)
 {
-    struct world w;
     struct client c, other, same;
-    world_start(&w, 3);
+    FIXTURE(world, w, world_start, world_end, 3);
     arrive(&c, &w, 1);
     for (int i = 0; i < 2; i++) {
         ok(!tries(&c, WRONG));
@@ -216,16 +211,14 @@ TEST(locked_out)
     leave(&c);
     leave(&same);
     leave(&other);
-    world_end(&w);
 }
 
 TEST(pace)
 {
     enum { CROWD = AUTH_ATTEMPT_WAITING_MAX + 3 };
     static struct client c[CROWD];
-    struct world w;
     unsigned in = 0, turned_away = 0;
-    world_start(&w, 10);
+    FIXTURE(world, w, world_start, world_end, 10);
     for (unsigned char i = 0; i < CROWD; i++) {
         arrive(&c[i], &w, i);
         bool at_once = tries_as(&c[i], i, true);
@@ -255,7 +248,6 @@ TEST(pace)
     for (unsigned i = 0; i < CROWD; i++)
         leave(&c[i]);
     leave(&scram);
-    world_end(&w);
 }
 
 /* Many sessions of one client ask together, again and again: it has no more than its
@@ -264,9 +256,8 @@ TEST(guessing)
 {
     enum { CROWD = 30, ROUNDS = 5 };
     static struct client c[CROWD];
-    struct world w;
     unsigned places = 0, turned_away = 0, locked = 0;
-    world_start(&w, 10);
+    FIXTURE(world, w, world_start, world_end, 10);
     for (unsigned i = 0; i < CROWD; i++)
         arrive(&c[i], &w, 7);
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -287,7 +278,6 @@ TEST(guessing)
     ok_named(locked >= CROWD, "the others are not even looked at");
     for (unsigned i = 0; i < CROWD; i++)
         leave(&c[i]);
-    world_end(&w);
 }
 
 /* Input that is no message of the mechanism takes no place and no pace, and is a
@@ -299,8 +289,7 @@ malformed(void)
                                       "AUTH PLAIN !!!!\r\n", "AUTH LOGIN =\r\n"};
     static struct client c[2 * AUTH_ATTEMPT_WAITING_MAX];
     struct client good;
-    struct world w;
-    world_start(&w, 10);
+    FIXTURE(world, w, world_start, world_end, 10);
     for (unsigned i = 0; i < 2 * AUTH_ATTEMPT_WAITING_MAX; i++) {
         arrive(&c[i], &w, 7);
         ok(tries(&c[i], bad[i % 3]));
@@ -318,7 +307,6 @@ malformed(void)
     leave(&good);
     for (unsigned i = 0; i < 2 * AUTH_ATTEMPT_WAITING_MAX; i++)
         leave(&c[i]);
-    world_end(&w);
 }
 
 /* Whom the gate has answered, in turn. */
@@ -341,10 +329,9 @@ turns(void)
 {
     enum { A = AUTH_ATTEMPT_WAITING_EACH, COUNT = A + 2 };
     static const unsigned order[COUNT] = {0, A, A + 1, 1, 2, 3};
-    struct world w;
     struct client c[COUNT], known;
     bool answered[COUNT] = {false};
-    world_start(&w, 10);
+    FIXTURE(world, w, world_start, world_end, 10);
     for (unsigned char i = A - 1; i < COUNT; i++) { /* else the first to log in leads */
         arrive(&known, &w, i);
         (void)tries_as(&known, 100 + i, true);
@@ -359,7 +346,6 @@ turns(void)
         is_number(first_answered(&w, c, COUNT, answered), order[i], "clients take turns");
     for (unsigned i = 0; i < COUNT; i++)
         leave(&c[i]);
-    world_end(&w);
 }
 
 /* 50 clients and more that fail or are new cannot keep out one that has logged in; nor
@@ -370,9 +356,8 @@ claims(void)
     enum { CROWD = 2 * AUTH_ATTEMPT_WAITING_MAX };
     static struct client c[CROWD], more[CROWD];
     struct client known, stranger, again;
-    struct world w;
     unsigned evicted = 0;
-    world_start(&w, 10);
+    FIXTURE(world, w, world_start, world_end, 10);
     arrive(&known, &w, 250);
     ok(tries_as(&known, 0, true));
     server_forget_user(&known.server);
@@ -406,7 +391,6 @@ claims(void)
     }
     leave(&known);
     leave(&stranger);
-    world_end(&w);
 }
 
 /* Many users may be behind an address that is known. */
@@ -415,9 +399,8 @@ office(void)
 {
     enum { CROWD = AUTH_ATTEMPT_WAITING_EACH_GOOD + 2 };
     static struct client c[CROWD];
-    struct world w;
     unsigned waiting = 0;
-    world_start(&w, 10);
+    FIXTURE(world, w, world_start, world_end, 10);
     for (unsigned i = 0; i < CROWD; i++) {
         arrive(&c[i], &w, 1);
         waiting += !tries_as(&c[i], i, true);
@@ -425,7 +408,6 @@ office(void)
     is_number(waiting, AUTH_ATTEMPT_WAITING_EACH_GOOD, "it has more places");
     for (unsigned i = 0; i < CROWD; i++)
         leave(&c[i]);
-    world_end(&w);
 }
 
 #define DEAR       "AUTH PLAIN AGRlYXIAcGVuY2ls\r\n"
@@ -436,9 +418,8 @@ static void
 slices(void)
 {
     enum { TAKES_MS = (VERIFIER_ITERATIONS / VERIFIER_SLICE - 1) * AUTH_ATTEMPT_SLICE_MS };
-    struct world w;
     struct client slow, next, scram;
-    world_start(&w, 10);
+    FIXTURE(world, w, world_start, world_end, 10);
     arrive(&slow, &w, 1);
     arrive(&next, &w, 2);
     arrive(&scram, &w, 3);
@@ -463,16 +444,14 @@ slices(void)
     leave(&slow);
     leave(&next);
     leave(&scram);
-    world_end(&w);
 }
 
 /* Leaving before the check is over is no way to guess for nothing. */
 static void
 leaving_early(void)
 {
-    struct world w;
     struct client c, next;
-    world_start(&w, 3);
+    FIXTURE(world, w, world_start, world_end, 3);
     for (unsigned i = 0; i < 3; i++) {
         arrive(&c, &w, 1);
         ok(!tries(&c, DEAR_WRONG));
@@ -488,16 +467,14 @@ leaving_early(void)
     arrive(&c, &w, 1);
     ok(tries(&c, GOOD) && heard(&c, "454 4.7.0"));
     leave(&c);
-    world_end(&w);
 }
 
 /* A session may end in any of these states. */
 static void
 leaving(void)
 {
-    struct world w;
     struct client a, b;
-    world_start(&w, 1);
+    FIXTURE(world, w, world_start, world_end, 1);
     arrive(&a, &w, 1);
     arrive(&b, &w, 2);
     ok(!tries(&a, WRONG) && !tries(&b, WRONG));
@@ -505,7 +482,6 @@ leaving(void)
     leave(&a);
     sim_loop_advance(w.loop, 20000);
     is_number(a.resumed + b.resumed, 0, "nobody is called");
-    world_end(&w);
 }
 
 int

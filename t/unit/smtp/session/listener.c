@@ -334,9 +334,8 @@ TEST(new_settings)
 TEST(bad_settings)
 {
     static struct world w;
-    struct buffer mistakes;
     char error[200] = "";
-    buffer_init(&mistakes, 65536);
+    FIXTURE(buffer, mistakes, buffer_init, buffer_free, 65536);
     listener_world_start(&w, &plain, false, true);
     struct listener_settings s = w.settings;
     ok(listener_check(&s, &mistakes) && mistakes.length == 0);
@@ -358,7 +357,6 @@ TEST(bad_settings)
                     sizeof(error)) == NULL);
     ok(strstr(error, "127.0.0.1") != NULL);
     listener_world_end(&w);
-    buffer_free(&mistakes);
 }
 
 /* 500 clients that say one byte now and then do not slow another one down. */

@@ -181,21 +181,18 @@ read_nothing(struct world *w)
 /* A late answer to AUTH has nobody to go to. */
 TEST(drained_while_logging_in)
 {
-    struct world w;
-    world_start(&w, false);
+    FIXTURE(world, w, world_start, world_end, false);
     read_nothing(&w);
     say(&w, WRONG);
     session_drain(&w.host);
     is_number(w.host.count, 0, "who does not read is not waited for");
     pass(&w, LOCKOUT_DELAY_MS + 1);
     ok(hears(&w, "421 4.3.2 shutting down"));
-    world_end(&w);
 }
 
 TEST(late_answer_takes_our_time)
 {
-    struct world w;
-    world_start(&w, false);
+    FIXTURE(world, w, world_start, world_end, false);
     pass(&w, 1500);
     say(&w, "EHLO x\r\n" WRONG);
     pass(&w, LOCKOUT_DELAY_MS);
@@ -204,13 +201,11 @@ TEST(late_answer_takes_our_time)
     ok_named(w.host.count == 1, "3 s for a command begin with our answer");
     pass(&w, 200);
     ok(hears(&w, "421 4.4.2") && w.host.count == 0);
-    world_end(&w);
 }
 
 TEST(gone_before_tls)
 {
-    struct world w;
-    world_start(&w, true);
+    FIXTURE(world, w, world_start, world_end, true);
     say(&w, "EHLO x\r\n" WRONG "STARTTLS\r\n");
     close(w.to);
     w.to = -1;
@@ -220,7 +215,6 @@ TEST(gone_before_tls)
     ok(hears(&w, "535"));
     ok(hears(&w, "220 2.0.0") && w.host.count == 0);
     is_number(w.host.tls_count, 0, "and is not counted");
-    world_end(&w);
 }
 
 int

@@ -34,13 +34,12 @@ keep_session(void *context, struct sched_session *session, const struct target *
 static void
 open_house(void)
 {
-    struct buffer mistakes;
     struct route_settings routes = {.routes =
                                         TEXT("d.example discard, * smtp://192.0.2.1"),
                                     .local_domains = TEXT("mx.example.org"),
                                     .smtp_port = 25};
     listener_world_start(&w, &plain, false, true);
-    buffer_init(&mistakes, 1000);
+    FIXTURE(buffer, mistakes, buffer_init, buffer_free, 1000);
     transport_params_default(&routes.base);
     struct route_table *before = w.routes;
     w.routes = route_new(&routes, &mistakes);
@@ -56,7 +55,6 @@ open_house(void)
     manager_set_channel(w.manager, TARGET_SMTP, keep_session, NULL);
     listener_reload(w.listener, w.routes, &w.settings);
     route_free(&before);
-    buffer_free(&mistakes);
 }
 
 static void

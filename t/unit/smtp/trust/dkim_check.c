@@ -28,7 +28,6 @@ static void
 world_begin(struct world *w)
 {
     char error[200];
-    struct buffer public;
     clock_stop();
     w->loop = loop_new();
     w->dns = dns_new(w->loop, TEXT(""), error, sizeof(error));
@@ -37,11 +36,10 @@ world_begin(struct world *w)
     log_capture(w->log, &w->lines);
     w->keys = dkim_kit_keys("a.test", "s", 1);
     w->check = dkim_keys_check_new(w->loop, w->log, w->dns);
-    buffer_init(&public, SIGN_PUBLIC_MAX);
+    FIXTURE(buffer, public, buffer_init, buffer_free, SIGN_PUBLIC_MAX);
     must(sign_key_public(w->keys->list[0].key, &public));
     snprintf(w->record, sizeof(w->record), "v=DKIM1; k=rsa; p=%.*s",
              TEXT_ARGS(buffer_text(&public)));
-    buffer_free(&public);
 }
 
 static void
@@ -75,8 +73,7 @@ says(const struct world *w, const char *what)
 static void
 test_fits(void)
 {
-    struct world w;
-    world_begin(&w);
+    FIXTURE(world, w, world_begin, world_end);
     sim_dns_text(w.dns, NAME, w.record);
     use(&w);
     use(&w);
@@ -86,14 +83,12 @@ test_fits(void)
     is_number(sim_dns_questions(w.dns), 1, "a key that does not sign is not asked for");
     use(&w);
     is_number(sim_dns_questions(w.dns), 2, "the next day once more");
-    world_end(&w);
 }
 
 static void
 test_unfit(const char *record, const char *words)
 {
-    struct world w;
-    world_begin(&w);
+    FIXTURE(world, w, world_begin, world_end);
     if (record != NULL)
         sim_dns_text(w.dns, NAME, record);
     if (record != NULL && record[0] == '2')
@@ -110,14 +105,12 @@ test_unfit(const char *record, const char *words)
     clock_pass(DKIM_KEYS_CHECK_BAD_MS);
     use(&w);
     is_number(w.lines.length, 2 * strlen(want), "said again after an hour");
-    world_end(&w);
 }
 
 /* Not known is not wrong; and what was wrong is said to be right. */
 TEST(unknown)
 {
-    struct world w;
-    world_begin(&w);
+    FIXTURE(world, w, world_begin, world_end);
     sim_dns_status(w.dns, NAME, DNS_TRY_AGAIN);
     use(&w);
     is_number(w.lines.length, 0, "no answer is no reason for a warning");
@@ -140,15 +133,13 @@ TEST(unknown)
     clock_pass(DKIM_KEYS_CHECK_BAD_MS);
     use(&w);
     is_number(sim_dns_questions(w.dns), 4, "then it is good for a day");
-    world_end(&w);
 }
 
 /* Keys go while their questions are out; and no more are out than the limit. */
 TEST(limits)
 {
-    struct world w;
     struct dkim_keys *many = dkim_kit_keys("b.test", "t", DKIM_KEYS_CHECK_MAX + 1);
-    world_begin(&w);
+    FIXTURE(world, w, world_begin, world_end);
     for (size_t i = 0; i <= DKIM_KEYS_CHECK_MAX; i++)
         dkim_keys_check_used(w.check, &many->list[i]);
     is_number(sim_dns_questions(w.dns), DKIM_KEYS_CHECK_MAX, "questions at a time");
@@ -162,7 +153,6 @@ TEST(limits)
     dkim_keys_check_stop(w.check);
     dkim_keys_free(&many);
     clock_turns(w.loop, 100);
-    world_end(&w);
 }
 
 int

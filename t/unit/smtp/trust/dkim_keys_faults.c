@@ -24,14 +24,12 @@ make_keys(void)
     sim_disk_reset();
     must(disk_open(&disk, "/keys", true) == 0);
     for (int i = 0; i < KEYS; i++) {
-        struct buffer pem;
-        buffer_init(&pem, SIGN_FILE_MAX);
+        FIXTURE(buffer, pem, buffer_init, buffer_free, SIGN_FILE_MAX);
         must(sign_key_make(random, SIGN_RSA, 1024, &pem, &why));
         snprintf(name, sizeof(name), "s._domainkey.d%d.test.pem", i);
         int file = disk_create(disk, name, 0600);
         must(file >= 0 && disk_write(disk, file, buffer_text(&pem)) == 0);
         disk_close_file(disk, file);
-        buffer_free(&pem);
     }
     disk_close(&disk);
     sign_random_free(&random);

@@ -232,9 +232,8 @@ reads(const struct secrets *k, const char *name, const char *says)
 
 TEST(anchors)
 {
-    struct secrets k;
     char place[TRUST_ANCHORS_PLACE_MAX], error[600] = "", path[600];
-    make_secrets(&k);
+    FIXTURE(secrets, k, make_secrets, drop_secrets);
     ok(reads(&k, "ca.pem", ""));
     ok(reads(&k, "anchors", ""));
     ok(!reads(&k, "nothing.pem", "No such file"));
@@ -256,7 +255,6 @@ TEST(anchors)
     ok_named(client != NULL || strstr(error, "a route demands tls=verify") != NULL,
              "and says so");
     tls_client_free(&client);
-    drop_secrets(&k);
 }
 
 TEST(other_scheme)

@@ -80,9 +80,8 @@ fields_of(struct world *w, const char *letter, size_t piece, enum signing_form f
 
 TEST(shared)
 {
-    struct world w;
     struct signing_pass *p[50];
-    world_begin(&w, dkim_kit_keys("a.test", "s", 1));
+    FIXTURE(world, w, world_begin, world_end, dkim_kit_keys("a.test", "s", 1));
     for (size_t i = 0; i < 50; i++) {
         p[i] = pass_over(&w, LETTER, 1 + i, SIGNING_PLAIN);
         signing_pass_end(p[i], on_done, &w);
@@ -109,7 +108,6 @@ TEST(shared)
                              TEXT("From: other@a.test\r\n"));
     ok_named(!signing_pass_has_enough(later), "so must one with a rewritten header");
     signing_pass_free(&later);
-    world_end(&w);
 }
 
 static size_t
@@ -130,11 +128,10 @@ note_trouble(void *context, const char *name, const char *domain, const char *wh
 
 TEST(trouble)
 {
-    struct world w;
     struct buffer said;
     struct dkim_keys *keys = dkim_kit_keys("a.test", "s", 2);
     buffer_init(&said, 1000);
-    world_begin(&w, NULL);
+    FIXTURE(world, w, world_begin, world_end, NULL);
     signing_each_trouble(w.signing, note_trouble, &said);
     signing_reload(w.signing, keys);
     signing_each_trouble(w.signing, note_trouble, &said);
@@ -152,16 +149,14 @@ TEST(trouble)
             TEXT("s._domainkey.a.test: the key cannot sign, and mail waits\n"),
             "a key that cannot sign");
     buffer_free(&said);
-    world_end(&w);
 }
 
 TEST(memory)
 {
     enum { PASSES = 20, LONG = 500 * 1024, KEPT = 8 * 1024 };
-    struct world w;
     struct signing_pass *p[PASSES];
     char *letter = memory_new(LONG + 1);
-    world_begin(&w, dkim_kit_keys("a.test", "s", 1));
+    FIXTURE(world, w, world_begin, world_end, dkim_kit_keys("a.test", "s", 1));
     for (int odd = 0; odd < 2; odd++) {
         /* A long body; a header that is too long. */
         memset(letter, 'x', LONG);
@@ -180,7 +175,6 @@ TEST(memory)
             signing_pass_free(&p[i]);
     }
     free(letter);
-    world_end(&w);
 }
 
 /* Another client: it is answered in each turn. */
@@ -255,8 +249,7 @@ TEST(line)
  * on. */
 TEST(same_turn)
 {
-    struct world w;
-    world_begin(&w, dkim_kit_keys("a.test", "s", 1));
+    FIXTURE(world, w, world_begin, world_end, dkim_kit_keys("a.test", "s", 1));
     struct signing_pass *p = pass_over(&w, LETTER, 7, SIGNING_PLAIN);
     signing_pass_end(p, on_done, &w);
     loop_turn(w.loop, 60 * 1000);
@@ -266,14 +259,12 @@ TEST(same_turn)
     loop_turn(w.loop, 60 * 1000);
     is_number(w.told, 1, "told in the next one");
     signing_pass_free(&p);
-    world_end(&w);
 }
 
 /* Changes of SMTP are made before: the digest is that of the bytes that arrive. */
 TEST(normalized)
 {
-    struct world w;
-    world_begin(&w, dkim_kit_keys("a.test", "s", 1));
+    FIXTURE(world, w, world_begin, world_end, dkim_kit_keys("a.test", "s", 1));
     char *a = fields_of(&w, LETTER, 3, SIGNING_PLAIN);
     signing_reload(w.signing, dkim_kit_keys("a.test", "s", 1));
     w.e->id.time_ms = 2;
@@ -287,7 +278,6 @@ TEST(normalized)
     a = fields_of(&w, "From: ann@a.test\nSubject: s\n\nhello", 3, SIGNING_RAW);
     is_string(a, "", "a raw header with bare LF is not signed");
     free(a);
-    world_end(&w);
 }
 
 TEST(unsigned)
@@ -320,9 +310,8 @@ TEST(unsigned)
 /* Headers too long for a signature, and content beyond one piece. */
 TEST(large)
 {
-    struct world w;
     struct buffer letter;
-    world_begin(&w, dkim_kit_keys("a.test", "s", 1));
+    FIXTURE(world, w, world_begin, world_end, dkim_kit_keys("a.test", "s", 1));
     buffer_init(&letter, 4 * 1024 * 1024);
     ok(buffer_add(&letter, TEXT("From: a@a.test\r\nX: ")));
     while (letter.length < 300 * 1024)
@@ -341,15 +330,13 @@ TEST(large)
     ok_named(strncmp(fields, "DKIM-Signature:", 15) == 0, "a large body in one piece");
     free(fields);
     buffer_free(&letter);
-    world_end(&w);
 }
 
 /* At every step of a pass the keys go, or the pass does. */
 TEST(reload)
 {
     for (int step = 0; step < 6; step++) {
-        struct world w;
-        world_begin(&w, dkim_kit_keys("a.test", "old", 2));
+        FIXTURE(world, w, world_begin, world_end, dkim_kit_keys("a.test", "old", 2));
         struct signing_pass *p =
             signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN, TEXT(""));
         if (step == 0)
@@ -373,15 +360,13 @@ TEST(reload)
                     "signed by the keys of its beginning");
         if (p != NULL)
             signing_pass_free(&p);
-        world_end(&w);
     }
 }
 
 /* More messages than are kept; and a pass whose job is dropped while it reads. */
 TEST(kept)
 {
-    struct world w;
-    world_begin(&w, dkim_kit_keys("other.test", "s", 1));
+    FIXTURE(world, w, world_begin, world_end, dkim_kit_keys("other.test", "s", 1));
     for (uint64_t i = 1; i <= SIGNING_KEPT_MAX + 1; i++) {
         w.e->id.time_ms = i;
         struct signing_pass *p = pass_over(&w, LETTER, 50, SIGNING_PLAIN);
@@ -402,5 +387,4 @@ TEST(kept)
     wait_told(&w, 1);
     signing_pass_free(&first);
     signing_pass_free(&second);
-    world_end(&w);
 }

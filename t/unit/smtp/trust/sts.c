@@ -194,8 +194,7 @@ TEST(lines)
     struct sts_line line;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ok_named(!sts_line_read(text_from(bad[i]), &line), bad[i]);
-    struct buffer out;
-    buffer_init(&out, 1000);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 1000);
     ok(sts_line_read(TEXT("1 a.test x9 enforce 1234567890123 31557600 *.a.test b.test"), &line));
     ok(sts_line_write(&out, &line));
     is_text(buffer_text(&out), TEXT("1 a.test x9 enforce 1234567890123 31557600 *.a.test b.test\n"), "there and back");
@@ -205,5 +204,4 @@ TEST(lines)
     ok(sts_line_write(&out, &line));
     is_text(buffer_text(&out), TEXT("1 a.test 1 none 0 0\n"), "mode none has no pattern");
     sts_policy_free(&line.policy);
-    buffer_free(&out);
 }
