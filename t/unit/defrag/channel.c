@@ -24,8 +24,7 @@ test_orders(int64_t journal)
         {3, 1, 2},
         {3, 2, 1}
     };
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     s.w.settings.queue.journal_size = journal;
     stage_restart(&s);
     for (size_t o = 0; o < 6; o++) {
@@ -52,14 +51,12 @@ test_orders(int64_t journal)
                   "malformed");
     ok(world_logged(&s.w, "not a fragment"));
     is_number(stage_figures(&s).malformed, 1, "is counted");
-    stage_end(&s);
 }
 
 /* E2: the last comes first, and is the only one that tells the total. */
 TEST(late_total)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     stage_part(&s, "i", 3, 3, THREE);
     stage_part(&s, "i", 1, 0, ONE);
     is_number(s.count, 0, "E2: two are held");
@@ -76,7 +73,6 @@ TEST(late_total)
     sim_loop_advance(s.w.loop, STAGE_HALF_MS);
     is_number(s.count, 5, "E2: and go on when their time is over");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 /* As many as may be, from the last to the first. */
@@ -113,8 +109,7 @@ TEST(thousand)
 
 TEST(words)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     stage_part(&s, "i", 2, 0, TWO);
     ok_named(strstr(stage_why(&s),
                     "have 1 of an unknown number; missing parts: 1; owner "
@@ -125,13 +120,11 @@ TEST(words)
              stage_why(&s));
     ok(world_place(&s.w) != SCHED_ACTIVE);
     ok(manager_active(s.w.manager, s.w.id) == NULL);
-    stage_end(&s);
 }
 
 TEST(repetitions)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     stage_part(&s, "i", 1, 3, ONE);
     stage_part(&s, "i", 1, 3, ONE);
     ok(world_logged(&s.w, "absorbed"));
@@ -153,13 +146,11 @@ TEST(repetitions)
     is_number(s.count, 7, "check 34: two totals");
     is_number(stage_figures(&s).conflicts, 2, "are counted");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 TEST(time)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     stage_part(&s, "i", 2, 3, TWO);
     sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2);
     stage_part(&s, "i", 1, 3, ONE);
@@ -181,13 +172,11 @@ TEST(time)
     stage_part(&s, "i", 3, 3, THREE);
     is_number(s.count, 3, "check 40: what comes late passes");
     is_number(stage_figures(&s).timed_out, 2, "are counted");
-    stage_end(&s);
 }
 
 TEST(timeouts)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     s.settings.on_timeout = CHANNEL_BOUNCE;
     channel_reload(s.channel, &s.settings);
     stage_part(&s, "i", 2, 3, TWO);
@@ -211,13 +200,11 @@ TEST(timeouts)
     world_turns(&s.w);
     is_number(s.count, 2, "it goes");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 TEST(recipients)
 {
-    struct stage s;
-    stage_begin(&s, "z smtp://h\n" ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, "z smtp://h\n" ROUTES);
     stage_part_to(&s, "a@x", "a@y b@y", "i", 1, 3, ONE);
     stage_part_to(&s, "a@x", "a@y", "i", 2, 3, TWO);
     stage_part_to(&s, "a@x", "b@y", "i", 2, 3, TWO);
@@ -271,7 +258,6 @@ TEST(recipients)
         stage_part_to(&s, "a@x", "b@y", "m", n, 3, bodies[n - 1]);
     is_number(s.count, 1, "check 37: joined by trust");
     stage_arrived(&s, 0, "b@y", WHOLE, "from the user's own");
-    stage_end(&s);
 }
 
 /* Sends three parts; a submitter NULL: that part is not ours. */
@@ -292,8 +278,7 @@ TEST(submitter)
                              *const none[3] = {NULL, NULL, NULL},
                              *const last[3] = {NULL, NULL, "user:a"},
                              *const first[3] = {"user:a", NULL, NULL};
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     submit_parts(&s, "o1", ours);
     ok_named(s.delivered[0].ours, "of parts that are ours the whole is ours");
     is_string(s.delivered[0].submitter, "user:a", "of the same user");
@@ -315,13 +300,11 @@ TEST(submitter)
         ok_named(s.delivered[0].ours == (letter == 1), "by the letter of a peer");
         s.mark = NULL;
     }
-    stage_end(&s);
 }
 
 TEST(parameters)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     s.w.notify = NOTIFY_NEVER;
     s.original = TEXT("rfc822;one@y");
     s.envelope_id = "first";
@@ -349,7 +332,6 @@ TEST(parameters)
                         "Original-Recipient: rfc822;one@y\r\n", 34) != NULL,
              "ENVID and ORCPT of the first");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 TEST(nested)
@@ -357,7 +339,6 @@ TEST(nested)
     static const char nested[] = "Subject: in\r\nContent-Type: message/partial; id=%u; "
                                  "number=1; total=1\r\n\r\n";
     struct buffer b;
-    struct stage s;
     char header[200];
     buffer_init(&b, 10000);
     for (unsigned i = 0; i < 3; i++) {
@@ -367,7 +348,7 @@ TEST(nested)
     }
     if (!buffer_add(&b, TEXT(ONE)) || !buffer_add_byte(&b, '\0'))
         abort();
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     stage_part(&s, "i", 1, 1, b.at);
     sim_loop_advance(s.w.loop, 5000);
     is_number(s.count, 1, "one message");
@@ -376,17 +357,15 @@ TEST(nested)
                               "id=2; number=1", 14) != NULL);
     ok(world_is_empty(&s.w));
     buffer_free(&b);
-    stage_end(&s);
 }
 
 TEST(large)
 {
     enum { SIZE = 1000 * 1000 };
     char *body = memory_array(SIZE + 1, 1), *whole = memory_array(3 * SIZE, 1);
-    struct stage s;
     memset(body, 'x', SIZE);
     memcpy(body + SIZE - 2, "\r\n", 3);
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     s.w.settings.queue.journal_size = 4 * 1024 * 1024;
     s.w.settings.queue.journal_message_max = 4096;
     stage_restart(&s);
@@ -408,13 +387,11 @@ TEST(large)
     ok(world_is_empty(&s.w));
     free(body);
     free(whole);
-    stage_end(&s);
 }
 
 TEST(operator)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     stage_part(&s, "i", 1, 2, ONE);
     is_number(world_operate(&s.w, MANAGER_RETRY), MANAGER_DONE, "a retry");
     world_turns(&s.w);
@@ -451,7 +428,6 @@ TEST(operator)
     is_number(s.count, 4, "its set ends in silence, the other's is over");
     is_number(stage_figures(&s).messages, 0, "and is gone");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 /* Large mail, when the operator comes while it is examined. */
@@ -459,8 +435,7 @@ TEST(operator)
 static void
 test_operator_releases(int64_t journal)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     s.w.settings.queue.journal_size = journal;
     stage_restart(&s);
     stage_part(&s, "i", 2, 3, TWO);
@@ -482,7 +457,6 @@ test_operator_releases(int64_t journal)
     sim_loop_advance(s.w.loop, 2 * STAGE_HALF_MS);
     is_number(s.count, 4, "all as they are");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 static void
@@ -494,8 +468,7 @@ test_operator_early(void)
     memset(body, 'x', SIZE);
     memcpy(body + SIZE - 2, "\r\n", 3);
     for (size_t i = 0; i < 2; i++) {
-        struct stage s;
-        stage_begin(&s, ROUTES);
+        FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
         stage_put(&s, "a@x", "b@y", "i", 2, 2, body);
         for (int t = 0; t < 100 && stage_why(&s)[0] == '\0'; t++)
             loop_turn(s.w.loop, 0);
@@ -505,7 +478,6 @@ test_operator_early(void)
         is_number(stage_figures(&s).messages, 0, "it has come into no set");
         is_number(s.count, 0, "nor further");
         is_number(world_files(&s.w, "mess"), i == 0, "held, or gone");
-        stage_end(&s);
     }
     free(body);
 }
@@ -562,8 +534,7 @@ test_overdue(void)
 static void
 test_routes(void)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     stage_part(&s, "i", 1, 2, ONE);
     s.w.routes_text.routes = TEXT("* smtp://h");
     struct route_table *plain = world_routes(&s.w);
@@ -576,14 +547,12 @@ test_routes(void)
     ok(world_is_empty(&s.w));
     manager_reload(s.w.manager, &s.w.settings, s.w.routes);
     route_free(&plain);
-    stage_end(&s);
 }
 
 static void
 test_limits(void)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     s.settings.limits = (struct set_limits){.parts = 10, .sender_sets = 2};
     channel_reload(s.channel, &s.settings);
     stage_part(&s, "i", 11, 0, TWO);
@@ -595,16 +564,14 @@ test_limits(void)
     ok(world_logged(&s.w, "there are too many"));
     stage_part(&s, "j", 2, 2, "two\r\nthree\r\n");
     stage_arrived(&s, 2, "b@y", WHOLE, "what is there is joined");
-    stage_end(&s);
 }
 
 /* One network may have so many, under any HELO. */
 static void
 test_clients(void)
 {
-    struct stage s;
     char sender[20];
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     s.settings.limits.client_sets = 20;
     channel_reload(s.channel, &s.settings);
     s.trust = "ext net:192.0.2.0/24";
@@ -624,7 +591,6 @@ test_clients(void)
     s.trust = "ext net:192.0.2.0/24";
     stage_part_to(&s, "zy@x", "b@y", "i", 1, 10, ONE);
     is_number(s.count, 11, "so is the limit");
-    stage_end(&s);
 }
 
 /* The values of `defrag_key`. */
@@ -640,8 +606,7 @@ test_keyings(void)
         {ORIGIN_STRICT,    1}
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct stage s;
-        stage_begin(&s, ROUTES);
+        FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
         s.settings.keying = rows[i].keying;
         channel_reload(s.channel, &s.settings);
         s.trust = "ext net:192.0.2.0/24";
@@ -654,7 +619,6 @@ test_keyings(void)
         stage_part_to(&s, "d@x", "b@y", "sender", 2, 2, TWO);
         is_number(stage_figures(&s).reassembled, rows[i].joined,
                   "sets by what they have in common");
-        stage_end(&s);
     }
 }
 
@@ -663,11 +627,10 @@ static void
 test_many(void)
 {
     enum { SETS = 40, SIZE = 20000 };
-    struct stage s;
     char body[SIZE + 1], id[20];
     memset(body, 'x', SIZE);
     memcpy(body + SIZE - 2, "\r\n", 3);
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     s.w.settings.queue.journal_size = 512 * 1024;
     s.w.settings.queue.journal_segment = 65536;
     s.w.settings.queue.journal_message_max = 30000;
@@ -689,7 +652,6 @@ test_many(void)
     sim_loop_advance(s.w.loop, 5000);
     is_number(s.count, SETS, "all are joined");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 /* Ids without end from one sender, and from many: all is held or passed. */
@@ -697,9 +659,8 @@ static void
 test_flood(void)
 {
     enum { IDS = 150 };
-    struct stage s;
     char id[20], sender[20];
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     s.settings.limits = (struct set_limits){.parts = 10, .sender_sets = 30, .sets = 50};
     channel_reload(s.channel, &s.settings);
     for (unsigned i = 0; i < IDS; i++) {
@@ -724,21 +685,18 @@ test_flood(void)
     sim_loop_advance(s.w.loop, 2 * STAGE_HALF_MS);
     is_number(s.count, 50, "check 54: and in the end all");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 static void
 test_garbage(void)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     stage_part(&s, "i", 1, 2, "no header\r\n");
     stage_part(&s, "i", 2, 2, TWO);
     is_number(s.count, 2, "check 28: what cannot be joined is released");
     ok(world_logged(&s.w, "cannot be reassembled"));
     is_number(stage_figures(&s).failed, 2, "is counted");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 int

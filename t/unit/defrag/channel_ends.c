@@ -38,8 +38,7 @@ large_body(void)
 static void
 send_only(struct stage *s, const char *recipients, unsigned number, const char *body)
 {
-    struct buffer b;
-    buffer_init(&b, 64 * 1024 * 1024);
+    FIXTURE(buffer, b, buffer_init, buffer_free, 64 * 1024 * 1024);
     if (!buffer_format(&b,
                        "From: a@x\r\nContent-Type: message/partial; id=\"i\"; "
                        "number=%u; total=3\r\n\r\n",
@@ -47,7 +46,6 @@ send_only(struct stage *s, const char *recipients, unsigned number, const char *
         !buffer_add(&b, text_from(body)))
         abort();
     stage_send(s, "a@x", recipients, buffer_text(&b));
-    buffer_free(&b);
 }
 
 /* --- The daemon ------------------------------------------------------------------- */
@@ -59,8 +57,7 @@ test_stop_while_joining(void)
     char *body = large_body();
     unsigned in_the_middle = 0;
     for (int turns = 1; turns < 30; turns += 6) {
-        struct stage s;
-        begin(&s);
+        FIXTURE(stage, s, begin, stage_end);
         stage_part(&s, "i", 3, 3, body);
         stage_part(&s, "i", 2, 3, body);
         sim_loop_advance(s.w.loop, 1000);
@@ -72,7 +69,6 @@ test_stop_while_joining(void)
         sim_loop_advance(s.w.loop, 5000);
         if (s.count != 1 || !world_is_empty(&s.w))
             is_number(s.count, 1, "not joined");
-        stage_end(&s);
     }
     ok_named(in_the_middle > 1, "stopped in the middle of a join it is made again");
     free(body);
@@ -81,8 +77,7 @@ test_stop_while_joining(void)
 /* A start offers what has files first, and it may be younger: the oldest counts. */
 TEST(time_over_a_restart)
 {
-    struct stage s;
-    begin(&s);
+    FIXTURE(stage, s, begin, stage_end);
     stage_part(&s, "i", 1, 3, ONE);
     sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2);
     stage_part_to(&s, "a@x", "b@y c@z", "i", 2, 3, TWO);
@@ -94,7 +89,6 @@ TEST(time_over_a_restart)
     sim_loop_advance(s.w.loop, 10 * 1000);
     is_number(s.count, 3, "half an interval since the first, not since the second");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 /* --- Many at a time --------------------------------------------------------------- */
@@ -118,9 +112,8 @@ lines_with(const struct stage *s, const char *words)
 TEST(many_released)
 {
     enum { PARTS = 150, PER_TURN = 100 };
-    struct stage s;
     unsigned most = 0, before = 0;
-    begin(&s);
+    FIXTURE(stage, s, begin, stage_end);
     for (unsigned number = PARTS; number > 0; number--) {
         stage_put(&s, "a@x", "b@y", "i", number, PARTS + 1, ONE);
         if (number % 10 == 1)
@@ -143,7 +136,6 @@ TEST(many_released)
         wrong += id_compare(s.delivered[i].id, s.delivered[i - 1].id) >= 0;
     is_number(wrong, 0, "by number");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 /* --- Not as the settings say ------------------------------------------------------ */
@@ -151,9 +143,8 @@ TEST(many_released)
 /* The log says what happened, not what was to happen. */
 TEST(cannot_hold)
 {
-    struct stage s;
     char hold[100];
-    begin(&s);
+    FIXTURE(stage, s, begin, stage_end);
     s.settings.on_timeout = CHANNEL_HOLD;
     channel_reload(s.channel, &s.settings);
     stage_part(&s, "i", 2, 3, TWO);
@@ -165,14 +156,12 @@ TEST(cannot_hold)
     is_number(lines_with(&s, "status=released"), 1, "but as released");
     is_number(s.count, 1, "so it is");
     ok(mkdir(hold, 0700) == 0 && world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 /* A fragment that an operator has held is not released, though its set is. */
 TEST(held_meanwhile)
 {
-    struct stage s;
-    begin(&s);
+    FIXTURE(stage, s, begin, stage_end);
     stage_part(&s, "i", 2, 3, TWO);
     struct id first = s.w.id;
     stage_put(&s, "a@x", "b@y", "i", 2, 4, ONE);
@@ -187,7 +176,6 @@ TEST(held_meanwhile)
     world_turns(&s.w);
     is_number(s.count, 2, "then it goes, too");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 /* --- A route ---------------------------------------------------------------------- */
@@ -383,8 +371,7 @@ static void
 test_many_to_end(const char *routes)
 {
     enum { PARTS = 150, PER_TURN = 100 };
-    struct stage s;
-    begin(&s);
+    FIXTURE(stage, s, begin, stage_end);
     die_before_the_ends(&s, PARTS);
     struct route_table *waits = s.w.routes;
     s.w.routes_text.routes = text_from(routes);
@@ -403,7 +390,6 @@ test_many_to_end(const char *routes)
     route_free(&s.w.routes);
     s.w.routes = waits;
     manager_world_start(&s.w);
-    stage_end(&s);
 }
 
 /* Its journal is turned off: all of it is adopted, and the parts come first. */
@@ -463,8 +449,7 @@ test_again(void)
 {
     static const enum manager_verb verbs[] = {MANAGER_REMOVE, MANAGER_BOUNCE};
     for (size_t i = 0; i < 2; i++) {
-        struct stage s;
-        stage_begin(&s, ROUTES);
+        FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
         stage_part(&s, "i", 1, 2, ONE);
         is_number(world_operate(&s.w, verbs[i]), MANAGER_DONE, "gone");
         world_turns(&s.w);
@@ -476,7 +461,6 @@ test_again(void)
         stage_part(&s, "i", 2, 2, TWO);
         stage_arrived(&s, 0, "b@y", WHOLE, "joined");
         ok(world_is_empty(&s.w));
-        stage_end(&s);
     }
 }
 
@@ -487,8 +471,7 @@ test_gone_at_any_time(void)
     char *body = large_body();
     unsigned joined = 0, alone = 0;
     for (int turns = 0; turns < 20; turns += 4) {
-        struct stage s;
-        begin(&s);
+        FIXTURE(stage, s, begin, stage_end);
         stage_part(&s, "i", 3, 3, TWO);
         stage_part(&s, "i", 1, 3, ONE);
         send_only(&s, "b@y c@z", 2, body);
@@ -505,7 +488,6 @@ test_gone_at_any_time(void)
         alone += to_b > 1;
         if (to_b == 0 || !world_is_empty(&s.w) || stage_figures(&s).messages > 0)
             is_number(to_b, 1, "lost");
-        stage_end(&s);
     }
     ok_named(joined > 0 && joined + alone == 5, "removed at any time: nothing is lost");
     free(body);
@@ -519,9 +501,8 @@ test_gone_while_joining(void)
     char *body = large_body();
     unsigned in_the_middle = 0;
     for (int turns = 2; turns < 18; turns += 4) {
-        struct stage s;
         unsigned to_b = 0, to_d = 0;
-        begin(&s);
+        FIXTURE(stage, s, begin, stage_end);
         stage_part(&s, "i", 2, 3, body);
         sim_loop_advance(s.w.loop, 1000);
         stage_part_to(&s, "a@x", "b@y d@y", "i", 1, 3, ONE);
@@ -545,7 +526,6 @@ test_gone_while_joining(void)
         sim_loop_advance(s.w.loop, 2 * STAGE_HALF_MS);
         if (to_b == 0 || to_d != 1 || !world_is_empty(&s.w))
             is_number(turns, -1, "lost in this turn");
-        stage_end(&s);
     }
     ok_named(in_the_middle > 1, "removed in the middle of a join");
     free(body);
@@ -568,9 +548,8 @@ damage(const struct stage *s, struct id id, off_t at)
 static void
 test_damaged_while_waiting(off_t at)
 {
-    struct stage s;
     char *body = large_body();
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     stage_part(&s, "i", 1, 2, ONE);
     struct id id = s.w.id;
     uint64_t before = queue_bytes_read(manager_queue(s.w.manager));
@@ -584,7 +563,6 @@ test_damaged_while_waiting(off_t at)
     ok_named(queue_bytes_read(manager_queue(s.w.manager)) - before < 2 * LARGE,
              "and was not read for its envelope");
     free(body);
-    stage_end(&s);
 }
 
 int

@@ -33,8 +33,7 @@ look(const struct stage *s, size_t from, size_t count)
 
 TEST(sets)
 {
-    struct stage s;
-    stage_begin(&s, "* smtp://h?defragment=yes&notices=2h");
+    FIXTURE(stage, s, stage_begin, stage_end, "* smtp://h?defragment=yes&notices=2h");
     is_number(look(&s, 0, 10).count, 0, "none waits");
     stage_part(&s, "i", 2, 4, "two\r\n");
     struct id first = s.w.id;
@@ -62,13 +61,11 @@ TEST(sets)
     seen = look(&s, 1, 10);
     ok_named(seen.count == 1 && seen.sets[0].total == 0, "and the next");
     is_number(look(&s, 2, 10).count, 0, "and its end");
-    stage_end(&s);
 }
 
 TEST(bounds)
 {
-    struct stage s;
-    stage_begin(&s, "* smtp://h?defragment=yes&notices=2h");
+    FIXTURE(stage, s, stage_begin, stage_end, "* smtp://h?defragment=yes&notices=2h");
     for (unsigned n = 1; n <= 150; n++)
         stage_put(&s, "a@x", "b@y", "i", n, 1000, "x\r\n");
     world_turns(&s.w);
@@ -80,14 +77,12 @@ TEST(bounds)
     ok(set->missing_count == MANAGER_SET_NUMBERS && set->missing[0] == 151 && set->missing[99] == 250);
     manager_set_defragment(s.w.manager, NULL);
     is_number(look(&s, 0, 10).count, 0, "nothing without a channel");
-    stage_end(&s);
 }
 
 /* It came by a clock that was ten days ahead: it waits no longer for that. */
 TEST(clock_ahead)
 {
-    struct stage s;
-    stage_begin(&s, "* smtp://h?defragment=yes&notices=2h");
+    FIXTURE(stage, s, stage_begin, stage_end, "* smtp://h?defragment=yes&notices=2h");
     stage_part(&s, "i", 2, 3, "two\r\n");
     stage_stop(&s);
     sim_loop_step_wall(s.w.loop, -INT64_C(864000000));
@@ -97,5 +92,4 @@ TEST(clock_ahead)
     is_number(s.count, 0, "it waits");
     sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2 + 2000);
     is_number(s.count, 1, "its time, and goes on");
-    stage_end(&s);
 }

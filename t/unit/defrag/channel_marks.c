@@ -35,8 +35,7 @@ aside(struct stage *s, const char *id, unsigned number, unsigned total)
 
 TEST(life)
 {
-    struct stage s;
-    begin(&s);
+    FIXTURE(stage, s, begin, stage_end);
     stage_part(&s, "i", 1, 3, ONE);
     is_number(marks(&s), 0, "young mail has none");
     aside(&s, "i", 2, 3);
@@ -49,7 +48,6 @@ TEST(life)
     is_number(s.count, 2, "joined; and the part for another");
     is_number(marks(&s), 0, "then it is gone");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 /* Released, it may wait for other reasons. */
@@ -78,8 +76,7 @@ TEST(release)
  * the message is deferred, and nothing more. */
 TEST(part_served)
 {
-    struct stage s;
-    begin(&s);
+    FIXTURE(stage, s, begin, stage_end);
     s.refuses = true;
     aside(&s, "i", 1, 2);
     s.refuses = false;
@@ -105,15 +102,13 @@ TEST(part_served)
     world_turns(&s.w);
     is_number(s.count, 3, "and has it");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 TEST(operator)
 {
     static const enum manager_verb verbs[] = {MANAGER_HOLD, MANAGER_REMOVE,
                                               MANAGER_BOUNCE};
-    struct stage s;
-    begin(&s);
+    FIXTURE(stage, s, begin, stage_end);
     for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
         char id[8];
         snprintf(id, sizeof(id), "i%zu", i);
@@ -126,13 +121,11 @@ TEST(operator)
     sim_loop_advance(s.w.loop, 2 * STAGE_HALF_MS);
     is_number(world_files(&s.w, "hold"), 1, "held it stays");
     is_number(world_files(&s.w, "mess"), 1, "alone");
-    stage_end(&s);
 }
 
 TEST(routes)
 {
-    struct stage s;
-    begin(&s);
+    FIXTURE(stage, s, begin, stage_end);
     aside(&s, "i", 1, 2);
     s.w.routes_text.routes = TEXT("y hold\n* smtp://h");
     struct route_table *holding = world_routes(&s.w);
@@ -143,18 +136,16 @@ TEST(routes)
     is_number(marks(&s), 0, "ends the waiting");
     manager_reload(s.w.manager, &s.w.settings, s.w.routes);
     route_free(&holding);
-    stage_end(&s);
 }
 
 /* The journal has no space: what moves out of it is marked. */
 TEST(crowded)
 {
     enum { SETS = 40, SIZE = 20000 };
-    struct stage s;
     char body[SIZE + 1], id[20];
     memset(body, 'x', SIZE);
     memcpy(body + SIZE - 2, "\r\n", 3);
-    begin(&s);
+    FIXTURE(stage, s, begin, stage_end);
     for (unsigned i = 0; i < SETS; i++) {
         snprintf(id, sizeof(id), "i%u", i);
         stage_part(&s, id, 2, 3, body);
@@ -175,7 +166,6 @@ TEST(crowded)
     sim_loop_advance(s.w.loop, 5000);
     is_number(marks(&s), 0, "joined, all are gone");
     ok(world_is_empty(&s.w));
-    stage_end(&s);
 }
 
 /* --- Without a daemon ------------------------------------------------------------- */
@@ -216,9 +206,8 @@ offline(struct stage *s, enum manager_verb verb, enum manager_result want)
 
 TEST(offline)
 {
-    struct stage s;
     struct seen_places places = {0};
-    begin(&s);
+    FIXTURE(stage, s, begin, stage_end);
     aside(&s, "i", 1, 2);
     s.refuses = true;
     stage_part_to(&s, "a@x", "c@z", "", 1, 2, ONE);
@@ -245,16 +234,14 @@ TEST(offline)
     offline(&s, MANAGER_REMOVE, MANAGER_DONE);
     is_number(marks(&s), 1, "removed while it was marked");
     manager_world_start(&s.w);
-    stage_end(&s);
 }
 
 /* A mark is a file of its own: where no links can be made, it can. */
 TEST(links)
 {
-    struct stage s;
     char path[200], name[ID_LENGTH + 1];
     struct stat mark, mess;
-    begin(&s);
+    FIXTURE(stage, s, begin, stage_end);
     aside(&s, "i", 1, 2);
     id_format(s.w.id, name);
     snprintf(path, sizeof(path), "%s/defrag/%s", s.w.folder, name);
@@ -263,5 +250,4 @@ TEST(links)
     is_number(stat(path, &mess), 0, "the content");
     ok(mark.st_nlink == 1 && mess.st_nlink == 1 && mark.st_ino != mess.st_ino);
     is_number(mark.st_size, 0, "it is empty");
-    stage_end(&s);
 }

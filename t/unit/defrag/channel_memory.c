@@ -74,8 +74,7 @@ contradict(struct stage *s)
 
 TEST(conflict)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     contradict(&s);
     is_number(s.count, 3, "a contradiction releases all");
     stage_restart(&s);
@@ -89,14 +88,12 @@ TEST(conflict)
     sim_loop_advance(s.w.loop, STAGE_HALF_MS + 1000);
     stage_part(&s, "i", 3, 4, THREE);
     is_number(s.count, 5, "until it is forgotten");
-    stage_end(&s);
 }
 
 /* They are offered again after the restart, in any order. */
 TEST(deferred)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     contradict(&s);
     s.refuses = true;
     stage_part(&s, "i", 3, 4, THREE);
@@ -107,13 +104,11 @@ TEST(deferred)
     sim_loop_advance(s.w.loop, 20 * 60 * 1000);
     memory_waits(&s, "they form no new set");
     is_number(s.count, 5, "and go on with the next attempt");
-    stage_end(&s);
 }
 
 TEST(other_ends)
 {
-    struct stage s;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     stage_part(&s, "i", 1, 2, ONE);
     stage_part(&s, "i", 2, 2, TWO);
     is_number(s.count, 1, "reassembled");
@@ -134,16 +129,14 @@ TEST(other_ends)
     stage_part(&s, "k", 1, 2, ONE);
     is_number((long long)stage_figures(&s).messages, 1,
               "what an operator removed may come again");
-    stage_end(&s);
 }
 
 /* --- The file --------------------------------------------------------------------- */
 
 TEST(damage)
 {
-    struct stage s;
     char line[200];
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     contradict(&s);
     is_number(memory_lines(&s, line, sizeof(line)), 1, "one line");
     stage_stop(&s);
@@ -163,14 +156,12 @@ TEST(damage)
     is_number(memory_logged(&s, "lock/fragments: damaged"), 2, "another file");
     stage_part(&s, "i", 4, 4, THREE);
     is_number((long long)stage_figures(&s).messages, 1, "knows nothing");
-    stage_end(&s);
 }
 
 TEST(write_faults)
 {
-    struct stage s;
     char inner[120];
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     snprintf(inner, sizeof(inner), "%s/x", memory_path(&s));
     if (mkdir(memory_path(&s), 0700) != 0 || mkdir(inner, 0700) != 0)
         abort();
@@ -185,16 +176,14 @@ TEST(write_faults)
     stage_part(&s, "k", 1, 2, TWO);
     is_number(memory_logged(&s, "lock/fragments: written again"), 1, "then again");
     is_number(memory_lines(&s, NULL, 0), 3, "with all that is known");
-    stage_end(&s);
 }
 
 /* A clock that was ahead, and a line that nobody of us wrote. */
 TEST(future)
 {
-    struct stage s;
     char line[200], more[400];
     long long ended;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     contradict(&s);
     (void)memory_lines(&s, line, sizeof(line));
     char *rest = strchr(line, ' ');
@@ -219,16 +208,14 @@ TEST(future)
     manager_world_start(&s.w);
     is_number(memory_logged(&s, "lock/fragments: damaged"), 1,
               "no set is remembered for 51 days");
-    stage_end(&s);
 }
 
 TEST(bound)
 {
-    struct stage s;
     struct set_closed closed = {.memory_ms = 1000, .reason = SET_CONFLICT};
     struct closed_file f;
     int most = 0;
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     struct sets *sets = sets_new(&(struct set_limits){.sets = 10});
     closed_file_start(&f, s.w.manager, s.w.log, sets, 1000);
     for (uint32_t i = 0; i < 5 * CLOSED_FILE_SETS_MAX / 2; i++) {
@@ -247,7 +234,6 @@ TEST(bound)
     ok_named(lines < CLOSED_FILE_SETS_MAX, "it was written anew");
     closed_file_end(&f);
     sets_free(&sets);
-    stage_end(&s);
 }
 
 /* --- A reload --------------------------------------------------------------------- */
@@ -264,9 +250,8 @@ reload_routes(struct stage *s, const char *routes, struct route_table **kept)
 
 TEST(shorter)
 {
-    struct stage s;
     struct route_table *other[3];
-    stage_begin(&s, ROUTES);
+    FIXTURE(stage, s, stage_begin, stage_end, ROUTES);
     struct route_table *before = s.w.routes;
     stage_part(&s, "i", 1, 3, ONE);
     sim_loop_advance(s.w.loop, 60 * 1000);
@@ -290,5 +275,4 @@ TEST(shorter)
     manager_reload(s.w.manager, &s.w.settings, before);
     for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
         route_free(&other[i]);
-    stage_end(&s);
 }

@@ -47,8 +47,7 @@ key_hex(const unsigned char key[DIGEST_SIZE], char out[2 * DIGEST_SIZE + 1])
 
 TEST(ours)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     part(&h, "i", 2);
     is_number(h.registry.count, 1, "a set begins: it is claimed");
     is_number(h.registry.asked[0]->ttl_ms, STAGE_HALF_MS + 3600 * 1000,
@@ -75,16 +74,14 @@ TEST(ours)
     is_number(h.registry.closed, 3, "closed when it comes");
     ok(world_is_empty(&h.s.w));
     ok_named(stage_figures(&h.s).is_shared && !stage_figures(&h.s).is_down, "status");
-    shared_end(&h);
 }
 
 /* --- Another's -------------------------------------------------------------------- */
 
 TEST(theirs)
 {
-    struct shared h;
     char key[2 * DIGEST_SIZE + 1], mark[SET_MARK_SIZE + 16];
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     part(&h, "i", 2);
     key_hex(h.registry.asked[0]->key, key);
     int64_t birth_s = loop_now_ms(h.s.w.loop) / 1000;
@@ -110,14 +107,12 @@ TEST(theirs)
     is_number(stage_figures(&h.s).redirected, 3, "are counted");
     is_number(stage_figures(&h.s).sets, 0, "nothing waits");
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 /* A set that is complete before the answer is reassembled, with any owner. */
 TEST(complete)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     for (unsigned i = 1; i <= 3; i++)
         part(&h, "i", i);
     is_number(h.s.count, 1, "all were here");
@@ -125,13 +120,11 @@ TEST(complete)
     shared_tell(&h, REGISTRY_OTHER, "b.test");
     is_number(h.s.count, 1, "another's claim comes late");
     is_number(h.registry.closed, 0, "it is his to close");
-    shared_end(&h);
 }
 
 TEST(some_recipients)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     part(&h, "i", 1);
     shared_tell(&h, REGISTRY_OTHER, "b.test");
     stage_clear(&h.s);
@@ -140,13 +133,11 @@ TEST(some_recipients)
     ok(strcmp(shared_peer(&h, 0), "b.test") == 0 &&
        strcmp(shared_peer(&h, 1), "b.test") == 0);
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 TEST(not_taken)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.w.notify = NOTIFY_FAILURE | NOTIFY_DELAY | NOTIFY_SUCCESS;
     h.s.peers = PEERS_REFUSE;
     part(&h, "i", 1);
@@ -159,13 +150,11 @@ TEST(not_taken)
     ok(world_logged(&h.s.w, "dsn=5.7.1, status=deferred (not from us)"));
     ok_named(!world_logged(&h.s.w, "status=bounced"), "and never told to the sender");
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 TEST(not_there)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.peers = PEERS_DEFER;
     h.s.w.routes_text.base.delay_warning_ms = 60 * 1000;
     restart(&h);
@@ -183,14 +172,12 @@ TEST(not_there)
     is_number(stage_figures(&h.s).timed_out, 1, "is counted");
     ok_named(!world_logged(&h.s.w, "delayed"), "no sender was warned");
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 /* Mail that must not pass in pieces does not pass by another host's absence. */
 TEST(not_there_hold)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.peers = PEERS_DEFER;
     h.s.settings.on_timeout = CHANNEL_HOLD;
     restart(&h);
@@ -208,13 +195,11 @@ TEST(not_there_hold)
     shared_tell(&h, REGISTRY_OTHER, "b.test");
     sim_loop_advance(h.s.w.loop, 2 * STAGE_HALF_MS);
     ok(world_logged(&h.s.w, "dsn=5.4.7, status=bounced"));
-    shared_end(&h);
 }
 
 TEST(back_in_time)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.peers = PEERS_DEFER;
     part(&h, "i", 1);
     shared_tell(&h, REGISTRY_OTHER, "b.test");
@@ -229,13 +214,11 @@ TEST(back_in_time)
     is_string(shared_peer(&h, 0), "b.test", "and goes there when he is back");
     is_number(h.s.count, 1, "once");
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 TEST(operators)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.peers = PEERS_DEFER;
     part(&h, "i", 1);
     shared_tell(&h, REGISTRY_OTHER, "b.test");
@@ -262,26 +245,22 @@ TEST(operators)
     ok(world_operate(&h.s.w, MANAGER_REMOVE) == MANAGER_DONE);
     sim_loop_advance(h.s.w.loop, STAGE_HALF_MS * 2);
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 TEST(unknown_host)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     part(&h, "i", 1);
     shared_tell(&h, REGISTRY_OTHER, "z.test");
     ok(world_logged(&h.s.w, "host 'z.test' owns a set of fragments but is not in defrag_peers"));
     part(&h, "i", 2);
     part(&h, "i", 3);
     stage_arrived(&h.s, 0, "b@y", WHOLE, "each for himself");
-    shared_end(&h);
 }
 
 TEST(moved_away)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.peers = PEERS_DEFER;
     part(&h, "i", 1);
     shared_tell(&h, REGISTRY_OTHER, "b.test");
@@ -295,7 +274,6 @@ TEST(moved_away)
     sim_loop_advance(h.s.w.loop, STAGE_HALF_MS / 2);
     is_number(h.s.count, 1, "a peer that is none any more");
     is_string(shared_peer(&h, 0), "", "gets nothing");
-    shared_end(&h);
 }
 
 /* --- From others ------------------------------------------------------------------ */
@@ -304,8 +282,7 @@ TEST(moved_away)
 
 TEST(from_peer)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.mark = KEY ";0;1750000000";
     part(&h, "i", 1);
     unsigned char key[DIGEST_SIZE];
@@ -324,13 +301,11 @@ TEST(from_peer)
     stage_arrived(&h.s, 0, "b@y", WHOLE, "it is joined here");
     is_number(h.s.asked, 0, "nobody else was asked");
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 TEST(lying_registry)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.mark = KEY ";0;1750000000";
     part(&h, "i", 1);
     shared_tell(&h, REGISTRY_OTHER, "b.test");
@@ -343,13 +318,11 @@ TEST(lying_registry)
     is_number(h.s.count, 2, "until its time is over");
     is_string(shared_peer(&h, 1), "", "then it goes on as it is");
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 TEST(depth)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.mark = KEY ";3;1750000000";
     part(&h, "i", 1);
     is_number(h.s.count, 1, "joined three times before: passes");
@@ -358,7 +331,6 @@ TEST(depth)
                "Content-Type: message/partial; id=n; number=1; total=2\r\n\r\n"
                "Subject: in\r\n\r\nx\r\n");
     is_number(h.s.count, 2, "what its join makes is the third");
-    shared_end(&h);
 }
 
 /* The key of the next layer hangs on how far its sender was believed. */
@@ -366,9 +338,8 @@ TEST(trust_of_whole)
 {
     static const char inner[] =
         "Content-Type: message/partial; id=n; number=1; total=2\r\n\r\nx\r\n";
-    struct shared h;
     unsigned char key[DIGEST_SIZE], given[DIGEST_SIZE];
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     fragment_key(FRAGMENT_LOGIN, TEXT("kim"), TEXT("a@x"), TEXT("o"), given);
     char hex[2 * DIGEST_SIZE + 1], mark[SET_MARK_SIZE];
     key_hex(given, hex);
@@ -392,15 +363,13 @@ TEST(trust_of_whole)
     ok_named(strncmp(h.s.delivered[0].mark, hop, 64) == 0 &&
                  strncmp(h.s.delivered[0].mark + 64, ";1;", 3) == 0,
              "which is told that it was joined once");
-    shared_end(&h);
 }
 
 /* --- The registry ----------------------------------------------------------------- */
 
 TEST(alone)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.registry.is_down = true;
     part(&h, "i", 1);
     shared_tell(&h, REGISTRY_UNAVAILABLE, "");
@@ -421,13 +390,11 @@ TEST(alone)
     shared_tell(&h, REGISTRY_OTHER, "b.test");
     is_string(shared_peer(&h, 1), "b.test", "and goes where it belongs");
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 TEST(many_starts)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     for (unsigned i = 0; i < 50; i++) {
         char id[16];
         snprintf(id, sizeof(id), "s%u", i);
@@ -441,5 +408,4 @@ TEST(many_starts)
         shared_tell(&h, REGISTRY_OTHER, "b.test");
     is_number(h.s.count, 100, "all go there");
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }

@@ -44,8 +44,7 @@ send_away(struct shared *h, const char *to, int64_t left_ms)
 /* A fragment whose time ends while the other host takes it. */
 TEST(taken_late)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     send_away(&h, "b@y", 2000);
     h.s.peers = PEERS_SLOW;
     ok(world_operate(&h.s.w, MANAGER_RETRY) == MANAGER_DONE);
@@ -54,14 +53,12 @@ TEST(taken_late)
     is_string(shared_peer(&h, 0), "b.test", "and nowhere else");
     is_number(remembered(&h), 0, "nobody remembers it");
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 /* The same for two recipients; one was taken before. */
 TEST(taken_late_by_one)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     send_away(&h, "b@y c@y d@z", 2000);
     stage_clear(&h.s);
     h.s.peers = PEERS_SLOW;
@@ -70,14 +67,12 @@ TEST(taken_late_by_one)
     is_number(h.s.count, 2, "both are there");
     is_number(remembered(&h), 0, "nobody remembers it");
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 /* And what it refuses then. */
 TEST(refused_late)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     send_away(&h, "b@y c@y", 2000);
     h.s.peers = PEERS_SLOW;
     ok(world_operate(&h.s.w, MANAGER_RETRY) == MANAGER_DONE);
@@ -88,7 +83,6 @@ TEST(refused_late)
     ok(strcmp(shared_peer(&h, 0), "") == 0 && strcmp(shared_peer(&h, 1), "") == 0);
     is_number(remembered(&h), 0, "nobody remembers it");
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 static void
@@ -125,8 +119,7 @@ TEST(time_over_while_stopped)
 /* But what was let go before goes on. */
 TEST(let_go_before_stop)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.settings.on_timeout = CHANNEL_HOLD;
     stage_stop(&h.s);
     shared_start(&h);
@@ -144,15 +137,13 @@ TEST(let_go_before_stop)
     sim_loop_advance(h.s.w.loop, 2 * STAGE_HALF_MS);
     is_number(h.s.count, 1, "what was on its way by itself is so again");
     is_string(shared_peer(&h, 0), "", "to whom it was for");
-    shared_end(&h);
 }
 
 /* Somebody sets the clock, or the machine has slept: nothing is offered in vain again
  * and again until our timers notice. */
 TEST(clock)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     part(&h, "i", 1);
     shared_tell(&h, REGISTRY_OWN, "");
     sim_loop_step_wall(h.s.w.loop, 2 * STAGE_HALF_MS);
@@ -161,13 +152,11 @@ TEST(clock)
     is_number(h.s.count, 1, "its time is over at once");
     world_turns(&h.s.w);
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 TEST(reason)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     part(&h, "j", 1);
     shared_tell(&h, REGISTRY_OWN, "");
     ok_named(strstr(stage_why(&h.s), "deferred") == NULL, "nothing was tried");
@@ -176,7 +165,6 @@ TEST(reason)
     ok_named(strstr(why, "goes to b.test, ") != NULL, "where it is to go is told");
     ok_named(strstr(why, "; previously deferred: come again") != NULL,
              "and why it is not there");
-    shared_end(&h);
 }
 
 /* --- Floods ----------------------------------------------------------------------- */
@@ -184,8 +172,7 @@ TEST(reason)
 /* A stranger has some sets, and not the registry and all places for owners. */
 TEST(too_many_sets)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.settings.limits.sender_sets = 5;
     channel_reload(h.s.channel, &h.s.settings);
     for (unsigned i = 0; i < 50; i++) {
@@ -200,14 +187,12 @@ TEST(too_many_sets)
               "and no set of it is claimed");
     is_number(h.registry.closed, 45, "any more");
     is_number(h.registry.closed_ms, 0, "nor remembered");
-    shared_end(&h);
 }
 
 /* A part too many of a set that is open leaves the set ours. */
 TEST(too_large_a_part)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     part(&h, "i", 1);
     shared_tell(&h, REGISTRY_OWN, "");
     h.s.settings.limits.recipients = 1;
@@ -220,14 +205,12 @@ TEST(too_large_a_part)
     part(&h, "i", 2);
     part(&h, "i", 3);
     is_number(h.s.count, 2, "and is joined");
-    shared_end(&h);
 }
 
 /* A host that is away must not make ours grow. */
 TEST(too_many_journeys)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.peers = PEERS_DEFER;
     part(&h, "i", 1);
     shared_tell(&h, REGISTRY_OTHER, "b.test");
@@ -241,14 +224,12 @@ TEST(too_many_journeys)
     sim_loop_advance(h.s.w.loop, STAGE_HALF_MS * 2);
     is_number(remembered(&h), 0, "none in the end");
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }
 
 /* Sets that began while the registry was down, when it is back. */
 TEST(too_many_at_once)
 {
-    struct shared h;
-    shared_begin(&h, ROUTES);
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
     h.s.peers = PEERS_DEFER;
     h.s.settings.limits.recipients = 4;
     channel_reload(h.s.channel, &h.s.settings);
@@ -267,5 +248,4 @@ TEST(too_many_at_once)
     ok_named(stage_figures(&h.s).messages > 0, "the others stay in their set");
     sim_loop_advance(h.s.w.loop, STAGE_HALF_MS * 2);
     ok(world_is_empty(&h.s.w));
-    shared_end(&h);
 }

@@ -20,8 +20,7 @@ depth_of(struct text made_of)
 
 TEST(round)
 {
-    struct buffer b;
-    buffer_init(&b, 1000);
+    FIXTURE(buffer, b, buffer_init, buffer_free, 1000);
     parts_list_begin(2, &b);
     parts_list_add(an_id(1), (const unsigned[]){0}, 1, &b);
     parts_list_add(an_id(2), (const unsigned[]){7, 4294967295U, 12}, 3, &b);
@@ -38,7 +37,6 @@ TEST(round)
        indexes[1] == 4294967295U && indexes[2] == 12);
     free(indexes);
     ok(!parts_list_next(&rest, &id, &indexes, &count));
-    buffer_free(&b);
 }
 
 /* For any input, only ids and numbers come out. */

@@ -27,12 +27,11 @@ static void
 join(struct result *r, const char *outer, const struct text *parts, size_t count,
      size_t step)
 {
-    struct reassemble j;
     bool good = true;
     buffer_init(&r->out, OUT_MAX);
     if (r->space == 0)
         r->space = OUT_MAX;
-    reassemble_start(&j, text_from(outer), take, r);
+    FIXTURE(reassemble, j, reassemble_start, reassemble_free, text_from(outer), take, r);
     for (size_t i = 0; good && i < count; i++) {
         for (size_t at = 0; good && at < parts[i].length; at += step)
             good = reassemble_add(&j, text_before(text_after(parts[i], at), step));
@@ -42,7 +41,6 @@ join(struct result *r, const char *outer, const struct text *parts, size_t count
     good = good && reassemble_end(&j);
     r->trouble = j.trouble;
     ok_named(good == (j.trouble == REASSEMBLE_GOOD), "it says whether it went well");
-    reassemble_free(&j);
 }
 
 static void

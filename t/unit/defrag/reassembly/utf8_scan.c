@@ -74,9 +74,8 @@ TEST(levels)
 /* More levels than are looked into. */
 TEST(deep)
 {
-    struct buffer b;
     struct inspection i;
-    buffer_init(&b, 100 * 1000);
+    FIXTURE(buffer, b, buffer_init, buffer_free, 100 * 1000);
     bool fits = true;
     for (int level = 0; level < 200; level++)
         fits = fits && buffer_add(&b, TEXT("Content-Type: message/rfc822\r\n\r\n"));
@@ -84,7 +83,6 @@ TEST(deep)
     ok(fits);
     inspect(&i, buffer_text(&b), 1000);
     ok_named(i.eight_bit && i.unsure && !i.utf8, "beyond all levels it is not sure");
-    buffer_free(&b);
 }
 
 /* Dropped half way. */

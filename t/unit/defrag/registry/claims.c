@@ -73,8 +73,7 @@ found(struct scene *s, unsigned number)
 
 TEST(ours)
 {
-    struct scene s;
-    begin(&s);
+    FIXTURE(scene, s, begin, end);
     is_number(found(&s, 1), OWNER_UNKNOWN, "nothing is known");
     is_number(claim(&s, 1), OWNER_ASKED, "a first part: the registry is asked");
     is_number(claim(&s, 1), OWNER_ASKED, "a second one");
@@ -90,13 +89,11 @@ TEST(ours)
     is_number(found(&s, 1), OWNER_UNKNOWN, "and forgotten");
     claims_close(s.claims, key_of(1), 777);
     is_number(s.registry.closed, 1, "only once");
-    end(&s);
 }
 
 TEST(other)
 {
-    struct scene s;
-    begin(&s);
+    FIXTURE(scene, s, begin, end);
     claim(&s, 1);
     claim(&s, 2);
     answer(&s.registry, REGISTRY_OTHER, "b.example");
@@ -110,13 +107,11 @@ TEST(other)
     is_number(found(&s, 1), OWNER_OTHER, "a set of ours does not change that");
     is_number(s.registry.closed, 0, "nor is it ours to close");
     is_number(found(&s, 2), OWNER_ASKED, "the other key has its own answer");
-    end(&s);
 }
 
 TEST(closed_before)
 {
-    struct scene s;
-    begin(&s);
+    FIXTURE(scene, s, begin, end);
     for (unsigned i = 1; i <= 4; i++) {
         claim(&s, i);
         claims_close(s.claims, key_of(i), i);
@@ -132,13 +127,11 @@ TEST(closed_before)
     answer(&s.registry, REGISTRY_OWN, "");
     is_number(found(&s, 4), OWNER_US, "a set that begins again is not closed");
     is_number(s.registry.closed, 1, "so far");
-    end(&s);
 }
 
 TEST(alone)
 {
-    struct scene s;
-    begin(&s);
+    FIXTURE(scene, s, begin, end);
     for (unsigned i = 1; i <= 250; i++) {
         claim(&s, i);
         answer(&s.registry, REGISTRY_UNAVAILABLE, "");
@@ -169,13 +162,11 @@ TEST(alone)
     claims_recover(s.claims, false);
     sim_loop_advance(s.loop, 1);
     is_number(claims_count(s.claims).alone, 0, "and in the end all are claimed");
-    end(&s);
 }
 
 TEST(emptied)
 {
-    struct scene s;
-    begin(&s);
+    FIXTURE(scene, s, begin, end);
     for (unsigned i = 1; i <= 4; i++)
         claim(&s, i);
     answer(&s.registry, REGISTRY_OWN, "");
@@ -194,13 +185,11 @@ TEST(emptied)
     is_number(s.others, 2, "another was faster");
     answer(&s.registry, REGISTRY_OWN, "");
     is_number(found(&s, 2), OWNER_US, "or we were");
-    end(&s);
 }
 
 TEST(time)
 {
-    struct scene s;
-    begin(&s);
+    FIXTURE(scene, s, begin, end);
     claim(&s, 1);
     answer(&s.registry, REGISTRY_OTHER, "b.example");
     claims_claim(s.claims, key_of(2), 3 * HOUR_MS);
@@ -213,13 +202,11 @@ TEST(time)
     is_number(claims_count(s.claims).known, 0, "also what was never answered");
     is_number(s.registry.count, 0, "whose claim is withdrawn");
     is_number(claim(&s, 1), OWNER_ASKED, "later it is asked again");
-    end(&s);
 }
 
 TEST(many)
 {
-    struct scene s;
-    begin(&s);
+    FIXTURE(scene, s, begin, end);
     for (unsigned i = 1; i <= CLAIMS_MAX; i++) {
         claim(&s, i);
         answer(&s.registry, REGISTRY_OWN, "");
@@ -228,5 +215,4 @@ TEST(many)
     is_number(s.registry.asked_ever, CLAIMS_MAX, "nor asked");
     claims_close(s.claims, key_of(1), 1);
     is_number(claim(&s, CLAIMS_MAX + 1), OWNER_ASKED, "until there is room");
-    end(&s);
 }

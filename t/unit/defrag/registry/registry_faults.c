@@ -47,8 +47,7 @@ claim_as(struct world *w, const char *host, unsigned key)
 
 TEST(expiry)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, registry_world_end);
     is_string(claim_for(&w, 1, HOUR_MS), "own", "a claim for an hour");
     pass(&w, HOUR_MS / 2);
     is_string(claim_for(&w, 1, HOUR_MS), "own", "repeated after half of it");
@@ -61,14 +60,12 @@ TEST(expiry)
     is_string(claim(&w, 1), "b.example", "when our clock is late");
     sim_loop_step_wall(w.loop, 20 * (int64_t)HOUR_MS);
     is_string(claim(&w, 1), "b.example", "when it is early");
-    registry_world_end(&w);
 }
 
 TEST(sweep)
 {
-    struct world w;
     struct disk *disk;
-    begin(&w);
+    FIXTURE(world, w, begin, registry_world_end);
     for (unsigned i = 0; i < 50; i++)
         claim_for(&w, i, i % 2 ? 600000 : 10 * (int64_t)HOUR_MS);
     if (disk_open(&disk, "/shared", false) != 0)
@@ -89,13 +86,11 @@ TEST(sweep)
     is_string(claim_as(&w, "b.example", 48), "a.example", "as does what stands");
     is_number(registry_counts(w.registry).failures, 0, "nothing has failed");
     disk_close(&disk);
-    registry_world_end(&w);
 }
 
 TEST(down_and_up)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, registry_world_end);
     claim(&w, 1);
     sim_disk_die_at(sim_disk_calls() + 1);
     is_string(claim(&w, 1), "unavailable", "a disk that fails");
@@ -119,7 +114,6 @@ TEST(down_and_up)
     is_string(claim(&w, 1), "own", "and all is as it was");
     pass(&w, HOUR_MS);
     is_number(w.recovered, 1, "once");
-    registry_world_end(&w);
 }
 
 /* The n-th call fails, for all n: an answer comes, and no file is left that would stand
@@ -131,8 +125,7 @@ test_every_call(int error)
     uint64_t calls = 0, unknown = 0, own = 0, other = 0;
     unsigned lies = 0;
     while (!done_all) {
-        struct world w;
-        begin(&w);
+        FIXTURE(world, w, begin, registry_world_end);
         is_string(claim_as(&w, "b.example", 1), "own", "of another");
         claim_for(&w, 2, 1000);
         pass(&w, 2000);
@@ -155,7 +148,6 @@ test_every_call(int error)
         pass(&w, 3 * HOUR_MS);
         if (sim_disk_count("/shared") > 3)
             lies++;
-        registry_world_end(&w);
     }
     is_number(lies, 0, "no failure makes two owners, or leaves anything for ever");
     ok_named(unknown > 0 && own > 0 && other > 0, "each kind of answer was there");

@@ -80,8 +80,7 @@ found(const struct registry *r)
 
 TEST(alone)
 {
-    struct world w;
-    begin(&w, "a.example");
+    FIXTURE(world, w, begin, registry_world_end, "a.example");
     pass(&w, 1000);
     is_number(sim_disk_count("/shared"), 1, "the name is there");
     pass(&w, 3 * HOUR_MS);
@@ -95,13 +94,11 @@ TEST(alone)
     registry_free(&w.registry);
     is_number(sim_disk_count("/shared"), 0, "the last one too");
     is_number(w.said.length, 0, "still without a word");
-    registry_world_end(&w);
 }
 
 TEST(two)
 {
-    struct world w;
-    begin(&w, "a.example");
+    FIXTURE(world, w, begin, registry_world_end, "a.example");
     pass(&w, 10000);
     struct registry *second = another(&w, "A.Example");
     pass(&w, 10000);
@@ -135,13 +132,11 @@ TEST(two)
     is_number(found(second), 1, "who then gets the name, and keeps it");
     is_number(found(w.registry), 1, "without another word");
     registry_free(&second);
-    registry_world_end(&w);
 }
 
 TEST(crashes)
 {
-    struct world w;
-    begin(&w, "a.example");
+    FIXTURE(world, w, begin, registry_world_end, "a.example");
     for (unsigned i = 0; i < 40; i++) {
         /* The look is at 0, 30, 60, ... s. */
         pass(&w, 1000 + 7000 * (int64_t)(i % 13));
@@ -156,7 +151,6 @@ TEST(crashes)
     is_number(found(w.registry), 0, "nor later");
     is_number(w.said.length, 0, "nothing is told");
     is_number(sim_disk_count("/shared"), 1, "and nothing left behind");
-    registry_world_end(&w);
 }
 
 /* As another version, or nobody, would write it. */
@@ -185,8 +179,7 @@ TEST(odd)
         "", "\n", "a.example", "a.example 60000 1750000000000 0123456789abcdefg\n",
         "a.example 60000 0 0123456789abcdef\n"};
     for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
-        struct world w;
-        begin(&w, "b.example");
+        FIXTURE(world, w, begin, registry_world_end, "b.example");
         write_name("a.example", contents[i]);
         struct registry *a = another(&w, "a.example");
         pass(&w, 1000);
@@ -195,7 +188,6 @@ TEST(odd)
         is_number(w.said.length, 0, "... and not told");
         is_number(sim_disk_count("/shared"), 2, "... but replaced");
         registry_free(&a);
-        registry_world_end(&w);
     }
 }
 
@@ -205,20 +197,17 @@ TEST(names)
     const char *const names[] = {"..", ".", "t0123456789abcdef", name};
     memset(name, 'a', REGISTRY_HOST_MAX);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct world w;
-        begin(&w, names[i]);
+        FIXTURE(world, w, begin, registry_world_end, names[i]);
         pass(&w, HOUR_MS);
         is_number(sim_disk_count("/shared/id"), 1, names[i]);
         is_number(registry_counts(w.registry).failures, 0, "... is a name as others");
         is_string(claim(&w, 1), "own", "... that owns");
-        registry_world_end(&w);
     }
 }
 
 TEST(down)
 {
-    struct world w;
-    begin(&w, "a.example");
+    FIXTURE(world, w, begin, registry_world_end, "a.example");
     pass(&w, 1000);
     sim_disk_die_at(sim_disk_calls() + 1);
     pass(&w, 40000);
@@ -228,14 +217,12 @@ TEST(down)
     ok_named(registry_is_up(w.registry), "until it works again");
     is_number(found(w.registry), 0, "we are no namesake of ours");
     is_number(sim_disk_count("/shared"), 1, "and have our name");
-    registry_world_end(&w);
 }
 
 /* Where nobody tells when it was refreshed: after a minute the dead are gone. */
 TEST(untold)
 {
-    struct world w;
-    registry_world_start(&w, "a.example", "local");
+    FIXTURE(world, w, registry_world_start, registry_world_end, "a.example", "local");
     struct registry *r = w.registry;
     const struct text one = TEXT("one"), two = TEXT("two");
     registry_name_other(r, one, 0);
@@ -265,16 +252,14 @@ TEST(untold)
         registry_name_other(r, TEXT(""), 0);
     }
     is_number(found(r), 2, "what is no instance is no namesake");
-    registry_world_end(&w);
 }
 
 /* A directory that is made anew has not our name; after a failure that is seen at once. */
 TEST(emptied)
 {
-    struct world w;
     struct disk *disk;
     char name[80];
-    begin(&w, "a.example");
+    FIXTURE(world, w, begin, registry_world_end, "a.example");
     pass(&w, MINUTE_MS);
     is_number(w.emptied, 0, "an empty directory at startup is no loss");
     if (disk_open(&disk, "/shared", false) != 0)
@@ -298,5 +283,4 @@ TEST(emptied)
     pass(&w, HOUR_MS);
     is_number(w.emptied, 2, "once");
     disk_close(&disk);
-    registry_world_end(&w);
 }

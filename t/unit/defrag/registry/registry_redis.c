@@ -223,9 +223,8 @@ TEST(bytes)
 static void
 check_name(const char *reply, const char *sent, const char *name)
 {
-    struct fake f;
     char want[512];
-    fake_start(&f);
+    FIXTURE(fake, f, fake_start, fake_end);
     f.reply = reply;
     sure(&f.w, 1); /* the look at the start has been answered */
     buffer_clear(&f.heard);
@@ -242,7 +241,6 @@ check_name(const char *reply, const char *sent, const char *name)
         ok_named(holds(buffer_text(&f.heard), sent), "... for a minute more");
     is_number(registry_counts(f.w.registry).failures, 0, "it is no failure");
     ok_named(registry_is_up(f.w.registry), "nor does it end anything");
-    fake_end(&f);
 }
 
 TEST(name)
@@ -257,8 +255,7 @@ TEST(name)
 
 TEST(old)
 {
-    struct fake f;
-    fake_open(&f);
+    FIXTURE(fake, f, fake_open, fake_end);
     f.greeting = "-ERR syntax error\r\n";
     fake_start_with(&f, "", "");
     is_string(sure(&f.w, 99), "own", "a server before Redis 7");
@@ -277,7 +274,6 @@ TEST(old)
     buffer_clear(&f.heard);
     is_string(sure(&f.w, 1), "b.example", "the next one may be new");
     ok_named(holds(buffer_text(&f.heard), "$3\r\nSET\r\n"), "and is asked as such");
-    fake_end(&f);
 }
 
 struct example {
@@ -311,8 +307,7 @@ TEST(replies)
 {
     for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
         for (int cuts = 0; cuts < 2; cuts++) {
-            struct fake f;
-            fake_start(&f);
+            FIXTURE(fake, f, fake_start, fake_end);
             f.reply = replies[i].reply;
             f.cuts = cuts != 0;
             bool is_known = strcmp(replies[i].told, "unavailable") != 0;
@@ -322,7 +317,6 @@ TEST(replies)
             until_ms(&f.w, replies[i].good ? 20 : 60000, f.accepted > 1);
             is_number(f.accepted > 1, !replies[i].good, "... and the connection");
             ok_named(registry_is_up(f.w.registry), "one failure is not the end");
-            fake_end(&f);
         }
     }
 }
@@ -344,9 +338,8 @@ static const char *const nonsense[] = {"*1\r\n$1\r\na\r\n",
 TEST(nonsense)
 {
     for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
-        struct fake f;
         struct told t;
-        fake_start(&f);
+        FIXTURE(fake, f, fake_start, fake_end);
         f.reply = nonsense[i];
         claim_start(&f.w, &t, 1, 1000);
         until(&f.w, f.accepted > 1);
@@ -355,7 +348,6 @@ TEST(nonsense)
         until(&f.w, t.times > 0);
         is_string(told_text(&t), "b.example", "that comes by the next connection");
         is_number(registry_counts(f.w.registry).failures, 1, "one failure is counted");
-        fake_end(&f);
     }
 }
 
@@ -400,15 +392,13 @@ TEST(greetings)
          false                                                                                                                            },
     };
     for (size_t i = 0; i < sizeof(greetings) / sizeof(greetings[0]); i++) {
-        struct fake f;
-        fake_open(&f);
+        FIXTURE(fake, f, fake_open, fake_end);
         f.greeting = greetings[i].reply;
         fake_start_with(&f, "", "");
         until(&f.w, !registry_is_up(f.w.registry));
         is_number(f.accepted, 3, "after three tries it is down");
         ok_named(has_said(&f.w, greetings[i].told), greetings[i].name);
         is_string(claim(&f.w, 1), "unavailable", "nothing is known then");
-        fake_end(&f);
     }
 }
 
@@ -421,9 +411,8 @@ some_turns(struct world *w)
 
 TEST(silent)
 {
-    struct fake f;
     struct told t, others[3];
-    fake_start(&f);
+    FIXTURE(fake, f, fake_start, fake_end);
     clock_stop();
     some_turns(&f.w); /* the loop's time is that of its last turn */
     fake_fall_silent(&f, REGISTRY_ANSWER_MS); /* as long as in life */
@@ -449,13 +438,11 @@ TEST(silent)
     loop_turn(f.w.loop, 0);
     is_string(told_text(&t), "unavailable", "now it is not waited for");
     is_number(f.w.recovered, 0, "nothing has recovered");
-    fake_end(&f);
 }
 
 TEST(recovery)
 {
-    struct fake f;
-    fake_open(&f);
+    FIXTURE(fake, f, fake_open, fake_end);
     fake_start_with(&f, "", "");
     fake_fall_silent(&f, IMPATIENT_MS);
     breaker_of(f.w.registry)->pause_ms = breaker_of(f.w.registry)->pause_max_ms = IMPATIENT_MS;
@@ -477,7 +464,6 @@ TEST(recovery)
     is_string(claim(&f.w, 2), "unavailable", "another failure");
     pass_ms(&f.w, 3 * IMPATIENT_MS);
     is_number(f.w.recovered, 1, "is told again after five seconds at the earliest");
-    fake_end(&f);
 }
 
 TEST(ended)
@@ -505,9 +491,8 @@ TEST(ended)
 
 TEST(cancel)
 {
-    struct fake f;
     struct told t[3];
-    fake_start(&f);
+    FIXTURE(fake, f, fake_start, fake_end);
     f.is_silent = true;
     for (unsigned i = 0; i < 3; i++)
         claim_start(&f.w, &t[i], i, 1000);
@@ -526,7 +511,6 @@ TEST(cancel)
     registry_free(&f.w.registry);
     pass_ms(&f.w, 20);
     is_number(t[0].times + t[1].times + t[2].times, 0, "freed, no answer comes");
-    fake_end(&f);
 }
 
 TEST(nobody)
@@ -551,8 +535,7 @@ TEST(nobody)
 
 TEST(complaint)
 {
-    struct fake f;
-    fake_start(&f);
+    FIXTURE(fake, f, fake_start, fake_end);
     f.reply = "-NOPERM this user has no permissions to run the 'eval' command\r\n";
     close_key(&f.w, 1, 1000);
     close_key(&f.w, 2, 1000);
@@ -562,7 +545,6 @@ TEST(complaint)
     is_number(registry_counts(f.w.registry).failures, 0, "and is no failure");
     f.reply = "$-1\r\n";
     is_string(sure(&f.w, 1), "own", "claims go on");
-    fake_end(&f);
 }
 
 int

@@ -202,8 +202,7 @@ test_restart(struct server *s)
 static void
 test_stopped(struct server *s)
 {
-    struct world w;
-    registry_world_start(&w, "a.example", setting_of(s, "", ""));
+    FIXTURE(world, w, registry_world_start, registry_world_end, "a.example", setting_of(s, "", ""));
     breaker_of(w.registry)->pause_ms = breaker_of(w.registry)->pause_max_ms = IMPATIENT_MS;
     is_string(sure(&w, 10), "own", "before");
     kill(s->pid, SIGSTOP);
@@ -216,7 +215,6 @@ test_stopped(struct server *s)
     until(&w, w.recovered > 0);
     ok_named(registry_is_up(w.registry), "and up once it goes on");
     is_string(sure(&w, 11), "own", "what it did not answer is ours in the end");
-    registry_world_end(&w);
 }
 
 static void

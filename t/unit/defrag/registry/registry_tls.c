@@ -36,21 +36,18 @@ static void
 works(const char *scheme, const char *host, const struct server *s,
       struct tls_client *client)
 {
-    struct world w;
-    meet(&w, scheme, host, s, client);
+    FIXTURE(world, w, meet, registry_world_end, scheme, host, s, client);
     is_string(sure(&w, 1), "own", host);
     ok_named(sim_dns_questions(w.dns) > 0, "... its name was looked up by our door");
     is_string(sure(&w, 2), "own", "... and works");
-    registry_world_end(&w);
 }
 
 static void
 fails(const char *scheme, const char *host, const struct server *s,
       struct tls_client *client, int64_t patience_ms, const char *why)
 {
-    struct world w;
     char line[256];
-    meet(&w, scheme, host, s, client);
+    FIXTURE(world, w, meet, registry_world_end, scheme, host, s, client);
     registry_be_patient(w.registry, patience_ms);
     breaker_of(w.registry)->retry_ms = 1;
     is_string(claim(&w, 1), "unavailable", why);
@@ -64,7 +61,6 @@ fails(const char *scheme, const char *host, const struct server *s,
     if (!has_said(&w, why))
         printf("# %.*s\n", (int)w.said.length, buffer_text(&w.said).at);
     is_number(registry_counts(w.registry).own, 0, "... and owns nothing");
-    registry_world_end(&w);
 }
 
 static void
