@@ -66,8 +66,7 @@ test_gone_before(const char *home)
         "{\"command\":\"release\",\"all\":true}\n",
         "{\"command\":\"status\"}\n{\"command\":\"rm\",\"all\":true}\n",
         "{\"command\":\"retry\",\"all\":true}\n"};
-    struct world w;
-    begin(&w, home);
+    FIXTURE(world, w, begin, control_world_end, home);
     send_many(&w, home, 3);
     for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
         close(ask(&w, requests[i]));
@@ -79,7 +78,6 @@ test_gone_before(const char *home)
     until(&w, count_files(home, "hold") == 0);
     is_number(count_files(home, "hold"), 0, "who waits for the answer has it done");
     close(alive);
-    control_world_end(&w);
 }
 
 static void
@@ -128,8 +126,7 @@ test_half_closed_early(const char *home)
     static const char quick[] = "{\"command\":\"sites\",\"from\":0}\n";
     static const char slow[] = "{\"command\":\"hold\",\"all\":true}\n";
     char requests[(MANY + 1) * sizeof(quick)];
-    struct world w;
-    begin(&w, home);
+    FIXTURE(world, w, begin, control_world_end, home);
     for (int round = 0; round < 8; round++) {
         bool with_slow = round % 2 == 1;
         requests[0] = '\0';
@@ -143,23 +140,20 @@ test_half_closed_early(const char *home)
         is_number(lines_until_end(&w, client), MANY, "each request is answered");
         close(client);
     }
-    control_world_end(&w);
 }
 
 /* It has said all, and waits for the answer. */
 static void
 test_half_closed(const char *home)
 {
-    struct world w;
     char answer[20];
-    begin(&w, home);
+    FIXTURE(world, w, begin, control_world_end, home);
     int client = ask(&w, "{\"command\":\"sites\",\"from\":0}\n");
     shutdown(client, SHUT_WR);
     ssize_t got = -1;
     until(&w, (got = recv(client, answer, sizeof(answer), MSG_DONTWAIT)) >= 0);
     ok_named(got > 10 && memcmp(answer, "{\"ok\":true", 10) == 0, "it is answered");
     close(client);
-    control_world_end(&w);
 }
 
 int

@@ -83,8 +83,7 @@ take(struct wire *wire, const char *line)
 
 TEST(owner)
 {
-    struct wire wire;
-    wire_begin(&wire, false, 0);
+    FIXTURE(wire, wire, wire_begin, wire_end, false, 0);
     ok_named(take(&wire, "{\"command\":\"status\"}"), "an answer in the same turn");
     ok(!control_session_is_busy(wire.session));
     ok_named(has(&wire, "\"uptime_s\""), "the status");
@@ -98,13 +97,11 @@ TEST(owner)
     until(&w, wire.done == 1);
     is_number(wire.count, MESSAGES + 1, "all messages, and the end");
     ok(!control_session_is_busy(wire.session));
-    wire_end(&wire);
 }
 
 TEST(full)
 {
-    struct wire wire;
-    wire_begin(&wire, false, 0);
+    FIXTURE(wire, wire, wire_begin, wire_end, false, 0);
     wire.full_at = 4096;
     ok(!take(&wire, "{\"command\":\"list\",\"limit\":1000}"));
     control_turns(&w, SOME);
@@ -118,7 +115,6 @@ TEST(full)
     }
     is_number(wire.count, MESSAGES + 1, "all come at last");
     ok_named(rounds > 5, "a piece at a time");
-    wire_end(&wire);
 }
 
 TEST(going)
@@ -141,9 +137,8 @@ TEST(sibling)
 {
     static const char *const refused[] = {"rm", "bounce", "adopt", "test", "follow", "http", "page", "drain", "log-level", "reload", "unlock", "quota-reset", "forget-limits", "cluster-forget", "cat", "tokens", "nonsense", ""};
     static const char *const answered[] = {"status", "{\"command\":\"sites\",\"from\":0}"};
-    struct wire wire;
     char line[200];
-    wire_begin(&wire, true, 0);
+    FIXTURE(wire, wire, wire_begin, wire_end, true, 0);
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         snprintf(line, sizeof(line), "{\"command\":\"%s\",\"all\":true}", refused[i]);
         buffer_clear(&wire.lines);
@@ -157,20 +152,17 @@ TEST(sibling)
     until(&w, wire.done == 1);
     ok_named(!take(&wire, "{\"command\":\"list\"}"), "and list it");
     until(&w, wire.done == 2);
-    wire_end(&wire);
 }
 
 TEST(long_line)
 {
-    struct wire wire;
-    wire_begin(&wire, true, 600);
+    FIXTURE(wire, wire, wire_begin, wire_end, true, 600);
     post_mail(&w, 50, "many.test");
     control_turns(&w, SOME);
     ok(!take(&wire, "{\"command\":\"list\",\"to\":\"many.test\"}"));
     until(&w, wire.done == 1);
     ok_named(has(&wire, "\"recipients_more\":"), "a listing that is too long lacks recipients, and says so");
     ok(wire.lines.length < 800);
-    wire_end(&wire);
 }
 
 int

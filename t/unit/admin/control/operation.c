@@ -122,8 +122,7 @@ remove_all(struct bench *b)
 static void
 test_slow(bool offline)
 {
-    struct bench b;
-    bench_begin(&b, offline);
+    FIXTURE(bench, b, bench_begin, bench_end, offline);
     is_number(waiting(&b.w), MANY, "all of them are files");
     sim_disk_set_syncing(DISK_SYNC_AIO, GIVE_UP_MS - 1000);
     remove_all(&b);
@@ -142,14 +141,12 @@ test_slow(bool offline)
     is_number(b.removed, MANY - b.active, "each but what is in delivery");
     sim_loop_advance(b.w.loop, 10 * 1000);
     is_number(waiting(&b.w), b.active, "no other file is left");
-    bench_end(&b);
 }
 
 static void
 test_stuck(bool offline)
 {
-    struct bench b;
-    bench_begin(&b, offline);
+    FIXTURE(bench, b, bench_begin, bench_end, offline);
     sim_disk_set_syncing(DISK_SYNC_AIO, 10 * GIVE_UP_MS);
     remove_all(&b);
     sim_loop_advance(b.w.loop, GIVE_UP_MS - 1000);
@@ -165,16 +162,14 @@ test_stuck(bool offline)
     is_number(b.told, QUEUE_REMOVALS_MAX + b.active, "the others never");
     is_number(waiting(&b.w), MORE, "they are there yet");
     is_number(b.ended, 1, "it has ended once");
-    bench_end(&b);
 }
 
 /* A daemon has other work: a thousand names in a turn. */
 static void
 test_listing(void)
 {
-    struct bench b;
     unsigned turns = 0;
-    bench_begin(&b, false);
+    FIXTURE(bench, b, bench_begin, bench_end, false);
     remove_all(&b);
     while (b.told == 0 && turns++ < 100)
         loop_turn(b.w.loop, 0);
@@ -184,7 +179,6 @@ test_listing(void)
     operation_free(&b.operation);
     remove_all(&b); /* a client that leaves while they are read */
     loop_turn(b.w.loop, 0);
-    bench_end(&b);
 }
 
 int

@@ -246,9 +246,8 @@ key_of(const json_t *hops, size_t i)
 
 TEST(lists)
 {
-    struct world w;
-    struct site_view_totals totals;
-    sched_world_start(&w, 100, 100);
+    struct site_list_totals totals;
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
     world_add(&w, "a.test", 0, 0);
     world_add(&w, "b.test b.test b.test", 0, 0);
@@ -301,5 +300,4 @@ TEST(lists)
     sorted = site_view_sorted(NULL);
     is_number((long)json_array_size(sorted), 0, "of nothing");
     json_decref(sorted);
-    sched_world_end(&w);
 }

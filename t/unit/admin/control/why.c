@@ -37,8 +37,8 @@ is_word(const json_t *object, const char *key, const char *want)
 
 TEST(active)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test?concurrency=1&initial=1&recipients=1");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "* smtp://sink.test?concurrency=1&initial=1&recipients=1");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good1@b.test");
     world_deliver(&w, "ann@a.test", "good2@b.test good3@b.test");
@@ -67,7 +67,6 @@ TEST(active)
     json_decref(answer);
     world_unstall(&w);
     world_turns(&w);
-    manager_world_end(&w);
 }
 
 /* A channel that tells of twelve sessions; the last carries the message. */
@@ -87,8 +86,8 @@ watch(void *context, const struct sched_site *site, struct id message,
 
 TEST(sessions)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test?concurrency=1&initial=1&recipients=1");
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "* smtp://sink.test?concurrency=1&initial=1&recipients=1");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good1@b.test");
     json_t *answer = asked(&w);
@@ -108,13 +107,11 @@ TEST(sessions)
     manager_set_watch(w.manager, NULL, &w);
     world_unstall(&w);
     world_turns(&w);
-    manager_world_end(&w);
 }
 
 TEST(deferred)
 {
-    struct world w;
-    manager_world_begin(&w,
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
                         "b.test smtp://one.test?lifetime=1d\nc.test smtp://two.test\n"
                         "d.test discard\n* smtp://sink.test");
     world_deliver(&w, "", "later1@b.test later2@b.test good@b.test later@c.test");
@@ -145,15 +142,13 @@ TEST(deferred)
               "nothing of what is not there");
     ok(!json_object_get(answer, "expires_ms"));
     json_decref(answer);
-    manager_world_end(&w);
 }
 
 TEST(many)
 {
-    struct world w;
     char text[20000];
     size_t used = 0;
-    manager_world_begin(&w, "* mx");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* mx");
     for (int i = 0; i < 130; i++)
         used +=
             (size_t)snprintf(&text[used], sizeof(text) - used, "later@n%d.test ", i);
@@ -164,19 +159,16 @@ TEST(many)
               "an answer has its limit");
     is_at(answer, "hops_more", 30);
     json_decref(answer);
-    manager_world_end(&w);
 }
 
 TEST(routes)
 {
-    struct world w;
-    manager_world_begin(&w, "* hold");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* hold");
     world_deliver(&w, "ann@a.test", "x@b.test");
     json_t *answer = asked(&w);
     is_word(hop_at(answer, 0), "destination", "hold");
     ok(!json_object_get(hop_at(answer, 0), "site"));
     json_decref(answer);
-    manager_world_end(&w);
 }
 
 /* --- For people ------------------------------------------------------------------- */

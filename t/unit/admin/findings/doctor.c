@@ -105,8 +105,7 @@ TEST(domains)
 {
     static const char *const there[] = {"a.test", "key.test", "b.test", "mail.a.test", "c.test", "d.test"};
     static const char *const absent[] = {" z.test", " e.test", "localhost", "x.test", "localdomain"};
-    struct bed b;
-    bed_open(&b, "");
+    FIXTURE(bed, b, bed_open, bed_close, "");
     const char *text = bed_run(&b);
     is_number(b.code, 1, "nothing of it is there: an error");
     for (size_t i = 0; i < sizeof(there) / sizeof(there[0]); i++) {
@@ -116,13 +115,11 @@ TEST(domains)
     }
     for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
         ok_named(strstr(text, absent[i]) == NULL, absent[i]);
-    bed_close(&b);
 }
 
 TEST(direct)
 {
-    struct bed b;
-    bed_open(&b, "");
+    FIXTURE(bed, b, bed_open, bed_close, "");
     b.subjects[b.count++] = subject;
     b.setup.key_count = 0;
     sim_dns_address(b.dns, "mail.a.test", "192.0.2.1");
@@ -137,7 +134,6 @@ TEST(direct)
     ok(strstr(text, "ok      spf.record        a.test: it permits our addresses (1 look-ups)") != NULL);
     ok(strstr(text, "warning dkim.key          a.test\n") != NULL);
     ok(strstr(text, "    petrel dkim-key a.test --directory /etc/petrel/dkim\n") != NULL);
-    bed_close(&b);
 }
 
 TEST(smarthosts)
@@ -247,9 +243,8 @@ TEST(ways)
         {"down.test", "error", "mail cannot be handed to it", 1},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bed b;
         struct loop_timer timer = {0};
-        bed_open(&b, "");
+        FIXTURE(bed, b, bed_open, bed_close, "");
         sim_dns_address(b.dns, "mail.a.test", "192.0.2.1");
         sim_dns_host(b.dns, "192.0.2.1", "mail.a.test");
         sim_dns_mx(b.dns, "to.test", 10, rows[i].host);
@@ -257,7 +252,6 @@ TEST(ways)
         ok_named(strstr(text, rows[i].text) != NULL, rows[i].text);
         ok_named(strstr(text, "spf.record  ") == NULL, "nothing is sent from its domain");
         is_number(b.code, rows[i].code, rows[i].severity);
-        bed_close(&b);
     }
     struct bed b;
     struct loop_timer timer = {0};
@@ -290,8 +284,7 @@ TEST(ways)
 /* A provider whose include nobody knows for sure: its record is not guessed. */
 TEST(untold)
 {
-    struct bed b;
-    bed_open(&b, "submission://me@smtp.zoho.com");
+    FIXTURE(bed, b, bed_open, bed_close, "submission://me@smtp.zoho.com");
     b.subjects[b.count++] = subject;
     const char *text = bed_run(&b);
     ok(strstr(text, "says what to include: see the Admin Console") != NULL || strstr(text, "see the\n  Admin Console") != NULL);
@@ -300,13 +293,11 @@ TEST(untold)
     sim_dns_text(b.dns, "eu.test", "v=spf1 ip4:192.0.2.9 ~all");
     text = bed_run(&b);
     ok(strstr(text, "ok      spf.record        a.test: it is valid; see there that it has the include of Zoho Mail") != NULL);
-    bed_close(&b);
 }
 
 TEST(silence)
 {
-    struct bed b;
-    bed_open(&b, "");
+    FIXTURE(bed, b, bed_open, bed_close, "");
     b.subjects[b.count++] = subject;
     b.setup.has_secrets = false;
     sim_dns_delay(b.dns, 10 * INQUIRY_MS);
@@ -317,5 +308,4 @@ TEST(silence)
     ok(strstr(text, "bulk senders: not known: SPF DKIM DMARC") != NULL || strstr(text, "not known: SPF") != NULL);
     ok_named(strstr(text, "does not resolve") == NULL && strstr(text, "has no ") == NULL, "nothing is called missing");
     ok(strstr(text, "keys and passwords cannot be read by this user") != NULL);
-    bed_close(&b);
 }

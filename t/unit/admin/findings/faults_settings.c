@@ -13,8 +13,7 @@ say(char *const *arguments)
     struct options options;
     struct options_sources sources = {.overrides = arguments};
     struct settings *settings = options_read(&sources, &options);
-    struct buffer mistakes;
-    buffer_init(&mistakes, 4096);
+    FIXTURE(buffer, mistakes, buffer_init, buffer_free, 4096);
     struct route_table *routes = options_routes(&options, &mistakes);
     is_text(buffer_text(&mistakes), TEXT(""), "the settings are good");
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
@@ -25,7 +24,6 @@ say(char *const *arguments)
     log_free(&log);
     route_free(&routes);
     settings_free(&settings);
-    buffer_free(&mistakes);
 }
 
 static bool

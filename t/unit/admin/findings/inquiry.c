@@ -53,8 +53,7 @@ bed_close(struct bed *b)
 
 TEST(answers)
 {
-    struct bed b;
-    bed_open(&b);
+    FIXTURE(bed, b, bed_open, bed_close);
     sim_dns_text(b.dns, "a.test", "one");
     sim_dns_text(b.dns, "a.test", "two");
     sim_dns_mx(b.dns, "a.test", 20, "mx2.test");
@@ -101,7 +100,6 @@ TEST(answers)
     a = inquiry_ask(b.inquiry, INQUIRY_TEXTS, "nothing.test");
     ok(a->status == DNS_NO_NAME && a->data.found == SPF_VOID && a->data.count == 0);
     ok(!inquiry_is_cut(b.inquiry));
-    bed_close(&b);
 }
 
 TEST(limit)
@@ -126,8 +124,7 @@ TEST(limit)
 
 TEST(time)
 {
-    struct bed b;
-    bed_open(&b);
+    FIXTURE(bed, b, bed_open, bed_close);
     sim_dns_delay(b.dns, 10 * INQUIRY_MS);
     for (int i = 0; i < 40; i++) {
         char name[40];
@@ -144,7 +141,6 @@ TEST(time)
     a = inquiry_ask(b.inquiry, INQUIRY_TEXTS, "later.test");
     ok_named(a != NULL && a->status == DNS_TRY_AGAIN, "nothing is asked afterwards");
     ok(inquiry_is_cut(b.inquiry));
-    bed_close(&b);
 }
 
 /* Silent name servers are asked once, not each question anew. */
@@ -185,9 +181,8 @@ TEST(silent)
 
 TEST(source)
 {
-    struct bed b;
     struct inquiry_answer answer = {.status = DNS_FOUND, .verdict = 3, .reason = "hm"};
-    bed_open(&b);
+    FIXTURE(bed, b, bed_open, bed_close);
     ok(inquiry_ask(b.inquiry, INQUIRY_LOGIN, "0 Host.Test") == NULL);
     is_string(b.key, "0 Host.Test", "a source gets the key as it is");
     inquiry_answered(b.login, &answer);
@@ -199,15 +194,13 @@ TEST(source)
     inquiry_answered(b.login, &answer);
     is_number(a->verdict, 3, "the first answer counts");
     ok(!inquiry_wait(b.inquiry));
-    bed_close(&b);
 }
 
 TEST(bytes)
 {
-    struct bed b;
     static char large[4000];
     size_t cut = 0;
-    bed_open(&b);
+    FIXTURE(bed, b, bed_open, bed_close);
     memset(large, 'x', sizeof(large) - 1);
     for (int i = 0; i < 600; i++) {
         char name[40];
@@ -225,5 +218,4 @@ TEST(bytes)
     }
     ok_named(cut > 50 && cut < 150, "beyond 32 MiB answers are dropped");
     ok(inquiry_is_cut(b.inquiry));
-    bed_close(&b);
 }

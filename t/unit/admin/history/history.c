@@ -124,8 +124,7 @@ lines_in(const char *bytes)
 
 TEST(kinds)
 {
-    struct world w;
-    make(&w, 1 << 20, "");
+    FIXTURE(world, w, make, end, 1 << 20, "");
     struct disk_info info;
     ok(disk_inspect(w.disk, "history", &info) == 0 && info.kind == DISK_DIRECTORY);
     tell_ended(&w, 1);
@@ -153,13 +152,11 @@ TEST(kinds)
     calls = sim_disk_calls();
     loop_turn(w.loop, 0);
     is_number(sim_disk_calls() - calls, 1, "one write for a turn");
-    end(&w);
 }
 
 TEST(off)
 {
-    struct world w;
-    make(&w, 0, "");
+    FIXTURE(world, w, make, end, 0, "");
     tell_ended(&w, 1);
     loop_turn(w.loop, 0);
     ok_named(sim_disk_count("") == 0, "off: no file");
@@ -175,23 +172,19 @@ TEST(off)
     loop_turn(w.loop, 0);
     is_number(lines_in(files_of(&w, "history", "mail.")), 2, "off again: the files stay");
     is_number(history_state(w.history).size, 0, "the state says so");
-    end(&w);
 }
 
 TEST(part)
 {
-    struct world w;
-    make(&w, 1 << 20, "0000-0511");
+    FIXTURE(world, w, make, end, 1 << 20, "0000-0511");
     tell_ended(&w, 1);
     history_free(&w.history);
     is_number(lines_in(files_of(&w, "history/0000-0511", "mail.")), 1, "a slice's directory; written at the end");
-    end(&w);
 }
 
 TEST(pause)
 {
-    struct world w;
-    make(&w, 1 << 20, "");
+    FIXTURE(world, w, make, end, 1 << 20, "");
     w.has_space = false;
     for (uint64_t i = 0; i < 5; i++) {
         tell_ended(&w, i + 1);
@@ -232,13 +225,11 @@ TEST(pause)
         good += history_line_read(line, &read);
     }
     is_number(good, 2, "the torn line spoils no other");
-    end(&w);
 }
 
 TEST(age)
 {
-    struct world w;
-    make(&w, 1 << 20, "");
+    FIXTURE(world, w, make, end, 1 << 20, "");
     tell_ended(&w, 1);
     tell_refused(&w, false);
     loop_turn(w.loop, 0);
@@ -249,14 +240,12 @@ TEST(age)
     tell_ended(&w, 2);
     loop_turn(w.loop, 0);
     is_number(lines_in(files_of(&w, "history", "mail.")), 1, "new ones begin");
-    end(&w);
 }
 
 /* The bar: refusals without end leave all mail, and the size is kept. */
 TEST(flood)
 {
-    struct world w;
-    make(&w, 256 * 1024, "");
+    FIXTURE(world, w, make, end, 256 * 1024, "");
     for (uint64_t i = 0; i < 500; i++) {
         tell_ended(&w, i + 1);
         for (int j = 0; j < 2000; j++)
@@ -270,13 +259,11 @@ TEST(flood)
     struct history_settings small = {.size = 16 * 1024, .age_ms = 1000};
     history_reload(w.history, &small);
     ok_named(history_state(w.history).bytes <= 16 * 1024, "a smaller size after a reload");
-    end(&w);
 }
 
 TEST(no_directory)
 {
-    struct world w;
-    make(&w, 0, "");
+    FIXTURE(world, w, make, end, 0, "");
     int file = disk_create(w.disk, "history", 0600);
     disk_close_file(w.disk, file);
     struct history_settings on = {.size = 1 << 20, .age_ms = 1000};
@@ -284,7 +271,6 @@ TEST(no_directory)
     tell_ended(&w, 1);
     loop_turn(w.loop, 0);
     ok_named(history_state(w.history).paused, "a file is in the way: mail goes on without a history");
-    end(&w);
 }
 
 struct heard {
@@ -303,9 +289,8 @@ on_line(void *context, struct id id, struct text line)
 
 TEST(listener)
 {
-    struct world w;
     struct heard heard = {0};
-    make(&w, 1 << 20, "");
+    FIXTURE(world, w, make, end, 1 << 20, "");
     history_on_line(w.history, on_line, &heard);
     tell_ended(&w, 7);
     tell_refused(&w, false);
@@ -313,16 +298,14 @@ TEST(listener)
     history_on_line(w.history, NULL, NULL);
     tell_ended(&w, 8);
     is_number(heard.count, 1, "until it is ended");
-    end(&w);
 }
 
 /* Many lines are written together, few immediately. */
 TEST(load)
 {
-    struct world w;
     uint64_t number = 0;
     sim_disk_reset();
-    start(&w, 0, "", "1");
+    FIXTURE(world, w, start, end, 0, "", "1");
     ok(disk_make_directory(w.disk, "lock", 0700) == 0);
     history_reload(w.history, &(struct history_settings){.size = 1 << 24, .age_ms = 3600 * 1000});
     tell_ended(&w, ++number);
@@ -347,18 +330,16 @@ TEST(load)
     history_free(&w.history);
     is_number(lines_in(files_of(&w, "history", "mail.")), (int64_t)number, "the end writes all");
     is_number(sim_disk_count("/spool/lock"), 0, "and the memory between goes");
-    end(&w);
 }
 
 /* Waiting lines are a part of the size, too. */
 static void
 test_sum(int64_t size)
 {
-    struct world w;
     struct text mail = {0}, refused = {0};
     int64_t most = 0;
     sim_disk_reset();
-    start(&w, 0, "", "1");
+    FIXTURE(world, w, start, end, 0, "", "1");
     ok(disk_make_directory(w.disk, "lock", 0700) == 0);
     history_reload(w.history, &(struct history_settings){.size = size, .age_ms = 3600 * 1000});
     mail = sim_disk_content("/spool/lock/history.mail");
@@ -381,7 +362,6 @@ test_sum(int64_t size)
     refused = sim_disk_content("/spool/lock/history.refused");
     ok_named(history_state(w.history).bytes + (int64_t)(mail.length + refused.length) <= (256 + 64) * 1024,
              "nor after a reload");
-    end(&w);
 }
 
 /* Killed under load, and started again: in the same start of the system, or in another one, after which the memory

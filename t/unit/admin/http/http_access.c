@@ -213,14 +213,12 @@ TEST(any_name)
 TEST(cookies)
 {
     static const struct http_limits limits = {HTTP_LINES_MAX, 8192, 100};
-    struct http_reader reader;
     struct text input = TEXT(GET "Cookie: a=b; xpetrel=no;petrel\r\n"
                                  "Cookie: petrel=the=key; petrel=second\r\n\r\n");
-    http_reader_init(&reader, HTTP_REQUEST, &limits);
+    FIXTURE(http_reader, reader, http_reader_init, http_reader_free, HTTP_REQUEST, &limits);
     ok(http_reader_add(&reader, &input) == PROGRESS_DONE);
     is_text(http_access_cookie(&reader, TEXT("petrel")), TEXT("the=key"), "the first");
     is_text(http_access_cookie(&reader, TEXT("a")), TEXT("b"), "another");
     ok(http_access_cookie(&reader, TEXT("c")).at == NULL);
     ok(http_access_bearer(&reader).at == NULL);
-    http_reader_free(&reader);
 }

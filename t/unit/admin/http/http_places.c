@@ -6,8 +6,7 @@
 TEST(good)
 {
     struct http_places p;
-    struct buffer errors;
-    buffer_init(&errors, 1000);
+    FIXTURE(buffer, errors, buffer_init, buffer_free, 1000);
     ok(http_places_read(TEXT("127.0.0.1:8025, [::1]:8025?access=operate&metrics=no\n"
                              " unix:/run/h?mode=0660&uid=7&uid=8&page=no&access=read "
                              "0.0.0.0:443?tls&page=yes&metrics=yes&access=key"),
@@ -23,7 +22,6 @@ TEST(good)
     ok(http_places_read(TEXT(""), &p, &errors) && p.count == 0);
     ok(http_places_read(TEXT("127.0.0.1:0 127.0.0.1:0"), &p, &errors) && p.count == 2);
     is_number(errors.length, 0, "no error");
-    buffer_free(&errors);
 }
 
 static const struct {
@@ -56,15 +54,13 @@ TEST(wrong)
 {
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct http_places p;
-        struct buffer errors;
-        buffer_init(&errors, 1000);
+        FIXTURE(buffer, errors, buffer_init, buffer_free, 1000);
         bool good = http_places_read(text_from(wrong[i].http), &p, &errors);
         ok_named(good == (wrong[i].why == NULL), wrong[i].http);
         ok_named(good ? errors.length == 0
                       : memmem(errors.at, errors.length, wrong[i].why,
                                strlen(wrong[i].why)) != NULL,
                  "  says why");
-        buffer_free(&errors);
     }
 }
 
@@ -72,9 +68,8 @@ TEST(wrong)
 TEST(many)
 {
     struct http_places p;
-    struct buffer errors;
     char list[2000] = "";
-    buffer_init(&errors, 1000);
+    FIXTURE(buffer, errors, buffer_init, buffer_free, 1000);
     for (int i = 0; i < HTTP_PLACES_MAX; i++)
         snprintf(list + strlen(list), sizeof(list) - strlen(list), "127.0.0.1:%d ", i + 1);
     ok(http_places_read(text_from(list), &p, &errors));
@@ -86,17 +81,14 @@ TEST(many)
     ok(http_places_read(text_from(list), &p, &errors));
     snprintf(list + strlen(list), sizeof(list) - strlen(list), "&uid=99");
     ok(!http_places_read(text_from(list), &p, &errors));
-    buffer_free(&errors);
 }
 
 TEST(names)
 {
-    struct buffer errors;
-    buffer_init(&errors, 1000);
+    FIXTURE(buffer, errors, buffer_init, buffer_free, 1000);
     ok(http_names_check(TEXT(""), &errors));
     ok(http_names_check(TEXT("mail.example.org, a-b_c *"), &errors));
     ok(!http_names_check(TEXT("mail.example.org:443"), &errors));
     ok(!http_names_check(TEXT("https://mail.example.org"), &errors));
     ok(!http_names_check(TEXT("*.example.org"), &errors));
-    buffer_free(&errors);
 }

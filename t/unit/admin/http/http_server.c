@@ -126,9 +126,8 @@ begin(struct world *w, const char *http)
 {
     char error[300] = "";
     struct http_places places;
-    struct buffer errors;
     *w = (struct world){.loop = loop_new()};
-    buffer_init(&errors, 1000);
+    FIXTURE(buffer, errors, buffer_init, buffer_free, 1000);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     buffer_init(&w->lines, 1024 * 1024);
     log_capture(w->log, &w->lines);
@@ -139,7 +138,6 @@ begin(struct world *w, const char *http)
     w->server = http_server_new(w->loop, w->net, w->log, &settings, error, sizeof(error));
     ok_named(w->server != NULL, error);
     w->port = http_server_address(w->server, 0)->port;
-    buffer_free(&errors);
 }
 
 static void
@@ -265,8 +263,7 @@ static const struct {
 
 TEST(table)
 {
-    struct world w;
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]) && table[i].status; i++) {
         int fd = dial(&w);
         put(fd, table[i].request);
@@ -283,13 +280,11 @@ TEST(table)
         close(fd);
     }
     ok(memmem(w.lines.at, w.lines.length, "operate-operate-", 16) == NULL);
-    end(&w);
 }
 
 TEST(continue)
 {
-    struct world w;
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     int fd = dial(&w);
     put(fd, "POST /api/x HTTP/1.1\r\nExpect: 100-continue\r\n" TOKEN JSON "Content-Length: 2\r\n\r\n");
     ok(see(&w, fd, "100 Continue\r\n\r\n"));
@@ -297,14 +292,12 @@ TEST(continue)
     put(fd, "{}");
     ok(see(&w, fd, "|{}\n"));
     close(fd);
-    end(&w);
 }
 
 /* One after the other, however early they come; the hundredth closes. */
 TEST(many_requests)
 {
-    struct world w;
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     int fd = dial(&w);
     for (int i = 0; i < HTTP_CONNECTION_REQUESTS_MAX + 2; i++)
         put(fd, "HEAD /livez HTTP/1.1\r\n" HOST "\r\n");
@@ -317,13 +310,11 @@ TEST(many_requests)
     ok(strstr(got, "Content-Length: 11\r\n") != NULL);
     is_number(http_server_counts(w.server)->requests[HTTP_PATH_HEALTH][2], 100, "counted");
     close(fd);
-    end(&w);
 }
 
 TEST(streams)
 {
-    struct world w;
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     int fd = dial(&w);
     put(fd, "GET /api/many HTTP/1.1\r\n" TOKEN "\r\n");
     ok(see(&w, fd, "\r\n0\r\n\r\n"));
@@ -347,14 +338,12 @@ TEST(streams)
     ok(strstr(got, "chunked") == NULL && got_size > (size_t)PIECES * PIECE);
     is_number(w.freed, 5, "each stream is freed");
     close(fd);
-    end(&w);
 }
 
 /* A client that does not read holds few pieces, and is cut off. */
 TEST(unread)
 {
-    struct world w;
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     int fd = dial(&w), small = 4096;
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
     put(fd, "GET /api/many HTTP/1.1\r\n" TOKEN "\r\n");
@@ -370,7 +359,6 @@ TEST(unread)
     is_number(http_server_counts(w.server)->connections, 0, "it is cut off");
     is_number(w.freed, 1, "with its stream");
     close(fd);
-    end(&w);
 }
 
 static void
@@ -383,8 +371,7 @@ turns(struct world *w, int n)
 /* An endless answer lasts as long as its client reads, stays, and may read. */
 TEST(endless)
 {
-    struct world w;
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     int fd = dial(&w);
     put(fd, "GET /events HTTP/1.1\r\n" TOKEN "\r\n");
     ok(see(&w, fd, "chunked\r\n"));
@@ -431,16 +418,14 @@ TEST(endless)
     is_number(http_server_counts(w.server)->connections, 0, "and is cut off");
     is_number(w.freed, 3, "with its stream");
     close(fd);
-    end(&w);
 }
 
 /* The stream ends for a client whose token is no longer valid, or whose session is over. */
 TEST(endless_access)
 {
-    struct world w;
     struct http_places none = {.count = 0};
     char key[HTTP_SECRET_SIZE], cookie[HTTP_SECRET_SIZE], request[300];
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     http_keys_make(http_server_keys(w.server), HTTP_MAY_READ, key);
     ok(http_keys_open(http_server_keys(w.server), text_from(key), cookie) == HTTP_MAY_READ);
     int token = dial(&w), session = dial(&w);
@@ -464,7 +449,6 @@ TEST(endless_access)
     is_number(http_server_counts(w.server)->connections, 0, "the session is closed");
     is_number(w.freed, 2, "both streams are freed");
     close(token), close(session);
-    end(&w);
 }
 
 struct adopting {
@@ -509,10 +493,9 @@ test_turned_away(struct world *w)
 /* Connections that came another way: a key is needed, and the limits are the same. */
 TEST(adopted)
 {
-    struct world w;
     char error[200];
     struct net_address at;
-    begin(&w, "127.0.0.1:0?access=operate, 127.0.0.1:0?page=no");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0?access=operate, 127.0.0.1:0?page=no");
     ok(http_server_place(w.server, 0) != NULL && http_server_place(w.server, 1)->no_page && http_server_place(w.server, 2) == NULL);
     struct adopting a = {.world = &w};
     ok(net_address_parse(TEXT("127.0.0.1:0"), 0, &at));
@@ -543,13 +526,11 @@ TEST(adopted)
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) close(fds[i]);
     close(fd);
     net_listener_free(&listener);
-    end(&w);
 }
 
 TEST(times)
 {
-    struct world w;
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     int silent = dial(&w), slow = dial(&w), body = dial(&w), idle = dial(&w);
     put(slow, "GET /livez HTTP/1.1\r\nHo");
     put(body, "POST /api/x HTTP/1.1\r\n" TOKEN JSON "Content-Length: 2\r\n\r\n{");
@@ -571,14 +552,12 @@ TEST(times)
     ok(see(&w, idle, NULL));
     is_number(got_size, 0, "then it is closed without a word");
     close(silent), close(slow), close(body), close(idle);
-    end(&w);
 }
 
 /* Half-open clients end; one that has asked before is answered. */
 TEST(half_open)
 {
-    struct world w;
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     int fd = dial(&w);
     put(fd, "GET /livez HTTP/1.1\r\n" HOST "\r\n");
     shutdown(fd, SHUT_WR);
@@ -590,16 +569,14 @@ TEST(half_open)
     shutdown(fd, SHUT_WR);
     ok_named(see(&w, fd, NULL) && got_size == 0, "half a request");
     close(fd);
-    end(&w);
 }
 
 /* Connections without a request keep nobody out: the oldest ones go. */
 TEST(idle_crowd)
 {
-    struct world w;
     enum { CROWD = 3 * HTTP_CONNECTIONS_MAX };
     int fds[CROWD];
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     for (int i = 0; i < CROWD; i++) {
         fds[i] = dial(&w);
         if (i % 2 == 1)
@@ -614,15 +591,13 @@ TEST(idle_crowd)
     ok_named(see(&w, probe, "200 OK"), "a probe is answered");
     close(probe);
     for (int i = 0; i < CROWD; i++) close(fds[i]);
-    end(&w);
 }
 
 /* Where all places have a request, health is answered all the same, and nothing else. */
 TEST(too_many)
 {
-    struct world w;
     int fds[HTTP_CONNECTIONS_MAX];
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
         fds[i] = dial(&w);
         put(fds[i], "GET /events HTTP/1.1\r\n" TOKEN "\r\n");
@@ -641,13 +616,11 @@ TEST(too_many)
     }
     ok(http_server_counts(w.server)->connections <= HTTP_CONNECTIONS_MAX + HTTP_SPARE_MAX);
     for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++) close(fds[i]);
-    end(&w);
 }
 
 TEST(denied)
 {
-    struct world w;
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     int token = dial(&w), key = dial(&w);
     put(token, "GET /livez HTTP/1.1\r\n" HOST "Authorization: Bearer operate-canary\r\n\r\n");
     put(key, "POST /api/session HTTP/1.1\r\n" OURS JSON "Content-Length: 16\r\n\r\n{\"key\":\"canary\"}");
@@ -663,14 +636,12 @@ TEST(denied)
     ok(memmem(w.lines.at, w.lines.length, "sasl_method=http (a wrong key)\n", 31));
     ok(memmem(w.lines.at, w.lines.length, "canary", 6) == NULL);
     close(token), close(key);
-    end(&w);
 }
 
 TEST(session)
 {
-    struct world w;
     char key[HTTP_SECRET_SIZE], request[500], cookie[60] = "";
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     http_keys_make(http_server_keys(w.server), HTTP_MAY_OPERATE, key);
     int fd = dial(&w);
     snprintf(request, sizeof(request), "POST /api/session HTTP/1.1\r\n" OURS JSON
@@ -699,7 +670,6 @@ TEST(session)
     put(fd, request);
     ok_named(see(&w, fd, "/api/x||0|"), "it is over");
     close(fd);
-    end(&w);
 }
 
 TEST(places)
@@ -737,9 +707,8 @@ TEST(places)
 
 TEST(reload)
 {
-    struct world w;
     struct http_places none = {.count = 0};
-    begin(&w, "127.0.0.1:0");
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
     struct http_server_settings fresh = settings_of(&w, &none);
     fresh.names.more = TEXT("new.test");
     fresh.read_token = TEXT("");
@@ -757,7 +726,6 @@ TEST(reload)
     clock_pass(HTTP_DENIED_MS);
     ok(see(&w, fd, "401 "));
     close(fd);
-    end(&w);
 }
 
 int

@@ -129,8 +129,7 @@ count(const char *text, const char *word)
 
 TEST(events)
 {
-    struct world w;
-    begin(&w, false);
+    FIXTURE(world, w, begin, end, false);
     tell(&w, EVENT_ENDED);
     is_number(live_kept(w.live), 0, "nobody reads: nothing is kept");
     ok_named(!event_is_read(w.events, EVENT_ENDED), "and nothing is looked at");
@@ -151,15 +150,13 @@ TEST(events)
     live_end(&other);
     ok(r == NULL);
     live_end(&r);
-    end(&w);
 }
 
 /* The events of clients, as the stream has them. */
 TEST(sessions)
 {
     static const struct event_client client = {.name = "[IPv6:2001:db8::1]", .uid = EVENT_NO_UID};
-    struct world w;
-    begin(&w, false);
+    FIXTURE(world, w, begin, end, false);
     struct live_reader *r = reader(&w);
     event_tell(w.events, &(struct event){.kind = EVENT_SECURED, .client = &client,
                                          .tls = TEXT("TLSv1.3 with cipher X"), .text = TEXT("Anonymous")});
@@ -173,13 +170,11 @@ TEST(sessions)
     ok_named(strstr(got, "\"command\":\"RCPT"), "the last command");
     ok_named(count(got, "\"text\":\"too many errors\",") == 1, "and why it ended");
     live_end(&r);
-    end(&w);
 }
 
 TEST(shares)
 {
-    struct world w;
-    begin(&w, false);
+    FIXTURE(world, w, begin, end, false);
     struct live_reader *r = reader(&w);
     tell_many(&w, EVENT_CONNECTED, 1000);
     tell_many(&w, EVENT_REFUSED, 1000);
@@ -203,14 +198,12 @@ TEST(shares)
     sim_loop_advance(w.loop, 1000);
     is_string(read_more(r), "3002 skipped {\"count\":1}\n", "but is counted");
     live_end(&r);
-    end(&w);
 }
 
 /* A reader that does not read costs nothing, and hears how much it missed. */
 TEST(slow)
 {
-    struct world w;
-    begin(&w, false);
+    FIXTURE(world, w, begin, end, false);
     struct live_reader *r = reader(&w);
     for (int i = 0; i < 15; i++) {
         tell_many(&w, EVENT_ENDED, LIVE_A_SECOND);
@@ -226,16 +219,14 @@ TEST(slow)
     is_number(events, LIVE_KEPT_MAX, "all that are kept");
     is_string(read_more(r), "", "and no more");
     live_end(&r);
-    end(&w);
 }
 
 /* Events that are large push out more of the old ones. */
 TEST(bytes)
 {
-    struct world w;
     static char large[6000];
     memset(large, '\\', sizeof(large));
-    begin(&w, false);
+    FIXTURE(world, w, begin, end, false);
     struct live_reader *r = reader(&w);
     for (int i = 0; i < 20; i++) {
         for (int n = 0; n < 50; n++)
@@ -253,13 +244,11 @@ TEST(bytes)
     }
     is_number(events, kept, "what is kept is read");
     live_end(&r);
-    end(&w);
 }
 
 TEST(places)
 {
-    struct world w;
-    begin(&w, false);
+    FIXTURE(world, w, begin, end, false);
     struct live_reader *r = reader(&w);
     tell_many(&w, EVENT_ENDED, 3);
     live_end(&r);
@@ -293,14 +282,12 @@ TEST(places)
     r = reader_from(&w, 0);
     is_string(read_more(r), "", "nothing is kept");
     live_end(&r);
-    end(&w);
 }
 
 TEST(readers)
 {
-    struct world w;
     struct live_reader *readers[LIVE_READERS_MAX];
-    begin(&w, true);
+    FIXTURE(world, w, begin, end, true);
     for (int i = 0; i < LIVE_READERS_MAX; i++)
         readers[i] = reader(&w);
     is_number(live_readers(w.live), LIVE_READERS_MAX, "so many");
@@ -312,13 +299,11 @@ TEST(readers)
     ok(strstr(read_more(readers[0]), "0 status {") && strstr(read_more(readers[3]), "0 status {"));
     for (int i = 0; i < LIVE_READERS_MAX; i++)
         live_end(&readers[i]);
-    end(&w);
 }
 
 TEST(status)
 {
-    struct world w;
-    begin(&w, true);
+    FIXTURE(world, w, begin, end, true);
     struct live_reader *r = reader(&w);
     is_string(read_more(r), "0 status {\"waiting\":0,\"uptime_s\":1}\n", "first of all");
     sim_loop_advance(w.loop, 5000);
@@ -349,5 +334,4 @@ TEST(status)
     unsigned asked = w.asked;
     sim_loop_advance(w.loop, LIVE_KEEP_MS);
     is_number(w.asked, asked, "nobody reads, nobody asks");
-    end(&w);
 }

@@ -36,14 +36,13 @@ write_manual(struct buffer *out)
 static void
 test_manual(void)
 {
-    struct buffer wanted;
     static char manual[200000];
     FILE *file = fopen("man/petrel-metrics.7", "r");
     size_t size = file ? fread(manual, 1, sizeof(manual) - 1, file) : 0;
     if (file)
         fclose(file);
     manual[size] = '\0';
-    buffer_init(&wanted, sizeof(manual));
+    FIXTURE(buffer, wanted, buffer_init, buffer_free, sizeof(manual));
     write_manual(&wanted);
     const char *begin = strstr(manual, ".SH METRICS\n"),
                *end = strstr(manual, ".SH \"SEE ALSO\"\n");
@@ -51,7 +50,6 @@ test_manual(void)
     if (begin != NULL && end != NULL)
         is_text(text_of(begin + 12, (size_t)(end - begin - 12)), buffer_text(&wanted),
                 "its list is the table");
-    buffer_free(&wanted);
 }
 
 static bool

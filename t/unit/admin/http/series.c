@@ -57,14 +57,12 @@ static json_t *answer;
 static void
 ask(struct world *w)
 {
-    struct buffer out;
     json_error_t error;
-    buffer_init(&out, SERIES_TEXT_MAX);
+    FIXTURE(buffer, out, buffer_init, buffer_free, SERIES_TEXT_MAX);
     ok(series_write(w->series, &out));
     json_decref(answer);
     answer = json_loadb(out.at, out.length, 0, &error);
     ok_named(answer != NULL, "the answer is JSON");
-    buffer_free(&out);
 }
 
 /* The number of the step that lies so many before the last. */
@@ -95,8 +93,7 @@ size_of(const char *ring, const char *kind)
 TEST(form)
 {
     static const char *const kinds[] = {"accepted", "refused", "delivered", "deferred", "bounced", "waiting"};
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     ask(&w);
     is_number(json_integer_value(json_object_get(answer, "now_ms")), SIM_WALL_START_MS, "now");
     is_number(json_integer_value(json_object_get(answer, "since_ms")), SIM_WALL_START_MS, "since when");
@@ -111,13 +108,11 @@ TEST(form)
     buffer_init(&small, 1000);
     ok_named(!series_write(w.series, &small), "too little room is an error");
     buffer_free(&small);
-    end(&w);
 }
 
 TEST(counts)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     tell(&w, EVENT_ACCEPTED, 3);
     tell(&w, EVENT_SUBMITTED, 1);
     tell(&w, EVENT_MADE, 1);
@@ -147,13 +142,11 @@ TEST(counts)
     is_number(number("minute", "delivered", 0), 1, "the next minute");
     is_number(number("minute", "delivered", 1), 2, "and the one before");
     is_number(number("second", "delivered", 61), 2, "a second has its place");
-    end(&w);
 }
 
 TEST(waiting)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     w.waiting = 5;
     sim_loop_advance(w.loop, 1000);
     is_number(w.asked, 1, "what was found on the disk");
@@ -180,14 +173,12 @@ TEST(waiting)
     w.waiting = (size_t)1 << 40;
     ask(&w);
     is_number(number("second", "waiting", 0), UINT32_MAX, "what is too much");
-    end(&w);
 }
 
 /* The rings forget, also after a pause that is longer than they are. */
 TEST(age)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     tell(&w, EVENT_ACCEPTED, 1);
     sim_loop_advance(w.loop, (SERIES_SECONDS - 1) * 1000);
     ask(&w);
@@ -203,21 +194,18 @@ TEST(age)
     ask(&w);
     is_number(sum("second", "accepted") + sum("minute", "accepted"), 0, "all is forgotten");
     is_number(sum("minute", "waiting"), 4 * SERIES_MINUTES, "what waits stays");
-    end(&w);
 }
 
 /* The largest answer fits. */
 TEST(size)
 {
-    struct world w;
     struct buffer out;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     w.waiting = UINT32_MAX;
     sim_loop_advance(w.loop, INT64_C(60000) * SERIES_MINUTES);
     buffer_init(&out, SERIES_TEXT_MAX);
     ok(series_write(w.series, &out) && out.length > 2000 * 11);
     buffer_free(&out);
-    end(&w);
 }
 
 int

@@ -6,11 +6,9 @@
 static void
 written(struct text name, const char *want)
 {
-    struct buffer out;
-    buffer_init(&out, DISPLAY_NAME_WRITTEN_MAX);
+    FIXTURE(buffer, out, buffer_init, buffer_free, DISPLAY_NAME_WRITTEN_MAX);
     ok(display_name_write(name, &out));
     is_text(buffer_text(&out), text_from(want), want);
-    buffer_free(&out);
 }
 
 TEST(forms)
@@ -37,13 +35,11 @@ TEST(bytes)
     unsigned untamed = 0;
     for (int c = 0; c < 256; c++) {
         char name[3] = {'a', (char)c, 'b'};
-        struct buffer out;
-        buffer_init(&out, DISPLAY_NAME_WRITTEN_MAX);
+        FIXTURE(buffer, out, buffer_init, buffer_free, DISPLAY_NAME_WRITTEN_MAX);
         bool good = display_name_write(text_of(name, 3), &out);
         struct text t = buffer_text(&out);
         if (!good || text_has_control(t) || !text_is_ascii(t))
             untamed++;
-        buffer_free(&out);
     }
     is_number(untamed, 0, "every byte is tamed");
 }
@@ -72,23 +68,19 @@ TEST(limits)
     ok(longest <= 75);
     is_number(characters, DISPLAY_NAME_SOURCE_MAX / 2, "as many as fit");
     buffer_free(&out);
-    struct buffer small;
-    buffer_init(&small, 10);
+    FIXTURE(buffer, small, buffer_init, buffer_free, 10);
     ok(!display_name_write(TEXT("abcdefghijk"), &small));
     ok(!display_name_write(TEXT("abcdefg,i"), &small));
     ok(!display_name_write(TEXT("\xc3\xbc"), &small));
     is_number(small.length, 0, "nothing half");
-    buffer_free(&small);
 }
 
 static void
 gecos(const char *field, const char *login, const char *want)
 {
-    struct buffer out;
-    buffer_init(&out, 100);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 100);
     ok(display_name_from_gecos(text_from(field), text_from(login), &out));
     is_text(buffer_text(&out), text_from(want), field);
-    buffer_free(&out);
 }
 
 TEST(gecos)
@@ -99,8 +91,6 @@ TEST(gecos)
     gecos("& Example", "ann", "Ann Example");
     gecos("& & X", "7ann", "7ann 7ann X");
     gecos("&", "", "");
-    struct buffer out;
-    buffer_init(&out, 4);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 4);
     ok(!display_name_from_gecos(TEXT("&&"), TEXT("ann"), &out));
-    buffer_free(&out);
 }

@@ -6,11 +6,9 @@
 static void
 qualified(struct text written, const char *want)
 {
-    struct buffer out;
-    buffer_init(&out, RECIPIENTS_ADDRESS_MAX);
+    FIXTURE(buffer, out, buffer_init, buffer_free, RECIPIENTS_ADDRESS_MAX);
     bool good = recipients_qualify(written, "h.test", &out);
     is_text(good ? buffer_text(&out) : TEXT("(refused)"), text_from(want), want);
-    buffer_free(&out);
 }
 
 TEST(qualify)
@@ -38,20 +36,16 @@ TEST(qualify)
     memset(lengthy, 'x', sizeof(lengthy));
     qualified(text_of(lengthy, sizeof(lengthy)), "(refused)");
     qualified(text_of(lengthy, 248), "(refused)"); /* 255 with @h.test */
-    struct buffer out;
-    buffer_init(&out, 5);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 5);
     ok(!recipients_qualify(TEXT("a@bcd.test"), "h.test", &out));
-    buffer_free(&out);
 }
 
 static void
 sender_is(const char *written, const char *want)
 {
-    struct buffer out;
-    buffer_init(&out, RECIPIENTS_ADDRESS_MAX);
+    FIXTURE(buffer, out, buffer_init, buffer_free, RECIPIENTS_ADDRESS_MAX);
     bool good = recipients_qualify_sender(text_from(written), "h.test", &out);
     is_text(good ? buffer_text(&out) : TEXT("(refused)"), text_from(want), written);
-    buffer_free(&out);
 }
 
 TEST(sender)

@@ -407,8 +407,7 @@ TEST(noise)
     bool good = true;
     w.settings.from_header = true;
     for (int round = 0; round < 300; round++) {
-        struct buffer in;
-        buffer_init(&in, 10000);
+        FIXTURE(buffer, in, buffer_init, buffer_free, 10000);
         for (int i = 0; i < 20; i++) {
             state = state * 6364136223846793005U + 1442695040888963407U;
             size_t which = (state >> 33) % (sizeof(words) / sizeof(*words) + 1);
@@ -435,7 +434,6 @@ TEST(noise)
             good = good && r.code == EX_DATAERR;
         }
         forget(&r);
-        buffer_free(&in);
     }
     ok_named(good, "noise becomes mail");
     end(&w);

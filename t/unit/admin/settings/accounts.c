@@ -90,11 +90,10 @@ TEST(limit)
 TEST(secrets)
 {
     struct accounts accounts;
-    struct buffer errors;
     char file[] = "/tmp/petrel-secret-XXXXXX", table[400], longest[OAUTH_SECRET_MAX + 1];
     int handle = mkstemp(file);
     memset(longest, 'x', sizeof(longest));
-    buffer_init(&errors, 1000);
+    FIXTURE(buffer, errors, buffer_init, buffer_free, 1000);
     snprintf(table, sizeof(table),
              "h.test joe google client=x secret=@/none refresh=@/none\n"
              "h.test jim google client=x secret=@%s\n"
@@ -125,7 +124,6 @@ TEST(secrets)
     }
     close(handle);
     unlink(file);
-    buffer_free(&errors);
 }
 
 static char files[256];

@@ -107,18 +107,15 @@ TEST(reading)
 static void
 refuses(const char *list, const char *why)
 {
-    struct reading r;
-    read_files(&r, list, NULL);
+    FIXTURE(reading, r, read_files, end, list, NULL);
     ok_named(!r.good && r.table == NULL, why);
     if (strstr(r.errors.at, why) == NULL)
         is_string(r.errors.at, why, "the error");
-    end(&r);
 }
 
 TEST(refusals)
 {
     char include[200];
-    struct reading r;
     refuses("none", "none': No such file or directory");
     write_file("open", "ann: a@x.test\n", 0666);
     refuses("open", "all users can write it, and would decide where mail goes");
@@ -127,19 +124,17 @@ TEST(refusals)
     refuses("opener", ":1: :include:");
     write_file("bad", "a: b\nc: |/bin/sh\n", 0644);
     refuses("bad", "/bad:2: '|/bin/sh': a program");
-    read_files(&r, "late", NULL);
+    FIXTURE(reading, r, read_files, end, "late", NULL);
     ok_named(!alias_files_have_changed(r.files, soon_ms()), "it is still missing");
     write_file("late", "a: b\n", 0644);
     ok_named(alias_files_have_changed(r.files, soon_ms()), "it is there now");
-    end(&r);
 }
 
 TEST(warnings)
 {
     struct reading r;
-    struct buffer lines;
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
-    buffer_init(&lines, 65536);
+    FIXTURE(buffer, lines, buffer_init, buffer_free, 65536);
     log_capture(log, &lines);
     write_file("group", "u@far.test: a@x.test\n", 0664);
     read_files(&r, "group", NULL);
@@ -152,7 +147,6 @@ TEST(warnings)
        NULL);
     end(&r);
     log_free(&log);
-    buffer_free(&lines);
 }
 
 /* The warnings of check about root and postmaster with these settings; files: as
@@ -162,9 +156,8 @@ is_warned(const char *files, char *root, const struct route_settings *settings,
           const char *want, const char *name)
 {
     struct reading r;
-    struct buffer lines;
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
-    buffer_init(&lines, 65536);
+    FIXTURE(buffer, lines, buffer_init, buffer_free, 65536);
     log_capture(log, &lines);
     read_files(&r, files, root);
     route_free(&r.routes);
@@ -180,7 +173,6 @@ is_warned(const char *files, char *root, const struct route_settings *settings,
     is_string(line, want, name);
     end(&r);
     log_free(&log);
-    buffer_free(&lines);
 }
 
 /* Whenever their mail would be refused, and only then. */

@@ -53,12 +53,10 @@ mistake(const char *argument, const char *want)
     char copy[1000], line[1400] = "";
     snprintf(copy, sizeof(copy), "%s", argument);
     char *const overrides[] = {copy, NULL};
-    struct fixture f;
-    begin(&f, NULL, overrides, NULL);
+    FIXTURE(fixture, f, begin, end, NULL, overrides, NULL);
     if (want[0])
         snprintf(line, sizeof(line), "command line: %s\n", want);
     is_text(settings_errors(f.settings), text_from(line), argument);
-    end(&f);
 }
 
 #define NO_NAME                                                                        \
@@ -74,10 +72,8 @@ two(const char *one, const char *other, const char *want)
     snprintf(copies[0], sizeof(copies[0]), "%s", one);
     snprintf(copies[1], sizeof(copies[1]), "%s", other);
     char *const overrides[] = {copies[0], copies[1], NULL};
-    struct fixture f;
-    begin(&f, NULL, overrides, NULL);
+    FIXTURE(fixture, f, begin, end, NULL, overrides, NULL);
     is_text(settings_errors(f.settings), text_from(want), other);
-    end(&f);
 }
 
 /* One mistake hides no other, and brings no second one about the same key. */
@@ -86,8 +82,7 @@ TEST(all_told)
     char routes[] = "routs=* mx", longest[] = "maximal_backoff_time=x",
          style[] = "log_style=loud", host[] = "hostname_file=/nowhere/at/all";
     char *const overrides[] = {routes, longest, style, host, NULL};
-    struct fixture f;
-    begin(&f, NULL, overrides, NULL);
+    FIXTURE(fixture, f, begin, end, NULL, overrides, NULL);
     struct text told = settings_errors(f.settings), line;
     int lines = 0;
     while (text_cut(&told, '\n', &line))
@@ -99,7 +94,25 @@ TEST(all_told)
     for (size_t i = 0; i < 4; i++)
         ok_named(memmem(told.at, told.length, keys[i], strlen(keys[i])) != NULL,
                  keys[i]);
-    end(&f);
+}
+
+TEST(trust)
+{
+    static const struct {
+        const char *word;
+        enum dns_trust trust;
+    } rows[] = {{"dns_trust=auto", DNS_TRUST_AUTO},
+                {"dns_trust=yes", DNS_TRUST_YES},
+                {"dns_trust=no", DNS_TRUST_NO},
+                {"user=", DNS_TRUST_AUTO}};
+    for (size_t i = 0; i < 4; i++) {
+        char copy[40];
+        snprintf(copy, sizeof(copy), "%s", rows[i].word);
+        char *const overrides[] = {copy, NULL};
+        FIXTURE(fixture, f, begin, end, NULL, overrides, NULL);
+        is_number(options_dns_trust(&f.options), rows[i].trust, rows[i].word);
+    }
+    mistake("dns_trust=always", "dns_trust: 'always': say auto, yes or no");
 }
 
 TEST(stop)
@@ -107,19 +120,16 @@ TEST(stop)
     char hands_over[] = "stop=hand_over", keeps[] = "stop=keep";
     char *const rows[][2] = {{hands_over, NULL}, {keeps, NULL}, {NULL}};
     for (size_t i = 0; i < 3; i++) {
-        struct fixture f;
-        begin(&f, NULL, rows[i], NULL);
+        FIXTURE(fixture, f, begin, end, NULL, rows[i], NULL);
         is_number(f.options.hands_over, i == 0, rows[i][0] ? rows[i][0] : "unset");
         is_number(f.options.hand_over_timeout_ms, 100000, "hand_over_timeout");
-        end(&f);
     }
     mistake("stop=never", "stop: 'never': say keep or hand_over");
 }
 
 TEST(defaults)
 {
-    struct fixture f;
-    begin(&f, NULL, NULL, NULL);
+    FIXTURE(fixture, f, begin, end, NULL, NULL, NULL);
     const struct options *o = &f.options;
     is_text(settings_errors(f.settings), TEXT(""), "the defaults are no mistakes");
     is_text(o->server.listen, TEXT("127.0.0.1:2525"), "listen");
@@ -148,7 +158,6 @@ TEST(defaults)
     char control[1000];
     snprintf(control, sizeof(control), "%s/control", o->spool);
     is_string(o->control, control, "control lies in the spool");
-    end(&f);
 }
 
 /* Our defaults are those of the scheduler, so that neither says them alone. */
@@ -461,9 +470,8 @@ TEST(routes)
          local[] = "local=maildir:/m/%u", bad[] = "routes=* nonsense//";
     char *const overrides[] = {hostname, relay, local, NULL};
     struct fixture f;
-    struct buffer mistakes;
     struct address address;
-    buffer_init(&mistakes, 4096);
+    FIXTURE(buffer, mistakes, buffer_init, buffer_free, 4096);
     begin(&f, NULL, overrides, NULL);
     struct route_table *routes = options_routes(&f.options, &mistakes);
     ok(routes != NULL && mistakes.length == 0);
@@ -486,7 +494,6 @@ TEST(routes)
     ok(options_routes(&f.options, &mistakes) == NULL);
     ok(text_starts(buffer_text(&mistakes), TEXT("routes: '* nonsense//': ")));
     end(&f);
-    buffer_free(&mistakes);
 }
 
 /* One error about the file, not one for each user whose password it would have. */
@@ -495,12 +502,11 @@ TEST(passwords)
     char path[100], words[120], relay[] = "relay=submission://ann@h.test";
     char spool[] = "spool=/s", slices[] = "slices=4", slice[] = "slice=2";
     char *const overrides[] = {relay, words, spool, slices, slice, NULL};
-    struct buffer mistakes;
     struct fixture f;
     snprintf(path, sizeof(path), "%s/passwords", folder);
     snprintf(words, sizeof(words), "auth_passwords=%s", path);
     unlink(path);
-    buffer_init(&mistakes, 4096);
+    FIXTURE(buffer, mistakes, buffer_init, buffer_free, 4096);
     begin(&f, NULL, overrides, NULL);
     ok(options_routes(&f.options, &mistakes) == NULL);
     char line[200];
@@ -531,7 +537,6 @@ TEST(passwords)
     is_number(m.sched.session_limit, 500, "delivery_session_limit");
     unlink(path);
     end(&f);
-    buffer_free(&mistakes);
 }
 
 static void

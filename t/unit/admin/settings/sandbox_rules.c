@@ -51,20 +51,18 @@ struct world {
 static void
 read_settings(struct world *w, const char *content)
 {
-    struct buffer mistakes;
     char spool[NAME_SIZE + 10];
     snprintf(spool, sizeof(spool), "spool=%s", in_home("spool"));
     char *overrides[] = {spool, NULL};
     struct options_sources sources = {.file = spit("conf/petrel.conf", content),
                                       .overrides = overrides};
-    buffer_init(&mistakes, LINES_MAX);
+    FIXTURE(buffer, mistakes, buffer_init, buffer_free, LINES_MAX);
     w->settings = options_read(&sources, &w->options);
     if (settings_errors(w->settings).length > 0)
         printf("# %.*s", TEXT_ARGS(settings_errors(w->settings)));
     w->routes = options_routes(&w->options, &mistakes);
     must(w->routes != NULL);
     w->c = (struct sandbox_rules){&w->options, w->settings, w->routes, NULL};
-    buffer_free(&mistakes);
 }
 
 static void
@@ -219,14 +217,12 @@ review_reload(void)
 static void
 test_off(void)
 {
-    struct world w;
-    begin(&w, "hostname = h.test\nsandbox = no\n");
+    FIXTURE(world, w, begin, end, "hostname = h.test\nsandbox = no\n");
     sandbox_rules_plan(w.sandbox, &w.c);
     ok_named(sandbox_rules_enter(w.sandbox, &w.options, w.log), "off: it goes on");
     ok_named(!sandbox_get_state(w.sandbox)->entered, "and nothing is given up");
     ok_named(has_line(&w, "main: sandbox: off, as `sandbox` says\n"), "which is said");
     ok(sandbox_rules_check(&w.options));
-    end(&w);
 }
 
 /* With a sanitizer everything lacks. */

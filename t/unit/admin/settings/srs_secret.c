@@ -276,14 +276,12 @@ test_setting(void)
 static void
 complains(char *secret, char *domain, const char *want)
 {
-    struct buffer errors;
-    buffer_init(&errors, 4096);
+    FIXTURE(buffer, errors, buffer_init, buffer_free, 4096);
     options.srs_secret = secret;
     options.srs_domain = domain;
     srs_secret_check(&options, &errors);
     is_text(buffer_text(&errors), text_from(want), "errors");
     options.srs_secret = options.srs_domain = NULL;
-    buffer_free(&errors);
 }
 
 static void

@@ -209,8 +209,7 @@ TEST(others)
 
 TEST(file)
 {
-    struct buffer out;
-    buffer_init(&out, INIT_FILE_MAX);
+    FIXTURE(buffer, out, buffer_init, buffer_free, INIT_FILE_MAX);
     fresh(false);
     takes(INIT_HOSTNAME, "mail.example.org");
     takes(INIT_LISTEN, "local");
@@ -232,7 +231,6 @@ TEST(file)
     is_string(init_plan_oauth(plan), "google", "Google's");
     takes(INIT_RELAY, "zoho");
     ok(init_plan_oauth(plan) == NULL);
-    buffer_free(&out);
 }
 
 int

@@ -108,8 +108,7 @@ TEST(fragments)
 
 TEST(certificates)
 {
-    struct secrets k;
-    make_secrets(&k);
+    FIXTURE(secrets, k, make_secrets, drop_secrets);
     struct tls_server *server = server_of(&k, "good expired");
     struct finding_facts f = look(NULL);
     ok_named(f.certificate == NULL, "no certificate");
@@ -121,7 +120,6 @@ TEST(certificates)
     f = look(server);
     ok_named(f.certificate != NULL && f.certificate_ms > 0, "another one is good");
     tls_server_free(&server);
-    drop_secrets(&k);
 }
 
 int

@@ -74,8 +74,7 @@ heard(struct world *w)
 
 TEST(states)
 {
-    struct world w;
-    world_begin(&w, NULL, NULL);
+    FIXTURE(world, w, world_begin, world_end, NULL, NULL);
     notify_reloading(&w.notify);
     notify_reloaded(&w.notify);
     notify_stopping(&w.notify);
@@ -105,7 +104,6 @@ TEST(states)
     is_string(heard(&w), "", "no reload then");
     sim_loop_advance(w.loop, 20000);
     is_string(heard(&w), "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\nSTATUS=stops\nSTOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\nSTATUS=stops\n", "more time, each 10 seconds");
-    world_end(&w);
 }
 
 TEST(signs_of_life)
@@ -141,8 +139,7 @@ TEST(signs_of_life)
 /* It hears the state when it reads again. */
 TEST(does_not_read)
 {
-    struct world w;
-    world_begin(&w, NULL, NULL);
+    FIXTURE(world, w, world_begin, world_end, NULL, NULL);
     notify_start(&w.notify, describe, &w);
     while (net_datagram_send(&w.notify.socket, TEXT("x")) == 0)
         ;
@@ -153,7 +150,6 @@ TEST(does_not_read)
     sim_loop_advance(w.loop, 10000);
     is_string(heard(&w), "READY=1\nSTATUS=fine\n", "later");
     ok(!w.notify.unsent);
-    world_end(&w);
 }
 
 TEST(no_manager)

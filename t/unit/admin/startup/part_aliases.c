@@ -201,13 +201,11 @@ on_member(void *context, const struct aliases_member *m)
 static void
 ann_goes_to(const struct keeper_world *w, const char *want, const char *name)
 {
-    struct buffer got;
     struct aliases_question q = {.routes = w->daemon.configuration->routes,
                                  .address = TEXT("ann@d.test")};
-    buffer_init(&got, 1000);
+    FIXTURE(buffer, got, buffer_init, buffer_free, 1000);
     (void)aliases_expand(given, &q, on_member, &got);
     is_text(buffer_text(&got), text_from(want), name);
-    buffer_free(&got);
 }
 
 static void
@@ -218,9 +216,8 @@ passes(const struct keeper_world *w, int64_t ms)
 
 TEST(files)
 {
-    struct keeper_world w;
     keeper_text("aliases", "ann: a@far.test\n");
-    keeper_begin(&w, "aliases", NULL, true);
+    FIXTURE(keeper_world, w, keeper_begin, keeper_end, "aliases", NULL, true);
     is_number(handed, 1, "handed on");
     ann_goes_to(&w, " a@far.test", "at startup");
     ok(w.daemon.configuration->aliases == NULL && w.daemon.configuration->alias_files == NULL);
@@ -256,7 +253,6 @@ TEST(files)
     keeper_repair("aliases");
     passes(&w, PART_ALIASES_EVERY_MS);
     ann_goes_to(&w, " z@far.test", "as soon as its mode is right it is read");
-    keeper_end(&w);
 }
 
 TEST(reload)

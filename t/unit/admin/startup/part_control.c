@@ -64,8 +64,7 @@ says(struct given *g, const char *request, const char *want)
 static void
 level(void)
 {
-    struct given g;
-    begin(&g);
+    FIXTURE(given, g, begin, end);
     const char *of = log_level_name(log_level(g.w.log));
     char plain[200];
     snprintf(plain, sizeof(plain), "{\"configured\":\"%s\",\"level\":\"%s\",\"ok\":true,\"until_ms\":0}", of, of);
@@ -88,15 +87,13 @@ level(void)
     log_restyle(g.w.log, log_style(g.w.log), LOG_LEVEL_WARNING);
     part_answers_reloaded(&g.d, NULL, "");
     says(&g, "{\"command\":\"log-level\"}", "{\"configured\":\"warning\",\"level\":\"warning\",\"ok\":true,\"until_ms\":0}");
-    end(&g);
 }
 
 static void
 lockouts(void)
 {
-    struct given g;
     struct lockout_key key;
-    begin(&g);
+    FIXTURE(given, g, begin, end);
     struct lockout *l = listener_lockout(g.w.listener);
     says(&g, "{\"command\":\"lockouts\"}", "{\"count\":0,\"lockouts\":[],\"ok\":true}");
     lockout_set_limit(l, 1);
@@ -116,7 +113,6 @@ lockouts(void)
                                       "{\"command\":\"unlock\",\"clients\":[\"192.0.2.1\",\"a.test\"]}"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         says(&g, bad[i], "{\"error\":\"clients are at most 1,000 of: an IP address, an IPv6 network of 64 bits, or uid NUMBER\",\"ok\":false}");
-    end(&g);
 }
 
 /* A client of the control socket that has asked, and what it has heard. */
@@ -130,9 +126,8 @@ line(struct given *g, struct control_client *client, const json_t *errors)
 static void
 reloads(void)
 {
-    struct given g;
     char error[300];
-    begin(&g);
+    FIXTURE(given, g, begin, end);
     struct control_client *one = control_client_new(g.w.loop, g.path, error, sizeof(error));
     struct control_client *two = control_client_new(g.w.loop, g.path, error, sizeof(error));
     ok(one != NULL && two != NULL);
@@ -165,7 +160,6 @@ reloads(void)
     says(&g, "{\"command\":\"reload\"}", "{\"error\":\"the daemon stops\",\"ok\":false}");
     control_client_free(&one);
     control_client_free(&two);
-    end(&g);
 }
 
 int
