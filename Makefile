@@ -219,10 +219,6 @@ E2E ?= t/e2e/*.t
 check: petrel tests ## Runs all tests: unit, rules, end to end with real peers.
 	$(Q)BUILD=$(BUILD) FRESH=$(FRESH) t/run.sh $(LONGEST) $(if $(SAN),,$(wildcard $(E2E))) $(wildcard t/*.t t/unit/*.t) $(filter-out $(LONGEST),$(UNIT_TESTS))
 
-# t/scenarios/cluster-hundred.scenario, and the same mail with one host.
-simulate-hundred: $(BUILD)/t/unit/sched/simulation/simulation_host.t ## Simulates a hundred hosts and a million messages, for minutes.
-	$(Q)HUNDRED=1 $<
-
 # A message by SMTP through Petrel to a sink, one to a Maildir, before your eyes.
 demo: petrel $(PEERS:%=$(BUILD)/t/bench/%) ## Sends mail through Petrel to a sink and to a Maildir, and shows it.
 	$(Q)BUILD=$(BUILD) sh t/e2e/demo.sh
@@ -444,6 +440,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check quick simulate-hundred demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check quick demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -424,17 +424,9 @@ read_at_statement(struct reader *r, struct text rest)
         scenario_add_change(s, &change);
         return;
     }
-    if (text_equal(word, TEXT("bank"))) {
-        scenario_read_bank_change(r, change.at_us, after);
-        return;
-    }
-    if (text_equal(word, TEXT("host"))) {
-        scenario_read_host_change(r, change.at_us, after);
-        return;
-    }
     if (!(one = text_equal(word, TEXT("address"))) && !text_equal(word, TEXT("site"))) {
-        scenario_complain(r, "'site NAME', 'address SITE NAME', 'flush', 'bank' or "
-                             "'host' must follow the time");
+        scenario_complain(
+            r, "'site NAME', 'address SITE NAME' or 'flush' must follow the time");
         return;
     }
     rest = after;
@@ -459,7 +451,7 @@ read_at_statement(struct reader *r, struct text rest)
 
 /* --- Single values ---------------------------------------------------------------- */
 
-bool
+static bool
 scenario_read_one(struct reader *r, struct text rest, struct text *word)
 {
     struct text more;
@@ -610,8 +602,6 @@ scenario_read_line(struct reader *r, struct text line)
         {TEXT("address"),                read_address_statement       },
         {TEXT("domain"),                 read_domain_statement        },
         {TEXT("at"),                     read_at_statement            },
-        {TEXT("hosts"),                  scenario_read_hosts_statement},
-        {TEXT("bank"),                   scenario_read_bank_statement },
         {TEXT("arrive"),                 scenario_read_arrive         },
     };
     struct text word, rest = text_before(line, text_find(line, '#'));
@@ -626,7 +616,7 @@ scenario_read_line(struct reader *r, struct text line)
         r,
         "'%.*s' is not a statement: seed until active_limit active_recipient_limit "
         "delivery_session_limit site_active_share transport target client site address "
-        "domain hosts bank at arrive",
+        "domain at arrive",
         TEXT_ARGS(scenario_shown(word)));
 }
 
@@ -657,16 +647,13 @@ scenario_new(struct text content, const char *name,
     s->until_us = INT64_MAX;
     s->sched = defaults->sched;
     s->targets[0].transport = defaults->transport;
-    s->target_count = s->host_count = 1;
+    s->target_count = 1;
     s->dns_us = 5000;
     s->idle_us = defaults->idle_ms * 1000;
     while (text_cut(&content, '\n', &line) && r.line++ < LINES_MAX)
         scenario_read_line(&r, line);
     if (r.line > LINES_MAX)
         scenario_complain(&r, "more than %d lines", LINES_MAX);
-    else if (s->site_count * s->host_count > SCENARIO_SEATS_MAX)
-        scenario_complain(&r, "more than %d sites and hosts, multiplied",
-                          SCENARIO_SEATS_MAX);
     else if (!r.bad && s->arrival_count == 0)
         scenario_complain(&r, "no mail arrives: add an 'arrive'");
     if (r.bad)

@@ -24,28 +24,15 @@
  *   at TIME address SITE NAME SETTING...
  *                               other settings from then on
  *   at TIME flush               as `petrel queue retry --all`
- *   hosts N                     that share the limits of targets with rate= or
- *                               shared=yes; 1
- *   bank period=5s              they ask it for their parts; without: each has an
- *                               equal part
- *   at TIME bank down|up|empty|lose TIME
- *                               lose: it is again as that long ago
- *   at TIME host A[..B] cut|join|die|drain
- *                               cut: without the bank; die, drain: without or with
- *                               the hand-over of its mail; join: ends each of them. A
- *                               host that joins first was not there before
  *   arrive domain=D [count=N] [recipients=N] [size=10K] [sender=S] [class=C]
  *          [name=X] [at=TIME] [every=TIME | rate=10/s] [for=TIME] [random]
- *          [host=A[..B]|spread] [zipf[=N]]
  *                               mail; for: in place of count
  *
  * NAME with %d and a range A..B stands for that many names. Later the name with %d
  * means all of them, and the name with a number means one. Domains are spread over the
  * sites of such a name in turn, and messages over its domains. sender=u%d@x.example:
  * each message has its own sender. Without every= or rate= all messages arrive
- * together; random: at random times of that rate. zipf: the domain of each message is
- * drawn, the k-th of them with weight 1/k, or 1/(k + N - 1). Hosts take turns, too; one
- * that does not run gives its mail to the next that does. */
+ * together; random: at random times of that rate. */
 #ifndef T_SIMULATION_SCENARIO_H
 #define T_SIMULATION_SCENARIO_H
 
@@ -62,9 +49,7 @@ enum {
     SCENARIO_DOMAINS_MAX = 1000000,
     SCENARIO_TARGETS_MAX = 100,
     SCENARIO_MESSAGES_MAX = 10000000,
-    SCENARIO_RECIPIENTS_MAX = 100000, /* of a message */
-    SCENARIO_HOSTS_MAX = 1000,
-    SCENARIO_SEATS_MAX = 10000000 /* sites x hosts: 40 bytes each */
+    SCENARIO_RECIPIENTS_MAX = 100000 /* of a message */
 };
 
 struct scenario_site {
@@ -95,21 +80,12 @@ struct scenario_families {
 };
 enum scenario_change_kind {
     SCENARIO_SERVERS,
-    SCENARIO_FLUSH,
-    SCENARIO_BANK_DOWN,
-    SCENARIO_BANK_UP,
-    SCENARIO_BANK_EMPTY,
-    SCENARIO_BANK_KEEP, /* for the change behind this one, */
-    SCENARIO_BANK_LOSE, /* which brings back its kept state */
-    SCENARIO_HOST_CUT,
-    SCENARIO_HOST_JOIN,
-    SCENARIO_HOST_DIE,
-    SCENARIO_HOST_DRAIN
+    SCENARIO_FLUSH
 };
 struct scenario_change {
     int64_t at_us;
     enum scenario_change_kind kind;
-    size_t first, count; /* sites, or hosts */
+    size_t first, count; /* sites */
     char *address;       /* NULL: all of theirs */
     char *options;       /* of t/simulation/fake_server.h, separated by blanks;
                           * checked */
@@ -123,8 +99,6 @@ struct scenario_arrival {
     enum sched_class class;
     int64_t at_us, every_us; /* every_us: between two; 0: all together */
     bool random;
-    size_t first_host, host_count;
-    unsigned zipf; /* rank of the first domain; 0: they take turns */
 };
 
 struct scenario {
@@ -134,8 +108,6 @@ struct scenario {
     struct scenario_target targets[SCENARIO_TARGETS_MAX];
     size_t target_count;
     int64_t dns_us, idle_us;
-    size_t host_count;
-    bool has_bank;
     struct scenario_site *sites, **site_at; /* by name; by number */
     struct scenario_domain *domains, **domain_at;
     size_t site_count, site_capacity, domain_count, domain_capacity;

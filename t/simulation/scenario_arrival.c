@@ -49,22 +49,10 @@ scenario_read_size(struct reader *r, struct text value, uint64_t *size)
     return true;
 }
 
-/* The rank of the first domain: 1 without a value. */
-static bool
-read_zipf(struct reader *r, struct text value, unsigned *rank)
-{
-    uint64_t number = 1;
-    if (value.length > 0 &&
-        !scenario_read_number(r, value, 1, SCENARIO_DOMAINS_MAX, &number))
-        return false;
-    *rank = (unsigned)number;
-    return true;
-}
-
 /* The parts of the statement; they are checked when all are known. */
 struct arriving {
     struct scenario_arrival arrival;
-    struct text domain, sender, name, host;
+    struct text domain, sender, name;
     int64_t for_us; /* 0: by count */
     bool has_class;
 };
@@ -80,10 +68,6 @@ read_arrival_part(struct reader *r, struct arriving *a, struct text word)
     bool good = true;
     if (text_equal(word, TEXT("random")))
         arrival->random = true;
-    else if (text_equal(key, TEXT("zipf")))
-        good = read_zipf(r, value, &arrival->zipf);
-    else if (text_equal(key, TEXT("host")))
-        a->host = value;
     else if (text_equal(key, TEXT("domain")))
         a->domain = value;
     else if (text_equal(key, TEXT("sender")))
@@ -113,7 +97,7 @@ read_arrival_part(struct reader *r, struct arriving *a, struct text word)
         scenario_complain(
             r,
             "'%.*s' is not a part of 'arrive': domain= count= recipients= size= "
-            "sender= class= name= at= every= rate= for= random host= zipf",
+            "sender= class= name= at= every= rate= for= random",
             TEXT_ARGS(scenario_shown(word)));
         good = false;
     }
@@ -143,8 +127,7 @@ scenario_read_arrive(struct reader *r, struct text rest)
     struct scenario *s = r->scenario;
     struct arriving a = {
         .arrival = {.messages = 1, .recipients = 1, .size = 10240},
-        .sender = TEXT("sender@example.net"),
-        .host = TEXT("spread")
+        .sender = TEXT("sender@example.net")
     };
     char name[32];
     struct text word;
@@ -156,10 +139,6 @@ scenario_read_arrive(struct reader *r, struct text rest)
                           TEXT_ARGS(scenario_shown(a.domain)));
         return;
     }
-    a.arrival.host_count = s->host_count;
-    if (!text_equal(a.host, TEXT("spread")) &&
-        !scenario_read_hosts(r, a.host, &a.arrival.first_host, &a.arrival.host_count))
-        return;
     if (!count_messages(r, &a))
         return;
     s->messages += a.arrival.messages;

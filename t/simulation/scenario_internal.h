@@ -29,16 +29,6 @@ bool scenario_read_time(struct reader *r, struct text value, int64_t *time_us);
 bool scenario_read_number(struct reader *r, struct text word, uint64_t min,
                           uint64_t max, uint64_t *number);
 void scenario_add_change(struct scenario *s, const struct scenario_change *change);
-bool scenario_read_one(struct reader *r, struct text rest, struct text *word);
-/* "4" or "2..5", of the hosts that there are: numbers from 0. */
-bool scenario_read_hosts(struct reader *r, struct text word, size_t *first,
-                         size_t *count);
-/* The statements `hosts` and `bank`, and the words after `at TIME bank` and `at TIME
- * host`. */
-void scenario_read_hosts_statement(struct reader *r, struct text rest);
-void scenario_read_bank_statement(struct reader *r, struct text rest);
-void scenario_read_bank_change(struct reader *r, int64_t at_us, struct text rest);
-void scenario_read_host_change(struct reader *r, int64_t at_us, struct text rest);
 /* False: no domain has that name. */
 bool scenario_domain_find(const struct scenario *s, struct text name, size_t *first,
                           size_t *count);

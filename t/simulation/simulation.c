@@ -28,14 +28,6 @@ happens_before(const struct heap_node *a, const struct heap_node *b)
     return x->at_us != y->at_us ? x->at_us < y->at_us : x->number < y->number;
 }
 
-static bool
-host_wakes_before(const struct heap_node *a, const struct heap_node *b)
-{
-    const struct simulation_host *x = memory_container(a, struct simulation_host, node);
-    const struct simulation_host *y = memory_container(b, struct simulation_host, node);
-    return x->wake_us != y->wake_us ? x->wake_us < y->wake_us : x->number < y->number;
-}
-
 void
 simulation_plan(struct simulation *s, struct event *event, int64_t at_us)
 {
@@ -70,12 +62,6 @@ simulation_note(struct simulation *s, const char *what, const char *format, ...)
 
 /* --- Mail ------------------------------------------------------------------------- */
 
-struct seat *
-simulation_mail_seat(const struct simulation *s, const struct mail *mail)
-{
-    return &s->hosts[mail->host].seats[s->scenario->domain_at[mail->domain]->site];
-}
-
 static void
 mail_ended(struct simulation *s, struct mail *mail)
 {
@@ -83,7 +69,6 @@ mail_ended(struct simulation *s, struct mail *mail)
     struct simulation_group *group = &s->result->groups[mail->group];
     int64_t now_ms = s->now_us / 1000;
     s->ended++;
-    simulation_count_gone(simulation_mail_seat(s, mail));
     free(mail->done);
     mail->done = NULL;
     if (mail->failed) {
@@ -136,51 +121,26 @@ simulation_begin(struct simulation *s, struct mail *mail)
         group->behind = place - mail->number;
 }
 
-/* Domains, and then hosts, take turns; a domain's mail goes to all hosts in turn. */
-static unsigned
-mail_draw_domain(struct simulation *s, const struct generator *g, unsigned number)
-{
-    const struct scenario_arrival *a = g->arrival;
-    size_t low = 0, high = a->count - 1;
-    if (!g->weights)
-        return (unsigned)(a->first + number % a->count);
-    double drawn = simulation_chance(s) * g->weights[high];
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (g->weights[middle] > drawn)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return (unsigned)(a->first + low);
-}
-
-static struct simulation_host *
-mail_host(struct simulation *s, const struct scenario_arrival *a, unsigned number)
-{
-    size_t turn = a->zipf ? number : number / a->count + number % a->count;
-    return simulation_host_running(s, a->first_host + turn % a->host_count);
-}
-
 static void
 simulation_arrive(struct simulation *s, struct generator *g)
 {
     const struct scenario_arrival *a = g->arrival;
     struct mail *mail = &s->mails[s->mail_count];
-    struct simulation_host *host = mail_host(s, a, g->sent);
     *mail = (struct mail){.born_us = s->now_us,
                           .group = (unsigned)(g - s->generators),
                           .number = g->sent,
-                          .domain = mail_draw_domain(s, g, g->sent),
-                          .host = (unsigned)host->number,
+                          .domain = (unsigned)(a->first + g->sent % a->count),
                           .count = a->recipients,
                           .open = a->recipients};
     g->sent++;
     if (mail->count > 1)
         mail->done = memory_new(mail->count);
     s->mail_count++;
-    simulation_count_wait(s, simulation_mail_seat(s, mail));
-    simulation_host_give(s, host, mail);
+    int64_t birth_ms = SIMULATION_START_MS + mail->born_us / 1000;
+    struct id id = {(uint64_t)birth_ms, (uint64_t)(mail - s->mails)};
+    sched_add(s->sched, simulation_now_ms(s), id, birth_ms, 0);
+    sched_weigh(s->sched, id, mail->count);
+    s->is_ready = true;
     size_t queue = (size_t)(s->mail_count - s->ended);
     if (queue > s->result->peak_queue)
         s->result->peak_queue = queue;
@@ -235,7 +195,7 @@ mail_sender(const struct generator *g, unsigned number)
 }
 
 static void
-simulation_load(struct simulation *s, struct simulation_host *host, struct id id)
+simulation_load(struct simulation *s, struct id id)
 {
     struct mail *mail = &s->mails[id.hash];
     const struct generator *g = &s->generators[mail->group];
@@ -251,8 +211,8 @@ simulation_load(struct simulation *s, struct simulation_host *host, struct id id
                             .class = a->class,
                             .sender = mail_sender(g, mail->number),
                             .size = a->size};
-    line_touch(host, domain->site);
-    if (!sched_loaded_now(host->sched, id, &as, s->recipients, count))
+    line_touch(s, domain->site);
+    if (!sched_loaded_now(s->sched, id, &as, s->recipients, count))
         simulation_note(s, "backlogged", "message %llu",
                         (unsigned long long)id.hash + 1);
 }
@@ -260,11 +220,11 @@ simulation_load(struct simulation *s, struct simulation_host *host, struct id id
 /* --- Observation ------------------------------------------------------------------ */
 
 void
-simulation_feedback(struct simulation *s, struct simulation_host *host, size_t place)
+simulation_feedback(struct simulation *s, size_t place)
 {
     if (s->scenario->site_count > WATCHED_SITES_MAX)
         return;
-    int window = sched_window(host->sched, s->places[place].key);
+    int window = sched_window(s->sched, s->places[place].key);
     if (window == 0)
         return; /* dead */
     s->result->window_events++;
@@ -273,37 +233,31 @@ simulation_feedback(struct simulation *s, struct simulation_host *host, size_t p
 }
 
 static void
-observe(struct simulation *s, struct simulation_host *host)
+observe(struct simulation *s)
 {
-    struct sched_counts counts = {0};
-    if (host->sched)
-        counts = sched_count(host->sched);
-    if (counts.dead > host->dead)
-        s->result->deaths += counts.dead - host->dead;
-    host->dead = counts.dead;
-    s->active += counts.active - host->active;
-    host->active = counts.active;
-    s->recipient_count += counts.recipients - host->recipients;
-    host->recipients = counts.recipients;
-    if (s->active > s->result->peak_active)
-        s->result->peak_active = s->active;
-    if (s->recipient_count > s->result->peak_recipients)
-        s->result->peak_recipients = s->recipient_count;
+    struct sched_counts counts = sched_count(s->sched);
+    struct simulation_result *r = s->result;
+    if (counts.dead > s->dead)
+        r->deaths += counts.dead - s->dead;
+    s->dead = counts.dead;
+    if (counts.active > r->peak_active)
+        r->peak_active = counts.active;
+    if (counts.recipients > r->peak_recipients)
+        r->peak_recipients = counts.recipients;
 }
 
 /* --- The run ---------------------------------------------------------------------- */
 
 static void
-simulation_act(struct simulation *s, struct simulation_host *host,
-               const struct sched_action *action)
+simulation_act(struct simulation *s, const struct sched_action *action)
 {
     s->result->actions++;
     switch (action->verb) {
     case SCHED_LOAD:
-        simulation_load(s, host, action->id);
+        simulation_load(s, action->id);
         return;
     case SCHED_OPEN:
-        line_open(s, host, action);
+        line_open(s, action);
         return;
     case SCHED_SETTLE:
         if (!action->expired)
@@ -324,43 +278,21 @@ simulation_act(struct simulation *s, struct simulation_host *host,
     }
 }
 
-/* All actions of a host's scheduler now; woken: by its own clock. */
+/* All actions of the scheduler now; woken: by its own clock. */
 static void
-simulation_pump(struct simulation *s, struct simulation_host *host, bool woken)
+simulation_pump(struct simulation *s, bool woken)
 {
     struct sched_action action;
-    while (host->sched) {
-        while (sched_work(host->sched))
+    do {
+        while (sched_work(s->sched))
             continue;
-        while (sched_next(host->sched, &action))
-            simulation_act(s, host, &action);
-        if (!line_wake_idle(s, host, woken))
-            break;
-    }
-    if (host->sched && s->bank)
-        simulation_host_ask(s, host);
-    if (host->is_draining && host->line_count == 0)
-        simulation_host_drained(s, host);
-    observe(s, host);
-    if (heap_has(&host->node))
-        heap_remove(&s->wakes, &host->node);
-    int64_t wake_ms = host->sched ? sched_wake_ms(host->sched) : INT64_MAX;
-    if (wake_ms == INT64_MAX)
-        return;
-    host->wake_us = (wake_ms - SIMULATION_START_MS) * 1000;
-    heap_add(&s->wakes, &host->node);
-}
-
-/* Those to which something has happened. */
-static void
-simulation_pump_ready(struct simulation *s)
-{
-    struct simulation_host *host;
-    while ((host = s->ready) != NULL) {
-        s->ready = host->next_ready;
-        host->is_ready = false;
-        simulation_pump(s, host, heap_has(&host->node) && host->wake_us <= s->now_us);
-    }
+        while (sched_next(s->sched, &action))
+            simulation_act(s, &action);
+    } while (line_wake_idle(s, woken));
+    observe(s);
+    int64_t wake_ms = sched_wake_ms(s->sched);
+    s->wake_us =
+        wake_ms == INT64_MAX ? INT64_MAX : (wake_ms - SIMULATION_START_MS) * 1000;
 }
 
 static void
@@ -394,24 +326,10 @@ on_change(struct simulation *s, struct queue_command *command)
         simulation_change_servers(s, command->what);
         break;
     case SCENARIO_FLUSH:
-        for (size_t i = 0; i < s->scenario->host_count; i++)
-            if (s->hosts[i].sched)
-                sched_retry_all(s->hosts[i].sched);
-        break;
-    case SCENARIO_BANK_DOWN:
-    case SCENARIO_BANK_UP:
-    case SCENARIO_BANK_EMPTY:
-    case SCENARIO_BANK_KEEP:
-    case SCENARIO_BANK_LOSE:
-    case SCENARIO_HOST_CUT:
-    case SCENARIO_HOST_JOIN:
-    case SCENARIO_HOST_DIE:
-    case SCENARIO_HOST_DRAIN:
-        simulation_host_change(s, command);
+        sched_retry_all(s->sched, simulation_now_ms(s));
         break;
     }
-    for (size_t i = 0; i < s->scenario->host_count; i++)
-        simulation_host_touch(s, &s->hosts[i]);
+    s->is_ready = true;
 }
 
 static void
@@ -428,10 +346,6 @@ happen(struct simulation *s, struct event *event)
     case EVENT_LINE:
         line_happened(s, event);
         return;
-    case EVENT_BEAT:
-    case EVENT_QUESTION:
-        simulation_host_happened(s, event);
-        return;
     }
 }
 
@@ -441,11 +355,7 @@ simulation_step(struct simulation *s)
 {
     struct heap_node *first = heap_first(&s->events);
     struct event *event = first ? memory_container(first, struct event, node) : NULL;
-    struct heap_node *waking = heap_first(&s->wakes);
-    struct simulation_host *host =
-        waking ? memory_container(waking, struct simulation_host, node) : NULL;
-    int64_t wake_us = host ? host->wake_us : INT64_MAX;
-    int64_t next_us = event && event->at_us <= wake_us ? event->at_us : wake_us;
+    int64_t next_us = event && event->at_us <= s->wake_us ? event->at_us : s->wake_us;
     if (next_us == INT64_MAX || s->ended == s->scenario->messages)
         return false;
     if (next_us > s->scenario->until_us) {
@@ -457,8 +367,11 @@ simulation_step(struct simulation *s)
     if (event && event->at_us <= s->now_us)
         happen(s, event);
     else
-        simulation_host_touch(s, host);
-    simulation_pump_ready(s);
+        s->is_ready = true;
+    while (s->is_ready) {
+        s->is_ready = false;
+        simulation_pump(s, s->wake_us <= s->now_us);
+    }
     return true;
 }
 
@@ -486,16 +399,6 @@ place_init(struct simulation *s, struct place *place, const struct scenario_site
     free(names);
 }
 
-/* The sums of 1/rank. */
-static double *
-zipf_weights(const struct scenario_arrival *a)
-{
-    double *weights = memory_array(a->count, sizeof(*weights)), sum = 0;
-    for (size_t i = 0; i < a->count; i++)
-        weights[i] = sum += 1.0 / (double)(a->zipf + i);
-    return weights;
-}
-
 static void
 generator_init(struct simulation *s, struct generator *g,
                const struct scenario_arrival *arrival, struct simulation_group *group)
@@ -504,7 +407,6 @@ generator_init(struct simulation *s, struct generator *g,
     g->event.kind = EVENT_ARRIVAL;
     g->took_ms = memory_array(arrival->messages, sizeof(*g->took_ms));
     g->sender = sched_sender(text_from(arrival->sender));
-    g->weights = arrival->zipf ? zipf_weights(arrival) : NULL;
     group->name = arrival->name;
     group->messages = arrival->messages;
     simulation_plan(s, &g->event, arrival->at_us);
@@ -525,7 +427,6 @@ simulation_init(struct simulation *s, const struct scenario *scenario)
                                         .port = (unsigned short)i,
                                         .transport = scenario->targets[i].transport};
     heap_init(&s->events, happens_before);
-    heap_init(&s->wakes, host_wakes_before);
     result->messages = scenario->messages;
     result->group_count = scenario->arrival_count;
     result->groups = memory_array(result->group_count, sizeof(*result->groups));
@@ -537,7 +438,12 @@ simulation_init(struct simulation *s, const struct scenario *scenario)
         result->sites[i].name = scenario->site_at[i]->name;
         place_init(s, &s->places[i], scenario->site_at[i]);
     }
-    simulation_hosts_init(s);
+    s->touched = memory_array(scenario->site_count, sizeof(*s->touched));
+    struct sched_settings settings = scenario->sched;
+    settings.seed = scenario->seed;
+    s->sched = sched_new(&settings);
+    s->wake_us = INT64_MAX;
+    s->is_ready = true;
     s->changes = memory_array(scenario->change_count + 1, sizeof(*s->changes));
     for (size_t i = 0; i < scenario->change_count; i++) {
         s->changes[i].event.kind = EVENT_CHANGE;
@@ -591,7 +497,6 @@ simulation_sum_up(struct simulation *s)
     struct simulation_result *r = s->result;
     double n = (double)r->window_events;
     r->finished = s->ended == s->scenario->messages;
-    simulation_count_end(s);
     r->end_ms = s->now_us / 1000;
     if (n > 1) {
         double variance =
@@ -606,21 +511,20 @@ simulation_sum_up(struct simulation *s)
 static void
 simulation_end(struct simulation *s)
 {
-    simulation_hosts_free(s);
+    line_end_all(s);
+    sched_free(&s->sched);
     heap_free(&s->events);
-    heap_free(&s->wakes);
     for (size_t i = 0; i < s->scenario->site_count; i++) {
         free(s->places[i].stations);
         free(s->places[i].key);
-        free(s->places[i].tally.at_us);
     }
     for (size_t i = 0; i < s->scenario->arrival_count; i++) {
         free(s->generators[i].took_ms);
-        free(s->generators[i].weights);
     }
     for (uint64_t i = 0; i < s->mail_count; i++)
         free(s->mails[i].done);
     free(s->places);
+    free(s->touched);
     free(s->changes);
     free(s->generators);
     free(s->mails);

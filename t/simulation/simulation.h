@@ -27,14 +27,6 @@ struct simulation_site {
     unsigned sessions, peak_sessions; /* of the client, from the look-up on */
     unsigned peak_open;               /* of all servers together */
     int64_t busy_us;                  /* in transactions */
-    /* The limits of it that hosts share, and the totals that its servers saw of all of
-     * them. */
-    struct rate rate;                  /* of transactions; amount 0: none */
-    int limit;                         /* of sessions; 0: none, or not shared */
-    uint64_t begun;                    /* transactions; at most: */
-    unsigned worst_minute, worst_five; /* in a minute, and in five */
-    int64_t open_us, over_us;          /* sessions, and those over the limit, x time */
-    int64_t turn_us; /* the longest time for which a host with mail began none */
 };
 
 struct simulation_result {
@@ -51,8 +43,7 @@ struct simulation_result {
     size_t peak_queue, peak_active, peak_recipients, peak_sessions;
     uint64_t window_events; /* of up to 16 sites; after each feedback: */
     double window_mean, window_deviation;
-    uint64_t actions;            /* of the schedulers */
-    uint64_t batches, questions; /* to the bank */
+    uint64_t actions; /* of the scheduler */
     struct simulation_group *groups;
     size_t group_count;
     struct simulation_site *sites;

@@ -34,7 +34,6 @@ struct line {
     struct line *idle_prev, *idle_next;       /* of a site */
     struct line *station_prev, *station_next; /* of a server */
     struct line *waiting_prev, *waiting_next; /* in its queue */
-    struct simulation_host *host;
     struct sched_session *session;
     const struct scenario_domain *domain;
     struct station *station;       /* its server; NULL: none */
@@ -60,12 +59,6 @@ line_place(struct simulation *s, const struct line *l)
     return &s->places[l->domain->site];
 }
 
-static struct seat *
-line_seat(const struct line *l)
-{
-    return &l->host->seats[l->domain->site];
-}
-
 static int64_t
 round_trip_us(struct simulation *s)
 {
@@ -81,25 +74,25 @@ plan(struct simulation *s, struct line *l, enum step step, int64_t in_us)
 }
 
 static void
-set_idle(struct line *l, bool idle)
+set_idle(struct simulation *s, struct line *l, bool idle)
 {
     if (l->idle == idle)
         return;
-    struct seat *seat = line_seat(l);
+    struct place *place = line_place(s, l);
     l->idle = idle;
     if (idle)
-        DL_APPEND2(seat->idle, l, idle_prev, idle_next);
+        DL_APPEND2(place->idle, l, idle_prev, idle_next);
     else
-        DL_DELETE2(seat->idle, l, idle_prev, idle_next);
+        DL_DELETE2(place->idle, l, idle_prev, idle_next);
 }
 
 void
-line_touch(struct simulation_host *host, size_t place)
+line_touch(struct simulation *s, size_t place)
 {
-    if (host->seats[place].is_touched)
+    if (s->places[place].is_touched)
         return;
-    host->seats[place].is_touched = true;
-    host->touched[host->touched_count++] = place;
+    s->places[place].is_touched = true;
+    s->touched[s->touched_count++] = place;
 }
 
 /* Frees its place at the server for the next that waits. */
@@ -119,7 +112,6 @@ leave_station(struct simulation *s, struct line *l)
         return;
     }
     bool is_followed = fake_server_left(r);
-    simulation_count_sessions(s, l->domain->site);
     if (!is_followed)
         return;
     struct line *next = station->waiting;
@@ -131,9 +123,8 @@ leave_station(struct simulation *s, struct line *l)
 static void
 line_remove(struct simulation *s, struct line *l)
 {
-    set_idle(l, false);
-    DL_DELETE(l->host->lines, l);
-    l->host->line_count--;
+    set_idle(s, l, false);
+    DL_DELETE(s->lines, l);
     s->line_count--;
     if (l->found)
         s->result->sites[l->domain->site].sessions--;
@@ -148,14 +139,13 @@ line_end(struct simulation *s, struct line *l, const struct outcome *why)
     assert(!l->busy && !l->has_early);
     leave_station(s, l);
     simulation_cancel(s, &l->event);
-    struct simulation_host *host = l->host;
     line_remove(s, l);
     simulation_note(s, "end", "%s%s%s", l->domain->name, failed ? ": " : "",
                     failed ? why->text : "");
-    sched_session_ended(host->sched, l->session, why);
-    line_touch(host, place);
+    sched_session_ended(s->sched, l->session, why);
+    line_touch(s, place);
     if (failed && !greeted)
-        simulation_feedback(s, host, place);
+        simulation_feedback(s, place);
     free(l->order);
     free(l);
 }
@@ -179,11 +169,11 @@ simulation_line_settle(struct simulation *s, struct line *l,
                     outcome->text[0] ? ": " : "", outcome->text);
     for (size_t i = 0; i < count; i++) {
         simulation_verdict(s, mail, l->work.indexes[i], outcome);
-        sched_settled(l->host->sched, l->session,
+        sched_settled(s->sched, l->session,
                       l->work.indexes[i], outcome);
     }
-    line_touch(l->host, l->domain->site);
-    simulation_feedback(s, l->host, l->domain->site);
+    line_touch(s, l->domain->site);
+    simulation_feedback(s, l->domain->site);
 }
 
 /* The same of mail that was taken early and not sent. */
@@ -228,7 +218,7 @@ address_order(struct simulation *s, const struct line *l)
         names[i] = text_from(station_name(&place->stations[by_preference[i]]));
         groups[i] = (int)station_preference(place, by_preference[i]);
     }
-    sched_hosts_order(l->host->sched, names, groups, count,
+    sched_hosts_order(s->sched, names, groups, count,
                       order);
     for (size_t i = 0; i < count; i++)
         order[i] = by_preference[order[i]];
@@ -239,9 +229,9 @@ address_order(struct simulation *s, const struct line *l)
 }
 
 static void
-host_failed(const struct line *l, const struct station *station)
+host_failed(const struct station *station)
 {
-    sched_host_bad(l->host->sched, text_from(station_name(station)));
+    sched_host_bad(s->sched, text_from(station_name(station)));
 }
 
 static void
@@ -261,7 +251,7 @@ simulation_line_on_found(struct simulation *s, struct line *l)
 {
     struct place *place = line_place(s, l);
     struct simulation_site *site = &s->result->sites[l->domain->site];
-    if (!sched_session_found(l->host->sched, l->session,
+    if (!sched_session_found(s->sched, l->session,
                              text_of(place->key, place->key_length))) {
         struct outcome no_place =
             outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
@@ -285,7 +275,7 @@ simulation_line_refused(struct simulation *s, struct line *l,
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, code, code ? "4.7.0" : "4.4.1",
                      "%s %s", station_name(station), what);
     simulation_note(s, "refused", "%s", l->trouble.text);
-    host_failed(l, station);
+    host_failed(s, station);
     try_next(s, l);
 }
 
@@ -308,7 +298,6 @@ on_connect(struct simulation *s, struct line *l)
     switch (fake_server_connect(r)) {
     case RECEPTION_SESSION:
         enter_station(l, station);
-        simulation_count_sessions(s, l->domain->site);
         plan(s, l, STEP_GREET, fake_server_delay_us(r, r->settings.greeting_us));
         return;
     case RECEPTION_QUEUED:
@@ -342,7 +331,7 @@ on_give_up(struct simulation *s, struct line *l)
     leave_station(s, l);
     s->result->timed_out++;
     simulation_note(s, "timeout", "%s", l->trouble.text);
-    host_failed(l, &line_place(s, l)->stations[l->order[l->tried - 1]]);
+    host_failed(s, &line_place(s, l)->stations[l->order[l->tried - 1]]);
     try_next(s, l);
 }
 
@@ -354,7 +343,6 @@ transaction_begin(struct simulation *s, struct line *l)
     struct fake_server *r = &l->station->server;
     l->busy = true;
     s->result->transactions++;
-    simulation_count_begin(s, line_seat(l), l->domain->site);
     l->receipt = fake_server_begin(r, s->now_ms);
     l->service_us = l->receipt == RECEIPT_TAKEN
                         ? fake_server_service_us(r, l->work.count, &l->reply_us)
@@ -369,16 +357,16 @@ transaction_begin(struct simulation *s, struct line *l)
 static void
 take_mail(struct simulation *s, struct line *l)
 {
-    if (!sched_take(l->host->sched, l->session, &l->work)) {
+    if (!sched_take(s->sched, l->session, &l->work)) {
         if (sched_session_is_spent(l->session) || s->scenario->idle_us == 0) {
             line_done(s, l);
         } else if (!l->idle) {
-            set_idle(l, true);
+            set_idle(s, l, true);
             plan(s, l, STEP_QUIT, s->scenario->idle_us);
         }
         return;
     }
-    set_idle(l, false);
+    set_idle(s, l, false);
     simulation_begin(s, l->work.owner);
     transaction_begin(s, l);
 }
@@ -388,8 +376,8 @@ static void
 on_content(struct simulation *s, struct line *l)
 {
     plan(s, l, STEP_ANSWER, l->reply_us);
-    if (!sched_has_work(l->host->sched, l->session) ||
-        !sched_take(l->host->sched, l->session, &l->early))
+    if (!sched_has_work(s->sched, l->session) ||
+        !sched_take(s->sched, l->session, &l->early))
         return;
     l->has_early = true;
     simulation_begin(s, l->early.owner);
@@ -411,7 +399,7 @@ on_greet(struct simulation *s, struct line *l)
     unsigned open = 0;
     l->greeted = true;
     s->result->greeted++;
-    sched_host_good(l->host->sched,
+    sched_host_good(s->sched,
                     text_from(station_name(l->station)),
                     s->now_ms - l->connected_ms);
     for (size_t i = 0; i < place->station_count; i++)
@@ -497,8 +485,7 @@ on_answer(struct simulation *s, struct line *l)
 /* --- Public ----------------------------------------------------------------------- */
 
 void
-line_open(struct simulation *s, struct simulation_host *host,
-          const struct sched_action *action)
+line_open(struct simulation *s, const struct sched_action *action)
 {
     struct line *l = memory_new(sizeof(*l));
     struct text domain = text_from(action->domain);
@@ -506,9 +493,7 @@ line_open(struct simulation *s, struct simulation_host *host,
     assert(l->domain);
     l->event.kind = EVENT_LINE;
     l->session = action->session;
-    l->host = host;
-    DL_APPEND(host->lines, l);
-    host->line_count++;
+    DL_APPEND(s->lines, l);
     s->line_count++;
     s->result->opens++;
     if (s->line_count > s->result->peak_sessions)
@@ -521,7 +506,7 @@ void
 line_happened(struct simulation *s, struct event *event)
 {
     struct line *l = memory_container(event, struct line, event);
-    simulation_host_touch(s, l->host);
+    s->is_ready = true;
     switch (l->step) {
     case STEP_FOUND:
         simulation_line_on_found(s, l);
@@ -542,7 +527,7 @@ line_happened(struct simulation *s, struct event *event)
         on_answer(s, l);
         return;
     case STEP_QUIT:
-        if (sched_has_work(l->host->sched, l->session))
+        if (sched_has_work(s->sched, l->session))
             take_mail(s, l);
         if (l->idle)
             line_done(s, l);
@@ -552,12 +537,12 @@ line_happened(struct simulation *s, struct event *event)
 
 /* True: a session has taken mail, or has ended for other mail. */
 static bool
-wake_seat(struct simulation *s, struct seat *seat)
+wake_place(struct simulation *s, struct place *place)
 {
     struct line *l, *next;
     bool woke = false;
-    DL_FOREACH_SAFE2 (seat->idle, l, next, idle_next)
-        if (sched_has_work(l->host->sched, l->session)) {
+    DL_FOREACH_SAFE2 (place->idle, l, next, idle_next)
+        if (sched_has_work(s->sched, l->session)) {
             take_mail(s, l);
             woke = true;
         } else if (sched_session_is_spent(l->session)) {
@@ -570,27 +555,27 @@ wake_seat(struct simulation *s, struct seat *seat)
 
 /* At that number the scheduler ends an idle one for each that it needs. */
 static bool
-has_all_lines(const struct simulation *s, const struct simulation_host *host)
+has_all_lines(const struct simulation *s)
 {
-    return host->line_count / 2 >= (size_t)s->scenario->sched.session_limit;
+    return s->line_count / 2 >= (size_t)s->scenario->sched.session_limit;
 }
 
 bool
-line_wake_idle(struct simulation *s, struct simulation_host *host, bool all)
+line_wake_idle(struct simulation *s, bool all)
 {
     struct line *l;
     bool woke = false;
-    if (all || host->line_count <= LOOK_ALWAYS || has_all_lines(s, host) ||
-        s->now_us - host->looked_us >= LOOK_EVERY_US) {
-        host->looked_us = s->now_us;
-        DL_FOREACH (host->lines, l)
+    if (all || s->line_count <= LOOK_ALWAYS || has_all_lines(s) ||
+        s->now_us - s->looked_us >= LOOK_EVERY_US) {
+        s->looked_us = s->now_us;
+        DL_FOREACH (s->lines, l)
             if (l->idle)
-                line_touch(host, l->domain->site);
+                line_touch(s, l->domain->site);
     }
-    while (host->touched_count > 0) {
-        struct seat *seat = &host->seats[host->touched[--host->touched_count]];
-        seat->is_touched = false;
-        woke |= wake_seat(s, seat);
+    while (s->touched_count > 0) {
+        struct place *place = &s->places[s->touched[--s->touched_count]];
+        place->is_touched = false;
+        woke |= wake_place(s, place);
     }
     return woke;
 }
@@ -607,7 +592,7 @@ line_station_changed(struct simulation *s, struct station *station)
             outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.2",
                          "lost connection with %s", station_name(station));
         s->result->lost++;
-        simulation_host_touch(s, l->host);
+        s->is_ready = true;
         if (l->queued || !l->greeted) {
             simulation_cancel(s, &l->event);
             leave_station(s, l);
@@ -629,10 +614,10 @@ line_station_changed(struct simulation *s, struct station *station)
 }
 
 void
-line_host_died(struct simulation *s, struct simulation_host *host)
+line_end_all(struct simulation *s)
 {
     struct line *l, *next;
-    DL_FOREACH_SAFE (host->lines, l, next) {
+    DL_FOREACH_SAFE (s->lines, l, next) {
         leave_station(s, l);
         simulation_cancel(s, &l->event);
         line_remove(s, l);

@@ -19,35 +19,6 @@ simulation_use(const struct simulation_result *r, size_t site, unsigned sessions
     return span_us > 0 ? 100.0 * (double)r->sites[site].busy_us / span_us : 0;
 }
 
-double
-simulation_per_minute(const struct rate *rate)
-{
-    return rate->period_ms > 0 ? 60000.0 * rate->amount / (double)rate->period_ms : 0;
-}
-
-double
-simulation_rate_use(const struct simulation_result *r, size_t site)
-{
-    double could = simulation_per_minute(&r->sites[site].rate) *
-                   (double)r->last_delivery_ms / 60000;
-    return could > 0 ? 100 * (double)r->sites[site].begun / could : 0;
-}
-
-double
-simulation_worst(const struct simulation_site *site, int minutes)
-{
-    double could = minutes * simulation_per_minute(&site->rate);
-    unsigned most = minutes == 1 ? site->worst_minute : site->worst_five;
-    return could > 0 ? 100 * most / could : 0;
-}
-
-double
-simulation_session_use(const struct simulation_result *r, size_t site)
-{
-    double could = (double)r->sites[site].limit * (double)r->end_ms * 1000;
-    return could > 0 ? 100 * (double)r->sites[site].open_us / could : 0;
-}
-
 static void __attribute__((format(printf, 2, 3)))
 simulation_report_say(struct buffer *out, const char *format, ...)
 {
@@ -171,45 +142,6 @@ report_sites(const struct simulation_result *r, const struct scenario *scenario,
         simulation_report_say(out, "and %zu more\n", r->site_count - SITES_SHOWN_MAX);
 }
 
-static void
-say_share(struct buffer *out, double percent)
-{
-    simulation_report_say(out, " %9.1f %%", percent);
-}
-
-/* For each site that hosts share, the totals of all of them. */
-static void
-report_shared(const struct simulation_result *r, const struct scenario *scenario,
-              struct buffer *out)
-{
-    size_t shown = 0;
-    simulation_report_say(out, "\n%-20s %9s %11s %11s %11s %9s %9s %9s %11s\n",
-                          "shared", "rate/min", "used", "minute", "5 minutes",
-                          "sessions", "used", "over, s", "turn, s");
-    for (size_t i = 0; i < r->site_count && shown < SITES_SHOWN_MAX; i++) {
-        const struct simulation_site *site = &r->sites[i];
-        if (site->rate.amount == 0 && site->limit == 0)
-            continue;
-        shown++;
-        simulation_report_say(out, "%-20s", site->name);
-        if (site->rate.amount > 0) {
-            simulation_report_say(out, " %9.1f", simulation_per_minute(&site->rate));
-            say_share(out, simulation_rate_use(r, i));
-            say_share(out, simulation_worst(site, 1));
-            say_share(out, simulation_worst(site, 5));
-        } else {
-            simulation_report_say(out, " %9s %11s %11s %11s", "none", "", "", "");
-        }
-        simulation_report_say(out, " %9d %7.1f %% %9.1f %11.1f\n", site->limit,
-                              simulation_session_use(r, i), (double)site->over_us / 1e6,
-                              (double)site->turn_us / 1e6);
-    }
-    simulation_report_say(out,
-                          "questions to the bank: %llu, %llu together; hosts: %zu\n",
-                          (unsigned long long)r->questions,
-                          (unsigned long long)r->batches, scenario->host_count);
-}
-
 void
 simulation_report(const struct simulation_result *r, const struct scenario *scenario,
                   struct buffer *out)
@@ -218,6 +150,4 @@ simulation_report(const struct simulation_result *r, const struct scenario *scen
     report_sessions(r, out);
     report_groups(r, out);
     report_sites(r, scenario, out);
-    if (scenario->host_count > 1 || scenario->has_bank)
-        report_shared(r, scenario, out);
 }

@@ -138,84 +138,6 @@ TEST(targets)
     scenario_free(&s);
 }
 
-/* Hosts and their bank. */
-TEST(hosts)
-{
-    struct scenario *s = good(
-        "hosts 10\nbank period=5s\nsite s\ndomain d%d 1..3 site s\n"
-        "at 1m bank down\nat 2m bank up\nat 3m bank empty\nat 4m bank lose 3s\n"
-        "at 1s bank lose 3s\nat 5m host 2..4 cut\nat 6m host 3 join\nat 7m host 1 die\n"
-        "at 8m host 10 drain\narrive domain=d%d host=2..4 zipf\n"
-        "arrive domain=d1 host=7 zipf=20\narrive domain=d2 host=spread\n"
-        "arrive domain=d2\n");
-    ok(s->host_count == 10 && s->has_bank);
-    static const struct scenario_change want[] = {
-        {60000000,  SCENARIO_BANK_DOWN,  0, 0, NULL, NULL},
-        {120000000, SCENARIO_BANK_UP,    0, 0, NULL, NULL},
-        {180000000, SCENARIO_BANK_EMPTY, 0, 0, NULL, NULL},
-        {237000000, SCENARIO_BANK_KEEP,  0, 0, NULL, NULL},
-        {240000000, SCENARIO_BANK_LOSE,  0, 0, NULL, NULL},
-        {0,         SCENARIO_BANK_KEEP,  0, 0, NULL, NULL},
-        {1000000,   SCENARIO_BANK_LOSE,  0, 0, NULL, NULL},
-        {300000000, SCENARIO_HOST_CUT,   1, 3, NULL, NULL},
-        {360000000, SCENARIO_HOST_JOIN,  2, 1, NULL, NULL},
-        {420000000, SCENARIO_HOST_DIE,   0, 1, NULL, NULL},
-        {480000000, SCENARIO_HOST_DRAIN, 9, 1, NULL, NULL},
-    };
-    is_number(s->change_count, sizeof(want) / sizeof(*want), "changes");
-    for (size_t i = 0; i < s->change_count; i++)
-        ok(s->changes[i].at_us == want[i].at_us && s->changes[i].kind == want[i].kind &&
-           s->changes[i].first == want[i].first && s->changes[i].count == want[i].count);
-    const struct scenario_arrival *a = s->arrivals;
-    ok(a[0].first_host == 1 && a[0].host_count == 3 && a[0].zipf == 1);
-    ok(a[1].first_host == 6 && a[1].host_count == 1 && a[1].zipf == 20);
-    ok(a[2].first_host == 0 && a[2].host_count == 10 && a[2].zipf == 0);
-    ok_named(a[3].host_count == 10, "spread unless a host is given");
-    scenario_free(&s);
-    s = good("site s\ndomain d site s\narrive domain=d");
-    ok(s->host_count == 1 && !s->has_bank && s->arrivals->host_count == 1);
-    scenario_free(&s);
-}
-
-TEST(many_hosts)
-{
-    struct buffer mistakes;
-    struct scenario *s = good("hosts 1000\nsite s%d 1..10000\ndomain d site s1\n"
-                              "arrive domain=d\n");
-    scenario_free(&s);
-    s = parse("hosts 1000\nsite s%d 1..10001\ndomain d site s1\narrive domain=d\n",
-              &mistakes);
-    ok_named(!s, "too many");
-    is_text(buffer_text(&mistakes),
-            TEXT("file:5: more than 10000000 sites and hosts, multiplied\n"),
-            "sites of hosts");
-    buffer_free(&mistakes);
-}
-
-/* Statements of a bank that are no change of it, or come too late. */
-TEST(bad_hosts)
-{
-    static const char *const lines[][2] = {
-        {"at 1m bank\n",            "down, up, empty or 'lose TIME' must follow 'bank'"},
-        {"at 1m bank rob\n",        "down, up, empty or 'lose TIME' must follow 'bank'"},
-        {"at 1m bank down now\n",   "down, up, empty or 'lose TIME' must follow 'bank'"},
-        {"at 1m bank lose\n",       "one value must follow"},
-        {"at 1m bank lose all\n",   "'all' is not a time"},
-        {"at 1m bank up\nhosts 3\n", "'hosts' must stand above 'at' and 'arrive'"},
-    };
-    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
-        struct buffer mistakes;
-        char content[400];
-        snprintf(content, sizeof(content), BASE "bank period=5s\n%sarrive domain=d\n",
-                 lines[i][0]);
-        struct scenario *s = parse(content, &mistakes);
-        struct text said = buffer_text(&mistakes);
-        ok_named(!s && memmem(said.at, said.length, lines[i][1], strlen(lines[i][1])),
-                 lines[i][1]);
-        buffer_free(&mistakes);
-    }
-}
-
 TEST(for)
 {
     struct scenario *s = good("site s\ndomain d site s\n"
@@ -273,28 +195,8 @@ static const struct {
     {"domain d site s",              "duplicate domain 'd'"                           },
     {"domain e%d 1..9999999 site s", "'1..9999999' is not a range"                                  },
     {"at noon site s down",          "'noon' is not a time"                                         },
-    {"at 1m s down",                 "'site NAME', 'address SITE NAME', 'flush', 'bank' or 'host' must"},
-    {"at 1m",                        "'flush', 'bank' or 'host' must follow the time"},
-    {"hosts",                        "one value must follow"},
-    {"hosts 0",                      "'0' is not a number from 1 to 1000"},
-    {"hosts 1001",                   "'1001' is not a number from 1 to 1000"},
-    {"bank",                         "one value must follow"},
-    {"bank time=5s",                 "'time=5s' is not a part of 'bank': period=5s"},
-    {"bank period=soon",             "'soon' is not a time"},
-    {"bank period=6s",               "the period of a bank is 5s"},
-    {"at 1m bank down",              "there is no bank: 'bank period=5s' above makes it"},
-    {"at 1m host",                   "the number of a host must follow"},
-    {"at 1m host 2 die",             "'2' is not a host such as 1, nor some such as 1..1"},
-    {"at 1m host 0 die",             "'0' is not a host"},
-    {"at 1m host 1.2 die",           "'1.2' is not a host"},
-    {"at 1m host 1.. die",           "'1..' is not a host"},
-    {"at 1m host 1..2 die",          "'1..2' is not a host"},
-    {"at 1m host 1",                 "cut, join, die or drain must follow the host"},
-    {"at 1m host 1 sleep",           "cut, join, die or drain must follow the host"},
-    {"at 1m host 1 die now",         "cut, join, die or drain must follow the host"},
-    {"arrive domain=d host=2",       "'2' is not a host"},
-    {"arrive domain=d host=",        "'' is not a host"},
-    {"arrive domain=d zipf=0",       "'0' is not a number from 1 to 1000000"},
+    {"at 1m s down",                 "'site NAME', 'address SITE NAME' or 'flush' must"},
+    {"at 1m",                        "'flush' must follow the time"},
     {"at 1m site t down",            "no site 't' is defined above"                                  },
     {"at 1m site s",                 "no change: up, down, silent or KEY=VALUE must follow"},
     {"at 1m site s away",            "'away' is not a server setting"                          },
