@@ -17,7 +17,7 @@
 enum { SLOW = TAP_ADDRESS_SANITIZER };
 
 enum {
-    STATES = SLOW ? 8000 : 60000, /* of a bounded run */
+    STATES = SLOW ? 8000 : 30000, /* of a bounded run */
     ROUNDS_MAX = 2000,
     SEGMENT = 65536,
     SETUPS = 3 /* files alone; with a small journal; with the smallest one */
@@ -149,7 +149,7 @@ main(int count, char **words)
         .limits = {.each = 12, .random = 3, .again = 40, .step = 1}
     };
     if (o.rounds == 0 && !SLOW) {
-        o.limits.each = 6;
+        o.limits.each = 3;
         o.limits.random = 1;
     }
     unsigned slices_max = (unsigned)number_from(getenv("CRASH_SLICES"), SLICES_MAX);
