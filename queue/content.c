@@ -1,7 +1,6 @@
 /* A table of open contents: handles for bytes in memory and for files alike. */
-#include "queue/content.h"
-
 #include "base/memory.h"
+#include "queue/queue_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -19,6 +18,25 @@ void
 contents_start(struct contents *c)
 {
     c->unused = -1;
+}
+
+static struct open_content *
+row_of(const struct contents *c, int content)
+{
+    assert(content >= 0 && content < c->count && c->rows[content].open);
+    return &c->rows[content];
+}
+
+static void
+contents_close(struct contents *c, int content)
+{
+    struct open_content *row = row_of(c, content);
+    if (row->bytes != NULL)
+        journaled_content_release(&row->bytes);
+    else
+        disk_close_file(c->spool->disk, row->file);
+    *row = (struct open_content){.next_unused = c->unused};
+    c->unused = content;
 }
 
 void
@@ -46,14 +64,7 @@ take_row(struct contents *c, struct open_content row)
     return index;
 }
 
-static struct open_content *
-row_of(const struct contents *c, int content)
-{
-    assert(content >= 0 && content < c->count && c->rows[content].open);
-    return &c->rows[content];
-}
-
-int
+static int
 contents_open(struct contents *c, struct id id)
 {
     struct open_content row = {.open = true, .file = -1};
@@ -69,9 +80,19 @@ contents_open(struct contents *c, struct id id)
     return row.file < 0 ? row.file : take_row(c, row);
 }
 
-int64_t
-contents_read(struct contents *c, int content, int64_t offset, char *to, size_t size)
+int
+queue_content_open(struct queue *q, const struct envelope *e)
 {
+    struct id before = queue_enter(q, e->id);
+    int content = contents_open(&q->contents, e->id);
+    queue_leave(q, before);
+    return content;
+}
+
+int64_t
+queue_content_read(struct queue *q, int content, int64_t offset, char *to, size_t size)
+{
+    const struct contents *c = &q->contents;
     const struct open_content *row = row_of(c, content);
     assert(offset >= 0);
     if (row->bytes == NULL)
@@ -86,20 +107,14 @@ contents_read(struct contents *c, int content, int64_t offset, char *to, size_t 
 }
 
 struct text
-contents_bytes(const struct contents *c, int content)
+queue_content_bytes(struct queue *q, int content)
 {
-    const struct open_content *row = row_of(c, content);
+    const struct open_content *row = row_of(&q->contents, content);
     return row->bytes != NULL ? buffer_text(&row->bytes->bytes) : (struct text){0};
 }
 
 void
-contents_close(struct contents *c, int content)
+queue_content_close(struct queue *q, int content)
 {
-    struct open_content *row = row_of(c, content);
-    if (row->bytes != NULL)
-        journaled_content_release(&row->bytes);
-    else
-        disk_close_file(c->spool->disk, row->file);
-    *row = (struct open_content){.next_unused = c->unused};
-    c->unused = content;
+    contents_close(&q->contents, content);
 }

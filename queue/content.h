@@ -1,4 +1,5 @@
-/* Contents that are open for reading: mess/ID, or the bytes of a journaled message. */
+/* Contents that are open for reading: mess/ID, or the bytes of a journaled message, which stay
+ * readable after the message has gone. content.c has queue_content_open() and its like. */
 #ifndef QUEUE_CONTENT_H
 #define QUEUE_CONTENT_H
 
@@ -15,13 +16,5 @@ struct contents {
 /* The caller sets the members spool and journaled before. */
 void contents_start(struct contents *c);
 void contents_stop(struct contents *c);
-
-/* Behind queue_content_open() and its like. Open bytes stay readable after the message
- * has gone. */
-int contents_open(struct contents *c, struct id id);
-int64_t contents_read(struct contents *c, int content, int64_t offset, char *to,
-                      size_t size);
-struct text contents_bytes(const struct contents *c, int content);
-void contents_close(struct contents *c, int content);
 
 #endif

@@ -5,9 +5,8 @@
  * the preprocessor for one that must become S5, or S5 in place. A write that the disk
  * refuses leaves the pending as `failed`; a timer tries it again (doc/queue.md "Crash
  * rules", 8). */
-#include "queue/marks.h"
-
 #include "base/memory.h"
+#include "queue/queue_internal.h"
 #include "queue/spool/load.h"
 #include "queue/spool/marker.h"
 
@@ -602,9 +601,10 @@ marks_flush(struct marks *m)
 /* --- Input ----------------------------------------------------------------------- */
 
 void
-marks_settle(struct marks *m, struct envelope *e, unsigned index,
+queue_settle(struct queue *q, struct envelope *e, unsigned index,
              const struct failure *failure)
 {
+    struct marks *m = &q->marks;
     assert(index < e->count && (failure == NULL || failure->recipient == index));
     struct recipient *r = &e->recipients[index];
     struct pending *p = pending_for(m, e);
@@ -624,18 +624,19 @@ marks_settle(struct marks *m, struct envelope *e, unsigned index,
 }
 
 bool
-marks_may_notify(struct marks *m, struct id id)
+queue_may_notify(struct queue *q, const struct envelope *e)
 {
-    marks_write(m, id);
-    const struct pending *p = marks_find(m, id);
+    marks_write(&q->marks, e->id);
+    const struct pending *p = marks_find(&q->marks, e->id);
     return p == NULL || !p->failed;
 }
 
 /* A second record for a failure, and a second D mark, which changes nothing: so that
  * the note needs no form of its own in the journal. */
 void
-marks_notified(struct marks *m, struct envelope *e)
+queue_notified(struct queue *q, struct envelope *e)
 {
+    struct marks *m = &q->marks;
     struct pending *p = pending_for(m, e);
     for (unsigned i = 0; i < e->delivery.failure_count; i++) {
         struct failure *f = &e->delivery.failures[i];
@@ -662,8 +663,9 @@ marks_defer(struct marks *m, struct envelope **e)
 
 /* Counts marks that are still to be written or being written as well. */
 void
-marks_wait(struct marks *m, struct envelope *e, bool waits)
+queue_wait(struct queue *q, struct envelope *e, bool waits)
 {
+    struct marks *m = &q->marks;
     struct journaled_message *journaled = journaled_find(m->journaled, e->id);
     struct pending *p = marks_find(m, e->id);
     bool was = e->fragment.awaits_parts;
@@ -837,10 +839,16 @@ marks_rounds_left(const struct marks *m)
 }
 
 bool
-marks_wait_in_line(const struct marks *m, struct id id)
+queue_waits_for_move(const struct queue *q, struct id id)
 {
-    const struct pending *p = marks_find(m, id);
-    return p != NULL && !p->moving && needs_move(m, p);
+    const struct pending *p = marks_find(&q->marks, id);
+    return p != NULL && !p->moving && needs_move(&q->marks, p);
+}
+
+size_t
+queue_moves(const struct queue *q)
+{
+    return q->marks.lined;
 }
 
 bool

@@ -49,18 +49,11 @@ void marks_start(struct marks *m);
 /* Writes all marks that can be written and forgets the rest. */
 void marks_stop(struct marks *m);
 
-/* Behind the functions of queue.h with these names. */
-void marks_settle(struct marks *m, struct envelope *e, unsigned index,
-                  const struct failure *failure);
-bool marks_may_notify(struct marks *m, struct id id);
-void marks_notified(struct marks *m, struct envelope *e);
+/* Behind queue_defer() and queue_retire(); marks.c has queue_settle() and its like. */
 void marks_defer(struct marks *m, struct envelope **e);
 /* True: the message is being moved; e is taken, and `ended` is called later. False: the
  * caller ends the message itself. */
 bool marks_retire(struct marks *m, struct envelope **e);
-
-/* Behind queue_wait(). */
-void marks_wait(struct marks *m, struct envelope *e, bool waits);
 
 /* Moves a journaled message to the spool in any state, because its segment is
  * needed. */
@@ -86,8 +79,6 @@ bool marks_are_moving(const struct marks *m, struct id id);
 bool marks_have_ended(const struct marks *m, struct id id);
 /* By how much `rounds` must grow until all messages in the line now have moved. */
 uint64_t marks_rounds_left(const struct marks *m);
-/* True: the message waits for its move to files. */
-bool marks_wait_in_line(const struct marks *m, struct id id);
 /* True: no mark is pending and no move in progress; for tests. */
 bool marks_are_quiet(const struct marks *m);
 

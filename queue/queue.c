@@ -507,35 +507,6 @@ queue_commit_ignore(struct queue *q, void *context)
     commits_ignore(&q->commits, context);
 }
 
-/* --- Contents -------------------------------------------------------------------- */
-
-int
-queue_content_open(struct queue *q, const struct envelope *e)
-{
-    struct id before = queue_enter(q, e->id);
-    int content = contents_open(&q->contents, e->id);
-    queue_leave(q, before);
-    return content;
-}
-
-int64_t
-queue_content_read(struct queue *q, int content, int64_t offset, char *to, size_t size)
-{
-    return contents_read(&q->contents, content, offset, to, size);
-}
-
-struct text
-queue_content_bytes(struct queue *q, int content)
-{
-    return contents_bytes(&q->contents, content);
-}
-
-void
-queue_content_close(struct queue *q, int content)
-{
-    contents_close(&q->contents, content);
-}
-
 /* --- Mail of sendmail(1), when the daemon has read it for the first time --------- */
 
 enum { PICKUP_HEAD_MAX = 4096 /* where Message-ID and tag are looked for */ };
@@ -796,25 +767,6 @@ queue_check(struct queue *q, struct id id, int64_t *budget)
 }
 
 void
-queue_settle(struct queue *q, struct envelope *e, unsigned index,
-             const struct failure *failure)
-{
-    marks_settle(&q->marks, e, index, failure);
-}
-
-bool
-queue_may_notify(struct queue *q, const struct envelope *e)
-{
-    return marks_may_notify(&q->marks, e->id);
-}
-
-void
-queue_notified(struct queue *q, struct envelope *e)
-{
-    marks_notified(&q->marks, e);
-}
-
-void
 queue_defer(struct queue *q, struct envelope **e, int64_t due_ms, unsigned attempts)
 {
     struct id before = queue_enter(q, (*e)->id);
@@ -823,12 +775,6 @@ queue_defer(struct queue *q, struct envelope **e, int64_t due_ms, unsigned attem
     guard_rest(&q->spool.guard, (*e)->id);
     marks_defer(&q->marks, e);
     queue_leave(q, before);
-}
-
-void
-queue_wait(struct queue *q, struct envelope *e, bool waits)
-{
-    marks_wait(&q->marks, e, waits);
 }
 
 /* Without an END record hold/ID must not go while it is a message: a power cut would
@@ -866,18 +812,6 @@ queue_hurry(struct queue *q)
 {
     if (q->journaled.journal != NULL)
         journal_hurry(q->journaled.journal);
-}
-
-size_t
-queue_moves(const struct queue *q)
-{
-    return q->marks.lined;
-}
-
-bool
-queue_waits_for_move(const struct queue *q, struct id id)
-{
-    return marks_wait_in_line(&q->marks, id);
 }
 
 bool

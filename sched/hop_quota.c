@@ -43,7 +43,8 @@ forget_least_hop(struct hop_quotas *set)
         hop_quota_free(set, least);
 }
 
-struct hop_quota *
+/* Made if it is missing. */
+static struct hop_quota *
 hop_quota_recall(struct hop_quotas *set, struct text key)
 {
     struct hop_quota *hop;
@@ -58,7 +59,7 @@ hop_quota_recall(struct hop_quotas *set, struct text key)
     return hop;
 }
 
-bool
+static bool
 hop_quota_reset(struct hop_quotas *set, struct text key)
 {
     struct hop_quota *hop;

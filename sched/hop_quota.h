@@ -34,11 +34,6 @@ struct hop_quota *hop_quota_share(struct hop_quotas *set, const struct target *t
 /* hop may be NULL. */
 void hop_quota_close(struct hop_quota *hop);
 void hop_quotas_free(struct hop_quotas *set); /* no holder may be left */
-/* The one with that key, to be restored. */
-struct hop_quota *hop_quota_recall(struct hop_quotas *set, struct text key);
-
-/* Forgets the use. False: there is no such key. */
-bool hop_quota_reset(struct hop_quotas *set, struct text key);
 
 /* How many recipients may be sent now; QUOTA_AMOUNT_MAX: no quota. */
 uint32_t hop_quota_left(const struct hop_quotas *set, const struct transport *c);

@@ -30,7 +30,7 @@ backlog_repeat(struct site *site, enum flow_age age, struct id id)
     }
 }
 
-bool
+static bool
 backlog_first(const struct site *site, enum flow_age age, struct id *id)
 {
     return id_queue_first(&site->backlog[age].ids, id);

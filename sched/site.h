@@ -191,8 +191,6 @@ void backlog_add(struct site *site, enum flow_age age, struct id id);
 /* Adds an id that is there already, unless the message has changed its site: an operator
  * has retried it in vain. Memory is bounded, however often that happens. */
 void backlog_repeat(struct site *site, enum flow_age age, struct id id);
-/* The oldest; false: none. */
-bool backlog_first(const struct site *site, enum flow_age age, struct id *id);
 /* Takes the oldest; false: none. */
 bool backlog_take(struct site *site, enum flow_age age, struct id *id);
 /* Drops the oldest, which is not recalled: another one of that id was, or it is gone. */

@@ -164,7 +164,8 @@ site_group_update(void *context, struct site *site)
     site_update(v->set, site, v->now_ms);
 }
 
-void
+/* For all sites. NULL: there is no group. */
+static void
 site_group_set(struct sites *set, const struct sched_group *hosts, int64_t now_ms)
 {
     if (!hosts) {
@@ -226,7 +227,9 @@ site_lease_load(const struct site *site)
                                .need = (int)(need < most ? need : most)};
 }
 
-struct site_lease *
+/* The first of those that ask, with its question; NULL: none does. site_update() must
+ * follow. */
+static struct site_lease *
 site_lease_next(struct sites *set, int64_t now_ms, struct bank_question *question)
 {
     struct site_lease *lease;
@@ -242,7 +245,8 @@ site_lease_next(struct sites *set, int64_t now_ms, struct bank_question *questio
     return NULL;
 }
 
-void
+/* grant NULL: no answer. */
+static void
 site_lease_granted(struct sites *set, const char *name, int64_t now_ms,
                    const struct bank_grant *grant)
 {

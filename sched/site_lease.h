@@ -29,8 +29,6 @@ struct site_group {
     struct site_lease *by_name, *due;
 };
 
-/* For all sites. NULL: there is no group. */
-void site_group_set(struct sites *set, const struct sched_group *hosts, int64_t now_ms);
 void site_group_free(struct sites *set);
 void site_group_shift(struct sites *set, int64_t delta_ms);
 /* For a new site, which has a lease now if its limits are shared. */
@@ -38,14 +36,6 @@ void site_lease_join(struct sites *set, struct site *site);
 void site_lease_leave(struct sites *set, struct site *site);
 /* Joins or leaves, as its route says now. */
 void site_lease_change(struct sites *set, struct site *site);
-
-/* The first of those that ask, with its question; NULL: none does. site_update() must
- * follow. */
-struct site_lease *site_lease_next(struct sites *set, int64_t now_ms,
-                                   struct bank_question *question);
-/* grant NULL: no answer. */
-void site_lease_granted(struct sites *set, const char *name, int64_t now_ms,
-                        const struct bank_grant *grant);
 
 /* The rest is for sites with a lease. */
 /* Sessions, or the time of the next transaction, if that is less, or later. */

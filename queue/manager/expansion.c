@@ -201,7 +201,7 @@ expansion_reports(const struct expansion *x, unsigned notify, struct text sender
     return !is_one(x) && (notify & NOTIFY_SUCCESS) != 0 && sender.length > 0;
 }
 
-bool
+static bool
 expansion_original(const struct expansion_question *question, struct text original,
                    struct buffer *made)
 {

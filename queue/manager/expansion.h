@@ -64,10 +64,6 @@ void expansion_free(struct expansion *x);
 
 /* Whether the alias remains as a recipient, to be reported as expanded. */
 bool expansion_reports(const struct expansion *x, unsigned notify, struct text sender);
-/* ORCPT of the members: the given one, else the address. `made` holds it. False: it does
- * not fit. */
-bool expansion_original(const struct expansion_question *question, struct text original,
-                        struct buffer *made) __attribute__((warn_unused_result));
 
 /* Adds the members of x, made for the recipient, to the envelope, but for addresses that
  * `known` says are in it; then `add` is called for each that was added (both may be NULL).
