@@ -90,18 +90,15 @@ check_good(struct check *c, struct configuration *configuration)
 static int
 check_settings(struct check *c, const struct options_sources *sources)
 {
-    char place[TRUST_ANCHORS_PLACE_MAX], error[ANCHORS_ERROR_MAX] = "";
+    char error[ANCHORS_ERROR_MAX];
     int code = EX_CONFIG;
     struct configuration *configuration = configuration_new(sources);
     if (configuration == NULL)
         return code;
-    struct tls_client *anchors =
-        configuration_anchors(configuration, place, error, sizeof(error));
-    if (anchors != NULL)
+    if (configuration_trust(configuration, NULL, error, sizeof(error)))
         code = check_good(c, configuration);
     else
         fprintf(stderr, "%s\n", error);
-    tls_client_free(&anchors);
     configuration_free(&configuration);
     return code;
 }

@@ -293,14 +293,18 @@ configuration_read(const struct options_sources *sources, struct buffer *out)
     return configuration_end(c, out);
 }
 
-struct tls_client *
-configuration_anchors(const struct configuration *c,
-                      char place[TRUST_ANCHORS_PLACE_MAX], char *error, size_t size)
+bool
+configuration_trust(struct configuration *c, struct log *log, char *error, size_t size)
 {
+    char place[TRUST_ANCHORS_PLACE_MAX];
     bool needed = route_demands_verify(c->routes) || c->registry.redis.tls ||
                   group_needs_tls(&c->group) || c->accounts.count > 0 ||
                   text_starts(c->options.post.url, TEXT("https:"));
-    return trust_anchors_read(text_from(c->options.tls_ca), needed, place, error, size);
+    c->anchors =
+        trust_anchors_read(text_from(c->options.tls_ca), needed, place, error, size);
+    if (c->anchors != NULL && log != NULL)
+        trust_anchors_say(place, log);
+    return c->anchors != NULL;
 }
 
 static void

@@ -31,9 +31,8 @@ struct configuration {
     size_t peer_door_count;
     struct accounts accounts;
     struct http_places http;
-    /* Until delivery takes them; the second is NULL before the daemon has read it. */
-    struct dkim_keys *dkim_keys;
-    struct tls_client *anchors;
+    struct dkim_keys *dkim_keys; /* until delivery takes them, and anchors */
+    struct tls_client *anchors;  /* from configuration_trust() on */
     struct buffer errors;
     /* Until configuration_end(). */
     struct dkim_keys_reading *reading;
@@ -60,11 +59,11 @@ struct configuration *configuration_new(const struct options_sources *sources);
 /* Frees *c unless it is NULL, and sets it to NULL. */
 void configuration_free(struct configuration **c);
 
-/* The certificates that outgoing TLS trusts; the caller frees them. Not for every
- * command: reading a bundle takes time. NULL: one line in error. */
-struct tls_client *configuration_anchors(const struct configuration *c,
-                                         char place[TRUST_ANCHORS_PLACE_MAX],
-                                         char *error, size_t size);
+/* Reads the certificates that outgoing TLS trusts: c->anchors. Not for every command:
+ * reading a bundle takes time. log says which one it was, unless it is NULL. False: one
+ * line in error. */
+bool configuration_trust(struct configuration *c, struct log *log, char *error,
+                         size_t size) __attribute__((warn_unused_result));
 
 /* Warnings about settings that faults.h does not know; before the keys are taken. log
  * may be NULL: on standard error. */

@@ -333,11 +333,10 @@ doctor_world_open(struct doctor_world *w, char *error)
     dns_set_patience(w->setup.validating, DOCTOR_DNS_TRY_MS, DOCTOR_DNS_TRIES);
     dns_set_trust(w->setup.dns, o->dns_trust);
     dns_set_trust(w->setup.validating, DNS_TRUST_YES);
-    char place[TRUST_ANCHORS_PLACE_MAX];
-    w->anchors = configuration_anchors(c, place, error, DOCTOR_ERROR_MAX);
-    w->setup.anchors = w->anchors;
-    if (w->anchors == NULL)
+    if (!configuration_trust(w->configuration, NULL, error, DOCTOR_ERROR_MAX))
         return false;
+    w->anchors = tls_client_keep(c->anchors);
+    w->setup.anchors = w->anchors;
     w->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
     doctor_world_take_keys(w);
     w->http = http_caller_new(&(struct http_caller_settings){.loop = w->setup.loop,

@@ -96,8 +96,7 @@ login_trial_wait(struct login_trial *t, struct loop *loop)
 
 static void
 login_trial_ask(struct login_trial *t, const struct configuration *c, struct loop *loop,
-                struct net *net, struct dns *dns, struct tokens *tokens,
-                struct tls_client *const *anchors)
+                struct net *net, struct dns *dns, struct tokens *tokens)
 {
     const struct options *o = &c->options;
     struct smarthost_probe_settings settings = {.loop = loop,
@@ -107,7 +106,7 @@ login_trial_ask(struct login_trial *t, const struct configuration *c, struct loo
                                        .smtp_port = (uint16_t)o->delivery.smtp_port,
                                        .connect_timeout_ms =
                                            o->delivery.connect_timeout_ms,
-                                       .tls = anchors,
+                                       .tls = &c->anchors,
                                        .secrets = route_secrets(c->routes),
                                        .tokens = tokens};
     (void)!bind_address_read(&settings.sources, o->delivery.smtp_bind, NULL);
@@ -117,10 +116,10 @@ login_trial_ask(struct login_trial *t, const struct configuration *c, struct loo
 }
 
 int
-login_trial_run(void *setup, const struct oauth_account *account, struct disk *spool)
+login_trial_run(void *configuration, const struct oauth_account *account,
+                struct disk *spool)
 {
-    const struct login_trial_setup *from = setup;
-    const struct configuration *c = from->configuration;
+    const struct configuration *c = configuration;
     struct login_trial t = {.account = account};
     char error[TRIAL_ERROR_MAX];
     route_each_target(c->routes, login_trial_find, &t);
@@ -135,7 +134,7 @@ login_trial_run(void *setup, const struct oauth_account *account, struct disk *s
     if (dns != NULL) {
         struct net *net = net_new(loop);
         struct http_caller *http = http_caller_new(&(struct http_caller_settings){
-            .loop = loop, .net = net, .dns = dns, .tls = &from->anchors});
+            .loop = loop, .net = net, .dns = dns, .tls = &c->anchors});
         struct tokens *tokens =
             tokens_new(&(struct tokens_settings){.loop = loop,
                                                  .log = log,
@@ -143,7 +142,7 @@ login_trial_run(void *setup, const struct oauth_account *account, struct disk *s
                                                  .http = http,
                                                  .changed = login_trial_ignore});
         tokens_set(tokens, account, 1);
-        login_trial_ask(&t, c, loop, net, dns, tokens, &from->anchors);
+        login_trial_ask(&t, c, loop, net, dns, tokens);
         tokens_free(&tokens);
         http_caller_free(&http);
         dns_free(&dns);
@@ -159,20 +158,15 @@ login_trial_command(int count, char **arguments, const struct options_sources *s
                     bool (*asks)(int count, char **arguments), login_trial_runs *run)
 {
     struct configuration *c = configuration_new(sources);
-    struct tls_client *anchors = NULL;
-    char place[TRUST_ANCHORS_PLACE_MAX], error[TRIAL_ERROR_MAX] = "";
+    char error[TRIAL_ERROR_MAX];
     int code = EX_CONFIG;
     if (c == NULL)
         return code;
-    bool needed = asks(count, arguments);
-    if (needed)
-        anchors = configuration_anchors(c, place, error, sizeof(error));
-    if (!needed || anchors != NULL)
-        code = run(count, arguments, &c->options, &c->accounts, anchors,
-                   login_trial_run, &(struct login_trial_setup){c, anchors});
+    if (!asks(count, arguments) || configuration_trust(c, NULL, error, sizeof(error)))
+        code = run(count, arguments, &c->options, &c->accounts, c->anchors,
+                   login_trial_run, c);
     else
         fprintf(stderr, "petrel oauth: %s\n", error);
-    tls_client_free(&anchors);
     configuration_free(&c);
     return code;
 }

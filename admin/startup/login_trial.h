@@ -5,16 +5,11 @@
 
 #include "admin/startup/configuration.h"
 
-struct login_trial_setup {
-    const struct configuration *configuration;
-    struct tls_client *anchors;
-};
-
 /* An oauth_command_try(): the first route that logs in there as that user is tried, with
- * the state in the spool. Prints the reply of the host. setup: a struct login_trial_setup.
+ * the state in the spool. Prints the reply of the host. configuration: with its anchors.
  * 0, or EX_NOPERM: the host refuses the login. A host that cannot be asked is no error:
  * the login is kept. */
-int login_trial_run(void *setup, const struct oauth_account *account,
+int login_trial_run(void *configuration, const struct oauth_account *account,
                     struct disk *spool);
 
 /* `petrel oauth ...` with all settings, since accounts have secrets. asks: whether it needs

@@ -76,13 +76,9 @@ part_sts_find(const struct daemon *d, struct finding_facts *facts)
 int
 part_anchors_start(struct daemon *d)
 {
-    char place[TRUST_ANCHORS_PLACE_MAX];
-    struct configuration *c = d->configuration;
-    c->anchors = configuration_anchors(c, place, d->error, DAEMON_ERROR_MAX);
-    if (c->anchors == NULL)
-        return EX_CONFIG;
-    trust_anchors_say(place, d->log);
-    return 0;
+    return configuration_trust(d->configuration, d->log, d->error, DAEMON_ERROR_MAX)
+               ? 0
+               : EX_CONFIG;
 }
 
 /* Keys and anchors are taken over: they are no longer of the configuration. */

@@ -19,12 +19,7 @@ static bool
 part_group_connect(struct daemon *d)
 {
     const struct configuration *c = d->configuration;
-    char place[TRUST_ANCHORS_PLACE_MAX];
-    if (group_needs_tls(&c->group)) {
-        d->group.anchors = configuration_anchors(c, place, d->error, DAEMON_ERROR_MAX);
-        if (d->group.anchors == NULL)
-            return false;
-    }
+    d->group.anchors = tls_client_keep(c->anchors);
     struct redis_setup setup = {.loop = d->loop,
                                 .net = d->net,
                                 .dns = d->dns,

@@ -65,16 +65,10 @@ part_fragments_register(struct daemon *d)
 {
     struct configuration *c = d->configuration;
     struct part_fragments *f = &d->fragments;
-    char place[TRUST_ANCHORS_PLACE_MAX];
-    struct redis *redis = part_group_redis(d);
-    if (c->registry.redis.tls && redis == NULL) {
-        f->anchors = configuration_anchors(c, place, d->error, DAEMON_ERROR_MAX);
-        if (f->anchors == NULL)
-            return false;
-    }
+    f->anchors = tls_client_keep(c->anchors);
     struct registry_setup setup = {.loop = d->loop,
                                    .log = d->log,
-                                   .redis = redis,
+                                   .redis = part_group_redis(d),
                                    .net = d->net,
                                    .dns = d->dns,
                                    .tls = f->anchors,

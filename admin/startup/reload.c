@@ -151,7 +151,7 @@ struct configuration *
 reload_end(struct reload *r, const struct settings *running,
            const struct sandbox *sandbox)
 {
-    char place[TRUST_ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have errors";
+    char error[ERROR_MAX] = "the settings have errors";
     struct buffer errors;
     buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
     struct configuration *fresh = configuration_end(r->fresh, &errors);
@@ -159,12 +159,8 @@ reload_end(struct reload *r, const struct settings *running,
     bool denied = errors.length > 0 && refuse_each(r, buffer_text(&errors));
     buffer_free(&errors);
     refuse_emptied(r, running, &fresh);
-    if (fresh != NULL)
-        fresh->anchors = configuration_anchors(fresh, place, error, ERROR_MAX);
-    if (fresh != NULL && fresh->anchors != NULL) {
-        trust_anchors_say(place, r->log);
+    if (fresh != NULL && configuration_trust(fresh, r->log, error, ERROR_MAX))
         return fresh;
-    }
     reload_refuse(
         r,
         "reload refused: %s; the old settings stay: correct them, and reload again%s",

@@ -83,6 +83,8 @@ struct tls_client;
  * remembers sessions, to resume them. */
 struct tls_client *tls_client_new(struct tls *tls, const char *anchors, char *error,
                                   size_t error_size);
+/* One more owner, who frees it, too. */
+struct tls_client *tls_client_keep(struct tls_client *client);
 void tls_client_free(struct tls_client **client); /* connections keep it */
 bool tls_client_has_anchors(const struct tls_client *client);
 

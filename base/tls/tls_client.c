@@ -170,6 +170,13 @@ tls_client_release(struct tls_client *client)
     free(client);
 }
 
+struct tls_client *
+tls_client_keep(struct tls_client *client)
+{
+    client->references++;
+    return client;
+}
+
 void
 tls_client_free(struct tls_client **client)
 {

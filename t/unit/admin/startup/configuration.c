@@ -97,14 +97,14 @@ test_parts(struct buffer *out)
 static void
 test_anchors(struct buffer *out)
 {
-    char place[TRUST_ANCHORS_PLACE_MAX], error[200] = "";
+    char error[200] = "";
     struct configuration *c = read_these(
         (const char *[]){"hostname=a.test", "tls_ca=/does/not/exist", NULL}, false, out);
     if (c == NULL) {
         ok_named(has(out, "tls_ca"), "a file that is missing");
         return;
     }
-    ok_named(configuration_anchors(c, place, error, sizeof(error)) == NULL,
+    ok_named(!configuration_trust(c, NULL, error, sizeof(error)),
              "certificates that cannot be read");
     ok_named(strstr(error, "/does/not/exist") != NULL, "are named");
     configuration_free(&c);

@@ -18,7 +18,7 @@ not_tried(const char *routes, uint16_t port, const char *what)
     configuration.routes = route_new(&(struct route_settings){.routes = text_from(routes), .without_secrets = true, .smtp_port = 25}, &errors);
     must(configuration.routes != NULL);
     /* Without a spool: nothing is opened when no route is found. */
-    is_number(login_trial_run(&(struct login_trial_setup){&configuration, NULL}, &account, NULL), 0, what);
+    is_number(login_trial_run(&configuration, &account, NULL), 0, what);
     route_free(&configuration.routes);
 }
 
