@@ -377,12 +377,3 @@ net_abort(struct net_connection **connection)
         net_stream_destroy(*connection);
     *connection = NULL;
 }
-
-void
-net_reset(struct net_connection **connection)
-{
-    struct net_connection *c = *connection;
-    if (c && c->out_is_socket)
-        socket_reset_at_close(c->out);
-    net_abort(connection);
-}

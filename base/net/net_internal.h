@@ -129,10 +129,6 @@ void net_tls_end(struct net_connection *c);
 /* TLS holds input, and the user wants input. */
 bool net_tls_has_more(const struct net_connection *c);
 
-/* For tests. As net_abort(), but a TCP peer always gets RST, never FIN, and may lose
- * output that it has not read yet. */
-void net_reset(struct net_connection **c);
-
 /* net_stream.c. A call that emits events may leave the connection closing or gone. */
 void net_stream_emit(struct net_connection *c, enum net_event event);
 /* Sets the watches that the connection's state needs. */

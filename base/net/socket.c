@@ -185,13 +185,6 @@ socket_close(int descriptor)
     close(descriptor);
 }
 
-void
-socket_reset_at_close(int socket)
-{
-    struct linger none = {.l_onoff = 1, .l_linger = 0};
-    (void)setsockopt(socket, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-}
-
 static bool
 socket_poll(int descriptor, short events, int timeout_ms)
 {

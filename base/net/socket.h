@@ -31,8 +31,6 @@ ssize_t socket_send(int socket, struct text bytes);
 int socket_shut(int socket) __attribute__((warn_unused_result));
 /* Any descriptor. */
 void socket_close(int descriptor);
-/* The next socket_close() resets the connection. */
-void socket_reset_at_close(int socket);
 /* Whether the peer is gone in both directions, or the connection is broken. */
 bool socket_is_gone(int socket);
 /* False, with *out unchanged: unknown. */

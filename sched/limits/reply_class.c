@@ -131,29 +131,6 @@ reply_class_classify(const struct outcome *outcome)
     return REPLY_CLASS_PLAIN;
 }
 
-const char *reply_class_name(enum reply_class_class class)
-{
-    switch (class) {
-    case REPLY_CLASS_PLAIN:
-        return "plain";
-    case REPLY_CLASS_GREYLIST:
-        return "greylist";
-    case REPLY_CLASS_RATE:
-        return "rate";
-    case REPLY_CLASS_FULL_MAILBOX:
-        return "mailbox_full";
-    case REPLY_CLASS_BUSY:
-        return "busy";
-    case REPLY_CLASS_DNS:
-        return "dns";
-    case REPLY_CLASS_ADDRESS:
-        return "address";
-    case REPLY_CLASS_TOKEN:
-        return "token";
-    }
-    abort(); /* not a class */
-}
-
 /* Milliseconds of a unit that a word begins with; 0: it is not a unit. */
 static int64_t
 unit_ms(struct text t)

@@ -29,10 +29,6 @@ enum reply_class_class {
 
 enum reply_class_class reply_class_classify(const struct outcome *outcome);
 
-/* "plain", "greylist", "rate", "mailbox_full", "busy", "dns", "address", "token":
- * for logs and status. */
-const char *reply_class_name(enum reply_class_class class);
-
 /* The delay until the next attempt, without jitter. age_ms and the bounds are those of
  * retry_delay_ms, which gives the delay for the classes plain, busy, DNS and token.
  * Greylisting: 5 minutes (or maximal_ms, if less) while the message is younger than 30

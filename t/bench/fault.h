@@ -9,6 +9,7 @@
 #include "t/bench/site.h"
 
 #include <stdio.h>
+#include <sys/socket.h>
 #include <utlist.h>
 
 enum {
@@ -184,8 +185,10 @@ session_end(struct session *s, bool abruptly)
 static void
 session_reset(struct session *s)
 {
+    struct linger none = {.l_onoff = 1, .l_linger = 0};
     sched_session_leave(s);
-    net_reset(&s->connection);
+    (void)setsockopt(s->connection->out, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+    net_abort(&s->connection);
 }
 
 static void

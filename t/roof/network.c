@@ -339,7 +339,7 @@ network_close_end(struct network_end *e, bool reset)
 {
     struct network_end *peer = e->peer;
     if (peer != NULL && !e->vanished && e->state != BROKEN) {
-        bool rude = reset || e->reset_at_close || held_for(e) > 0;
+        bool rude = reset || held_for(e) > 0;
         if (rude)
             network_send_segment(peer, TEXT(""), true);
         else if (!e->shut)

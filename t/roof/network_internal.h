@@ -39,7 +39,6 @@ struct network_end {
     int64_t last_at_ms; /* no segment overtakes another */
     bool ended;         /* the peer's half, seen at its place */
     bool shut;          /* our half */
-    bool reset_at_close;
     bool vanished; /* the peer hears nothing more */
     bool wants_space;
     struct roof_timer timer; /* the next segment, or the connection */

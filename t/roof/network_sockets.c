@@ -123,12 +123,6 @@ socket_close(int descriptor)
     network_close_end(e, false);
 }
 
-void
-socket_reset_at_close(int socket)
-{
-    network_end_of(socket)->reset_at_close = true;
-}
-
 bool
 socket_is_gone(int socket)
 {
