@@ -1,7 +1,6 @@
 /* Makes a message from standard input fit for the queue: header, recipients, prefix. */
 #include "admin/sendmail/submission.h"
 
-#include "admin/sendmail/crlf_lines.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "mime/date.h"
@@ -37,7 +36,13 @@ struct submission {
     struct queue_draft *drafts[RECIPIENTS_ENVELOPES_MAX];
     unsigned draft_count;
     bool eight_bit;
-    struct crlf_lines lines;
+    struct {
+        bool in_header;
+        bool over; /* nothing more counts */
+        bool after_cr;
+        bool has_byte; /* the current line is not empty */
+        bool lone_dot; /* ... and is a dot so far, not yet put */
+    } lines;
     enum part part;
     struct buffer header;    /* until it is complete, and a little more */
     struct header_scan scan; /* of it */
@@ -259,9 +264,8 @@ put_start(struct submission *s, struct text bytes)
 }
 
 static void
-submission_put(void *context, struct text bytes)
+submission_put(struct submission *s, struct text bytes)
 {
-    struct submission *s = context;
     switch (s->part) {
     case PART_START:
         put_start(s, bytes);
@@ -277,6 +281,87 @@ submission_put(void *context, struct text bytes)
         put_body(s, bytes);
         break;
     }
+}
+
+/* --- Lines ------------------------------------------------------------------------ */
+
+/* LF and CRLF end lines, with any number of CRs; the last line needs no end; NULs vanish.
+ * A CR by itself ends a line of the body (programs print progress bars); in the header it
+ * is a space, since one field of a program must not become two. */
+
+static void
+put_line_end(struct submission *s)
+{
+    if (s->lines.lone_dot)
+        submission_put(s, TEXT("."));
+    s->lines.has_byte = s->lines.lone_dot = false;
+    if (!s->lines.over)
+        submission_put(s, TEXT("\r\n"));
+}
+
+static void
+submission_end_line(struct submission *s)
+{
+    s->lines.after_cr = false;
+    if (s->lines.lone_dot && s->settings.dot_ends)
+        s->lines.over = true;
+    else
+        put_line_end(s);
+}
+
+static void
+put_run(struct submission *s, struct text run)
+{
+    bool dot = !s->lines.has_byte && text_equal(run, TEXT("."));
+    if (s->lines.lone_dot)
+        submission_put(s, TEXT("."));
+    s->lines.lone_dot = dot;
+    s->lines.has_byte = true;
+    if (!dot && !s->lines.over)
+        submission_put(s, run);
+}
+
+static void
+stray_cr(struct submission *s)
+{
+    s->lines.after_cr = false;
+    if (s->lines.in_header)
+        put_run(s, TEXT(" "));
+    else
+        put_line_end(s);
+}
+
+/* Bytes at the front that stand for themselves. */
+static size_t
+run_length(struct text t)
+{
+    size_t length = 0;
+    while (length < t.length && t.at[length] != '\n' && t.at[length] != '\r' &&
+           t.at[length] != '\0')
+        length++;
+    return length;
+}
+
+bool
+submission_add(struct submission *s, struct text bytes)
+{
+    while (bytes.length > 0 && !s->lines.over) {
+        size_t length = run_length(bytes);
+        if (length == 0) {
+            if (bytes.at[0] == '\n')
+                submission_end_line(s);
+            else if (bytes.at[0] == '\r')
+                s->lines.after_cr = true;
+            bytes = text_after(bytes, 1);
+            continue;
+        }
+        if (s->lines.after_cr)
+            stray_cr(s);
+        if (!s->lines.over)
+            put_run(s, text_before(bytes, length));
+        bytes = text_after(bytes, length);
+    }
+    return !s->lines.over;
 }
 
 /* --- The end ---------------------------------------------------------------------- */
@@ -397,7 +482,8 @@ int
 submission_finish(struct submission *s, char id[ID_LENGTH + 1], char *error,
                   size_t error_size)
 {
-    crlf_lines_end(&s->lines);
+    if (!s->lines.over && (s->lines.has_byte || s->lines.after_cr))
+        submission_end_line(s);
     if (s->code == 0 && s->part == PART_START)
         begin_header(s);
     if (s->code == 0 && s->part != PART_BODY)
@@ -413,13 +499,6 @@ submission_finish(struct submission *s, char id[ID_LENGTH + 1], char *error,
     memcpy(id, s->id, sizeof(s->id));
     snprintf(error, error_size, "%s", s->error);
     return s->code;
-}
-
-bool
-submission_add(struct submission *s, struct text bytes)
-{
-    crlf_lines_add(&s->lines, bytes);
-    return !s->lines.over;
 }
 
 bool
@@ -441,7 +520,7 @@ submission_new(const struct submission_settings *settings, struct loop *loop,
                 settings->from_header ? SUBMISSION_LIST_MAX : SUBMISSION_HEADER_MAX);
     buffer_init(&s->out, PIECE);
     header_scan_start(&s->scan);
-    crlf_lines_start(&s->lines, settings->dot_ends, submission_put, s);
+    s->lines.in_header = true;
     begin_draft(s);
     return s;
 }

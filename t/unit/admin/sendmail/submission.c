@@ -18,6 +18,7 @@ struct world {
     struct submission_settings settings;
     const char *sender, *to; /* to: a list, "" for none */
     size_t piece;            /* bytes at a time; 0 = all */
+    size_t pieces;           /* sizes that content_is() tries; 0 = all */
 };
 
 struct result {
@@ -123,7 +124,8 @@ static void
 content_is(struct world *w, struct text message, const char *want, const char *name)
 {
     static const size_t pieces[] = {0, 1, 2, 3, 5, 7};
-    for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
+    size_t count = w->pieces > 0 ? w->pieces : sizeof(pieces) / sizeof(*pieces);
+    for (size_t i = 0; i < count; i++) {
         w->piece = pieces[i];
         struct result r = submit(w, message);
         is_number(r.code, 0, name);
@@ -149,7 +151,7 @@ prefix_is(struct world *w, const char *message, const char *want)
     forget(&r);
 }
 
-/* What becomes of these messages. */
+/* A message, and the content that it becomes. */
 struct content {
     struct text message;
     const char *want, *name;
@@ -190,6 +192,43 @@ TEST(content)
     content_is(&w, TEXT("A: b\n\nx\n.\nrest\n"), "A: b\r\n\r\nx\r\n.\r\nrest\r\n",
                "-i");
     content_is(&w, TEXT("."), "\r\n.\r\n", "-i and a dot alone");
+    end(&w);
+}
+
+/* Every kind of line end, dots and NULs, in a body and in a header. */
+TEST(lines)
+{
+    struct world w = begin();
+    static const struct content rows[] = {
+        {TEXT("A: b\n\n" ""), "A: b\r\n\r\n" "", "nothing is no line"},
+        {TEXT("A: b\n\n" "\n"), "A: b\r\n\r\n" "\r\n", "an empty line"},
+        {TEXT("A: b\n\n" "a\nb\r\nc"), "A: b\r\n\r\n" "a\r\nb\r\nc\r\n", "LF, CRLF, none"},
+        {TEXT("A: b\n\n" "a\r\r\nb\r"), "A: b\r\n\r\n" "a\r\nb\r\n", "CRs before LF; one at the end"},
+        {TEXT("A: b\n\n" "10%\r20%\r30%\n"), "A: b\r\n\r\n" "10%\r\n20%\r\n30%\r\n", "progress"},
+        {TEXT("A: b\n\n" "\n\r\n\n"), "A: b\r\n\r\n" "\r\n\r\n\r\n", "empty lines"},
+        {TEXT("A: b\n\n" "a\n\rb"), "A: b\r\n\r\n" "a\r\n\r\nb\r\n", "LF CR is two"},
+        {TEXT("A: b\n\n" "\r"), "A: b\r\n\r\n" "\r\n", "a CR alone"},
+        {TEXT("A: b\n\n" "a\0b\r\0\nc\0"), "A: b\r\n\r\n" "ab\r\nc\r\n", "NULs vanish"},
+        {TEXT("A: b\n\n" "\xff\x80\x01\t\n"), "A: b\r\n\r\n" "\xff\x80\x01\t\r\n", "others stay"},
+        {TEXT("A: b\n\n" "a\n.\nb\n"), "A: b\r\n\r\n" "a\r\n", "a dot ends"},
+        {TEXT("A: b\n\n" "a\n.\r\nb\n"), "A: b\r\n\r\n" "a\r\n", "with CRLF"},
+        {TEXT("A: b\n\n" "."), "A: b\r\n\r\n" "", "without line end"},
+        {TEXT("A: b\n\n" "..\n.a\na.\n...\n"), "A: b\r\n\r\n" "..\r\n.a\r\na.\r\n...\r\n", "other dots stay"},
+        {TEXT("A: b\n\n" ".\rb\n.\n"), "A: b\r\n\r\n" ".\r\nb\r\n", "a CR does not end the mail"},
+        {TEXT("A: b\n\n" ".\0\nb"), "A: b\r\n\r\n" "", "a NUL does not hide the dot"},
+        {TEXT("Subject: a\rBcc: b\nTo: c\n\nx\ry\n"), "Subject: a Bcc: b\r\nTo: c\r\n\r\nx\r\ny\r\n", "a CR makes no field, and a line in the body"},
+        {TEXT("\rA: b\n"), "\r\n A: b\r\n", "nor at the start"},
+        {TEXT("A: b\r"), "A: b\r\n\r\n", "nor at the end"},
+        {TEXT(".\rb\n"), "\r\n. b\r\n", "a dot before it"},
+    };
+    static const struct content dots[] = {
+        {TEXT("A: b\n\n" "a\n."), "A: b\r\n\r\n" "a\r\n.\r\n", "but not with -i"},
+        {TEXT("A: b\n\n" "a\n.\nb\n"), "A: b\r\n\r\n" "a\r\n.\r\nb\r\n", "not at all"},
+    };
+    w.pieces = 3;
+    contents_are(&w, rows, sizeof(rows) / sizeof(*rows));
+    w.settings.dot_ends = false;
+    contents_are(&w, dots, sizeof(dots) / sizeof(*dots));
     end(&w);
 }
 
