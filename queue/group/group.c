@@ -75,12 +75,11 @@ group_bank_failed(struct group *g, const char *why, bool is_away)
         g->has_bank = false;
         group_tell_scheduler(g);
     }
-    if (g->is_away)
+    if (g->away_since_ms != 0)
         return;
     group_note_why(g, why);
     if (!is_away)
         return;
-    g->is_away = true;
     g->away_since_ms = loop_monotonic_ms(g->setup.loop);
     log_say(g->setup.log, LOG_LEVEL_WARNING, "group", NULL,
             "bank away (%s), %zu sites at our part (1/%zu)", g->why,
@@ -105,11 +104,11 @@ group_bank_answered(struct group *g, bool is_grant)
     if (is_trial)
         return;
     g->refused_ms = 0;
-    if (!g->is_away)
+    if (g->away_since_ms == 0)
         return;
-    g->is_away = false;
     log_say(g->setup.log, LOG_LEVEL_INFO, "group", NULL,
             "bank back after %" PRId64 " s", (now_ms - g->away_since_ms) / 1000);
+    g->away_since_ms = 0;
 }
 
 /* Others wait behind it for the same server. */
@@ -156,7 +155,6 @@ group_give(struct group *g, const struct bank_grant *grants)
 {
     size_t count = g->ask_count;
     loop_timer_stop(g->setup.loop, &g->ask_late);
-    g->is_asking = false;
     g->ask_count = 0;
     g->failures += grants == NULL;
     for (size_t i = 0; i < count; i++) {
@@ -184,7 +182,6 @@ on_group_grants(void *context, const struct bank_grant *grants, const char *refu
 static void
 group_send_asks(struct group *g)
 {
-    g->is_asking = true;
     g->is_on_trial = false;
     g->asked++;
     g->asked_sites += g->ask_count;
@@ -199,7 +196,7 @@ group_pump(void *context)
     static const struct bank_question nothing = {
         .burst = 1, .weight = 1, .had = -1, .hosts = 1};
     struct group *g = context;
-    if (g->is_asking || !g->has_bank || !group_may_ask(g))
+    if (g->ask_count > 0 || !g->has_bank || !group_may_ask(g))
         return;
     if (manager_wishes(g->setup.manager, GROUP_ASK_MAX, group_note_wish, g) == 0 &&
         g->is_on_trial)
@@ -297,7 +294,6 @@ on_group_heard(void *context, const struct group_heard *heard, const char *refus
     struct group *g = context;
     bool is_list = g->is_list;
     size_t late = group_members_late(&g->members);
-    g->is_beating = false;
     loop_timer_stop(g->setup.loop, &g->beat_late);
     if (heard == NULL) {
         if (refused != NULL)
@@ -351,7 +347,7 @@ group_say_forgotten(struct group *g)
 static void
 group_beat(struct group *g)
 {
-    if (g->is_beating || !group_may_ask(g))
+    if (heap_has(&g->beat_late.node) || !group_may_ask(g))
         return;
     if (g->engine.kind->beat == NULL) {
         group_bank_answered(g, false);
@@ -364,7 +360,6 @@ group_beat(struct group *g)
     if (g->describe != NULL)
         g->describe(g->describe_context, &self);
     group_siblings_write(&self, g->run, g->info);
-    g->is_beating = true;
     loop_timer_start(g->setup.loop, &g->beat_late, g->patience_ms, on_group_late, g);
     g->engine.kind->beat(g->engine.bank, g->host, g->info, g->run, g->is_list);
     group_say_forgotten(g);
@@ -392,16 +387,15 @@ static void
 on_group_failed(void *context, const char *why)
 {
     struct group *g = context;
-    g->is_beating = false;
     loop_timer_stop(g->setup.loop, &g->beat_late);
     g->is_forgetting = false;
-    g->unanswered += g->is_asking;
+    g->unanswered += g->ask_count > 0;
     /* Such a bank may answer heartbeats all the time. */
     bool is_deaf = g->unanswered >= UNANSWERED_MAX;
     if (is_deaf)
         g->refused_ms = loop_monotonic_ms(g->setup.loop);
     group_bank_failed(g, why, is_deaf || !g->engine.kind->is_up(g->engine.bank));
-    if (g->is_asking)
+    if (g->ask_count > 0)
         group_give(g, NULL);
 }
 
@@ -541,13 +535,13 @@ group_state(struct group *g)
                             .failures = g->failures,
                             .namesakes = g->namesakes};
     if (g->engine.kind != NULL) {
-        s.bank = g->has_bank && !g->is_away ? GROUP_BANK_UP : GROUP_BANK_AWAY;
+        s.bank = g->has_bank && g->away_since_ms == 0 ? GROUP_BANK_UP : GROUP_BANK_AWAY;
         g->engine.kind->place(g->engine.bank, g->server);
         s.server = g->server;
     }
     if (s.bank == GROUP_BANK_AWAY)
         s.why = g->why;
-    if (g->is_away)
+    if (g->away_since_ms != 0)
         s.away_ms = loop_monotonic_ms(g->setup.loop) - g->away_since_ms + 1;
     if (!g->has_bank)
         s.fallback_sites = sched_shared_sites(manager_sched(g->setup.manager));

@@ -43,20 +43,19 @@ struct group {
 
     struct group_asker asker;
     struct group_engine engine;
-    struct loop_timer beat, beat_late, ask_late;
+    struct loop_timer beat, ask_late, beat_late; /* beat_late: a heartbeat is out */
     unsigned beats;
-    bool is_beating, is_asking, is_forgetting;
+    bool is_forgetting;
     bool is_list;                         /* the heartbeat asks for one */
     unsigned unanswered;                  /* questions in a row */
     struct group_ask asks[GROUP_ASK_MAX]; /* of the question under way */
     char *sites[GROUP_ASK_MAX];
-    size_t ask_count;
+    size_t ask_count; /* 0: none is under way */
 
-    bool has_bank;      /* as the scheduler knows it */
-    bool is_away;       /* which was logged */
-    int64_t refused_ms; /* the last question was an error; 0: it was not */
-    bool is_on_trial;   /* then: any question is wanted */
-    int64_t away_since_ms;
+    bool has_bank;         /* as the scheduler knows it */
+    int64_t refused_ms;    /* the last question was an error; 0: it was not */
+    bool is_on_trial;      /* then: any question is wanted */
+    int64_t away_since_ms; /* as it was logged; 0: it is not away */
     char why[REDIS_ERROR_MAX];
     char server[REDIS_URL_MAX];
     uint64_t asked, asked_sites, failures, namesakes;

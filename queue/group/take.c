@@ -121,8 +121,8 @@ take_recall(void *context, const char *came, struct id id)
     struct known *k = take_find(t, came);
     int64_t age_ms = loop_now_ms(t->setup.loop) - (int64_t)id.time_ms;
     if (k == NULL)
-        k = take_remember(t, came,
-                          loop_monotonic_ms(t->setup.loop) - (age_ms > 0 ? age_ms : 0));
+        take_remember(t, came,
+                      loop_monotonic_ms(t->setup.loop) - (age_ms > 0 ? age_ms : 0));
     k = take_find(t, came); /* it may have been too old */
     if (k != NULL)
         k->own = id;
@@ -151,8 +151,7 @@ take_is_closed(const struct take *t, struct outcome *refusal)
     const char *closed =
         t->setup.closed != NULL ? t->setup.closed(t->setup.context) : NULL;
     if (closed != NULL)
-        *refusal =
-            outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.2", "%s", closed);
+        outcome_refuse(refusal, 451, "4.3.2", closed);
     return closed != NULL;
 }
 
@@ -161,18 +160,13 @@ static bool
 take_admits(const struct take *t, const struct sibling_message *message,
             struct outcome *refusal)
 {
-    if (take_is_too_large(t, message)) {
-        *refusal = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 552, "5.3.4",
-                                "Message is too large");
-        return false;
-    }
+    if (take_is_too_large(t, message))
+        return outcome_refuse(refusal, 552, "5.3.4", "Message is too large");
     if (take_is_closed(t, refusal))
         return false;
-    if (take_is_crowded(t) || t->sections + message->sections > TAKE_SECTIONS_MAX) {
-        *refusal = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.2",
-                                "Too much mail comes: try another host");
-        return false;
-    }
+    if (take_is_crowded(t) || t->sections + message->sections > TAKE_SECTIONS_MAX)
+        return outcome_refuse(refusal, 451, "4.3.2",
+                              "Too much mail comes: try another host");
     return true;
 }
 
@@ -230,10 +224,9 @@ taking_free(struct taking *g)
 }
 
 static void
-taking_refuse(struct taking *g, struct outcome refusal)
+taking_refuse(struct taking *g, int code, const char *enhanced, const char *text)
 {
-    if (!g->refused)
-        g->refusal = refusal;
+    outcome_refuse(&g->refusal, code, enhanced, text);
     g->refused = true;
 }
 
@@ -244,11 +237,9 @@ take_bytes(struct taking *g, struct text bytes)
     size_t want = g->message.sections - g->sections.length;
     struct text sections = text_before(bytes, want),
                 content = text_after(bytes, sections.length);
-    if (g->draft == NULL) {
-        g->crc = crc_add(g->crc, bytes.at, bytes.length);
-        return;
-    }
     g->crc = crc_add(g->crc, bytes.at, bytes.length);
+    if (g->draft == NULL)
+        return;
     if (sections.length > 0) {
         bool fits = buffer_add(&g->sections, sections);
         assert(fits);
@@ -322,8 +313,9 @@ take_stored(void *context, struct envelope *e, const struct outcome *refusal)
     /* The one that was stored last had its id before others waited for it. */
     DL_FOREACH_SAFE (k->waiting, g, next) {
         DL_DELETE(k->waiting, g);
-        if (refusal != NULL)
-            taking_refuse(g, *refusal);
+        g->refused = refusal != NULL;
+        if (g->refused)
+            g->refusal = *refusal;
         taking_answer(g);
     }
     if (refusal != NULL)
@@ -331,13 +323,6 @@ take_stored(void *context, struct envelope *e, const struct outcome *refusal)
 }
 
 /* --- Every byte has come ---------------------------------------------------------- */
-
-static struct outcome
-take_unreadable(void)
-{
-    return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 554, "5.5.4",
-                        "This version cannot read its envelope");
-}
 
 static bool
 taking_is_whole(const struct taking *g)
@@ -371,20 +356,19 @@ taking_read(struct taking *g)
 {
     struct envelope *e = envelope_new();
     const char *why;
+    char text[OUTCOME_TEXT_MAX];
     if (!taking_is_whole(g))
-        taking_refuse(g, outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.0",
-                                      "Its bytes have changed on the way"));
+        taking_refuse(g, 451, "4.3.0", "Its bytes have changed on the way");
     else if (envelope_read_todo(buffer_text(&g->sections), g->message.id, e) !=
                  PROGRESS_DONE ||
              e->count == 0 || e->content_size != g->content ||
              e->content_crc != g->content_crc)
-        taking_refuse(g, take_unreadable());
-    else if ((why = taking_judge(g, e)) != NULL)
-        taking_refuse(g, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 554, "5.5.4",
-                                      "Not an envelope: %s", why));
-    else if (e->moved.given >= GIVE_MOVES_MAX)
-        taking_refuse(g, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 554, "5.4.6",
-                                      "It has moved too often"));
+        taking_refuse(g, 554, "5.5.4", "This version cannot read its envelope");
+    else if ((why = taking_judge(g, e)) != NULL) {
+        snprintf(text, sizeof(text), "Not an envelope: %s", why);
+        taking_refuse(g, 554, "5.5.4", text);
+    } else if (e->moved.given >= GIVE_MOVES_MAX)
+        taking_refuse(g, 554, "5.4.6", "It has moved too often");
     if (g->refused)
         envelope_free(&e);
     return e;
@@ -435,15 +419,12 @@ take_end(struct taking **taking, sibling_taken *taken, void *taken_context)
         return;
     }
     if (g->draft == NULL) { /* it was forgotten meanwhile */
-        taking_refuse(g, outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.0",
-                                      "Give it once more"));
+        taking_refuse(g, 451, "4.3.0", "Give it once more");
         taking_answer(g);
         return;
     }
-    struct outcome refusal;
-    if (take_is_closed(g->take,
-                       &refusal)) /* meanwhile: it would come too late to leave */
-        taking_refuse(g, refusal);
+    /* Meanwhile: it would come too late to leave. */
+    g->refused = take_is_closed(g->take, &g->refusal);
     struct envelope *e = g->refused ? NULL : taking_read(g);
     if (e == NULL)
         taking_answer(g);
