@@ -1,6 +1,6 @@
 /* Asks a person on the terminal. */
-#ifndef ADMIN_SETUP_PROMPT_H
-#define ADMIN_SETUP_PROMPT_H
+#ifndef ADMIN_COMMAND_PROMPT_H
+#define ADMIN_COMMAND_PROMPT_H
 
 #include "base/text.h"
 

@@ -1,5 +1,5 @@
 /* Reads a line of a person. */
-#include "admin/setup/prompt.h"
+#include "admin/command/prompt.h"
 
 #include <errno.h>
 #include <stdio.h>

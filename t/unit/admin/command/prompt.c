@@ -1,5 +1,5 @@
 /* Lines of standard input that is not a terminal; t/e2e/init.t types on one. */
-#include "admin/setup/prompt.h"
+#include "admin/command/prompt.h"
 
 #include "t/support/tap.h"
 
