@@ -2,6 +2,7 @@
  * is pasted (RFC 7636), or with the application's own right. One request at a time. */
 #include "admin/command/oauth_login.h"
 
+#include "admin/command/prompt.h"
 #include "admin/control/format_time.h"
 #include "admin/settings/complaint.h"
 #include "base/crypto/digest.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 enum { SLOWER_MS = 5000, LOCK_TRY_MS = 100 };
 
@@ -243,25 +243,6 @@ login_by_device(struct login *l)
 
 /* --- A pasted address (RFC 6749 §4.1, RFC 7636) ----------------------------------- */
 
-/* Byte by byte: the input after the line is left for others. False: it is too long, or
- * there is none. */
-static bool
-login_read_line(char line[OAUTH_LOGIN_ADDRESS_MAX], struct text *read_so)
-{
-    size_t used = 0;
-    ssize_t got = 0;
-    while (used < OAUTH_LOGIN_ADDRESS_MAX) {
-        got = read(STDIN_FILENO, line + used, 1);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0 || line[used] == '\n')
-            break;
-        used++;
-    }
-    *read_so = text_of(line, used);
-    return used > 0 && used < OAUTH_LOGIN_ADDRESS_MAX;
-}
-
 static void
 login_make_word(struct login *l, char out[OAUTH_VERIFIER_SIZE])
 {
@@ -277,7 +258,7 @@ static bool
 login_ask_person(struct login *l, const char *state, const char *verifier,
                  char code[OAUTH_SECRET_MAX])
 {
-    char line[OAUTH_LOGIN_ADDRESS_MAX], why[OAUTH_REASON_MAX] = "";
+    char line[PROMPT_LINE_MAX], why[OAUTH_REASON_MAX] = "";
     struct text address;
     if (!oauth_write_authorize_url(&l->form, l->account, REDIRECT, text_from(state),
                                    text_from(verifier))) {
@@ -291,7 +272,8 @@ login_ask_person(struct login *l, const char *state, const char *verifier,
            l->account->user, TEXT_ARGS(buffer_text(&l->form)), TEXT_ARGS(REDIRECT));
     fflush(stdout);
     login_forget(&l->form);
-    bool good = login_read_line(line, &address);
+    bool good =
+        prompt_ask("", false, line, &address) == PROMPT_GOOD && address.length > 0;
     if (!good)
         snprintf(why, sizeof(why), "no address, or one that is too long");
     good = good && oauth_read_redirect(address, text_from(state), code, why);

@@ -9,9 +9,8 @@ struct disk;
 struct tls_client;
 
 enum {
-    OAUTH_LOGIN_FAILURES_MAX = 3,       /* in a row, while a code waits for a person */
-    OAUTH_LOGIN_ADDRESS_MAX = 8 * 1024, /* pasted by a person */
-    OAUTH_LOGIN_LOCK_MS = 40 * 1000     /* the daemon asks for a token meanwhile */
+    OAUTH_LOGIN_FAILURES_MAX = 3,   /* in a row, while a code waits for a person */
+    OAUTH_LOGIN_LOCK_MS = 40 * 1000 /* the daemon asks for a token meanwhile */
 };
 
 struct oauth_login {

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-enum { PROMPT_LINE_MAX = 4096 };
+enum { PROMPT_LINE_MAX = 8 * 1024 }; /* the address of a login is long */
 
 enum prompt_result {
     PROMPT_GOOD,
