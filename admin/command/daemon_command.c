@@ -141,16 +141,13 @@ command_health(struct question *q, int count, char **arguments)
 static int
 print_lockouts(struct question *q)
 {
-    const json_t *entry;
     int code = 0;
-    size_t i;
     json_t *answer = daemon_ask(q, json_pack("{s:s}", "command", "lockouts"), &code);
     if (answer == NULL)
         return code;
     const json_t *list = json_object_get(answer, "lockouts");
     int64_t count = json_field_number(answer, "count");
-    json_array_foreach ((json_t *)(uintptr_t)list, i, entry)
-        words_print("{client} until {until_ms@until}, lockout {#times}\n", entry,
+    words_print_all("{client} until {until_ms@until}, lockout {#times}\n", list,
                     loop_now_ms(q->loop));
     if (count == 0)
         puts("no client is locked out");
@@ -163,9 +160,8 @@ print_lockouts(struct question *q)
 static int
 command_unlock(struct question *q, int count, char **arguments)
 {
-    json_t *clients = json_array(), *entry;
+    json_t *clients = json_array();
     int code = 0;
-    size_t i;
     if (count == 0) {
         json_decref(clients);
         return print_lockouts(q);
@@ -176,9 +172,8 @@ command_unlock(struct question *q, int count, char **arguments)
         q, json_pack("{s:s,s:o}", "command", "unlock", "clients", clients), &code);
     if (answer == NULL)
         return code == EX_CONFIG ? EX_DATAERR : code;
-    json_array_foreach (json_object_get(answer, "clients"), i, entry)
-        words_print("{client} [locked:may log in again|was not locked out]\n", entry,
-                    0);
+    words_print_all("{client} [locked:may log in again|was not locked out]\n",
+                    json_object_get(answer, "clients"), 0);
     json_decref(answer);
     return 0;
 }
@@ -224,15 +219,6 @@ static const char share_words[] =
     "in "
     "5 s,]  {#lease_sessions} sessions, {#waiting} waiting, bound {bound}\n";
 
-static void
-print_members(const char *template, const json_t *list)
-{
-    const json_t *one;
-    size_t i;
-    json_array_foreach ((json_t *)(uintptr_t)list, i, one)
-        words_print(template, one, 0);
-}
-
 static int
 print_cluster(struct question *q, bool is_json)
 {
@@ -248,9 +234,9 @@ print_cluster(struct question *q, bool is_json)
         puts("this host is in no group: cluster is not set");
     } else {
         words_print(group_words, group, 0);
-        print_members(host_words, json_object_get(group, "hosts"));
+        words_print_all(host_words, json_object_get(group, "hosts"), 0);
         words_print(bank_words, group, 0);
-        print_members(share_words, json_object_get(group, "sites"));
+        words_print_all(share_words, json_object_get(group, "sites"), 0);
     }
     json_decref(answer);
     return 0;

@@ -135,7 +135,7 @@ trace_print_found(struct trace_run *r, json_t *first)
 static int
 trace_say_none(const struct trace_run *r)
 {
-    char at[TRACE_TIME_MAX];
+    char at[FORMAT_TIME_MAX];
     int64_t reaches_ms = trace_reaches_ms(r->trace);
     if (reaches_ms < 0)
         fprintf(stderr, "%s: nothing was found: the history is empty%s\n",
@@ -143,7 +143,7 @@ trace_say_none(const struct trace_run *r)
                 r->options->history.size == 0 ? " and off (history_size)" : "");
     else
         fprintf(stderr, "%s: nothing was found; the history reaches back to %s\n",
-                trace_program, trace_print_time(reaches_ms, at));
+                trace_program, format_time_local(reaches_ms, LOCAL_YEAR, at));
     return EX_DATAERR;
 }
 

@@ -8,40 +8,10 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 enum { SENTENCE_MAX = 32 * 1024, SPAN_MAX = 32, RECIPIENTS_SHOWN = 2 };
 
 /* --- Times ------------------------------------------------------------------------ */
-
-enum shown_time { SHOW_DAY, SHOW_CLOCK, SHOW_BOTH, SHOW_YEAR };
-
-static const char *
-local_time(int64_t time_ms, enum shown_time shown, char out[TRACE_TIME_MAX])
-{
-    time_t seconds = (time_t)(time_ms / 1000);
-    struct tm local;
-    size_t length = 0;
-    if (localtime_r(&seconds, &local) == NULL)
-        shown = SHOW_YEAR;
-    else if (shown == SHOW_DAY)
-        length = strftime(out, TRACE_TIME_MAX, "%d %b", &local);
-    else if (shown == SHOW_CLOCK)
-        length = strftime(out, TRACE_TIME_MAX, "%H:%M:%S", &local);
-    else if (shown == SHOW_BOTH)
-        length = strftime(out, TRACE_TIME_MAX, "%d %b %H:%M:%S", &local);
-    else
-        length = strftime(out, TRACE_TIME_MAX, "%d %b %Y %H:%M:%S", &local);
-    if (length == 0)
-        snprintf(out, TRACE_TIME_MAX, "%" PRId64, (int64_t)seconds);
-    return out;
-}
-
-const char *
-trace_print_time(int64_t time_ms, char out[TRACE_TIME_MAX])
-{
-    return local_time(time_ms, SHOW_YEAR, out);
-}
 
 /* "13 ms", "12 s", "5m 0s", "3h 5m", "2d 3h" */
 static const char *
@@ -205,28 +175,28 @@ say_event(struct buffer *b, const json_t *event, int64_t since_ms)
 /* --- Lines ------------------------------------------------------------------------ */
 
 void
-trace_print_next(const json_t *event, int64_t since_ms, char day[TRACE_TIME_MAX],
+trace_print_next(const json_t *event, int64_t since_ms, char day[FORMAT_TIME_MAX],
                  FILE *out)
 {
     int64_t time_ms = json_field_number(event, "time_ms");
-    char today[TRACE_TIME_MAX], at[TRACE_TIME_MAX];
+    char today[FORMAT_TIME_MAX], at[FORMAT_TIME_MAX];
     struct buffer sentence;
     buffer_init(&sentence, SENTENCE_MAX);
     say_event(&sentence, event, since_ms);
-    bool is_new = strcmp(local_time(time_ms, SHOW_DAY, today), day) != 0;
+    bool is_new = strcmp(format_time_local(time_ms, LOCAL_DAY, today), day) != 0;
     fprintf(out, "  %6s %s.%03d  %.*s\n", is_new ? today : "",
-            local_time(time_ms, SHOW_CLOCK, at), (int)(time_ms % 1000),
+            format_time_local(time_ms, LOCAL_CLOCK, at), (int)(time_ms % 1000),
             TEXT_ARGS(buffer_text(&sentence)));
     if (json_field_string(event, "hint")[0] != '\0')
         fprintf(out, "%23s%s.\n", "", json_field_string(event, "hint"));
-    memcpy(day, today, TRACE_TIME_MAX);
+    memcpy(day, today, FORMAT_TIME_MAX);
     buffer_free(&sentence);
 }
 
 void
 trace_print_events(const json_t *life, FILE *out)
 {
-    char day[TRACE_TIME_MAX] = "";
+    char day[FORMAT_TIME_MAX] = "";
     size_t index;
     json_t *event;
     json_array_foreach (json_object_get(life, "events"), index, event)
@@ -281,36 +251,36 @@ say_all_recipients(struct buffer *b, const json_t *life)
         (void)!buffer_format(b, " and %" PRId64 " more", count - named);
 }
 
+/* A line with its date, and the id or "-". */
+static void
+print_sentence(int64_t time_ms, const char *id, struct buffer *sentence, FILE *out)
+{
+    char at[FORMAT_TIME_MAX];
+    fprintf(out, "%s  %-19s  %.*s\n", format_time_local(time_ms, LOCAL_BOTH, at),
+            id[0] != '\0' ? id : "-", TEXT_ARGS(buffer_text(sentence)));
+    buffer_free(sentence);
+}
+
 void
 trace_print_line(const json_t *life, FILE *out)
 {
-    char at[TRACE_TIME_MAX];
     const char *id = json_field_string(life, "id");
     struct buffer sentence;
     buffer_init(&sentence, SENTENCE_MAX);
     if (id[0] == '\0') {
         say_event(&sentence, json_array_get(json_object_get(life, "events"), 0), 0);
     } else {
-        (void)!buffer_format(&sentence, "%-9s <%s> -> ",
-                             json_field_string(life, "state"),
-                             json_field_string(life, "sender"));
+        words_say(&sentence, "{state%-9} <{sender}> -> ", life, 0);
         say_all_recipients(&sentence, life);
     }
-    fprintf(out, "%s  %-19s  %.*s\n",
-            local_time(json_field_number(life, "time_ms"), SHOW_BOTH, at),
-            id[0] != '\0' ? id : "-", TEXT_ARGS(buffer_text(&sentence)));
-    buffer_free(&sentence);
+    print_sentence(json_field_number(life, "time_ms"), id, &sentence, out);
 }
 
 void
 trace_print_event(const json_t *event, const char *id, FILE *out)
 {
-    char at[TRACE_TIME_MAX];
     struct buffer sentence;
     buffer_init(&sentence, SENTENCE_MAX);
     say_event(&sentence, event, 0);
-    fprintf(out, "%s  %-19s  %.*s\n",
-            local_time(json_field_number(event, "time_ms"), SHOW_BOTH, at),
-            id[0] != '\0' ? id : "-", TEXT_ARGS(buffer_text(&sentence)));
-    buffer_free(&sentence);
+    print_sentence(json_field_number(event, "time_ms"), id, &sentence, out);
 }

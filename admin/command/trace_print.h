@@ -2,6 +2,8 @@
 #ifndef ADMIN_COMMAND_TRACE_PRINT_H
 #define ADMIN_COMMAND_TRACE_PRINT_H
 
+#include "admin/control/format_time.h"
+
 #include <jansson.h>
 #include <stdio.h>
 
@@ -13,12 +15,9 @@ void trace_print_events(const json_t *life, FILE *out);
 void trace_print_line(const json_t *life, FILE *out);
 /* An event as it happens: time, id ("" if there is none), text. */
 void trace_print_event(const json_t *event, const char *id, FILE *out);
-/* "21 Nov 2026 12:06:15" */
-enum { TRACE_TIME_MAX = 32 };
-const char *trace_print_time(int64_t time_ms, char out[TRACE_TIME_MAX]);
 /* An event as one of a life, which began at since_ms: with the date where it changes, which
  * day keeps ("" at first). */
-void trace_print_next(const json_t *event, int64_t since_ms, char day[TRACE_TIME_MAX],
+void trace_print_next(const json_t *event, int64_t since_ms, char day[FORMAT_TIME_MAX],
                       FILE *out);
 
 #endif

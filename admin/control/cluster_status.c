@@ -122,42 +122,29 @@ cluster_status_mail(const json_t *site)
            cluster_status_number(site, "backlogged");
 }
 
+/* Most mail first. */
 static int
-cluster_status_compare(const void *a, const void *b)
+cluster_status_compare(const json_t *a, const json_t *b)
 {
-    const json_t *const *x = a, *const *y = b;
-    int64_t left = cluster_status_mail(*x), right = cluster_status_mail(*y);
+    int64_t left = cluster_status_mail(a), right = cluster_status_mail(b);
     if (left != right)
         return left > right ? -1 : 1;
-    return strcmp(json_field_string(*x, "site"), json_field_string(*y, "site"));
-}
-
-/* An array of the members, most mail first. */
-static json_t *
-cluster_status_sorted(json_t *members)
-{
-    size_t count = 0;
-    const char *name;
-    json_t **list = memory_array(json_object_size(members) + 1, sizeof(json_t *));
-    json_t *value, *sorted = json_array();
-    json_object_foreach(members, name, value) list[count++] = value;
-    qsort(list, count, sizeof(json_t *), cluster_status_compare);
-    for (size_t i = 0; i < count; i++)
-        json_array_append(sorted, list[i]);
-    free(list);
-    return sorted;
+    return strcmp(json_field_string(a, "site"), json_field_string(b, "site"));
 }
 
 static json_t *
 cluster_status_sites(const json_t *hosts)
 {
-    json_t *all = json_object();
+    json_t *all = json_object(), *list = json_array(), *sum;
     const json_t *host, *site;
+    const char *name;
     size_t i, k;
     json_array_foreach ((json_t *)(uintptr_t)hosts, i, host)
         json_array_foreach (json_object_get(host, "sites"), k, site)
             cluster_status_add_site(all, json_field_string(host, "host"), site);
-    json_t *sorted = cluster_status_sorted(all);
+    json_object_foreach(all, name, sum) json_array_append(list, sum);
+    json_t *sorted = json_field_sort(list, cluster_status_compare);
+    json_decref(list);
     json_decref(all);
     return sorted;
 }
@@ -215,18 +202,6 @@ cluster_status_print_hosts(const json_t *hosts, int64_t now_ms)
 }
 
 static void
-cluster_status_print_lost(const json_t *seen)
-{
-    const json_t *host;
-    size_t i;
-    json_array_foreach (json_object_get(seen, "hosts"), i, host)
-        words_print(
-            "[state=lost:warning    {name} is lost: its part of the limits is kept "
-            "for ten minutes; `petrel cluster forget {name}` frees it\n]",
-            host, 0);
-}
-
-static void
 cluster_status_print_group(const json_t *hosts)
 {
     size_t silent = 0, i;
@@ -241,7 +216,10 @@ cluster_status_print_group(const json_t *hosts)
     printf("group      %s: %zu hosts, %zu without an answer; messages waiting: "
            "%" JSON_INTEGER_FORMAT "\n",
            json_field_string(seen, "name"), json_array_size(hosts), silent, waiting);
-    cluster_status_print_lost(seen);
+    words_print_all(
+        "[state=lost:warning    {name} is lost: its part of the limits is kept "
+        "for ten minutes; `petrel cluster forget {name}` frees it\n]",
+        json_object_get(seen, "hosts"), 0);
 }
 
 /* --- Trouble, and Redis ------------------------------------------------------------------ */
@@ -308,28 +286,27 @@ cluster_status_print_bank(const json_t *hosts)
 /* --- Sites in words --------------------------------------------------------------------- */
 
 static int
-cluster_status_compare_waiting(const void *a, const void *b)
+cluster_status_compare_waiting(const json_t *a, const json_t *b)
 {
-    const json_t *const *x = a, *const *y = b;
-    int64_t left = cluster_status_number(*x, "waiting"),
-            right = cluster_status_number(*y, "waiting");
-    return left == right ? 0 : left > right ? -1 : 1;
+    int64_t left = cluster_status_number(a, "waiting"),
+            right = cluster_status_number(b, "waiting");
+    return (left < right) - (left > right);
 }
 
 static void
 cluster_status_print_who(const json_t *hosts)
 {
-    size_t count = json_array_size(hosts);
-    const json_t **list = memory_array(count + 1, sizeof(json_t *));
-    for (size_t i = 0; i < count; i++)
-        list[i] = json_array_get(hosts, i);
-    qsort(list, count, sizeof(json_t *), cluster_status_compare_waiting);
-    for (size_t i = 0; i < count && i < WHO_SHOWN; i++)
-        printf("%s%s %" PRId64, i > 0 ? ", " : "  ", json_field_string(list[i], "host"),
-               cluster_status_number(list[i], "waiting"));
+    json_t *sorted = json_field_sort(hosts, cluster_status_compare_waiting), *host;
+    size_t count = json_array_size(sorted), i;
+    json_array_foreach (sorted, i, host) {
+        if (i == WHO_SHOWN)
+            break;
+        fputs(i > 0 ? ", " : "  ", stdout);
+        words_print("{host} {#waiting}", host, 0);
+    }
     if (count > WHO_SHOWN)
         printf(" and %zu more", count - WHO_SHOWN);
-    free(list);
+    json_decref(sorted);
 }
 
 static void
@@ -382,31 +359,14 @@ cluster_status_print(const json_t *status, int64_t now_ms)
 
 /* --- The command ------------------------------------------------------------------------- */
 
+/* By name, those without an answer last: as they answer, they are in no order. */
 static int
-cluster_status_compare_host(const void *a, const void *b)
+cluster_status_compare_host(const json_t *a, const json_t *b)
 {
-    const json_t *const *x = a, *const *y = b;
-    int left = cluster_status_is_silent(*x), right = cluster_status_is_silent(*y);
+    int left = cluster_status_is_silent(a), right = cluster_status_is_silent(b);
     if (left != right)
         return left - right;
-    return strcmp(json_field_string(*x, "host"), json_field_string(*y, "host"));
-}
-
-/* By name, those without an answer last: as they answer, they are in no order. */
-static json_t *
-cluster_status_in_order(json_t *hosts)
-{
-    size_t count = json_array_size(hosts);
-    const json_t **list = memory_array(count + 1, sizeof(json_t *));
-    json_t *sorted = json_array();
-    for (size_t i = 0; i < count; i++)
-        list[i] = json_array_get(hosts, i);
-    qsort(list, count, sizeof(json_t *), cluster_status_compare_host);
-    for (size_t i = 0; i < count; i++)
-        json_array_append(sorted, (json_t *)(uintptr_t)list[i]);
-    free(list);
-    json_decref(hosts);
-    return sorted;
+    return strcmp(json_field_string(a, "host"), json_field_string(b, "host"));
 }
 
 /* The lines of all hosts. NULL: there is no answer, which was said; code is set. */
@@ -425,7 +385,9 @@ cluster_status_ask(struct control_client *daemon, int *code)
     }
     if (json_field_is_true(line, "end")) {
         json_decref(line);
-        return cluster_status_in_order(hosts);
+        json_t *sorted = json_field_sort(hosts, cluster_status_compare_host);
+        json_decref(hosts);
+        return sorted;
     }
     *code = complaint_say("petrel status", line != NULL ? EX_CONFIG : EX_UNAVAILABLE,
                           line != NULL ? json_field_string(line, "error")

@@ -52,6 +52,27 @@ format_time_at(int64_t ms, char out[FORMAT_TIME_MAX])
 }
 
 const char *
+format_time_local(int64_t ms, enum format_local form, char out[FORMAT_TIME_MAX])
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm local;
+    size_t length = 0;
+    if (localtime_r(&seconds, &local) == NULL)
+        length = 0;
+    else if (form == LOCAL_DAY)
+        length = strftime(out, FORMAT_TIME_MAX, "%d %b", &local);
+    else if (form == LOCAL_CLOCK)
+        length = strftime(out, FORMAT_TIME_MAX, "%H:%M:%S", &local);
+    else if (form == LOCAL_BOTH)
+        length = strftime(out, FORMAT_TIME_MAX, "%d %b %H:%M:%S", &local);
+    else
+        length = strftime(out, FORMAT_TIME_MAX, "%d %b %Y %H:%M:%S", &local);
+    if (length == 0)
+        snprintf(out, FORMAT_TIME_MAX, "%" PRId64, (int64_t)seconds);
+    return out;
+}
+
+const char *
 format_time_until(int64_t ms, int64_t now_ms, char out[FORMAT_TIME_MAX])
 {
     char span[FORMAT_TIME_MAX], at[CLOCK_MAX];

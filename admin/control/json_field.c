@@ -28,6 +28,35 @@ json_field_is_true(const json_t *object, const char *key)
     return json_is_true(json_object_get(object, key));
 }
 
+struct json_field_row {
+    json_t *value;
+    size_t index;
+};
+
+static int
+json_field_compare(const void *a, const void *b, void *context)
+{
+    const struct json_field_row *x = a, *y = b;
+    int (*const *compare)(const json_t *a, const json_t *b) = context;
+    int order = (*compare)(x->value, y->value);
+    return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+json_t *
+json_field_sort(const json_t *array, int (*compare)(const json_t *a, const json_t *b))
+{
+    size_t count = json_array_size(array);
+    struct json_field_row *rows = memory_array(count + 1, sizeof(*rows));
+    json_t *sorted = json_array();
+    for (size_t i = 0; i < count; i++)
+        rows[i] = (struct json_field_row){json_array_get(array, i), i};
+    qsort_r(rows, count, sizeof(*rows), json_field_compare, &compare);
+    for (size_t i = 0; i < count; i++)
+        json_array_append(sorted, rows[i].value);
+    free(rows);
+    return sorted;
+}
+
 static bool
 json_field_is_clean(struct text t)
 {

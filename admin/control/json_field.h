@@ -10,6 +10,9 @@
 const char *json_field_string(const json_t *object, const char *key); /* borrowed */
 int64_t json_field_number(const json_t *object, const char *key);
 bool json_field_is_true(const json_t *object, const char *key);
+/* A copy of the array in that order, equals as they came; its elements are the same. */
+json_t *json_field_sort(const json_t *array,
+                        int (*compare)(const json_t *a, const json_t *b));
 
 /* For texts of another host on their way to a terminal, where they could move the cursor,
  * change the title or worse: turns each harmful character (printable_is_harmful()) in the

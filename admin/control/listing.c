@@ -202,13 +202,11 @@ static const char page_words[] =
 void
 listing_print_page(const json_t *listing, int64_t now_ms)
 {
-    const json_t *recipients = json_object_get(listing, "recipients"), *item;
-    size_t index;
+    const json_t *recipients = json_object_get(listing, "recipients");
     words_print(recipients != NULL ? page_words : damaged_words, listing, now_ms);
-    json_array_foreach ((json_t *)(uintptr_t)recipients, index, item)
-        words_print("to:       <{address}> [done:done|waiting]"
+    words_print_all("to:       <{address}> [done:done|waiting]"
                     "[delay_reason: ({delay_reason})]\n[hint:hint:     {hint}\n]",
-                    item, now_ms);
+                    recipients, now_ms);
     words_print("[?recipients:[recipients_more>0:          and {#recipients_more} "
                 "recipients more\n]]",
                 listing, now_ms);

@@ -18,7 +18,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sysexits.h>
-#include <time.h>
 
 enum { RATE_MAX = 40, SITE_WIDTH = 34, SITE_WIDTH_MAX = 60 };
 
@@ -401,26 +400,20 @@ site_view_page(const struct sched *sched, size_t from, size_t count)
     return p.list;
 }
 
+static int
+site_view_compare_mail(const json_t *a, const json_t *b)
+{
+    int64_t left = json_field_number(a, "waiting") + json_field_number(a, "backlogged"),
+            right =
+                json_field_number(b, "waiting") + json_field_number(b, "backlogged");
+    return (left < right) - (left > right);
+}
+
 json_t *
 site_view_sorted(const json_t *sites)
 {
-    size_t count = json_array_size(sites);
-    struct row *rows = memory_array(count + 1, sizeof(*rows));
-    for (size_t i = 0; i < count; i++) {
-        const json_t *site = json_array_get(sites, i);
-        json_int_t mail = json_integer_value(json_object_get(site, "waiting")) +
-                          json_integer_value(json_object_get(site, "backlogged"));
-        rows[i] = (struct row){(uint64_t)mail, i};
-    }
-    qsort(rows, count, sizeof(*rows), site_view_compare);
-    json_t *sorted = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append(sorted, json_array_get(sites, rows[i].number));
-    free(rows);
-    return sorted;
+    return json_field_sort(sites, site_view_compare_mail);
 }
-
-enum { CLOCK_MAX = 64 };
 
 struct site_search {
     const char *name;
@@ -456,25 +449,6 @@ site_view_find(const struct sched *sched, const char *name)
 /* --- The command ------------------------------------------------------------------ */
 
 static void
-print_conversation(const json_t *failed)
-{
-    char clock[CLOCK_MAX] = "";
-    time_t seconds = (time_t)(json_field_number(failed, "begun_ms") / 1000);
-    struct tm local;
-    size_t index;
-    json_t *line;
-    if (localtime_r(&seconds, &local) == NULL ||
-        strftime(clock, sizeof(clock), "%d %b %Y %H:%M:%S", &local) == 0)
-        snprintf(clock, sizeof(clock), "%" PRId64, (int64_t)seconds);
-    printf("last failed conversation: %s, with %s\n", clock,
-           json_field_string(failed, "relay"));
-    if (json_field_is_true(failed, "cut"))
-        puts("           ...");
-    json_array_foreach (json_object_get(failed, "lines"), index, line)
-        words_print("{#at_ms%7} ms [from=we:>|[from=they:<|-]] {text}\n", line, 0);
-}
-
-static void
 site_view_print_one(const json_t *answer, int64_t now_ms)
 {
     json_t *site = json_object_get(answer, "site"),
@@ -484,10 +458,13 @@ site_view_print_one(const json_t *answer, int64_t now_ms)
         site_view_print_table(sites, now_ms);
         json_decref(sites);
     }
-    if (json_is_object(failed))
-        print_conversation(failed);
-    else
-        puts("no conversation with it has failed since startup");
+    words_print(json_is_object(failed)
+                    ? "last failed conversation: {begun_ms@local}, with {relay}\n"
+                      "[cut:           ...\n]"
+                    : "no conversation with it has failed since startup\n",
+                failed, now_ms);
+    words_print_all("{#at_ms%7} ms [from=we:>|[from=they:<|-]] {text}\n",
+                    json_object_get(failed, "lines"), now_ms);
 }
 
 static int

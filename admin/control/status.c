@@ -210,10 +210,8 @@ static const char finding_words[] =
 void
 status_print(const json_t *status, int64_t now_ms)
 {
-    const json_t *finding, *findings = json_object_get(status, "findings");
-    size_t i;
-    json_array_foreach ((json_t *)(uintptr_t)findings, i, finding)
-        words_print(finding_words, finding, now_ms);
+    const json_t *findings = json_object_get(status, "findings");
+    words_print_all(finding_words, findings, now_ms);
     if (json_array_size(findings) > 0)
         putchar('\n');
     STATUS_PRINT(status_lines, status, now_ms);

@@ -97,6 +97,13 @@ words_since(const struct words *w, int64_t ms, char out[FORMAT_TIME_MAX])
 }
 
 static void
+words_local(const struct words *w, int64_t ms, char out[FORMAT_TIME_MAX])
+{
+    (void)w;
+    format_time_local(ms, LOCAL_YEAR, out);
+}
+
+static void
 words_age(const struct words *w, int64_t ms, char out[FORMAT_TIME_MAX])
 {
     format_time_span((int64_t)((uint64_t)w->now_ms - (uint64_t)ms), out);
@@ -172,6 +179,7 @@ static const struct words_form {
     {TEXT("until"),       words_until      },
     {TEXT("at"),          words_at         },
     {TEXT("since"),       words_since      },
+    {TEXT("local"),       words_local      },
     {TEXT("age"),         words_age        },
     {TEXT("span"),        words_span       },
     {TEXT("brief_age"),   words_brief_age  },
@@ -309,4 +317,11 @@ words_print(const char *template, const json_t *object, int64_t now_ms)
     words_say(&out, template, object, now_ms);
     fwrite(out.at, 1, out.length, stdout);
     buffer_free(&out);
+}
+
+void
+words_print_all(const char *template, const json_t *array, int64_t now_ms)
+{
+    for (size_t i = 0; i < json_array_size(array); i++)
+        words_print(template, json_array_get(array, i), now_ms);
 }

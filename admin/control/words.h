@@ -26,5 +26,7 @@ void words_say(struct buffer *out, const char *template, const json_t *object,
                int64_t now_ms);
 /* On standard output. */
 void words_print(const char *template, const json_t *object, int64_t now_ms);
+/* The same for each element. */
+void words_print_all(const char *template, const json_t *array, int64_t now_ms);
 
 #endif

@@ -46,7 +46,7 @@ struct test_run {
     struct loop *loop;
     struct test_letter letter;
     int64_t for_ms, end_ms; /* monotonic */
-    char day[TRACE_TIME_MAX];
+    char day[FORMAT_TIME_MAX];
     int64_t since_ms;
     json_t *delivered; /* events */
     size_t failed;
@@ -277,10 +277,10 @@ test_say_delivered(const struct test_run *r)
 {
     size_t i;
     json_t *event;
-    char at[TRACE_TIME_MAX];
+    char at[FORMAT_TIME_MAX];
     json_array_foreach (r->delivered, i, event) {
         const char *relay = json_field_string(event, "relay");
-        (void)trace_print_time(json_field_number(event, "time_ms"), at);
+        (void)format_time_local(json_field_number(event, "time_ms"), LOCAL_YEAR, at);
         printf("<%s>: ", json_field_string(event, "recipient"));
         if (strchr(relay, '[') != NULL || strncmp(relay, "unix:", 5) == 0)
             printf("handed to %s at %s; whether it reaches the inbox is up to them\n",
