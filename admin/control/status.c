@@ -45,81 +45,110 @@ status_sandbox(const struct sandbox_state *state)
 
 /* --- In words --------------------------------------------------------------------- */
 
+static void
+print_group(const json_t *group)
+{
+    size_t lost = 0, i;
+    const json_t *host, *hosts = json_object_get(group, "hosts");
+    json_array_foreach ((json_t *)(uintptr_t)hosts, i, host)
+        lost += strcmp(json_field_string(host, "state"), "lost") == 0;
+    printf("group      %s: %zu hosts", json_field_string(group, "name"),
+           json_array_size(hosts));
+    if (lost > 0)
+        printf(", %zu of them lost", lost);
+    words_print("; bank {bank}[fallback_sites:, {#fallback_sites} sites at our part]\n",
+                group, 0);
+}
+
+static void
+print_tls_reports(const json_t *reports)
+{
+    int64_t good = 0, failed = 0;
+    size_t i;
+    const json_t *row;
+    json_array_foreach ((json_t *)(uintptr_t)reports, i, row)
+        *(strcmp(json_field_string(row, "result"), "success") == 0 ? &good : &failed) +=
+            json_field_number(row, "count");
+    printf("tls        %" PRId64 " sessions proven that DANE or MTA-STS demands, "
+           "%" PRId64 " failed\n",
+           good, failed);
+}
+
 /* Lines, and the part of the status that each is of: "" is all of it. One whose part is
  * not there, or that has no words, is left out. An array has a line for each element, the
  * first one with the label. */
 static const struct status_line {
-    const char *label, *part, *words; /* label NULL: the words have it */
+    const char *label, *part, *words;  /* label NULL: the words have it */
+    void (*print)(const json_t *part); /* NULL: by its words */
 } status_lines[] = {
-    {"petrel",    "",             "{version}, up {uptime_s@span_s}"                   },
-    {"accepting", "",             "[accepting:yes|no: ]{reason}"                      },
-    {"spool",     "spool",        "{path}"                                            },
-    {"space",     "spool",
-     "[bytes_free+1>0:{bytes_free@size} and {#inodes_free} files free|unknown]; the "
-     "last "
-     "{bytes_reserve@size} and {#inodes_reserve} files are reserved for accepted mail"},
-    {"syncs",     "",
-     "{#syncs}, [spool.sync=aio:in the background (aio)"
-     "|blocking: all sessions wait for each]"                                         },
-    {"journal",   "journal",
-     "[segments>0:{#messages} messages; {#free_segments} of {#segments} segments free; "
-     "{#batches} batches[full:; full: new mail waits for the spool]"
-     "[damages:; damaged pieces found at startup, kept in corrupt/: {#damages}]|off]" },
-    {"sandbox",   "sandbox",
-     "[landlock:Landlock (ABI {#landlock})[seccomp:, seccomp]|[seccomp:seccomp|off]]"
-     "[missing:; this system lacks: {missing}]"
-     "[refused:; system calls refused: {#refused}]"                                   },
+#define LINE(label, part, words)                                                       \
+    {                                                                                  \
+        label, part, words, NULL                                                       \
+    }
+    LINE("petrel", "", "{version}, up {uptime_s@span_s}"),
+    LINE("accepting", "", "[accepting:yes|no: ]{reason}"),
+    LINE("spool", "spool", "{path}"),
+    LINE(
+        "space", "spool",
+        "[bytes_free+1>0:{bytes_free@size} and {#inodes_free} files free|unknown]; the "
+        "last {bytes_reserve@size} and {#inodes_reserve} files are reserved for "
+        "accepted mail"),
+    LINE("syncs", "",
+         "{#syncs}, [spool.sync=aio:in the background (aio)"
+         "|blocking: all sessions wait for each]"),
+    LINE("journal", "journal",
+         "[segments>0:{#messages} messages; {#free_segments} of {#segments} segments "
+         "free; {#batches} batches[full:; full: new mail waits for the spool]"
+         "[damages:; damaged pieces found at startup, kept in corrupt/: {#damages}]"
+         "|off]"),
+    LINE("sandbox", "sandbox",
+         "[landlock:Landlock (ABI {#landlock})[seccomp:, seccomp]"
+         "|[seccomp:seccomp|off]][missing:; this system lacks: {missing}]"
+         "[refused:; system calls refused: {#refused}]"),
  /* Not the socket by which this was asked. */
-    {"listening", "listeners",
-     "[kind=control:|{address} {kind}[tls=none:|, {tls}]; connections: {#sessions} "
-     "open, "
-     "{#accepted} so far]"                                                            },
-    {"certs",     "certificates",
-     "[?names.0:{names.0}|without a name][name_count>1: and {#name_count-1} more]: "
-     "[now>not_after_ms:expired {not_after_ms@since}"
-     "|[valid:valid until|not valid yet; until] {not_after_ms@until}]"                },
-    {NULL,        "oauth",
-     "oauth      {user} at {host}[port::{#port}]: [state=ready:token until "
-     "{until_ms@until}"
-     "|[state=asked:the provider is being asked|no token]][reason:: {reason}]"        },
-    {"queue",     "",
-     "{#queue.incoming} incoming, {#queue.active} active"
-     "[active_recipients>queue.active: ({#active_recipients} recipients)], "
-     "{#queue.deferred} deferred, {#queue.hold} hold, {#queue.corrupt} corrupt"
-     "[queue.defrag:, {#queue.defrag} defrag]"                                        },
-    {"registry",  "fragments",
-     "[registry=local:|{registry}; sets begun without it {#alone}; so far "
-     "{#redirected} "
-     "fragments sent to other hosts, {#returned} not taken]"                          },
-    {"",          "fragments",
-     "[namesakes:another host uses the name of this host there: see defrag_host]"     },
-    {"fragments", "fragments",
-     "[messages+waited>0:{#messages} wait in {#sets} sets; so far {#reassembled} "
-     "messages reassembled, {#timed_out+conflicts+limited+failed} fragments not "
-     "reassembled]"                                                                   },
+    LINE("listening", "listeners",
+         "[kind=control:|{address} {kind}[tls=none:|, {tls}]; connections: "
+         "{#sessions} open, {#accepted} so far]"),
+    LINE("certs", "certificates",
+         "[?names.0:{names.0}|without a name][name_count>1: and {#name_count-1} more]: "
+         "[now>not_after_ms:expired {not_after_ms@since}"
+         "|[valid:valid until|not valid yet; until] {not_after_ms@until}]"),
+    LINE(NULL, "oauth",
+         "oauth      {user} at {host}[port::{#port}]: "
+         "[state=ready:token until {until_ms@until}"
+         "|[state=asked:the provider is being asked|no token]][reason:: {reason}]"),
+    LINE("queue", "",
+         "{#queue.incoming} incoming, {#queue.active} active"
+         "[active_recipients>queue.active: ({#active_recipients} recipients)], "
+         "{#queue.deferred} deferred, {#queue.hold} hold, {#queue.corrupt} corrupt"
+         "[queue.defrag:, {#queue.defrag} defrag]"),
+    LINE("registry", "fragments",
+         "[registry=local:|{registry}; sets begun without it {#alone}; so far "
+         "{#redirected} fragments sent to other hosts, {#returned} not taken]"),
+    LINE("", "fragments",
+         "[namesakes:another host uses the name of this host there: see defrag_host]"),
+    LINE("fragments", "fragments",
+         "[messages+waited>0:{#messages} wait in {#sets} sets; so far {#reassembled} "
+         "messages reassembled, {#timed_out+conflicts+limited+failed} fragments not "
+         "reassembled]"),
+    {NULL, "group",       NULL, print_group      },
+    LINE("dkim", "dkim",
+         "{#signed} signatures, {#failed} failed; longest line: {#longest}"),
+    LINE("events", "events",
+         "{state}; {#pending_bytes} bytes wait[lost:; {#lost} lost]"
+         "[disk_failing:; the disk does not take them]"
+         "[why:; the receiver does not take them: {why}]"),
+    {NULL, "tls_reports", NULL, print_tls_reports},
+    LINE("sessions", "",
+         "{#sessions.in} in[sessions.stress: (stress: near the limit)], "
+         "{#sessions.out} out"),
+    LINE("so far", "",
+         "{#totals.stored} stored, {#totals.ended} ended, {#totals.quarantined} "
+         "quarantined"),
+    LINE("sites", "site_totals",
+         "{#sites}; dead: {#dead}; destinations: {#destinations}; recipients waiting: "
+         "{#waiting}; messages backlogged: {#backlogged}"),
 };
-/* Behind the group. */
-static const struct status_line status_later[] = {
-    {"dkim",   "dkim",
-     "{#signed} signatures, {#failed} failed; longest line: {#longest}"},
-    {"events", "events",
-     "{state}; {#pending_bytes} bytes wait[lost:; {#lost} lost]"
-     "[disk_failing:; the disk does not take them]"
-     "[why:; the receiver does not take them: {why}]"                  },
-};
-static const struct status_line status_last[] = {
-    {"sessions", "",
-     "{#sessions.in} in[sessions.stress: (stress: near the limit)], {#sessions.out} "
-     "out"                                           },
-    {"so far",   "",
-     "{#totals.stored} stored, {#totals.ended} ended, {#totals.quarantined} "
-     "quarantined"                                   },
-    {"sites",    "site_totals",
-     "{#sites}; dead: {#dead}; destinations: {#destinations}; recipients waiting: "
-     "{#waiting}; messages backlogged: {#backlogged}"},
-};
-#define STATUS_PRINT(lines, status, now_ms)                                            \
-    status_print_lines(lines, sizeof(lines) / sizeof((lines)[0]), status, now_ms)
 
 /* True: it has words. */
 static bool
@@ -139,55 +168,22 @@ status_print_line(const struct status_line *l, bool is_first, const json_t *part
 }
 
 static void
-status_print_lines(const struct status_line *lines, size_t count, const json_t *status,
-                   int64_t now_ms)
+status_print_lines(const json_t *status, int64_t now_ms)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct status_line *l = &lines[i];
+    for (size_t i = 0; i < sizeof(status_lines) / sizeof(status_lines[0]); i++) {
+        const struct status_line *l = &status_lines[i];
         const json_t *part =
             l->part[0] != '\0' ? json_object_get(status, l->part) : status;
         bool is_first = true;
-        if (json_is_object(part))
+        if (l->print != NULL && part != NULL)
+            l->print(part);
+        else if (json_is_object(part))
             status_print_line(l, true, part, now_ms);
-        for (size_t k = 0; k < json_array_size(part); k++)
+        for (size_t k = 0; l->print == NULL && k < json_array_size(part); k++)
             is_first =
                 !status_print_line(l, is_first, json_array_get(part, k), now_ms) &&
                 is_first;
     }
-}
-
-/* Only in a group. */
-static void
-print_group(const json_t *group)
-{
-    size_t lost = 0, i;
-    const json_t *host, *hosts = json_object_get(group, "hosts");
-    if (group == NULL)
-        return;
-    json_array_foreach ((json_t *)(uintptr_t)hosts, i, host)
-        lost += strcmp(json_field_string(host, "state"), "lost") == 0;
-    printf("group      %s: %zu hosts", json_field_string(group, "name"),
-           json_array_size(hosts));
-    if (lost > 0)
-        printf(", %zu of them lost", lost);
-    words_print("; bank {bank}[fallback_sites:, {#fallback_sites} sites at our part]\n",
-                group, 0);
-}
-
-/* Only with keys. */
-static void
-print_tls_reports(const json_t *reports)
-{
-    int64_t good = 0, failed = 0;
-    size_t i;
-    const json_t *row;
-    json_array_foreach ((json_t *)(uintptr_t)reports, i, row)
-        *(strcmp(json_field_string(row, "result"), "success") == 0 ? &good : &failed) +=
-            json_field_number(row, "count");
-    if (reports != NULL)
-        printf("tls        %" PRId64 " sessions proven that DANE or MTA-STS demands, "
-               "%" PRId64 " failed\n",
-               good, failed);
 }
 
 static void
@@ -214,11 +210,7 @@ status_print(const json_t *status, int64_t now_ms)
     words_print_all(finding_words, findings, now_ms);
     if (json_array_size(findings) > 0)
         putchar('\n');
-    STATUS_PRINT(status_lines, status, now_ms);
-    print_group(json_object_get(status, "group"));
-    STATUS_PRINT(status_later, status, now_ms);
-    print_tls_reports(json_object_get(status, "tls_reports"));
-    STATUS_PRINT(status_last, status, now_ms);
+    status_print_lines(status, now_ms);
     print_sites(status, now_ms);
 }
 
