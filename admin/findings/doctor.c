@@ -234,12 +234,12 @@ doctor_plan_host(struct doctor *d)
 static void
 doctor_plan_domain(struct doctor *d, const char *domain)
 {
-    const char *files = d->options->tls_certificate;
     doctor_add_task(d, doctor_judge_spf, domain);
     doctor_add_task(d, doctor_judge_dkim, domain);
     doctor_add_task(d, doctor_judge_dmarc, domain);
     doctor_add_task(d, doctor_judge_mx, domain);
-    if (files == NULL || files[0] == '\0' || d->setup->policy.start == NULL)
+    if (d->options->server.tls_certificate.length == 0 ||
+        d->setup->policy.start == NULL)
         return;
     doctor_add_task(d, doctor_judge_proof, domain);
     doctor_add_task(d, doctor_judge_policy, domain);

@@ -210,7 +210,7 @@ doctor_judge_tokens(const struct fault_world *w, struct faults *out)
         oauth_state_init(&state);
         oauth_file_path(a, path);
         if (spool != NULL)
-            result = oauth_file_read(spool, path, a, &state);
+            result = oauth_file_read(spool, path, a, &state, NULL);
         if (result < 0 && result != -ENOENT) {
             faults_add(out, FAULT_WARNING, a->host,
                        "the file of its token cannot be read: %s: %s", path,

@@ -44,11 +44,11 @@ faults_find_open_account(void *context, const char *path)
 
 /* Calls each with the paths of a list. */
 static void
-faults_each_path(const char *list, void (*each)(void *context, const char *path),
+faults_each_path(struct text rest, void (*each)(void *context, const char *path),
                  void *context)
 {
     char path[PATH_LIMIT];
-    struct text rest = text_from(list), word;
+    struct text word;
     while (text_word(&rest, separators, &word))
         if (text_copy(path, sizeof(path), word))
             each(context, path);
@@ -66,8 +66,9 @@ faults_judge_secrets(const struct fault_world *w, struct faults *out)
     const struct options *o = w->options;
     settings_each_secret(w->settings, faults_find_open, out);
     faults_find_open(out, "auth_passwords", o->auth_passwords);
-    faults_find_open(out, "auth_users", o->auth_users);
-    faults_each_path(o->tls_key, faults_find_open_key, out);
+    if (o->server.auth_users.length > 0)
+        faults_find_open(out, "auth_users", o->server.auth_users.at);
+    faults_each_path(o->server.tls_key, faults_find_open_key, out);
     accounts_each_file(o, faults_find_open_account, out);
     return false;
 }
@@ -146,8 +147,9 @@ static void
 faults_try_all(const struct fault_world *w, struct faults *out)
 {
     const struct options *o = w->options;
-    const char *const lists[] = {o->tls_certificate, o->tls_key, o->auth_users,
-                                 o->auth_passwords, o->tls_ca};
+    const struct text lists[] = {o->server.tls_certificate, o->server.tls_key,
+                                 o->server.auth_users, text_from(o->auth_passwords),
+                                 text_from(o->tls_ca)};
     settings_each_file(w->settings, faults_try_file, out);
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
         faults_each_path(lists[i], faults_try_file, out);

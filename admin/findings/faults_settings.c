@@ -100,7 +100,8 @@ bool
 faults_judge_bounces(const struct fault_world *w, struct faults *out)
 {
     (void)out;
-    return w->options->bounce_lifetime_ms > w->options->lifetime_ms;
+    return w->options->transport.bounce_lifetime_ms >
+           w->options->transport.lifetime_ms;
 }
 
 /* A number without a unit is in seconds here, and in a longer unit in Postfix; 0 is the
@@ -172,7 +173,7 @@ bool
 faults_judge_source(const struct fault_world *w, struct faults *out)
 {
     struct bind_address sources;
-    if (bind_address_read(&sources, text_from(w->options->smtp_bind), NULL))
+    if (bind_address_read(&sources, w->options->delivery.smtp_bind, NULL))
         faults_find_source(&sources, "smtp_bind", out);
     return false;
 }
@@ -361,10 +362,11 @@ faults_judge_quotas(const struct fault_world *w, struct faults *out)
     const struct options *o = w->options;
     bool of_hops = false;
     route_each_target(w->routes, faults_find_quota, &of_hops);
-    const char *what = o->quotas == NULL ? "quota="
-                       : of_hops         ? "quotas and quota="
-                                         : "quotas";
-    if (o->quotas == NULL && !of_hops)
+    bool of_senders = o->manager.quotas.length > 0;
+    const char *what = !of_senders ? "quota="
+                       : of_hops   ? "quotas and quota="
+                                   : "quotas";
+    if (!of_senders && !of_hops)
         return false;
     if (o->slices > 1)
         faults_found(out,
@@ -384,10 +386,10 @@ faults_judge_events(const struct fault_world *w, struct faults *out)
 {
     const struct options *o = w->options;
     faults_if(out, "events_unsigned",
-              o->events != NULL && o->events_secret == NULL &&
-                  !event_post_is_local(text_from(o->events)));
+              o->post.url.length > 0 && o->post.secrets.length == 0 &&
+                  !event_post_is_local(o->post.url));
     faults_if(out, "events_secret_unused",
-              o->events == NULL && o->events_secret != NULL);
+              o->post.url.length == 0 && o->post.secrets.length > 0);
     return false;
 }
 
@@ -410,7 +412,7 @@ faults_judge_group(const struct fault_world *w, struct faults *out)
               !is_group && (o->cluster_host || o->cluster_redis || o->cluster_peers ||
                             o->cluster_address || o->cluster_secret));
     faults_if(out, "hand_over_alone",
-              options_hands_over(o) && (!is_group || o->cluster_secret == NULL));
+              o->hands_over && (!is_group || o->cluster_secret == NULL));
     faults_if(out, "cluster_alone",
               is_group && !has_redis && o->cluster_peers == NULL && o->slices == 1);
     route_each_target(w->routes, faults_find_delay, &has_delay);

@@ -143,7 +143,7 @@ test_submit(struct test_letter *letter, struct recipients *to, struct text messa
 {
     char error[TEST_ERROR_MAX];
     struct queue *queue;
-    struct queue_settings queue_settings = options_queue(o);
+    struct queue_settings queue_settings = o->manager.queue;
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     int code = queue_open_injector(&queue, log, &queue_settings, error, sizeof(error));
     if (code == 0) {

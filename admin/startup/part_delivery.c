@@ -201,7 +201,7 @@ part_upstreams_start(struct daemon *d)
         smarthost_health_new(&(struct smarthost_health_setup){.loop = d->loop,
                                                 .log = d->log,
                                                 .events = d->events,
-                                                .canary = part_upstreams_canary,
+                                                .settings = part_upstreams_canary,
                                                 .context = d});
     questions_on_part(questions, "upstreams", part_upstreams_status, d);
     questions_on(questions, "canary", part_upstreams_ask, d);

@@ -38,7 +38,7 @@ any_size(void)
 static bool
 may_cut(void)
 {
-    return host.daemon.started->options.journal_size > 0;
+    return host.daemon.started->options.manager.queue.journal_size > 0;
 }
 
 static void

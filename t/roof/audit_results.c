@@ -64,7 +64,7 @@ audit_note(void)
     struct hop_mood good = {0}, mixed = {.rcpt = 1000, .never = 500};
     /* a second attempt would make a second report, of others */
     if (host.daemon.started->options.manager.queue.journal_size == 0 ||
-        audit_options()->minimal_backoff_ms < 3 * SYNC_MS)
+        audit_options()->transport.minimal_backoff_ms < 3 * SYNC_MS)
         return;
     world_set_moods(&mixed);
     sim_disk_set_sync_spread(SYNC_MS, roof_random());

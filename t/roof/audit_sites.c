@@ -161,7 +161,7 @@ audit_quota(void)
 static void
 audit_small_transactions(void)
 {
-    if (audit_options()->recipient_limit < GIVEN)
+    if (audit_options()->server.recipient_limit < GIVEN)
         return;
     world_set_route("recipients=5");
     (void)law_bounds_take_rcpts();
@@ -227,7 +227,7 @@ static void
 audit_own_replies(void)
 {
     struct hop_mood good = {0}, mixed = {.end = 500};
-    if (model_domains() <= LMTP_DOMAIN || audit_options()->recipient_limit < SOME)
+    if (model_domains() <= LMTP_DOMAIN || audit_options()->server.recipient_limit < SOME)
         return;
     world_set_moods(&mixed);
     for (unsigned i = 0; i < TAKES; i++)

@@ -138,7 +138,7 @@ simulation_arrive(struct simulation *s, struct generator *g)
     s->mail_count++;
     int64_t birth_ms = SIMULATION_START_MS + mail->born_us / 1000;
     struct id id = {(uint64_t)birth_ms, (uint64_t)(mail - s->mails)};
-    sched_add(s->sched, simulation_now_ms(s), id, birth_ms, 0);
+    sched_add(s->sched, id, birth_ms, 0);
     sched_weigh(s->sched, id, mail->count);
     s->is_ready = true;
     size_t queue = (size_t)(s->mail_count - s->ended);
@@ -326,7 +326,7 @@ on_change(struct simulation *s, struct queue_command *command)
         simulation_change_servers(s, command->what);
         break;
     case SCENARIO_FLUSH:
-        sched_retry_all(s->sched, simulation_now_ms(s));
+        sched_retry_all(s->sched);
         break;
     }
     s->is_ready = true;
@@ -441,7 +441,7 @@ simulation_init(struct simulation *s, const struct scenario *scenario)
     s->touched = memory_array(scenario->site_count, sizeof(*s->touched));
     struct sched_settings settings = scenario->sched;
     settings.seed = scenario->seed;
-    s->sched = sched_new(&settings);
+    s->sched = sched_new(&settings, &s->now_ms);
     s->wake_us = INT64_MAX;
     s->is_ready = true;
     s->changes = memory_array(scenario->change_count + 1, sizeof(*s->changes));

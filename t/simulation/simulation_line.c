@@ -229,7 +229,7 @@ address_order(struct simulation *s, const struct line *l)
 }
 
 static void
-host_failed(const struct station *station)
+host_failed(struct simulation *s, const struct station *station)
 {
     sched_host_bad(s->sched, text_from(station_name(station)));
 }
