@@ -68,6 +68,8 @@ result 'ARCHITECTURE.md has the rooms of t/layers.t, and stays a map' "$(
 result 'make help has a sentence for every target' "$(sed -n 's/^\.PHONY: \$([^)]*)//p' Makefile | tr ' ' '\n' | grep . |
     while read -r target; do grep -qE "^$target:.* ## [A-Z].*\.\$" Makefile || echo "$target"; done)"
 result 'no merge left its marks' "$(git grep -nE '^(<{7}|>{7}) ' -- ':!t/fuzz/corpus' 2>/dev/null)"
+result 'a test program with a main() of its own runs its TEST()s' "$(grep -l '^TEST(' $(git ls-files 't/unit/*.c' 2>/dev/null || find t/unit -name '*.c') |
+    xargs grep -l '^main(' | xargs grep -L 'tap_tests(')"
 result 'every module has a unit test' "$(
     tested=$(echo "$tests" | sed -n 's,^t/unit/.*/\([^/]*\)\.c$,\1,p' | tr '\n' ' ')
     included=$(grep -hoE '^#include "[^"]*"' $tests | sort -u | cut -d'"' -f2 | tr '\n' ' ')

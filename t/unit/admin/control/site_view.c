@@ -246,7 +246,7 @@ key_of(const json_t *hops, size_t i)
 
 TEST(lists)
 {
-    struct site_list_totals totals;
+    struct site_view_totals totals;
     FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
     world_add(&w, "a.test", 0, 0);

@@ -5,6 +5,8 @@
 #include "t/support/printed.h"
 #include "t/support/tap.h"
 
+#define add(list, code, ...) ((list)->row = faults_row(code), faults_add((list), __VA_ARGS__))
+
 TEST(escapes)
 {
     struct faults list = {0};

@@ -49,7 +49,7 @@ warns(char *path, mode_t mode, bool want, const char *name)
 static void
 foresees(char *file, mode_t mode, bool want, const char *name)
 {
-    struct options options = {.tls_key = file};
+    struct options options = {.server.tls_key = text_from(file)};
     if (chmod(file, mode) != 0)
         abort();
     struct faults found = judge(faults_judge_unreadable, &options);

@@ -334,6 +334,16 @@ TEST(limits)
     end(f);
 }
 
+/* Those of findings; NULL behind the last. */
+static const struct fault_row *
+row_at(size_t *index)
+{
+    const struct fault_row *row;
+    while ((row = faults_row_at((*index)++)) != NULL && (row->when & (FAULT_RUNNING | FAULT_BY_EVENT)) == 0)
+        ;
+    return row;
+}
+
 TEST(rows)
 {
     const struct fault_row *row;
@@ -551,4 +561,12 @@ TEST(manual)
         fprintf(stderr, "%.*s", TEXT_ARGS(buffer_text(&wanted)));
     ok_named(memmem(manual, size, wanted.at, wanted.length) != NULL, "man/petrel.8 has the table");
     buffer_free(&wanted);
+}
+
+int
+main(void)
+{
+    tap_tests("");
+    faults_free(&settled);
+    return done();
 }

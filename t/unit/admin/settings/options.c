@@ -96,25 +96,6 @@ TEST(all_told)
                  keys[i]);
 }
 
-TEST(trust)
-{
-    static const struct {
-        const char *word;
-        enum dns_trust trust;
-    } rows[] = {{"dns_trust=auto", DNS_TRUST_AUTO},
-                {"dns_trust=yes", DNS_TRUST_YES},
-                {"dns_trust=no", DNS_TRUST_NO},
-                {"user=", DNS_TRUST_AUTO}};
-    for (size_t i = 0; i < 4; i++) {
-        char copy[40];
-        snprintf(copy, sizeof(copy), "%s", rows[i].word);
-        char *const overrides[] = {copy, NULL};
-        FIXTURE(fixture, f, begin, end, NULL, overrides, NULL);
-        is_number(options_dns_trust(&f.options), rows[i].trust, rows[i].word);
-    }
-    mistake("dns_trust=always", "dns_trust: 'always': say auto, yes or no");
-}
-
 TEST(stop)
 {
     char hands_over[] = "stop=hand_over", keeps[] = "stop=keep";

@@ -55,7 +55,7 @@ look(size_t *total)
     struct id name;
     struct queue *queue;
     struct options o = command_world_options(&world);
-    struct queue_settings settings = options_queue(&o);
+    struct queue_settings settings = o.manager.queue;
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
     *total = 0;
     if (queue_open_injector(&queue, log, &settings, error, sizeof(error)) != 0)

@@ -11,10 +11,10 @@ static struct configuration configuration = {.options = {.ready_when = ready_whe
 
 TEST(conditions)
 {
-    struct upstream_wiring upstreams = {0};
+    struct world w;
     struct health_check checks[HEALTH_CHECKS_MAX];
     char why[MANAGER_WHY_MAX];
-    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     struct daemon d = {.configuration = &configuration, .loop = w.loop, .manager = w.manager};
     is_number(part_answers_look(&d, checks), 1, "one condition by default");
     ok_named(strcmp(checks[0].name, "accepting") == 0 && checks[0].good, "accepting");
@@ -39,6 +39,7 @@ TEST(conditions)
     sim_loop_advance(w.loop, MINUTE_MS);
     part_answers_look(&d, checks);
     ok_named(checks[1].good, "held mail does not count");
+    manager_world_end(&w);
 }
 
 static bool is_paused;
@@ -62,10 +63,10 @@ is_line(struct daemon *d, const char *want)
 
 TEST(line)
 {
-    struct findings *findings = NULL;
-    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
-    struct readiness r = {.loop = w.loop, .manager = w.manager, .leaves = leaves, .findings = &findings};
-    is_line(&r, "accepting mail; nothing waiting");
+    struct world w;
+    manager_world_begin(&w, "* smtp://sink.test");
+    struct daemon d = {.configuration = &configuration, .loop = w.loop, .manager = w.manager};
+    is_line(&d, "accepting mail; nothing waiting");
     struct event_hub *events = event_hub_new(NULL);
     struct findings_setup setup = {.loop = w.loop, .events = events, .collect = collect};
     d.findings.findings = findings_new(&setup);
@@ -80,4 +81,5 @@ TEST(line)
     d.draining = 0;
     findings_free(&d.findings.findings);
     event_hub_free(&events);
+    manager_world_end(&w);
 }
