@@ -1,4 +1,6 @@
 /* A table of open contents: handles for bytes in memory and for files alike. */
+#include "queue/content.h"
+
 #include "base/memory.h"
 #include "queue/queue_internal.h"
 

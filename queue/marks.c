@@ -5,6 +5,8 @@
  * the preprocessor for one that must become S5, or S5 in place. A write that the disk
  * refuses leaves the pending as `failed`; a timer tries it again (doc/queue.md "Crash
  * rules", 8). */
+#include "queue/marks.h"
+
 #include "base/memory.h"
 #include "queue/queue_internal.h"
 #include "queue/spool/load.h"

@@ -100,8 +100,7 @@ bool
 faults_judge_bounces(const struct fault_world *w, struct faults *out)
 {
     (void)out;
-    return w->options->transport.bounce_lifetime_ms >
-           w->options->transport.lifetime_ms;
+    return w->options->transport.bounce_lifetime_ms > w->options->transport.lifetime_ms;
 }
 
 /* A number without a unit is in seconds here, and in a longer unit in Postfix; 0 is the

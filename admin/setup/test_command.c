@@ -184,7 +184,7 @@ test_send(struct test_letter *letter, struct loop *loop, const struct options *o
     if (code == 0)
         code = test_set_sender(e, letter->from, o->hostname);
     if (code == 0 && !trial_write_message(&message, o->hostname, e->sender,
-                                         e->recipients[0].address, loop_now_ms(loop)))
+                                          e->recipients[0].address, loop_now_ms(loop)))
         code = complaint_say(test_program, EX_DATAERR,
                              "the addresses are too long; use shorter ones", "");
     if (code == 0 && letter->shows)

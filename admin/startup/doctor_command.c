@@ -134,8 +134,9 @@ static struct smarthost_probe_settings
 doctor_trial_settings(struct doctor_world *w, const struct target *target)
 {
     const struct options *o = &w->configuration->options;
-    enum target_family family =
-        target->family != TARGET_FAMILY_UNSET ? target->family : o->delivery.smtp_family;
+    enum target_family family = target->family != TARGET_FAMILY_UNSET
+                                    ? target->family
+                                    : o->delivery.smtp_family;
     struct smarthost_probe_settings settings = {
         .loop = w->setup.loop,
         .net = w->setup.net,

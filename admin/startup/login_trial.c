@@ -99,19 +99,19 @@ login_trial_ask(struct login_trial *t, const struct configuration *c, struct loo
                 struct net *net, struct dns *dns, struct tokens *tokens)
 {
     const struct options *o = &c->options;
-    struct smarthost_probe_settings settings = {.loop = loop,
-                                       .net = net,
-                                       .dns = dns,
-                                       .hostname = o->hostname,
-                                       .smtp_port = (uint16_t)o->delivery.smtp_port,
-                                       .connect_timeout_ms =
-                                           o->delivery.connect_timeout_ms,
-                                       .tls = &c->anchors,
-                                       .secrets = route_secrets(c->routes),
-                                       .tokens = tokens};
+    struct smarthost_probe_settings settings = {
+        .loop = loop,
+        .net = net,
+        .dns = dns,
+        .hostname = o->hostname,
+        .smtp_port = (uint16_t)o->delivery.smtp_port,
+        .connect_timeout_ms = o->delivery.connect_timeout_ms,
+        .tls = &c->anchors,
+        .secrets = route_secrets(c->routes),
+        .tokens = tokens};
     (void)!bind_address_read(&settings.sources, o->delivery.smtp_bind, NULL);
-    t->canary =
-        smarthost_probe_new(&settings, t->target, t->at, t->account->user, login_trial_done, t);
+    t->canary = smarthost_probe_new(&settings, t->target, t->at, t->account->user,
+                                    login_trial_done, t);
     login_trial_wait(t, loop);
 }
 

@@ -197,12 +197,12 @@ int
 part_upstreams_start(struct daemon *d)
 {
     struct questions *questions = control_server_questions(d->control);
-    d->upstreams =
-        smarthost_health_new(&(struct smarthost_health_setup){.loop = d->loop,
-                                                .log = d->log,
-                                                .events = d->events,
-                                                .settings = part_upstreams_canary,
-                                                .context = d});
+    d->upstreams = smarthost_health_new(
+        &(struct smarthost_health_setup){.loop = d->loop,
+                                         .log = d->log,
+                                         .events = d->events,
+                                         .settings = part_upstreams_canary,
+                                         .context = d});
     questions_on_part(questions, "upstreams", part_upstreams_status, d);
     questions_on(questions, "canary", part_upstreams_ask, d);
     part_upstreams_reload(d, d->configuration);
@@ -214,7 +214,7 @@ void
 part_upstreams_reload(struct daemon *d, struct configuration *fresh)
 {
     smarthost_health_use(d->upstreams, fresh->routes, fresh->options.hostname,
-                  fresh->options.canary_interval_ms);
+                         fresh->options.canary_interval_ms);
 }
 
 void

@@ -4,11 +4,12 @@ package Schema;
 # by schema.py, with python3-jsonschema.
 use strict;
 use warnings;
+use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 use File::Temp qw(tempfile);
 use JSON::PP;
 
-my $folder = dirname(__FILE__);
+my $folder = abs_path(dirname(__FILE__)); # tests change the directory
 my $limit = 200;              # different objects of a kind: a test may ask for thousands
 my (%seen, %count, $file, $path);
 my $owner = $$;

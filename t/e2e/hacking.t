@@ -29,6 +29,7 @@ my %prints = (
     'Trace one message' => [qr/\(queued\)$/m, qr/: to=<you\@away\.example>.*status=deferred/, qr/^because: /m, qr{/spool/\S+/}],
     'Add a setting' => [tests('settings', 'options')],
     'Add a command of the operator' => [tests('command_table', 'complete')],
+    'Add a part of the daemon' => [tests('daemon')],
     'Add an SMTP command' => [tests('server', 'session')],
     'Add a route option' => [tests('transport_params', 'route'), qr/option 'concurency=3' is unknown/],
 );

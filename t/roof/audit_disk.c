@@ -140,7 +140,7 @@ audit_refused_moves(void)
     audit_departure("mail that was deferred on a disk that failed");
 }
 
-/* What an operator has released stays so, though the power goes. */
+/* A message that an operator has released stays so, though the power goes. */
 static void
 audit_release_and_cut(void)
 {

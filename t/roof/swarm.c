@@ -238,7 +238,7 @@ static const enum feature special[] = {
     WITH_MAILDIRS, WITH_FRAGMENTS, WITH_LIMITS, WITH_GROUP, WITH_POLICIES, WITH_TOKENS};
 enum { SPECIAL = sizeof(special) / sizeof(*special) };
 
-/* Of three runs one has no special feature, one has one of them or two, and one has any. */
+/* One run in three has no special feature, one has one of them or two, and one has any. */
 static void
 make_dense(bool with[FEATURES])
 {
