@@ -27,9 +27,9 @@ struct commit {
 
 /* The stage of this turn may have passed already, so another turn is requested. */
 static void
-commit_stir(struct commits *all)
+commit_wake(struct commits *all)
 {
-    loop_wake(all->loop, &all->stir);
+    loop_wake(all->loop, &all->wake);
 }
 
 static void
@@ -47,7 +47,7 @@ static void
 set_done(struct commit *c)
 {
     DL_APPEND(c->commits->done, c);
-    commit_stir(c->commits);
+    commit_wake(c->commits);
 }
 
 /* --- Held already ----------------------------------------------------------------- */
@@ -205,7 +205,7 @@ start_in_files(struct commit *c)
     draft_want_file(c->draft);
     write_intd(c);
     DL_APPEND(c->commits->files, c);
-    commit_stir(c->commits);
+    commit_wake(c->commits);
 }
 
 /* --- In the journal -------------------------------------------------------------- */
@@ -378,7 +378,7 @@ commit_at_stage_sync(void *context)
 {
     struct commits *all = context;
     struct commit *c;
-    loop_unpost(all->loop, &all->stir);
+    loop_unpost(all->loop, &all->wake);
     if (all->files == NULL)
         return;
     DL_FOREACH (all->files, c)
@@ -545,7 +545,7 @@ commits_stop(struct commits *all)
     if (!all->synchronous) {
         loop_at_end_remove(all->loop, LOOP_SYNC_COMMIT, commit_at_stage_sync, all);
         loop_at_end_remove(all->loop, LOOP_ANSWER_COMMIT, commit_at_stage_answer, all);
-        loop_unpost(all->loop, &all->stir);
+        loop_unpost(all->loop, &all->wake);
     }
     drop_all(&all->files, false);
     drop_all(&all->syncing, false);

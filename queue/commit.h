@@ -33,7 +33,7 @@ struct commits {
     struct commit *blocked;  /* wait for space in the journal */
     struct commit *appended; /* in a batch, oldest first */
     struct commit *done;     /* to be answered */
-    struct loop_task stir;
+    struct loop_task wake;
 };
 
 /* The caller sets the members from spool to context before. */

@@ -238,7 +238,7 @@ write_soon(struct marks *m)
     if (m->synchronous)
         marks_flush(m);
     else
-        loop_wake(m->loop, &m->stir);
+        loop_wake(m->loop, &m->wake);
 }
 
 static void
@@ -569,7 +569,7 @@ marks_at_stage_sync(void *context)
 {
     struct marks *m = context;
     bool left_fresh = false;
-    loop_unpost(m->loop, &m->stir);
+    loop_unpost(m->loop, &m->wake);
     gate_write(m->spool->gate);
     if (!m->urgent && !marks_unbarred(m))
         return;
@@ -893,5 +893,5 @@ marks_stop(struct marks *m)
     loop_at_end_remove(m->loop, LOOP_SYNC_MARKS, marks_at_stage_sync, m);
     loop_timer_stop(m->loop, &m->delay);
     loop_timer_stop(m->loop, &m->retry);
-    loop_unpost(m->loop, &m->stir);
+    loop_unpost(m->loop, &m->wake);
 }

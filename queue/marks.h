@@ -41,7 +41,7 @@ struct marks {
     struct preprocessor preprocessor;
     uint64_t rounds; /* finished rounds of the preprocessor */
     struct loop_timer delay, retry;
-    struct loop_task stir;
+    struct loop_task wake;
 };
 
 /* The caller sets the members from spool to context before. */

@@ -96,7 +96,7 @@ queue_on_ended(void *context, struct id id)
 static void
 on_moved(void *context)
 {
-    queue_barriers_stir(context);
+    queue_barriers_wake(context);
 }
 
 static void
@@ -159,7 +159,7 @@ static void
 on_removed(void *context)
 {
     checkpoint(context);
-    queue_barriers_stir(context);
+    queue_barriers_wake(context);
 }
 
 static void

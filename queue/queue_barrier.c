@@ -59,7 +59,7 @@ check_barriers(void *context)
         is_lining = is_lining || !b->lined;
     }
     if (is_lining)
-        queue_barriers_stir(q);
+        queue_barriers_wake(q);
     while ((b = q->barriers_over) != NULL) {
         DL_DELETE(q->barriers_over, b);
         b->queue = NULL;
@@ -68,7 +68,7 @@ check_barriers(void *context)
 }
 
 void
-queue_barriers_stir(struct queue *q)
+queue_barriers_wake(struct queue *q)
 {
     if (q->barriers != NULL)
         loop_post(q->loop, &q->barrier_check, check_barriers, q);
@@ -84,7 +84,7 @@ queue_barriers_settled(struct queue *q, uint64_t again)
             b->batch = again;
     if (q->last_end < again)
         q->last_end = again;
-    queue_barriers_stir(q);
+    queue_barriers_wake(q);
 }
 
 void
@@ -97,7 +97,7 @@ queue_barrier(struct queue *q, struct queue_barrier *b, void (*done)(void *conte
                                 .done = done,
                                 .context = context};
     DL_APPEND(q->barriers, b);
-    queue_barriers_stir(q);
+    queue_barriers_wake(q);
 }
 
 void

@@ -30,7 +30,7 @@ void queue_barrier_cancel(struct queue_barrier *barrier);
 /* --- Within queue/ ---------------------------------------------------------------- */
 
 /* Records have moved to files: checks all in the next turn. */
-void queue_barriers_stir(struct queue *queue);
+void queue_barriers_wake(struct queue *queue);
 /* A batch is durable, or (again: journal_again()) has failed. */
 void queue_barriers_settled(struct queue *queue, uint64_t again);
 void queue_barriers_stop(struct queue *queue);

@@ -157,8 +157,8 @@ move_backlog(struct sites *set, struct site *from, struct site *to, int64_t now_
 static bool
 is_lent_by(const struct site *from, const struct site *to)
 {
-    return from->lent != 0 && to->sessions == 0 &&
-           from->lent == text_hash_nocase(TEXT_HASH, text_from(to->key));
+    return from->home_hash != 0 && to->sessions == 0 &&
+           from->home_hash == text_hash_nocase(TEXT_HASH, text_from(to->key));
 }
 
 /* A new site of another transport is the same servers under new settings: it inherits
@@ -214,7 +214,7 @@ destination_go_home(struct destinations *set, struct destination *d, int64_t now
         return;
     if (home->destinations == 0 && home->sessions == 0) {
         site_inherit(home, from);
-        home->lent = text_hash_nocase(TEXT_HASH, text_from(from->key));
+        home->home_hash = text_hash_nocase(TEXT_HASH, text_from(from->key));
     }
     destination_move(set, d, d->transport, text_from(d->key), now_ms);
 }

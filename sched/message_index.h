@@ -40,7 +40,7 @@ struct message_index {
         listed : 1,                      /* and has its id, perhaps only that */
         was_listed : 1,                  /* ever: another site may have it, too */
         recalled : 1,                    /* it comes from there */
-        in_line : 1;                     /* sched_room.c has its id */
+        queued : 1;                      /* sched_admission.c has its id */
     union {
         int64_t due_ms;                /* WAITING */
         struct sched_message *message; /* ACTIVE */

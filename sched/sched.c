@@ -61,7 +61,7 @@ sched_change(struct sched *s, const struct sched_settings *settings)
 {
     assert(settings->active_limit > 0 && settings->session_limit > 0);
     s->settings = *settings;
-    sched_room_count(s);
+    sched_admission_count(s);
     destinations_reload(&s->destinations);
 }
 
@@ -218,7 +218,7 @@ sched_free(struct sched **sched)
     }
     message_index_each(&s->known, free_loaded, s);
     message_index_free(&s->known);
-    free(s->room.line);
+    free(s->admission.line);
     destinations_free(&s->destinations);
     hosts_free(&s->hosts);
     free(s);
@@ -455,7 +455,7 @@ sched_unloaded(struct sched *s, struct id id)
     struct message_index *k = message_index_find(&s->known, id);
     assert(k && k->place == MESSAGE_INDEX_LOADING);
     (void)sched_recall_end(s, k);
-    sched_room_leave(s, k);
+    sched_admission_leave(s, k);
     sched_backlog_forget(s, k);
 }
 
@@ -534,7 +534,7 @@ next_end(struct sched *s, struct sched_action *action)
     bool counts;
     int64_t delay = message_delay_ms(m, s->now_ms, &counts);
     struct message_index *k = message_index_find(&s->known, m->id);
-    sched_room_leave(s, k);
+    sched_admission_leave(s, k);
     if (delay < INT64_MAX) {
         action->verb = SCHED_WAIT;
         action->attempts = m->attempts;
@@ -679,7 +679,7 @@ static struct message_index *
 first_due(const struct sched *s, enum message_index_age age)
 {
     struct message_index *k = message_index_first(&s->known, age);
-    return k && k->due_ms <= s->now_ms && !sched_room_blocks(s, k) ? k : NULL;
+    return k && k->due_ms <= s->now_ms && !sched_admission_blocks(s, k) ? k : NULL;
 }
 
 /* The due message that is loaded next; NULL: none is due. Neither age starves: they are
@@ -714,9 +714,9 @@ waiting_next(struct sched *s)
 static struct message_index *
 load_choose(struct sched *s)
 {
-    struct message_index *k = sched_room_first(s);
-    while (!k && (k = waiting_next(s)) != NULL && !sched_room_has(s, k)) {
-        sched_room_wait(s, k);
+    struct message_index *k = sched_admission_first(s);
+    while (!k && (k = waiting_next(s)) != NULL && !sched_admission_has(s, k)) {
+        sched_admission_wait(s, k);
         k = NULL;
     }
     return k;
@@ -734,7 +734,7 @@ next_load(struct sched *s, struct sched_action *action)
         return false;
     s->recalling += k->recalled;
     s->recalling_recipients += k->recalled ? k->recipients : 0;
-    sched_room_enter(s, k);
+    sched_admission_enter(s, k);
     message_index_load(&s->known, k);
     *action = (struct sched_action){.verb = SCHED_LOAD, .id = message_index_id(k)};
     return true;
@@ -763,7 +763,7 @@ sched_wake_ms(const struct sched *s)
         const struct message_index *k =
             message_index_first(&s->known, (enum message_index_age)age);
         if (k && k->due_ms < wake && !message_index_is_backlogged(k) &&
-            !sched_room_blocks(s, k))
+            !sched_admission_blocks(s, k))
             wake = k->due_ms;
     }
     return wake;

@@ -111,7 +111,8 @@ static bool
 has_its_recipients(const struct sched *s, const struct site *site)
 {
     size_t share = recipient_share(s);
-    return share > 0 && s->room.recipients > (size_t)s->settings.recipient_limit / 2 &&
+    return share > 0 &&
+           s->admission.recipients > (size_t)s->settings.recipient_limit / 2 &&
            waiting_recipients(s, site) >= share;
 }
 
@@ -328,7 +329,7 @@ sched_backlog_excess(struct sched *s, struct message_index *k, struct sched_mess
         site->is_due = true;
     else
         site_set_crowded(&s->destinations.sites, site, true, s->now_ms);
-    sched_room_leave(s, k);
+    sched_admission_leave(s, k);
     message_index_wait(&s->known, k, MESSAGE_INDEX_BACKLOGGED_MS, k->attempts);
     message_free(&s->destinations, &m, s->now_ms);
 }
@@ -437,7 +438,7 @@ sched_recall_next(struct sched *s)
         for (enum flow_age age = FLOW_NEW; age < FLOW_AGES && !site->dead; age++) {
             struct message_index *k = backlog_oldest(s, site, age);
             struct id id;
-            if (!k || !site_may_recall(s, site, age) || sched_room_blocks(s, k))
+            if (!k || !site_may_recall(s, site, age) || sched_admission_blocks(s, k))
                 continue;
             (void)backlog_take(site, age, &id);
             k->backlogged = k->listed = 0;

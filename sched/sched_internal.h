@@ -15,8 +15,8 @@ struct sched_part {
     bool forced;
 };
 
-/* See sched_room.c. */
-struct room {
+/* See sched_admission.c. */
+struct admission {
     size_t recipients, small; /* of messages in memory; those of small mail among
                                * them */
     struct id *line;          /* a ring of ids that lack room, oldest first */
@@ -36,7 +36,7 @@ struct sched {
     int session_count, idle_count;
     uint64_t sessions_opened;
     int active; /* messages being loaded or loaded */
-    struct room room;
+    struct admission admission;
     bool old_turn;               /* deferred mail is loaded next */
     unsigned new_run;            /* new messages loaded since */
     bool recall_turn;            /* backlogged mail is loaded next */
@@ -126,23 +126,23 @@ bool sched_recall_end(struct sched *s, struct message_index *k);
  * and drops ids that have left by another way. */
 void sched_site_prune(struct sched *s, struct site *site);
 
-/* --- The limit of recipients (sched_room.c) --------------------------------------- */
+/* --- The limit of recipients (sched_admission.c) --------------------------------------- */
 
 /* A message comes into memory, or leaves it. */
-void sched_room_enter(struct sched *s, struct message_index *k);
-void sched_room_leave(struct sched *s, struct message_index *k);
+void sched_admission_enter(struct sched *s, struct message_index *k);
+void sched_admission_leave(struct sched *s, struct message_index *k);
 /* Whether the message, which waits on disk, may be loaded now. */
-bool sched_room_has(const struct sched *s, const struct message_index *k);
+bool sched_admission_has(const struct sched *s, const struct message_index *k);
 /* It may not, and cannot stand in line. */
-bool sched_room_blocks(const struct sched *s, const struct message_index *k);
+bool sched_admission_blocks(const struct sched *s, const struct message_index *k);
 /* It stands in line from now on. */
-void sched_room_wait(struct sched *s, struct message_index *k);
+void sched_admission_wait(struct sched *s, struct message_index *k);
 /* The first message in line, if there is room for it; or NULL. */
-struct message_index *sched_room_first(struct sched *s);
+struct message_index *sched_admission_first(struct sched *s);
 /* The number of messages in line before one that is in it. */
-size_t sched_room_ahead(const struct sched *s, const struct message_index *k);
+size_t sched_admission_ahead(const struct sched *s, const struct message_index *k);
 /* After a change of the limit. */
-void sched_room_count(struct sched *s);
+void sched_admission_count(struct sched *s);
 
 /* Settles mail that has come to a dead site. */
 void sched_settle_dead(struct sched *s, struct site *site);

@@ -34,9 +34,10 @@ sched_find(const struct sched *s, struct id id)
         state.place =
             message_index_age(k) == MESSAGE_INDEX_NEW ? SCHED_INCOMING : SCHED_DEFERRED;
         bool by_event = message_index_is_backlogged(k);
-        state.lacks_room =
-            by_event ? k->in_line : k->due_ms <= s->now_ms && sched_room_blocks(s, k);
-        state.excess = by_event && !k->in_line;
+        state.lacks_room = by_event
+                               ? k->queued
+                               : k->due_ms <= s->now_ms && sched_admission_blocks(s, k);
+        state.excess = by_event && !k->queued;
         state.due_ms = by_event ? s->now_ms : k->due_ms;
     }
     return state;
@@ -164,7 +165,7 @@ sched_count(const struct sched *s)
         .sites = s->destinations.sites.count,
         .dead = s->destinations.sites.dead_count,
         .idle = (size_t)s->idle_count,
-        .recipients = s->room.recipients,
+        .recipients = s->admission.recipients,
         .active_limit = (size_t)s->settings.active_limit,
         .recipient_limit = (size_t)s->settings.recipient_limit,
         .session_limit = (size_t)s->settings.session_limit,
@@ -600,8 +601,8 @@ size_t
 sched_ahead(struct sched *s, struct id id)
 {
     struct ahead a = {.mine = message_index_find(&s->known, id), .now_ms = s->now_ms};
-    if (a.mine && a.mine->in_line && message_index_is_backlogged(a.mine))
-        return sched_room_ahead(s, a.mine);
+    if (a.mine && a.mine->queued && message_index_is_backlogged(a.mine))
+        return sched_admission_ahead(s, a.mine);
     if (a.mine && a.mine->place == MESSAGE_INDEX_WAITING)
         message_index_each(&s->known, count_ahead, &a);
     return a.count;

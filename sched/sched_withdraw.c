@@ -135,7 +135,7 @@ sched_withdraw(struct sched *s, struct id id)
     if (sched_is_moving(s, m) || withdraw_count(m, SLOT_TAKEN) > 0)
         return false;
     withdraw_entries(s, m);
-    sched_room_leave(s, k);
+    sched_admission_leave(s, k);
     sched_backlog_forget(s, k);
     message_free(&s->destinations, &m, s->now_ms);
     return true;

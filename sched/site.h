@@ -93,8 +93,9 @@ struct site {
      * when the look-ups that are not over began. */
     uint64_t checked, checking;
     bool is_crowded;
-    bool is_due;   /* deferred mail has come due since the site died */
-    uint64_t lent; /* hash of the key of the site that its domain comes from, and will
+    bool is_due; /* deferred mail has come due since the site died */
+    uint64_t
+        home_hash; /* hash of the key of the site that its domain comes from, and will
                     * probably return to: its learnt state is of that; 0: none */
     int64_t crowded_since_ms;
     struct site_lease *lease; /* NULL: its limits are this host's own */

@@ -47,7 +47,7 @@ struct journal {
     bool full_logged;
     uint64_t asked;                      /* reported as crowded up to this sequence */
     struct loop_timer delay, pause, ask; /* ask: again */
-    struct loop_task stir;
+    struct loop_task wake;
     uint64_t syncs, batches_written, bytes_written, records;
 };
 
@@ -67,9 +67,9 @@ enum {
 
 /* Requests a turn, whose stage SYNC writes. */
 static void
-journal_stir(struct journal *j)
+journal_wake(struct journal *j)
 {
-    loop_wake(j->loop, &j->stir);
+    loop_wake(j->loop, &j->wake);
 }
 
 /* --- Batches --------------------------------------------------------------------- */
@@ -515,7 +515,7 @@ journal_at_stage_sync(void *context)
     struct journal *j = context;
     bool was_stuck = j->ring.stuck;
     unsigned flushes = 0;
-    loop_unpost(j->loop, &j->stir);
+    loop_unpost(j->loop, &j->wake);
     if (j->landed)
         journal_finish(j, j->result);
     ring_turn(&j->ring);
@@ -533,7 +533,7 @@ journal_at_stage_sync(void *context)
     /* The next turn uses freed segments and makes missing ones. */
     if (flushes == FLUSHES_PER_TURN || (flushes > 0 && j->refused > 0) ||
         j->ring.stuck != was_stuck)
-        journal_stir(j);
+        journal_wake(j);
 }
 
 void
@@ -549,7 +549,7 @@ journal_checkpointed(struct journal *j, int error)
 {
     ring_checkpointed(&j->ring, error);
     if (error == 0)
-        journal_stir(j);
+        journal_wake(j);
 }
 
 /* --- Input ----------------------------------------------------------------------- */
@@ -581,7 +581,7 @@ journal_hurry(struct journal *j)
         return;
     j->hurry = true;
     if (j->flight == FLIGHT_NONE)
-        journal_stir(j);
+        journal_wake(j);
 }
 
 static void
@@ -625,7 +625,7 @@ journal_accept(struct journal *j, struct id id, const struct text *pieces, size_
     if (b == NULL) {
         j->refused = size;
         j->ring.pressed = true;
-        journal_stir(j);
+        journal_wake(j);
         return JOURNAL_NO_ROOM;
     }
     *batch = add_message(j, b, RECORD_ACCEPT, id, pieces, count, place);
@@ -633,7 +633,7 @@ journal_accept(struct journal *j, struct id id, const struct text *pieces, size_
         b->gate = gate_number(j->spool->gate);
     j->urgent++;
     if (j->flight == FLIGHT_NONE)
-        journal_stir(j);
+        journal_wake(j);
     return JOURNAL_APPENDED;
 }
 
@@ -832,7 +832,7 @@ journal_close(struct journal **journal)
     loop_timer_stop(j->loop, &j->delay);
     loop_timer_stop(j->loop, &j->pause);
     loop_timer_stop(j->loop, &j->ask);
-    loop_unpost(j->loop, &j->stir);
+    loop_unpost(j->loop, &j->wake);
     DL_FOREACH_SAFE (j->batches, b, next)
         batch_free(b);
     journal_free(j);

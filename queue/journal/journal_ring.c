@@ -422,11 +422,11 @@ journal_ring_grow(struct ring *r)
             try_again_later(r);
     }
     if (error == 0 && !r->syncing && journal_ring_fill(r, &error) && !r->syncing)
-        loop_wake(r->loop, &r->stir);
+        loop_wake(r->loop, &r->wake);
     if (error < 0)
         give_up_segment(r, error);
     else if (r->filling == FILLING_NONE && wants_more(r) && !is_recent(r, r->failed_ms))
-        loop_wake(r->loop, &r->stir); /* the next one */
+        loop_wake(r->loop, &r->wake); /* the next one */
 }
 
 /* Recycled segments come first, so that none is made while one is free. */
@@ -571,7 +571,7 @@ free_list(struct ring *r, struct ring_segment **list)
 void
 ring_stop(struct ring *r)
 {
-    loop_unpost(r->loop, &r->stir);
+    loop_unpost(r->loop, &r->wake);
     loop_timer_stop(r->loop, &r->again);
     ring_close_current(r);
     free_list(r, &r->closed);

@@ -52,7 +52,7 @@ struct ring {
     struct disk_sync sync;
     int64_t failed_ms; /* monotonic; 0: the last one was made */
     bool failure_logged;
-    struct loop_task stir;
+    struct loop_task wake;
     struct loop_timer again;
 
     void (*checkpoint)(void *context);

@@ -239,7 +239,7 @@ manager_clock_stepped(void *context, int64_t by_ms)
             clock_move_birth(m, a->envelope, by_ms);
         if (by_ms < 0) /* all of them: the heap stays in order */
             a->overdue.due_ms += by_ms;
-        if (by_ms < 0 && a->lent) /* the scheduler has not got its time now */
+        if (by_ms < 0 && a->loaned) /* the scheduler has not got its time now */
             a->envelope->delivery.due_ms += by_ms;
     }
 }

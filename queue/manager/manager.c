@@ -38,13 +38,13 @@ static const struct id no_id;
 void
 manager_turn(struct manager *m)
 {
-    loop_wake(m->loop, &m->stir);
+    loop_wake(m->loop, &m->wake_task);
 }
 
 void
-manager_stir(struct manager *m)
+manager_wake(struct manager *m)
 {
-    if (!m->pumping)
+    if (!m->running)
         manager_turn(m);
 }
 
@@ -83,7 +83,7 @@ be_careless(struct manager *m)
     guard_survive(queue_guard(m->queue));
     log_say(m->log, LOG_LEVEL_INFO, "queue", NULL,
             "all due mail has been tried; normal delivery resumes");
-    manager_stir(m);
+    manager_wake(m);
 }
 
 static void
@@ -108,7 +108,7 @@ trial_go_on(struct manager *m)
     if (m->actives == NULL && !wants_load(m))
         guard_suspect(queue_guard(m->queue), no_id);
     else if (m->actives == NULL && !m->load_waits)
-        manager_stir(m);
+        manager_wake(m);
 }
 
 static void
@@ -181,7 +181,7 @@ load_next(struct manager *m)
     begin_load(m, id);
 }
 
-/* --- The pump --------------------------------------------------------------------- */
+/* --- Loads ----------------------------------------------------------------------- */
 
 /* A verdict of the scheduler. Mail that is to be held does not expire. */
 static void
@@ -312,15 +312,15 @@ manager_sweep(struct manager *m)
     loop_timer_start(m->loop, &m->sweep, rests ? rest_ms : SWEEP_STEP_MS, sweep_on, m);
 }
 
-/* --- The pump -------------------------------------------------------------------- */
+/* --- The end of a turn -------------------------------------------------------------------- */
 
 /* Verdicts and ends come before loads: they free the places that loads take. */
 static void
-manager_pump(void *context)
+manager_run(void *context)
 {
     struct manager *m = context;
     struct sched_action action;
-    m->pumping = true;
+    m->running = true;
     m->loads_now = 0;
     m->loaded_bytes = 0;
     m->load_waits = false;
@@ -337,16 +337,16 @@ manager_pump(void *context)
             break;
         load_next(m);
     }
-    m->pumping = false;
+    m->running = false;
     m->has_actions = settles == SETTLES_PER_TURN;
     tell_sites(m);
     manager_sweep(m);
-    if (settles == SETTLES_PER_TURN || m->beginnings != NULL || works)
-        manager_stir(m);
+    if (settles == SETTLES_PER_TURN || m->unrouted != NULL || works)
+        manager_wake(m);
     if (m->careful)
         trial_go_on(m);
     else if (wants_load(m) && !m->load_waits)
-        manager_stir(m);
+        manager_wake(m);
     if (m->draining)
         end_drain(m);
     else
@@ -361,7 +361,7 @@ manager_found(void *context, const struct queue_entry *entry)
     struct manager *m = context;
     sched_add(m->sched, entry->id, manager_clock_due_ms(m, entry->due_ms),
               entry->attempts);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 /* --- Hints over a restart: sites, and reasons ------------------------------------- */
@@ -518,7 +518,7 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     }
     /* Runs after the queue's own hook, so that mail that became durable in this turn
      * starts in this turn. */
-    loop_at_end(loop, LOOP_ANSWER_MANAGER, manager_pump, m);
+    loop_at_end(loop, LOOP_ANSWER_MANAGER, manager_run, m);
     *manager = m;
     return 0;
 }
@@ -531,7 +531,7 @@ manager_free(struct manager **manager)
     if (m == NULL)
         return;
     *manager = NULL;
-    loop_at_end_remove(m->loop, LOOP_ANSWER_MANAGER, manager_pump, m);
+    loop_at_end_remove(m->loop, LOOP_ANSWER_MANAGER, manager_run, m);
     loop_timer_stop(m->loop, &m->wake);
     loop_timer_stop(m->loop, &m->sweep);
     manager_overdue_stop(m);
@@ -542,7 +542,7 @@ manager_free(struct manager **manager)
         note_hints(m);
         manager_quotas_write(m);
     }
-    loop_unpost(m->loop, &m->stir);
+    loop_unpost(m->loop, &m->wake_task);
     HASH_ITER (hh, m->actives, a, next)
         dsn_drop(&a->notification); /* its draft belongs to the queue */
     /* The queue closes first: it still writes marks of these envelopes. */
@@ -594,7 +594,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     sched_change(m->sched, &settings->sched);
     sched_rerouted(m->sched, was, routes);
     reroute_begin(m);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 struct queue *
@@ -629,7 +629,7 @@ manager_drain(struct manager *m, int64_t grace_ms, void (*drained)(void *context
     /* The scheduler needs no wake-up any more, so its timer measures the grace
      * period. */
     loop_timer_start(m->loop, &m->wake, grace_ms, grace_over, m);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 void
@@ -639,7 +639,7 @@ manager_cancel_drain(struct manager *m)
     m->drained = NULL;
     loop_timer_stop(m->loop, &m->wake);
     sched_cancel_drain(m->sched);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 bool
@@ -675,7 +675,7 @@ manager_accept(struct manager *m, struct envelope **e)
     *e = NULL;
     sched_add(m->sched, id, loop_now_ms(m->loop), 0);
     sched_weigh(m->sched, id, recipients);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 /* After an operator's command nothing more is delivered: the attempt ends here. */
@@ -685,7 +685,7 @@ pass_over(struct manager *m, struct sched_session *session)
     struct outcome stopped =
         outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.0.0", "stopped");
     sched_waive(m->sched, session, &stopped);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 /* The operator's command counts from the moment it is given, though the scheduler does
@@ -700,7 +700,7 @@ manager_take(struct manager *m, struct sched_session *session,
         *request =
             (struct delivery_request){session, a->envelope, work.indexes, work.count};
         if (a->pending == PENDING_NONE || a->pending == PENDING_RETRY) {
-            manager_rest(m); /* it may begin a pause after this turn's pump */
+            manager_rest(m); /* it may begin a pause after this turn's run */
             return true;
         }
         pass_over(m, session);
@@ -751,14 +751,14 @@ manager_settled(struct manager *m, const struct delivery_request *request, size_
     if (sched_has_quotas(m->sched))
         manager_note_quotas(m);
     queue_leave(m->queue, before);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 bool
 manager_session_found(struct manager *m, struct sched_session *session, struct text key)
 {
     bool found = sched_session_found(m->sched, session, key);
-    manager_stir(m);
+    manager_wake(m);
     return found;
 }
 
@@ -767,7 +767,7 @@ manager_set_token(struct manager *m, const struct sched_login *login,
                   enum sched_token token, const char *why)
 {
     sched_set_token(m->sched, login, token, why);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 void
@@ -777,7 +777,7 @@ manager_session_ended(struct manager *m, struct sched_session *session,
     assert(m->sessions > 0);
     m->sessions--;
     sched_session_ended(m->sched, session, why);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 /* --- For a group of hosts -------------------------------------------------------- */
@@ -786,7 +786,7 @@ void
 manager_group(struct manager *m, const struct sched_group *group)
 {
     sched_members(m->sched, group);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 /* A turn follows: the mail there wakes at another time now. */
@@ -797,7 +797,7 @@ manager_wishes(struct manager *m, size_t most,
 {
     size_t count = m->has_actions ? 0 : sched_wishes(m->sched, most, each, context);
     if (count > 0)
-        manager_stir(m);
+        manager_wake(m);
     return count;
 }
 
@@ -805,5 +805,5 @@ void
 manager_granted(struct manager *m, const char *site, const struct bank_grant *grant)
 {
     sched_granted(m->sched, site, grant);
-    manager_stir(m);
+    manager_wake(m);
 }

@@ -34,7 +34,7 @@ manager_set_aliases(struct manager *m, struct aliases *aliases, const struct srs
     if (!was_blind || (srs != NULL && srs_is_blind(srs)))
         return;
     deferral_reasons_each(m->reasons, retry_unsure, m);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 static struct expansion_rules

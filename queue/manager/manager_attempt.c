@@ -365,7 +365,7 @@ notification_later(struct active *a)
     case PENDING_BOUNCE:
         sched_add(m->sched, a->id, now + (full ? FULL_MS : LATER_MS),
                   a->envelope->delivery.attempts);
-        manager_stir(m);
+        manager_wake(m);
         break;
     }
 }
@@ -543,7 +543,7 @@ hold_now(struct active *a)
         a->holding = a->scheduled = a->wanted = false;
         a->pending = PENDING_NONE;
         sched_add(m->sched, a->id, now, a->envelope->delivery.attempts);
-        manager_stir(m);
+        manager_wake(m);
     } else {
         begin_hold(a);
     }
@@ -733,5 +733,5 @@ attempt_warned(struct active *a)
     manager_attempt_rest(a);
     if (again)
         manager_load(m, id);
-    manager_stir(m);
+    manager_wake(m);
 }

@@ -226,7 +226,7 @@ manager_await_parts(struct active *a, unsigned done_before)
         manager_active_defer(a, now, e->delivery.attempts);
     else
         manager_active_drop(a);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 void
@@ -295,7 +295,7 @@ manager_resume_after(struct manager *m, struct id id, int64_t delay_ms)
 {
     struct active *a = manager_active_find(m, id);
     int64_t now = loop_now_ms(m->loop);
-    manager_stir(m);
+    manager_wake(m);
     if (a && a->scheduled && a->pending == PENDING_NONE)
         a->pending = PENDING_RETRY;
     return sched_retry_at(m->sched, id, now + delay_ms) || a != NULL;
@@ -334,7 +334,7 @@ manager_settle_awaiting(struct manager *m, struct id id, const unsigned *indexes
 {
     struct active *a = manager_active_find(m, id);
     bool in_memory = a != NULL;
-    if (in_memory && a->lent)
+    if (in_memory && a->loaned)
         return false; /* another host may have it */
     if (a == NULL) {
         struct envelope *e = queue_load_envelope(m->queue, id);
@@ -356,7 +356,7 @@ manager_settle_awaiting(struct manager *m, struct id id, const unsigned *indexes
             queue_wait(m->queue, a->envelope, false);
         manager_active_defer(a, loop_now_ms(m->loop), a->envelope->delivery.attempts);
     }
-    manager_stir(m);
+    manager_wake(m);
     return true;
 }
 

@@ -92,7 +92,7 @@ begin_settle_refused(struct active *a)
 static void
 route_one(struct active *a, unsigned index)
 {
-    struct beginning *b = &a->beginning;
+    struct routing *b = &a->routing;
     const struct recipient *r = &a->envelope->recipients[index];
     struct address address;
     if (b->verdict != NULL) {
@@ -138,7 +138,7 @@ route_some(struct active *a)
 {
     struct manager *m = a->manager;
     const struct envelope *e = a->envelope;
-    struct beginning *b = &a->beginning;
+    struct routing *b = &a->routing;
     for (; b->next < e->count && m->routed_now < ROUTES_PER_TURN; b->next++) {
         if (e->recipients[b->next].done)
             continue;
@@ -239,7 +239,7 @@ begin_put_back(struct active *a, unsigned done_before)
 static void
 keep_unsettled(struct active *a)
 {
-    struct beginning *b = &a->beginning;
+    struct routing *b = &a->routing;
     size_t kept = 0;
     for (size_t i = 0; i < b->count; i++)
         if (!a->envelope->recipients[b->open[i].index].done)
@@ -252,10 +252,10 @@ keep_unsettled(struct active *a)
 static void
 manager_begin_leave_line(struct active *a)
 {
-    if (!a->beginning.in_line)
+    if (!a->routing.queued)
         return;
-    DL_DELETE2(a->manager->beginnings, a, beginning.prev, beginning.next_in_line);
-    a->beginning.in_line = a->scheduled = false;
+    DL_DELETE2(a->manager->unrouted, a, routing.prev, routing.next_queued);
+    a->routing.queued = a->scheduled = false;
 }
 
 void
@@ -263,10 +263,10 @@ begin_forget(struct active *a)
 {
     struct manager *m = a->manager;
     manager_begin_leave_line(a);
-    sched_loading_drop(m->sched, &a->beginning.loading);
-    free(a->beginning.open);
-    free(a->beginning.verdict);
-    a->beginning = (struct beginning){0};
+    sched_loading_drop(m->sched, &a->routing.loading);
+    free(a->routing.open);
+    free(a->routing.verdict);
+    a->routing = (struct routing){0};
 }
 
 /* No session is needed now, or an operator has given a command. */
@@ -274,7 +274,7 @@ static void
 do_without(struct active *a)
 {
     struct manager *m = a->manager;
-    struct beginning b = a->beginning;
+    struct routing b = a->routing;
     bool is_awaiting = b.count == 0 && a->awaits_until_ms < INT64_MAX;
     manager_quota_settle(a, b.verdict == NULL);
     begin_forget(a);
@@ -289,7 +289,7 @@ do_without(struct active *a)
 static bool
 offer(struct active *a)
 {
-    struct beginning *b = &a->beginning;
+    struct routing *b = &a->routing;
     if (!attempt_goes_on(a))
         return false;
     keep_unsettled(a);
@@ -307,7 +307,7 @@ static bool
 add_some(struct active *a, unsigned most)
 {
     struct manager *m = a->manager;
-    struct beginning *b = &a->beginning;
+    struct routing *b = &a->routing;
     for (; b->added < b->count && m->routed_now < most; b->added++) {
         m->routed_now++;
         sched_loading_add(m->sched, b->loading, &b->open[b->added]);
@@ -320,7 +320,7 @@ add_some(struct active *a, unsigned most)
 static int64_t
 begin_lifetime_ms(const struct active *a)
 {
-    const struct beginning *b = &a->beginning;
+    const struct routing *b = &a->routing;
     bool null_sender = a->envelope->sender.length == 0;
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < b->count; i++) {
@@ -334,7 +334,7 @@ begin_lifetime_ms(const struct active *a)
 static int64_t
 begin_notice_ms(const struct active *a)
 {
-    const struct beginning *b = &a->beginning;
+    const struct routing *b = &a->routing;
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < b->count; i++) {
         int64_t ms = delay_warning_next_ms(
@@ -357,11 +357,11 @@ hand_over(struct active *a)
         .class = manager_begin_class_of(m, e),
         .sender = m->settings.sender_turns ? sched_sender(e->sender) : 0,
         .size = (uint64_t)e->content_size};
-    struct sched_loading *loading = a->beginning.loading;
-    unsigned done_before = a->beginning.done_before;
+    struct sched_loading *loading = a->routing.loading;
+    unsigned done_before = a->routing.done_before;
     int64_t lifetime_ms = begin_lifetime_ms(a);
     a->notice_ms = begin_notice_ms(a);
-    a->beginning.loading = NULL;
+    a->routing.loading = NULL;
     begin_forget(a);
     a->scheduled = true;
     if (sched_loaded(m->sched, a->id, &mail, &loading) == NULL) {
@@ -377,7 +377,7 @@ hand_over(struct active *a)
 static bool
 manager_begin_go_on(struct active *a)
 {
-    struct beginning *b = &a->beginning;
+    struct routing *b = &a->routing;
     if (b->loading == NULL && !route_some(a))
         return false;
     bool has_some = b->loading != NULL || offer(a);
@@ -406,17 +406,17 @@ begin_attempt(struct active *a, const struct outcome *never)
     a->redirected = NULL;
     a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
     begin_forget(a);
-    a->beginning.open = memory_array(e->count + 1, sizeof(*a->beginning.open));
-    a->beginning.done_before = e->delivery.done;
+    a->routing.open = memory_array(e->count + 1, sizeof(*a->routing.open));
+    a->routing.done_before = e->delivery.done;
     if (never != NULL) {
-        a->beginning.verdict = memory_new(sizeof(*never));
-        *a->beginning.verdict = *never;
+        a->routing.verdict = memory_new(sizeof(*never));
+        *a->routing.verdict = *never;
     }
     if (manager_begin_go_on(a))
         return;
-    a->beginning.in_line = a->scheduled = true;
-    DL_APPEND2(m->beginnings, a, beginning.prev, beginning.next_in_line);
-    manager_stir(m);
+    a->routing.queued = a->scheduled = true;
+    DL_APPEND2(m->unrouted, a, routing.prev, routing.next_queued);
+    manager_wake(m);
 }
 
 void
@@ -424,15 +424,15 @@ begin_some(struct manager *m)
 {
     struct active *a;
     m->routed_now = 0;
-    while ((a = m->beginnings) != NULL) {
+    while ((a = m->unrouted) != NULL) {
         struct id before = queue_enter(m->queue, a->id);
         bool ended = manager_begin_go_on(a);
         queue_leave(m->queue, before);
         if (ended)
             continue;
         /* It goes behind the others, which need less. */
-        DL_DELETE2(m->beginnings, a, beginning.prev, beginning.next_in_line);
-        DL_APPEND2(m->beginnings, a, beginning.prev, beginning.next_in_line);
+        DL_DELETE2(m->unrouted, a, routing.prev, routing.next_queued);
+        DL_APPEND2(m->unrouted, a, routing.prev, routing.next_queued);
         break;
     }
 }
@@ -440,7 +440,7 @@ begin_some(struct manager *m)
 bool
 begin_is_busy(const struct manager *m)
 {
-    return m->beginnings != NULL || manager_routes_left(m) == 0;
+    return m->unrouted != NULL || manager_routes_left(m) == 0;
 }
 
 /* The targets of the old routes are freed with them. So routed recipients are routed
@@ -450,16 +450,16 @@ void
 begin_anew(struct manager *m)
 {
     struct active *a, *next;
-    DL_FOREACH_SAFE2 (m->beginnings, a, next, beginning.next_in_line) {
-        if (a->beginning.loading) {
+    DL_FOREACH_SAFE2 (m->unrouted, a, next, routing.next_queued) {
+        if (a->routing.loading) {
             struct id before = queue_enter(m->queue, a->id);
             (void)add_some(a, UINT_MAX);
             (void)manager_begin_go_on(a);
             queue_leave(m->queue, before);
             continue;
         }
-        a->beginning.next = 0;
-        a->beginning.count = 0;
+        a->routing.next = 0;
+        a->routing.count = 0;
         a->has_held = a->late = false;
     }
 }
@@ -489,7 +489,7 @@ begin_wait(struct active *a, const struct outcome *why, bool is_known, int64_t d
     sched_unloaded(m->sched, a->id);
     sched_add(m->sched, a->id, due_ms, a->envelope->delivery.attempts);
     manager_active_drop(a);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 /* A message without room leaves memory before its recipients are routed. Verdicts of one
@@ -530,7 +530,7 @@ begin_load(struct manager *m, struct id id)
         a = begin_fetch(m, id);
     if (a && a->warning)
         a->wanted = true; /* attempt_warned() loads it */
-    else if (a && !a->ending && !a->lent)
+    else if (a && !a->ending && !a->loaned)
         begin_admit(a, was_in_memory);
     else
         sched_unloaded(m->sched, id);

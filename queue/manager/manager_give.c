@@ -41,9 +41,9 @@ static struct active *
 give_take_active(struct active *a, const struct sched_state *known)
 {
     struct manager *m = a->manager;
-    if (a->lent || a->ending || a->warning || a->holding || a->wanted ||
+    if (a->loaned || a->ending || a->warning || a->holding || a->wanted ||
         a->pending == PENDING_BOUNCE || a->pending == PENDING_REMOVE ||
-        a->beginning.in_line || known->loading)
+        a->routing.queued || known->loading)
         return NULL;
     if (known->place != SCHED_UNKNOWN && !sched_withdraw(m->sched, a->id))
         return NULL;
@@ -160,7 +160,7 @@ give_put_back(struct active *a)
     struct id id = a->id;
     unsigned recipients = a->envelope->count;
     bool held = a->was_held;
-    a->lent = false;
+    a->loaned = false;
     if (a->is_changed || (d.released && !a->envelope->storage.preprocessed))
         manager_active_defer(a, d.due_ms, d.attempts);
     else
@@ -169,14 +169,14 @@ give_put_back(struct active *a)
         return;
     sched_add(m->sched, id, d.due_ms, d.attempts);
     sched_weigh(m->sched, id, recipients);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 static enum manager_lent
 give_lend(struct active *a, const struct sched_state *known, struct manager_loan *loan)
 {
     struct manager *m = a->manager;
-    a->lent = true;
+    a->loaned = true;
     a->loaded_ms = loop_now_ms(m->loop);
     give_note_state(a, known);
     if (give_stays(m, a->envelope)) {
@@ -228,7 +228,7 @@ bool
 manager_is_lent(const struct manager *m, struct id id)
 {
     const struct active *a = manager_active_find(m, id);
-    return a != NULL && a->lent;
+    return a != NULL && a->loaned;
 }
 
 void
@@ -236,7 +236,7 @@ manager_take_back(struct manager *m, struct id id)
 {
     struct active *a = manager_active_find(m, id);
     struct id before = queue_enter(m->queue, id);
-    if (a != NULL && a->lent)
+    if (a != NULL && a->loaned)
         give_put_back(a);
     queue_leave(m->queue, before);
 }
@@ -267,7 +267,7 @@ manager_give_away(struct manager *m, struct id id, const char *host, struct id t
 {
     struct active *a = manager_active_find(m, id);
     struct id before = queue_enter(m->queue, id);
-    if (a != NULL && a->lent) {
+    if (a != NULL && a->loaned) {
         give_tell(m, a->envelope, host, there);
         manager_active_retire(a);
     }
@@ -304,5 +304,5 @@ manager_take_over(struct manager *m, struct envelope **e, const char *hold)
         return;
     sched_add(m->sched, id, due_ms, attempts);
     sched_weigh(m->sched, id, recipients);
-    manager_stir(m);
+    manager_wake(m);
 }

@@ -23,7 +23,7 @@ enum pending_command {
 };
 
 /* An attempt whose recipients are being routed. */
-struct beginning {
+struct routing {
     struct sched_recipient *open; /* those that need a session */
     size_t count;
     unsigned next;                 /* the next to be routed */
@@ -31,8 +31,8 @@ struct beginning {
     struct sched_loading *loading; /* once all are routed */
     size_t added;                  /* added to loading */
     struct outcome *verdict;       /* of all recipients: a quota that it cannot pass */
-    bool in_line;                  /* it takes more than one turn: see `scheduled` */
-    struct active *prev, *next_in_line;
+    bool queued;                   /* it takes more than one turn: see `scheduled` */
+    struct active *prev, *next_queued;
 };
 
 /* A message in memory: from its acceptance or SCHED_LOAD to its end or SCHED_WAIT. */
@@ -61,11 +61,11 @@ struct active {
     bool scheduled;   /* its recipients are being routed, some in a turn, or the
                        * scheduler works on it, or it is `holding`; else it waits for
                        * SCHED_LOAD or its end */
-    struct beginning beginning;
+    struct routing routing;
     struct quotas_claim *claim; /* of sendmail(1) mail that begins */
     uint32_t claimed;           /* its recipients */
     bool expired;               /* a recipient has: EVENT_LIFETIME is reported */
-    bool lent;                  /* to a giver: manager_lend() */
+    bool loaned;                /* to a giver: manager_lend() */
     bool was_held;              /* then: hold/ID exists */
     bool is_changed;            /* then: it may have marks that are not written */
     bool ending;                /* its notification is being committed, or will be: */
@@ -115,7 +115,7 @@ struct manager {
     char explained[MANAGER_WAIT_MAX];            /* its explanation */
     struct id *loads; /* to be loaded from the disk, in the scheduler's order */
     size_t load_next, load_count, load_capacity;
-    struct active *beginnings; /* waiting to be routed */
+    struct active *unrouted; /* waiting to be routed */
     struct rerouting rerouting;
     unsigned loads_now, routed_now; /* in this turn */
     int64_t loaded_bytes;
@@ -127,8 +127,8 @@ struct manager {
     } watches[MANAGER_WATCHES_MAX];
     size_t sessions;
     struct manager_notifications notifications;
-    bool draining, patience_over, pumping;
-    bool has_actions; /* the pump has left some for the next turn */
+    bool draining, patience_over, running;
+    bool has_actions; /* the last run has left some for the next turn */
     void (*drained)(void *context);
     void *drained_context;
     struct loop_timer wake, site_cache, trial;
@@ -145,7 +145,7 @@ struct manager {
     } refusals_logged[64];
     struct refusers *refusers;         /* NULL: nobody has refused us */
     struct lost_reports *lost_reports; /* NULL: there was none */
-    struct loop_task stir;
+    struct loop_task wake_task;
     unsigned reloads;
     struct heap overdue; /* of messages that the scheduler has */
     struct loop_timer overdue_timer;
@@ -166,9 +166,9 @@ void manager_clock_set_birth(const struct manager *m, struct envelope *e);
  * clock, and counts as now. */
 int64_t manager_clock_due_ms(const struct manager *m, int64_t due_ms);
 
-/* Ensures that a turn comes, with the pump at its end. */
-void manager_stir(struct manager *m);
-/* The same from within the pump. */
+/* Ensures that a turn comes, with manager_run() at its end. */
+void manager_wake(struct manager *m);
+/* Likewise from within manager_run(). */
 void manager_turn(struct manager *m);
 /* The scheduler has the message, the least lifetime of its recipients is that, or
  * INT64_MAX; it is freed (manager_overdue.c). */
@@ -262,7 +262,7 @@ void attempt_notification_begun(struct active *a);
 void attempt_notification_ended(struct active *a);
 /* The settings of a notification. */
 struct dsn_settings attempt_dsn_settings(struct manager *m);
-/* At the end, when no session is left and the pump no longer runs: ends the attempts
+/* At the end, when no session is left and manager_run() no longer comes: ends the attempts
  * that a stop has cut off as the operator commanded, and turns the loop until the
  * notifications are stored, for at most 10 s. */
 void attempt_conclude(struct manager *m);
@@ -280,7 +280,7 @@ void begin_tell_loaded(const struct manager *m, const struct envelope *e);
 /* SCHED_LOAD for a message in memory, or from the disk, where its content has been
  * checked as required (queue_check()). */
 void begin_load(struct manager *m, struct id id);
-/* At the beginning of the pump: continues those that took more than one turn. */
+/* At the beginning of manager_run(): continues those that took more than one turn. */
 void begin_some(struct manager *m);
 /* Whether no more should be begun in this turn. */
 bool begin_is_busy(const struct manager *m);

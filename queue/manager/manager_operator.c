@@ -230,7 +230,7 @@ manager_operator_let_go(const struct command *o, struct envelope *e)
     sched_weigh(m->sched, o->id, recipients);
     (void)sched_retry(m->sched, o->id);
     manager_operator_say(o, EVENT_RELEASED);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 static enum manager_result
@@ -328,7 +328,7 @@ manager_operator_retry(const struct command *o)
 {
     struct manager *m = o->manager;
     int64_t now = loop_now_ms(m->loop);
-    manager_stir(m);
+    manager_wake(m);
     if (!m->settings.offline && sched_retry(m->sched, o->id)) {
         say_due(o);
         return MANAGER_DONE;
@@ -427,7 +427,7 @@ manager_operator_operate(struct manager *m, enum manager_verb verb, struct id id
     /* Its notification is being committed: too late for a command. */
     if (a && a->ending)
         return MANAGER_ENDING;
-    if (a && a->lent) {
+    if (a && a->loaned) {
         snprintf(why, MANAGER_WHY_MAX, "is being given to another host");
         return MANAGER_REFUSED;
     }
@@ -476,7 +476,7 @@ void
 manager_retry_all(struct manager *m)
 {
     sched_retry_all(m->sched);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 bool
@@ -486,7 +486,7 @@ manager_forget_limits(struct manager *m, const char *site)
     if (known) {
         log_say(m->log, LOG_LEVEL_INFO, "queue", NULL,
                 "the operator forgets the learnt limits of %s", site);
-        manager_stir(m);
+        manager_wake(m);
     }
     return known;
 }

@@ -79,7 +79,7 @@ overdue_one(struct active *a, unsigned *routed, int64_t now_ms)
     int64_t next_ms = sched_overdue(m->sched, a->id);
     if (next_ms == INT64_MAX)
         return true;
-    if (next_ms <= now_ms) { /* the pump settles what there is first */
+    if (next_ms <= now_ms) { /* manager_run() settles what there is first */
         overdue_add(a, now_ms);
         return false;
     }
@@ -112,7 +112,7 @@ overdue_go(void *context)
             break;
     }
     overdue_plan(m);
-    manager_stir(m);
+    manager_wake(m);
 }
 
 void

@@ -340,7 +340,7 @@ manager_reset_quota(struct manager *m, struct text who)
         known = sched_quota_reset(m->sched, who);
     if (known) {
         manager_note_quotas(m);
-        manager_stir(m);
+        manager_wake(m);
     }
     return known;
 }
@@ -477,5 +477,5 @@ void
 manager_quota_retry(struct manager *m)
 {
     deferral_reasons_each(m->reasons, retry_waiting, m);
-    manager_stir(m);
+    manager_wake(m);
 }

@@ -47,7 +47,7 @@ reroute_is_astray(void *context, unsigned index, const struct target *target)
 static bool
 reroute_may(const struct active *a)
 {
-    return a != NULL && a->scheduled && !a->beginning.in_line && !a->lent &&
+    return a != NULL && a->scheduled && !a->routing.queued && !a->loaned &&
            !a->ending && !a->warning && !a->holding && !a->wanted;
 }
 

@@ -51,7 +51,7 @@ is_small(const struct sched *s, size_t recipients)
 static bool
 small_fits(const struct sched *s, size_t recipients)
 {
-    const struct room *r = &s->room;
+    const struct admission *r = &s->admission;
     return r->small + recipients <= own_part(s) ||
            (r->count == 0 && r->recipients + recipients <= room_limit(s));
 }
@@ -59,7 +59,7 @@ small_fits(const struct sched *s, size_t recipients)
 static bool
 large_fits(const struct sched *s, size_t recipients)
 {
-    const struct room *r = &s->room;
+    const struct admission *r = &s->admission;
     size_t own = own_part(s), large = r->recipients - r->small;
     if (large == 0 && r->small <= own)
         return true;
@@ -71,22 +71,23 @@ sched_has_room(const struct sched *s, size_t recipients)
 {
     if (room_limit(s) == 0)
         return true;
-    return is_small(s, recipients) ? small_fits(s, recipients)
-                                   : s->room.count == 0 && large_fits(s, recipients);
+    return is_small(s, recipients)
+               ? small_fits(s, recipients)
+               : s->admission.count == 0 && large_fits(s, recipients);
 }
 
 bool
-sched_room_has(const struct sched *s, const struct message_index *k)
+sched_admission_has(const struct sched *s, const struct message_index *k)
 {
     return sched_has_room(s, recipients_of(k));
 }
 
 /* Small mail keeps its order by waiting where it is. */
 bool
-sched_room_blocks(const struct sched *s, const struct message_index *k)
+sched_admission_blocks(const struct sched *s, const struct message_index *k)
 {
-    return !sched_room_has(s, k) &&
-           (is_small(s, recipients_of(k)) || s->room.count >= LINE_LENGTH_MAX);
+    return !sched_admission_has(s, k) &&
+           (is_small(s, recipients_of(k)) || s->admission.count >= LINE_LENGTH_MAX);
 }
 
 /* --- In memory -------------------------------------------------------------------- */
@@ -95,28 +96,28 @@ static void
 add_recipients(struct sched *s, const struct message_index *k)
 {
     size_t recipients = recipients_of(k);
-    s->room.recipients += recipients;
-    s->room.small += is_small(s, recipients) ? recipients : 0;
+    s->admission.recipients += recipients;
+    s->admission.small += is_small(s, recipients) ? recipients : 0;
 }
 
 static void
 remove_recipients(struct sched *s, const struct message_index *k)
 {
     size_t recipients = recipients_of(k);
-    s->room.recipients -= recipients;
-    s->room.small -= is_small(s, recipients) ? recipients : 0;
+    s->admission.recipients -= recipients;
+    s->admission.small -= is_small(s, recipients) ? recipients : 0;
 }
 
 void
-sched_room_enter(struct sched *s, struct message_index *k)
+sched_admission_enter(struct sched *s, struct message_index *k)
 {
-    k->in_line = 0;
+    k->queued = 0;
     s->active++;
     add_recipients(s, k);
 }
 
 void
-sched_room_leave(struct sched *s, struct message_index *k)
+sched_admission_leave(struct sched *s, struct message_index *k)
 {
     s->active--;
     remove_recipients(s, k);
@@ -149,16 +150,16 @@ sched_admit(struct sched *s, struct id id, size_t recipients)
     s->recalling_recipients -= k->recalled ? k->recipients : 0;
     note_recipients(k, recipients);
     s->recalling_recipients += k->recalled ? k->recipients : 0;
-    bool fits = recipients_of(k) <= before || sched_room_has(s, k);
+    bool fits = recipients_of(k) <= before || sched_admission_has(s, k);
     add_recipients(s, k);
     if (fits)
         return true;
     bool recalled = sched_recall_end(s, k);
-    sched_room_leave(s, k);
-    if (sched_room_blocks(s, k))
+    sched_admission_leave(s, k);
+    if (sched_admission_blocks(s, k))
         message_index_wait(&s->known, k, s->now_ms, k->attempts);
     else
-        sched_room_wait(s, k);
+        sched_admission_wait(s, k);
     k->recalled = recalled;
     return false;
 }
@@ -171,16 +172,16 @@ count_record(void *context, struct message_index *k)
 }
 
 void
-sched_room_count(struct sched *s)
+sched_admission_count(struct sched *s)
 {
-    s->room.recipients = s->room.small = 0;
+    s->admission.recipients = s->admission.small = 0;
     message_index_each(&s->known, count_record, s);
 }
 
 /* --- In line ---------------------------------------------------------------------- */
 
 static struct id
-line_at(const struct room *r, size_t i)
+line_at(const struct admission *r, size_t i)
 {
     return r->line[(r->first + i) % r->capacity];
 }
@@ -190,23 +191,23 @@ line_at(const struct room *r, size_t i)
 static void
 line_clean(struct sched *s)
 {
-    struct room *r = &s->room;
+    struct admission *r = &s->admission;
     size_t kept = 0;
     for (size_t i = 0; i < r->count; i++) {
         struct id id = line_at(r, i);
         struct message_index *k = message_index_find(&s->known, id);
-        if (!k || !k->in_line)
+        if (!k || !k->queued)
             continue;
-        k->in_line = 0;
+        k->queued = 0;
         r->line[(r->first + kept++) % r->capacity] = id;
     }
     r->count = kept;
     for (size_t i = 0; i < kept; i++)
-        message_index_find(&s->known, line_at(r, i))->in_line = 1;
+        message_index_find(&s->known, line_at(r, i))->queued = 1;
 }
 
 static void
-line_grow(struct room *r)
+line_grow(struct admission *r)
 {
     size_t capacity = r->capacity > 0 ? 2 * r->capacity : 16;
     struct id *line = memory_array(capacity, sizeof(*line));
@@ -220,15 +221,15 @@ line_grow(struct room *r)
 
 /* An operator may have made it due, or its site: then it keeps its place in line. */
 void
-sched_room_wait(struct sched *s, struct message_index *k)
+sched_admission_wait(struct sched *s, struct message_index *k)
 {
-    struct room *r = &s->room;
+    struct admission *r = &s->admission;
     message_index_wait(&s->known, k, MESSAGE_INDEX_BACKLOGGED_MS, k->attempts);
-    if (k->in_line)
+    if (k->queued)
         return;
     if (r->capacity == 0)
         line_grow(r);
-    k->in_line = 1;
+    k->queued = 1;
     r->line[(r->first + r->count++) % r->capacity] = message_index_id(k);
     if (r->count < r->capacity)
         return;
@@ -239,12 +240,12 @@ sched_room_wait(struct sched *s, struct message_index *k)
 
 /* Those that have left by another way are dropped. */
 struct message_index *
-sched_room_first(struct sched *s)
+sched_admission_first(struct sched *s)
 {
-    struct room *r = &s->room;
+    struct admission *r = &s->admission;
     for (; r->count > 0; r->first = (r->first + 1) % r->capacity, r->count--) {
         struct message_index *k = message_index_find(&s->known, line_at(r, 0));
-        if (!k || !k->in_line)
+        if (!k || !k->queued)
             continue;
         if (room_limit(s) > 0 && !large_fits(s, recipients_of(k)))
             return NULL;
@@ -256,15 +257,15 @@ sched_room_first(struct sched *s)
 }
 
 size_t
-sched_room_ahead(const struct sched *s, const struct message_index *k)
+sched_admission_ahead(const struct sched *s, const struct message_index *k)
 {
     size_t ahead = 0;
-    for (size_t i = 0; i < s->room.count; i++) {
-        struct id id = line_at(&s->room, i);
+    for (size_t i = 0; i < s->admission.count; i++) {
+        struct id id = line_at(&s->admission, i);
         if (id_compare(id, message_index_id(k)) == 0)
             break;
         const struct message_index *other = message_index_find(&s->known, id);
-        ahead += other && other->in_line;
+        ahead += other && other->queued;
     }
     return ahead;
 }
