@@ -6,7 +6,6 @@
 #include "sched/message_index.h"
 
 #include "base/memory.h"
-#include "sched/message_index_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

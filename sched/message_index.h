@@ -97,4 +97,9 @@ void message_index_each(struct message_index_set *set,
                         void (*each)(void *context, struct message_index *k),
                         void *context);
 
+/* For the tests of message_index.c. No other file includes this. */
+
+/* Bytes allocated. */
+size_t message_index_memory(const struct message_index_set *set);
+
 #endif

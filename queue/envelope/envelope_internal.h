@@ -34,10 +34,8 @@ bool envelope_stands_there(const struct reading *r, char letter);
 void envelope_add_record(struct buffer *out, char letter, struct text bytes);
 
 struct envelope;
-/* The slot of info/ID: envelope_read_due(). False: it was torn. */
-bool envelope_read_slot(struct text slot, struct id id, struct envelope *e);
 
-/* --- envelope_given.c: the state of the message, in todo/ID ---------------------- */
+/* --- envelope_state.c: the state of the message, in todo/ID ---------------------- */
 
 /* The record of envelope_write_given(). False: it would be too long. */
 bool envelope_add_state(const struct envelope *e, struct buffer *out)

@@ -327,7 +327,7 @@ manager_run(void *context)
     unsigned settles = 0;
     bool works = sched_work(m->sched);
     begin_some(m);
-    works |= reroute_some(m);
+    works |= manager_reroute_some(m);
     for (;;) {
         while (settles < SETTLES_PER_TURN && sched_next(m->sched, &action)) {
             settles += action.verb == SCHED_SETTLE;
@@ -556,7 +556,7 @@ manager_free(struct manager **manager)
     free(m->refusers);
     free(m->lost_reports);
     free(m->loads);
-    reroute_stop(m);
+    manager_reroute_stop(m);
     free(m);
 }
 
@@ -593,7 +593,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     begin_anew(m);
     sched_change(m->sched, &settings->sched);
     sched_rerouted(m->sched, was, routes);
-    reroute_begin(m);
+    manager_reroute_begin(m);
     manager_wake(m);
 }
 

@@ -86,7 +86,7 @@ struct manager_channel {
     void *context;
 };
 
-/* Messages whose routes may have changed (manager_reroute.c). */
+/* Messages whose routes may have changed. */
 struct rerouting {
     struct id *ids;
     size_t next, count;
@@ -297,13 +297,11 @@ void begin_settle_refused(struct active *a);
 /* Stops the beginning of its attempt. */
 void begin_forget(struct active *a);
 
-/* --- manager_reroute.c ------------------------------------------------------------ */
-
 /* After a change of routes. */
-void reroute_begin(struct manager *m);
+void manager_reroute_begin(struct manager *m);
 /* In each turn, behind begin_some(). True: there is more. */
-bool reroute_some(struct manager *m);
-void reroute_stop(struct manager *m);
+bool manager_reroute_some(struct manager *m);
+void manager_reroute_stop(struct manager *m);
 
 /* --- manager_awaiting.c ----------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* The index of known messages: against a plain array, in order of due time, and its
  * size. */
-#include "sched/message_index_internal.h"
+#include "sched/message_index.h"
 
 #include "t/support/tap.h"
 
