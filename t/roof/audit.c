@@ -1185,10 +1185,9 @@ audit_give_and_leave(struct model_message *m)
 }
 
 bool
-audit_give_to_dying(unsigned domain, unsigned calls, bool by_cut)
+audit_give_to_dying(struct model_message *m, unsigned calls, bool by_cut)
 {
     struct teller *t = &audit.tellers[0];
-    struct model_message *m = audit_message(domain, 1, 200);
     begin_message(t, m);
     host.dies_after = calls;
     host.dies_by_cut = by_cut;

@@ -11,6 +11,8 @@
 #include "t/sim/sim_disk.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 enum {
     ALL = 1 << 20, /* calls */
@@ -22,8 +24,10 @@ enum {
     SLOW_MS = 100 * 1000,   /* a reply of the second hop */
     LEAVES_MS = 60 * 1000,
     RELEASED = 3,
+    ROUTE_SIZE = MODEL_ADDRESS_MAX + 20,
     ANSWERED_MS = 500, /* an order */
     ENDS = 12,
+    TORN = 6,
     CALLS = 90,
     BETWEEN_MS = 20 * 1000
 };
@@ -147,19 +151,28 @@ audit_release_and_cut(void)
     struct hop_mood good = {0}, refusing = {.rcpt = 1000};
     sim_disk_settle();
     world_set_moods(&refusing);
+    struct model_message *m[RELEASED];
+    char routes[RELEASED * ROUTE_SIZE] = "", address[MODEL_ADDRESS_MAX];
+    for (unsigned i = 0; i < RELEASED; i++) {
+        size_t used = strlen(routes);
+        m[i] = audit_message(0, 1, any_size());
+        model_rcpt_address(&m[i]->rcpts[0], address);
+        snprintf(routes + used, sizeof(routes) - used, "  %s hold\n", address);
+    }
+    editor_add_routes(routes); /* which a release passes, and they are there still */
+    world_set_route("");
     for (unsigned i = 0; i < RELEASED; i++)
-        (void)audit_give(0, 1);
+        (void)audit_try(m[i]);
     (void)world_run_for(WRITTEN_MS, NULL);
-    for (unsigned i = 1; i <= RELEASED; i++)
-        operator_order("hold", model_at(model_count() - i));
-    (void)world_run_for(WRITTEN_MS, NULL);
-    for (unsigned i = 1; i <= RELEASED; i++)
-        operator_order("release", model_at(model_count() - i));
+    for (unsigned i = 0; i < RELEASED; i++)
+        operator_order("release", m[i]);
     (void)world_run_for(ANSWERED_MS, NULL);
     world_cut();
     world_set_moods(&good);
     (void)audit_has_gone(audit_longest_ms());
     audit_departure("mail that was released before the power went");
+    editor_add_routes(NULL);
+    world_set_route("");
 }
 
 static bool
@@ -177,7 +190,7 @@ audit_ends(void)
         world_set_moods(roof_chance(500) ? &mixed : &good);
         bool by_cut = roof_chance(700) && may_cut();
         unsigned calls = 1 + roof_below(CALLS);
-        (void)audit_give_to_dying(0, calls, by_cut);
+        (void)audit_give_to_dying(audit_message(0, 1, any_size()), calls, by_cut);
         (void)world_run_for(roof_between(1, BETWEEN_MS), NULL);
         host.dies_after = 0;
         (void)world_run_for(LEAVES_MS, is_up);
@@ -188,12 +201,32 @@ audit_ends(void)
     audit_departure("mail of a host that has ended time and again");
 }
 
+/* The power goes while a batch is on its way to the disk, of which any part is there then.
+ * What nobody has heard of comes whole, or not at all. */
+static void
+audit_torn_batches(void)
+{
+    if (!may_cut())
+        return;
+    for (unsigned i = 0; i < TORN; i++) {
+        sim_disk_set_sync_spread(SYNC_MS, roof_random());
+        for (unsigned count = 1 + roof_below(3); count > 0; count--)
+            audit_give_and_leave(audit_message(0, 1, 1 + roof_below(LARGE)));
+        (void)world_run_for(roof_between(1, SYNC_MS), NULL);
+        sim_disk_set_sync_spread(0, 0);
+        world_cut();
+    }
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail of torn batches");
+}
+
 void
 audit_disk(void)
 {
     static void (*const questions[])(void) = {
         audit_failed_batch,  audit_orphan,          audit_refused_results,
-        audit_refused_moves, audit_release_and_cut, audit_ends};
+        audit_refused_moves, audit_release_and_cut, audit_torn_batches,
+        audit_ends};
     /* a notice that the disk has refused comes a minute later */
     editor_set("delay_warning_time", "");
     world_set_route("");

@@ -23,7 +23,7 @@ int audit_try(struct model_message *m);
 void audit_give_and_leave(struct model_message *m);
 /* One whose host dies after so many calls of the disk, counted from its end on; by_cut: the
  * power goes then, also behind the reply. False: it has lived to reply. */
-bool audit_give_to_dying(unsigned domain, unsigned calls, bool by_cut);
+bool audit_give_to_dying(struct model_message *m, unsigned calls, bool by_cut);
 /* No mail is open; false: not within that time. */
 bool audit_has_gone(int64_t ms);
 /* All that was given leaves soon, with the weather good, or the run has failed. */

@@ -17,6 +17,7 @@ enum {
     ATTEMPT_MS = 3400 * 1000, /* 3000 s, and its tenth */
     FULL_MS = 20 * 1000,      /* of a full disk, behind the refusal */
     AGAIN_MS = 25 * 1000,     /* then: results are written each 10 s */
+    SMALL = 200,              /* octets */
     CALLS = 12,               /* of the disk, until a message is stored */
     CLEARED_MS = 60 * 1000,   /* behind a start */
     REPORTED_MS = 60 * 1000,  /* a report, and the time on its way */
@@ -122,7 +123,7 @@ audit_dead_files(void)
     if (host.daemon.started->options.manager.queue.journal_size != 0)
         return;
     size_t before = count_files();
-    if (audit_give_to_dying(0, 1 + roof_below(CALLS), false)) {
+    if (audit_give_to_dying(audit_message(0, 1, SMALL), 1 + roof_below(CALLS), false)) {
         (void)world_run_for(CLEARED_MS, NULL);
         (void)audit_has_gone(audit_longest_ms());
         if (count_files() > before)

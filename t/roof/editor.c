@@ -94,6 +94,7 @@ static struct {
     unsigned domain_count;
     char options[TARGETS_MAX][80]; /* of routes */
     bool with_tls, with_policies, ages_are_short;
+    const char *routes; /* more of them; NULL: none */
     const char *option; /* of all routes */
     const char *added[ADDED_MAX];
     unsigned added_count;
@@ -253,6 +254,12 @@ void
 editor_add_option(const char *option)
 {
     editor.option = option;
+}
+
+void
+editor_add_routes(const char *lines)
+{
+    editor.routes = lines;
 }
 
 void
@@ -482,7 +489,9 @@ editor_write(void)
                               editor.journal_message_max);
     for (unsigned i = 0; i < editor.domain_count; i++)
         fits = write_route(&b, i) && fits;
-    fits = buffer_format(&b, "  * mx\n") && fits;
+    fits =
+        buffer_format(&b, "%s  * mx\n", editor.routes != NULL ? editor.routes : "") &&
+        fits;
     if (editor.with_tls)
         fits = buffer_format(&b, "tls_certificate = %s\ntls_ca = %s\n", SECRECY_HOST,
                              SECRECY_ANCHOR) &&

@@ -22,6 +22,8 @@ void editor_begin_ages(int64_t life_ms, int64_t notice_ms);
 void editor_end_ages(void);
 /* For each route by SMTP or LMTP. */
 void editor_add_option(const char *option);
+/* Lines of more routes; borrowed. NULL: none. */
+void editor_add_routes(const char *lines);
 /* Users may log in, and the host does at the hop of this domain, as user. */
 void editor_begin_logins(void);
 void editor_log_in(unsigned domain, unsigned user);

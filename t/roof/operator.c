@@ -189,6 +189,7 @@ operator_order(const char *command, const struct model_message *m)
     char line[LINE_SIZE];
     snprintf(line, sizeof(line), "{\"command\":\"%s\",\"ids\":[\"%s\"]}", command,
              m->id);
+    takings++;
     ask(&host, line);
 }
 

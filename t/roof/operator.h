@@ -23,7 +23,7 @@ void operator_order(const char *command, const struct model_message *m);
 /* Asks for the list, and compares it with the model when it comes. */
 void operator_compare(void);
 unsigned operator_commands(void);
-/* Messages that operator_act() has held, removed or returned. */
+/* Orders that may have taken a message out of the line in which it waited. */
 unsigned operator_takings(void);
 /* A command of any host, in JSON. */
 void operator_tell(const struct host *h, const char *line);
