@@ -26,6 +26,7 @@ enum {
     RELEASED = 3,
     ROUTE_SIZE = MODEL_ADDRESS_MAX + 20,
     ANSWERED_MS = 500, /* an order */
+    FAULTS = 4,
     ENDS = 12,
     TORN = 6,
     CALLS = 90,
@@ -71,6 +72,53 @@ audit_failed_batch(void)
     audit_departure("mail of a disk that failed");
 }
 
+/* The same when one call of many fails, whichever it is. */
+static void
+audit_failed_calls(void)
+{
+    for (unsigned i = 0; i < FAULTS; i++) {
+        struct model_message *m = audit_message(0, 1, any_size());
+        host.fails_after = 1 + roof_below(CALLS / 3);
+        host.fails_with = EIO;
+        (void)audit_try(m);
+        host.fails_after = 0;
+        (void)world_run_for(LEAVES_MS, NULL);
+        world_restart(roof_chance(500)); /* it takes mail again */
+        (void)world_run_for(LEAVES_MS, NULL);
+    }
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail of a disk that failed now and again");
+}
+
+/* What has left in files does not come back, though the power goes. */
+static void
+audit_removed_files(void)
+{
+    if (!may_cut())
+        return;
+    for (unsigned i = 0; i < FAULTS; i++)
+        (void)audit_try(audit_message(0, 1, LARGE));
+    audit_departure("mail in files");
+    (void)world_run_for(LEAVES_MS, NULL);
+    world_cut();
+    (void)audit_has_gone(audit_longest_ms());
+}
+
+/* For a while, or in one call. */
+static void
+fail_for_a_while(void)
+{
+    if (roof_chance(500)) {
+        host.fails_after = 1 + roof_below(CALLS / 3);
+        host.fails_with = EIO;
+    } else {
+        sim_disk_fail_calls(EIO);
+    }
+    (void)world_run_for(FAULT_MS, NULL);
+    sim_disk_fail_calls(0);
+    host.fails_after = 0;
+}
+
 /* A client that has gone before its message was durable: the message leaves all the same. */
 static void
 audit_orphan(void)
@@ -110,9 +158,7 @@ audit_refused_results(void)
     if (audit_try(m) != 250)
         roof_break("bounds", NULL, "a message in good weather is refused");
     bool is_stored = world_run_for(audit_longest_ms(), is_first_stored);
-    sim_disk_fail_calls(EIO);
-    (void)world_run_for(FAULT_MS, NULL);
-    sim_disk_fail_calls(0);
+    fail_for_a_while();
     bool stops = roof_chance(500);
     if (!stops)
         (void)world_run_for(WRITTEN_MS, NULL);
@@ -134,9 +180,13 @@ audit_refused_moves(void)
     world_set_moods(&refusing);
     for (unsigned i = 0; i < 4; i++)
         (void)audit_give(0, 1);
-    sim_disk_fail_syncs(ALL, EIO);
-    (void)world_run_for(FAULT_MS, NULL);
-    sim_disk_fail_syncs(0, 0);
+    if (roof_chance(500)) {
+        sim_disk_fail_syncs(ALL, EIO);
+        (void)world_run_for(FAULT_MS, NULL);
+        sim_disk_fail_syncs(0, 0);
+    } else {
+        fail_for_a_while();
+    }
     (void)world_run_for(WRITTEN_MS, NULL);
     world_cut();
     world_set_moods(&good);
@@ -224,9 +274,9 @@ void
 audit_disk(void)
 {
     static void (*const questions[])(void) = {
-        audit_failed_batch,  audit_orphan,          audit_refused_results,
-        audit_refused_moves, audit_release_and_cut, audit_torn_batches,
-        audit_ends};
+        audit_failed_batch,    audit_failed_calls,    audit_removed_files,
+        audit_orphan,          audit_refused_results, audit_refused_moves,
+        audit_release_and_cut, audit_torn_batches,    audit_ends};
     /* a notice that the disk has refused comes a minute later */
     editor_set("delay_warning_time", "");
     world_set_route("");

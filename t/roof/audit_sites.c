@@ -26,7 +26,7 @@ enum {
     PAUSE_MS = 5000,
     PAUSE_SLACK_MS = 300, /* the way to the hop */
     LMTP_DOMAIN = 2,
-    EARLY_SIZE = 9000, /* some lines of content */
+    EARLY_SIZE = 200 * 1000, /* more than is on its way at a time */
     VISITS_MAX = 40,
     SITES_MIN = 3 /* more than may be idle with one session */
 };
