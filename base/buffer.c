@@ -32,6 +32,14 @@ buffer_free(struct buffer *b)
     buffer_init(b, b->limit);
 }
 
+void
+buffer_forget(struct buffer *b)
+{
+    if (b->at != NULL)
+        explicit_bzero(b->at, b->capacity);
+    buffer_free(b);
+}
+
 struct text
 buffer_text(const struct buffer *b)
 {

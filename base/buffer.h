@@ -14,6 +14,8 @@ struct buffer {
 /* limit in bytes, never exceeded. Nothing is allocated yet. */
 void buffer_init(struct buffer *b, size_t limit);
 void buffer_free(struct buffer *b); /* may be used again, with the same limit */
+/* Overwrites a secret before its memory is freed. */
+void buffer_forget(struct buffer *b);
 struct text buffer_text(const struct buffer *b);
 
 /* False, with the buffer unchanged, when the limit would be exceeded. */

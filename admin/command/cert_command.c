@@ -3,7 +3,6 @@
 
 #include "admin/settings/complaint.h"
 #include "admin/settings/whole_file.h"
-#include "base/crypto/digest.h"
 #include "base/dns/idna.h"
 #include "base/loop/loop.h"
 #include "base/net_address.h"
@@ -200,9 +199,7 @@ cert_make(const struct cert_request *r, const struct options *options)
                              "the library has made no certificate; run it again", "");
     else
         code = cert_write(r, options, buffer_text(&certificate), buffer_text(&key));
-    if (key.capacity > 0)
-        digest_forget(key.at, key.capacity);
-    buffer_free(&key);
+    buffer_forget(&key);
     buffer_free(&certificate);
     tls_free(&tls);
     loop_free(&loop);

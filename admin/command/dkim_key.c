@@ -231,9 +231,7 @@ make_key_file(const struct key_request *r, const struct options *options,
         error = write_key_file(disk, r->file, buffer_text(&pem), &owner);
         code = explain_key_file(r->file, error);
     }
-    if (pem.capacity > 0)
-        digest_forget(pem.at, pem.capacity);
-    buffer_free(&pem);
+    buffer_forget(&pem);
     disk_close(&disk);
     return code;
 }

@@ -113,9 +113,7 @@ accounts_read_secrets(struct accounts *accounts, struct buffer *errors)
                                  a->secret + 1, disk_explain(error));
         else
             (void)!text_copy(a->secret, sizeof(a->secret), buffer_text(&content));
-        if (content.at != NULL)
-            digest_forget(content.at, content.capacity);
-        buffer_free(&content);
+        buffer_forget(&content);
     }
 }
 

@@ -2,7 +2,6 @@
  * sent, read. Each stage ends in the next one, or in http_call_fail(). */
 #include "base/http/http_call.h"
 
-#include "base/crypto/digest.h"
 #include "base/dns/dns.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
@@ -55,22 +54,13 @@ struct http_call {
     void *context;
 };
 
-/* It may hold a token. */
-static void
-http_call_forget(struct buffer *b)
-{
-    if (b->at != NULL)
-        digest_forget(b->at, b->capacity);
-    buffer_free(b);
-}
-
 static void
 http_call_release(void *object)
 {
     struct http_call *call = object;
     free(call->url_text);
-    http_call_forget(&call->request);
-    http_call_forget(&call->reader.body);
+    buffer_forget(&call->request); /* they may hold a token */
+    buffer_forget(&call->reader.body);
     http_reader_free(&call->reader);
     free(call);
 }
@@ -226,7 +216,7 @@ static void
 http_call_send(struct http_call *call)
 {
     net_send(call->connection, buffer_text(&call->request));
-    http_call_forget(&call->request);
+    buffer_forget(&call->request);
 }
 
 static void

@@ -330,9 +330,7 @@ sasl_client_accepted(const struct sasl_client *c)
 void
 sasl_client_end(struct sasl_client *c)
 {
-    if (c->out.at != NULL)
-        digest_forget(c->out.at, c->out.capacity);
-    buffer_free(&c->out);
+    buffer_forget(&c->out);
     buffer_free(&c->auth);
     digest_forget(c, sizeof(*c));
 }

@@ -634,12 +634,8 @@ oauth_read_token(unsigned status, struct text body, struct oauth_answer *out)
 void
 oauth_answer_free(struct oauth_answer *answer)
 {
-    if (answer->access.at != NULL)
-        digest_forget(answer->access.at, answer->access.capacity);
-    if (answer->refresh.at != NULL)
-        digest_forget(answer->refresh.at, answer->refresh.capacity);
-    buffer_free(&answer->access);
-    buffer_free(&answer->refresh);
+    buffer_forget(&answer->access);
+    buffer_forget(&answer->refresh);
 }
 
 static bool

@@ -13,14 +13,6 @@
 
 /* --- The state, as JSON ----------------------------------------------------------- */
 
-static void
-oauth_forget(struct buffer *secret)
-{
-    if (secret->at != NULL)
-        digest_forget(secret->at, secret->capacity);
-    buffer_free(secret);
-}
-
 void
 oauth_state_init(struct oauth_state *state)
 {
@@ -32,8 +24,8 @@ oauth_state_init(struct oauth_state *state)
 void
 oauth_state_free(struct oauth_state *state)
 {
-    oauth_forget(&state->access);
-    oauth_forget(&state->refresh);
+    buffer_forget(&state->access);
+    buffer_forget(&state->refresh);
 }
 
 static bool
@@ -205,7 +197,7 @@ oauth_file_write_new(struct disk *spool, const char *path,
     buffer_init(&content, OAUTH_STATE_MAX);
     if (oauth_state_write(&content, account, state))
         file = oauth_file_create(spool, path, buffer_text(&content));
-    oauth_forget(&content);
+    buffer_forget(&content);
     if (file < 0)
         oauth_file_drop(spool, path);
     return file;

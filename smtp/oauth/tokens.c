@@ -184,12 +184,8 @@ tokens_plan_renewal(struct account_tokens *a, int64_t least_ms)
 static void
 tokens_forget_secrets(struct tokens_secrets *secrets)
 {
-    struct buffer *both[] = {&secrets->client, &secrets->refresh};
-    for (size_t i = 0; i < 2; i++) {
-        if (both[i]->at != NULL)
-            digest_forget(both[i]->at, both[i]->capacity);
-        buffer_free(both[i]);
-    }
+    buffer_forget(&secrets->client);
+    buffer_forget(&secrets->refresh);
 }
 
 /* From settings, state, and the file of a first refresh token, which counts until there
@@ -431,8 +427,6 @@ tokens_on_response(void *context, const struct http_result *result)
     const struct http_reader *response = result->response;
     int64_t least_ms = tokens_retry_after_ms(response);
     oauth_read_token(response->status, buffer_text(&response->body), &answer);
-    if (response->body.at != NULL)
-        digest_forget(response->body.at, response->body.capacity);
     /* A provider may repeat parts of the request; the files may be others now. */
     oauth_hide(answer.reason, buffer_text(&a->sent.client));
     oauth_hide(answer.reason, buffer_text(&a->sent.refresh));
@@ -479,8 +473,7 @@ tokens_send(struct account_tokens *a)
             a->tokens->settings.http, text_from(a->account.token_url), &request,
             &(struct http_call_options){.body_max = OAUTH_ANSWER_MAX},
             tokens_on_response, a);
-    digest_forget(body.at, body.capacity);
-    buffer_free(&body);
+    buffer_forget(&body);
     return fits;
 }
 

@@ -17,7 +17,7 @@ fill(size_t limit, size_t step)
     good = good && b.length == limit / step * step;
     for (size_t i = 0; i < b.length; i++)
         good = good && b.at[i] == 'x';
-    buffer_free(&b);
+    buffer_forget(&b);
     return good;
 }
 
