@@ -44,27 +44,10 @@ srs_secret_check(const struct options *o, struct buffer *errors)
 static int
 srs_secret_read(struct disk *spool, char secret[SECRET_BYTES])
 {
-    int file = disk_open_file(spool, path, false);
-    if (file < 0)
-        return file;
-    int64_t got = disk_read(spool, file, 0, secret, SECRET_BYTES);
-    disk_close_file(spool, file);
+    int64_t got = disk_read_at(spool, path, 0, secret, SECRET_BYTES);
     if (got < 0)
         return (int)got;
     return got == SECRET_BYTES ? 0 : -EILSEQ;
-}
-
-static int
-srs_secret_write(struct disk *spool, const char *name, const char secret[SECRET_BYTES])
-{
-    int file = disk_create(spool, name, OWNER_ONLY);
-    if (file < 0)
-        return file;
-    int error = disk_write(spool, file, text_of(secret, SECRET_BYTES));
-    if (error == 0)
-        error = disk_sync(spool, file);
-    disk_close_file(spool, file);
-    return error;
 }
 
 /* Complete and durable before it has its name: addresses that it signs are elsewhere for
@@ -78,7 +61,7 @@ srs_secret_make(struct disk *spool, const uint64_t random[SRS_SECRET_RANDOM],
                   "all of it");
     memcpy(secret, random, SECRET_BYTES);
     snprintf(name, sizeof(name), "lock/srs.%016" PRIx64, random[SRS_SECRET_RANDOM - 1]);
-    int error = srs_secret_write(spool, name, secret);
+    int error = disk_write_new(spool, name, OWNER_ONLY, text_of(secret, SECRET_BYTES));
     if (error == 0)
         error = disk_link(spool, name, path);
     (void)!disk_unlink(spool, name);

@@ -177,6 +177,14 @@ int disk_open_fifo(struct disk *disk, const char *path);
 /* Writes one byte into a FIFO without blocking; -ENXIO without a reader. */
 int disk_pull_fifo(struct disk *disk, const char *path);
 
+/* Opens a regular file, reads at that offset and closes it: the number of bytes, or
+ * -errno. */
+int64_t disk_read_at(struct disk *disk, const char *path, int64_t offset, char *to,
+                     size_t size) __attribute__((warn_unused_result));
+/* Makes a file with that content, which is durable, but not the name. 0 or -errno: then a
+ * part of it may be there. */
+int disk_write_new(struct disk *disk, const char *path, unsigned mode, struct text text)
+    __attribute__((warn_unused_result));
 /* Reads a whole small file (at most limit bytes, else -EFBIG) into malloc'ed memory
  * with a NUL behind it. path is relative to the working directory; links are followed.
  * Waits for the writer of a FIFO. */

@@ -92,14 +92,9 @@ load_done(struct event_spool *s)
 {
     char path[EVENT_PATH_MAX], content[DONE_MAX];
     done_path(s, false, path);
-    int file = disk_open_file(s->settings.disk, path, false);
-    if (file == -ENOENT)
+    int64_t got = disk_read_at(s->settings.disk, path, 0, content, sizeof(content));
+    if (got == -ENOENT)
         return;
-    int64_t got = file < 0
-                      ? file
-                      : disk_read(s->settings.disk, file, 0, content, sizeof(content));
-    if (file >= 0)
-        disk_close_file(s->settings.disk, file);
     if (got < 0 || !read_done(text_of(content, (size_t)got), &s->cursor))
         log_say(event_hub_log(s->settings.hub), LOG_LEVEL_WARNING, "events", NULL,
                 "%s cannot be read (%s): events that were taken come again", path,
@@ -375,11 +370,8 @@ read_lines(struct event_spool *s, const struct event_file *f, int64_t end,
     char *at = buffer_reserve(out, (size_t)size);
     assert(at != NULL); /* the caller's limit */
     event_spool_path(s, f->number, path);
-    int file = disk_open_file(s->settings.disk, path, false);
-    if (file < 0)
-        return file;
-    int64_t got = disk_read(s->settings.disk, file, s->cursor.offset, at, (size_t)size);
-    disk_close_file(s->settings.disk, file);
+    int64_t got =
+        disk_read_at(s->settings.disk, path, s->cursor.offset, at, (size_t)size);
     if (got > 0)
         out->length = (size_t)got;
     return got;

@@ -582,10 +582,5 @@ journal_read_place(struct disk *disk, const char *directory,
     assert(place->sequence > 0 && offset <= place->length &&
            size <= place->length - offset);
     journal_path(directory, place->segment, path);
-    int file = disk_open_file(disk, path, false);
-    if (file < 0)
-        return file;
-    int64_t got = disk_read(disk, file, (int64_t)place->offset + offset, to, size);
-    disk_close_file(disk, file);
-    return got;
+    return disk_read_at(disk, path, (int64_t)place->offset + offset, to, size);
 }

@@ -156,11 +156,7 @@ release_quarantined(struct spool *s, struct id id)
 static int
 read_note(struct spool *s, const char *path, char note[RELEASE_NOTE_MAX])
 {
-    int file = disk_open_file(s->disk, path, false);
-    if (file < 0)
-        return file;
-    int64_t got = disk_read(s->disk, file, 0, note, RELEASE_NOTE_MAX - 1);
-    disk_close_file(s->disk, file);
+    int64_t got = disk_read_at(s->disk, path, 0, note, RELEASE_NOTE_MAX - 1);
     if (got < 0)
         return (int)got;
     note[got] = '\0';

@@ -16,13 +16,9 @@ static int
 spool_form_read(struct disk *spool)
 {
     char bytes[FORM_SIZE + 1];
-    int file = disk_open_file(spool, form_path, false);
-    if (file < 0)
-        return file == -ENOENT ? 1 : file;
-    int64_t got = disk_read(spool, file, 0, bytes, sizeof(bytes));
-    disk_close_file(spool, file);
+    int64_t got = disk_read_at(spool, form_path, 0, bytes, sizeof(bytes));
     if (got < 0)
-        return (int)got;
+        return got == -ENOENT ? 1 : (int)got;
     bool is_good =
         got == FORM_SIZE && bytes[0] >= '1' && bytes[0] <= '9' && bytes[1] == '\n';
     return is_good ? bytes[0] - '0' : -EILSEQ;
@@ -36,13 +32,7 @@ spool_form_write(struct disk *spool, unsigned form, const char *part)
     const char text[FORM_SIZE] = {(char)('0' + form), '\n'};
     snprintf(draft, sizeof(draft), "%s.%.16s", form_path, part);
     (void)!disk_unlink(spool, draft); /* of a process that died */
-    int file = disk_create(spool, draft, FORM_MODE);
-    if (file < 0)
-        return file;
-    int result = disk_write(spool, file, text_of(text, sizeof(text)));
-    if (result == 0)
-        result = disk_sync(spool, file);
-    disk_close_file(spool, file);
+    int result = disk_write_new(spool, draft, FORM_MODE, text_of(text, sizeof(text)));
     if (result == 0)
         result = disk_rename(spool, draft, form_path);
     if (result < 0)

@@ -17,11 +17,7 @@ static int
 spool_identity_read(struct disk *spool, char out[SPOOL_IDENTITY_DIGITS + 1])
 {
     char bytes[SPOOL_IDENTITY_DIGITS];
-    int file = disk_open_file(spool, identity_path, false);
-    if (file < 0)
-        return file;
-    int64_t got = disk_read(spool, file, 0, bytes, sizeof(bytes));
-    disk_close_file(spool, file);
+    int64_t got = disk_read_at(spool, identity_path, 0, bytes, sizeof(bytes));
     if (got < 0)
         return (int)got;
     for (int64_t i = 0; i < got; i++)
@@ -32,19 +28,6 @@ spool_identity_read(struct disk *spool, char out[SPOOL_IDENTITY_DIGITS + 1])
     memcpy(out, bytes, sizeof(bytes));
     out[SPOOL_IDENTITY_DIGITS] = '\0';
     return 0;
-}
-
-static int
-spool_identity_write(struct disk *spool, const char *name, const char *text)
-{
-    int file = disk_create(spool, name, IDENTITY_MODE);
-    if (file < 0)
-        return file;
-    int error = disk_write(spool, file, text_from(text));
-    if (error == 0)
-        error = disk_sync(spool, file);
-    disk_close_file(spool, file);
-    return error;
 }
 
 /* Drafts of a process that died, and of slices that are too late. */
@@ -68,7 +51,7 @@ spool_identity_make(struct disk *spool, const uint64_t random[2],
     snprintf(text, sizeof(text), "%016" PRIx64 "%016" PRIx64 "\n", random[0],
              random[1]);
     snprintf(draft, sizeof(draft), "%s.%.16s", identity_path, text);
-    int error = spool_identity_write(spool, draft, text);
+    int error = disk_write_new(spool, draft, IDENTITY_MODE, text_from(text));
     if (error == 0)
         error = disk_link(spool, draft, identity_path);
     (void)!disk_unlink(spool, draft);

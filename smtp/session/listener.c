@@ -30,11 +30,8 @@ static bool
 read_secret(struct disk *disk, unsigned char secret[DIGEST_SIZE])
 {
     char bytes[DIGEST_SIZE + 1]; /* one byte more detects a longer file */
-    int file = disk_open_file(disk, secret_path, false);
-    if (file < 0)
-        return false;
-    bool whole = disk_read(disk, file, 0, bytes, sizeof(bytes)) == DIGEST_SIZE;
-    disk_close_file(disk, file);
+    bool whole =
+        disk_read_at(disk, secret_path, 0, bytes, sizeof(bytes)) == DIGEST_SIZE;
     if (whole)
         memcpy(secret, bytes, DIGEST_SIZE);
     return whole;

@@ -789,6 +789,22 @@ TEST(disk_peek_all)
     disk_close(&disk);
 }
 
+/* Small files in one call. */
+static void
+test_small(void)
+{
+    char folder[] = "/tmp/petrel-small-XXXXXX", got[8];
+    struct disk *disk = NULL;
+    ok(mkdtemp(folder) != NULL && disk_open(&disk, folder, true) == 0);
+    is_number(disk_read_at(disk, "one", 0, got, 8), -ENOENT, "nothing is there");
+    is_number(disk_write_new(disk, "one", 0640, TEXT("content")), 0, "a file");
+    is_number(disk_write_new(disk, "one", 0640, TEXT("other")), -EEXIST, "once");
+    ok(disk_read_at(disk, "one", 3, got, 8) == 4 && memcmp(got, "tent", 4) == 0);
+    is_number(disk_read_at(disk, "one", 7, got, 8), 0, "at its end");
+    ok(disk_unlink(disk, "one") == 0 && rmdir(folder) == 0);
+    disk_close(&disk);
+}
+
 int
 main(void)
 {
@@ -796,5 +812,6 @@ main(void)
 
     root = mkdtemp(template);
     tap_tests("");
+    test_small();
     return done();
 }
