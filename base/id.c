@@ -41,7 +41,7 @@ id_make(uint64_t time_ms, const unsigned char digest[5])
     return id;
 }
 
-void
+char *
 id_format(struct id id, char out[ID_LENGTH + 1])
 {
     assert(id.time_ms >> TIME_BITS == 0 && id.hash >> ID_HASH_BITS == 0);
@@ -49,6 +49,7 @@ id_format(struct id id, char out[ID_LENGTH + 1])
     out[TIME_DIGITS] = '-';
     write_digits(id.hash, out + TIME_DIGITS + 1, HASH_DIGITS);
     out[ID_LENGTH] = '\0';
+    return out;
 }
 
 bool

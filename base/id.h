@@ -17,8 +17,10 @@ struct id {
 };
 
 struct id id_make(uint64_t time_ms, const unsigned char digest[5]);
-/* Writes ID_LENGTH characters and a NUL. */
-void id_format(struct id id, char out[ID_LENGTH + 1]);
+/* Writes ID_LENGTH characters and a NUL; returns out. */
+char *id_format(struct id id, char out[ID_LENGTH + 1]);
+/* The id as text, which lives until the block around it ends. */
+#define ID_TEXT(id) id_format((id), (char[ID_LENGTH + 1]){0})
 /* Upper case only, exactly ID_LENGTH characters: one name has one spelling. */
 bool id_parse(struct text t, struct id *id);
 /* As people write it: in any case, with or without its hyphen, as some logs have it. */

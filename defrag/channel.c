@@ -115,11 +115,10 @@ count_release(struct defragmenter *c, enum set_reason reason)
 static bool
 channel_hold(struct defragmenter *c, struct id id)
 {
-    char why[MANAGER_WHY_MAX], name[ID_LENGTH + 1];
+    char why[MANAGER_WHY_MAX];
     enum manager_result result = manager_hold(c->manager, id, "defrag_on_timeout", why);
-    id_format(id, name);
     if (result == MANAGER_REFUSED)
-        log_say(c->log, LOG_LEVEL_ERROR, "defrag", name, "cannot hold: %s", why);
+        log_say(c->log, LOG_LEVEL_ERROR, "defrag", ID_TEXT(id), "cannot hold: %s", why);
     return result != MANAGER_REFUSED;
 }
 

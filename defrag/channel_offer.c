@@ -34,9 +34,7 @@ static void
 channel_offer_say(const struct defragmenter *c, enum log_level level, struct id id,
                   const char *what, const char *why)
 {
-    char name[ID_LENGTH + 1];
-    id_format(id, name);
-    log_say(c->log, level, "defrag", name, "%s%s%s", what, why ? ": " : "",
+    log_say(c->log, level, "defrag", ID_TEXT(id), "%s%s%s", what, why ? ": " : "",
             why ? why : "");
 }
 

@@ -74,16 +74,15 @@ static bool
 settle_part(struct defragmenter *c, const struct envelope *reassembled,
             struct text *rest, bool is_new)
 {
-    char name[ID_LENGTH + 1];
     struct id id;
     unsigned *indexes;
     size_t count;
     if (!parts_list_next(rest, &id, &indexes, &count))
         return false;
     struct id before = queue_enter(c->queue, reassembled->id); /* it names them */
-    id_format(reassembled->id, name);
-    struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
-                                          "reassembled: continues in %s", name);
+    struct outcome outcome =
+        outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
+                     "reassembled: continues in %s", ID_TEXT(reassembled->id));
     outcome.notifies = true; /* the reassembled message answers for it */
     /* A part that cannot be read is offered again, and absorbed as a repetition. */
     bool ends = is_new || completion_is_fragment(c, id);
@@ -242,9 +241,7 @@ reassembling_free(struct reassembling *j)
 static void
 completion_give_up(struct defragmenter *c, struct reassembling *j, const char *why)
 {
-    char name[ID_LENGTH + 1];
-    id_format(j->reassembly->parts[0], name);
-    log_say(c->log, LOG_LEVEL_WARNING, "defrag", name,
+    log_say(c->log, LOG_LEVEL_WARNING, "defrag", ID_TEXT(j->reassembly->parts[0]),
             "%u fragments cannot be reassembled: %s", (unsigned)j->reassembly->count,
             why);
     sets_failed(c->sets, j->reassembly, loop_now_ms(c->loop));
@@ -265,15 +262,13 @@ renew(void *context)
 static void
 completion_put_off(struct defragmenter *c, struct reassembling *j, const char *why)
 {
-    char name[ID_LENGTH + 1];
     struct set_view view;
     bool found = sets_find(c->sets, j->reassembly->parts[0], &view);
     if (!found || view.until_ms <= loop_now_ms(c->loop) + AGAIN_MS) {
         completion_give_up(c, j, why);
         return;
     }
-    id_format(j->reassembly->parts[0], name);
-    log_say(c->log, LOG_LEVEL_WARNING, "defrag", name,
+    log_say(c->log, LOG_LEVEL_WARNING, "defrag", ID_TEXT(j->reassembly->parts[0]),
             "%u fragments are not reassembled yet, retry in 60 s: %s",
             (unsigned)j->reassembly->count, why);
     /* The draft goes, and with it the space that it takes; the parts remain. */

@@ -332,9 +332,8 @@ line_loaded(struct log_line *line, const struct event *v)
 static void
 line_deferred_like(struct log_line *line, const struct event *v, struct id other)
 {
-    char remark[ID_LENGTH + 20], id[ID_LENGTH + 1];
-    id_format(other, id);
-    snprintf(remark, sizeof(remark), "for the reason of %s", id);
+    char remark[ID_LENGTH + 20];
+    snprintf(remark, sizeof(remark), "for the reason of %s", ID_TEXT(other));
     log_field(line, "dsn", text_from(v->outcome->enhanced));
     log_field(line, "status", text_from(outcome_word(v->outcome->verdict)));
     log_remark(line, text_from(remark));
@@ -486,11 +485,9 @@ event_log_petrel(struct event_log *l, const struct event *v)
 static void
 line_other(struct log_line *line, struct id other)
 {
-    char id[ID_LENGTH + 1];
     if (other.time_ms == 0)
         return;
-    id_format(other, id);
-    log_field(line, "other", text_from(id));
+    log_field(line, "other", text_from(ID_TEXT(other)));
 }
 
 /* A notification or a reassembled message; a notification that was made. */

@@ -31,14 +31,14 @@ __attribute__((format(printf, 4, 5))) static void
 postfix_say(const struct event_log *l, const char *program, struct id message,
             const char *format, ...)
 {
-    char id[ID_LENGTH + 1], text[LINE_MAX_BYTES];
+    char text[LINE_MAX_BYTES];
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
-    id_format(message, id);
     struct log_line line;
-    log_start(&line, l->log, LOG_LEVEL_INFO, program, message.time_ms != 0 ? id : NULL);
+    log_start(&line, l->log, LOG_LEVEL_INFO, program,
+              message.time_ms != 0 ? ID_TEXT(message) : NULL);
     log_sentence(&line, "%s", text);
     log_end(&line);
 }

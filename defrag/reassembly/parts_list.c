@@ -22,10 +22,8 @@ parts_list_begin(unsigned depth, struct buffer *out)
 void
 parts_list_add(struct id id, const unsigned *indexes, size_t count, struct buffer *out)
 {
-    char name[ID_LENGTH + 1];
     assert(count > 0);
-    id_format(id, name);
-    bool fits = buffer_format(out, "%s", name);
+    bool fits = buffer_format(out, "%s", ID_TEXT(id));
     for (size_t i = 0; i < count; i++)
         fits = fits && buffer_format(out, " %u", indexes[i]);
     fits = fits && buffer_add(out, TEXT("\n"));

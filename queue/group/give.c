@@ -324,9 +324,7 @@ gift_stays(struct gift *x)
 static void
 give_log(const struct give *g, struct id id, const char *why, const char *said)
 {
-    char name[ID_LENGTH + 1];
-    id_format(id, name);
-    log_say(event_hub_log(g->setup.events), LOG_LEVEL_WARNING, "queue", name,
+    log_say(event_hub_log(g->setup.events), LOG_LEVEL_WARNING, "queue", ID_TEXT(id),
             "stays here: %s%s", why, said);
 }
 

@@ -320,13 +320,11 @@ on_peer_taken(void *context, struct id own, const struct outcome *refusal)
 {
     struct peer_slot *slot = context;
     struct peer_server *s = slot->server;
-    char id[ID_LENGTH + 1];
-    id_format(own, id);
     if (refusal != NULL) {
         peer_server_refuse(slot, refusal);
     } else {
         s->taken++;
-        peer_server_answer(slot, 250, "2.0.0", id);
+        peer_server_answer(slot, 250, "2.0.0", ID_TEXT(own));
     }
     peer_server_flush(s);
     s->wake(s->context);

@@ -16,7 +16,7 @@ TEST(format)
     const unsigned char digest[5] = {0x00, 0x44, 0x32, 0x14, 0xc7};
     struct id id = id_make(33, digest);
     is_number(id.hash, 0x00443214c7, "the digest's first byte is the highest");
-    id_format(id, name);
+    ok_named(strcmp(id_format(id, name), ID_TEXT(id)) == 0, "as text in place");
     is_string(name, "0000000011-01234567", "five bits a digit");
     is_number(strlen(name), ID_LENGTH, "always the same length");
 }
