@@ -16,8 +16,11 @@
 #include "base/redis/redis.h"
 #include "base/settings/settings.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
+
+enum { ANCHORS_ERROR_MAX = 512 };
 
 static int
 with_options(const struct options_sources *sources, const struct command_row *row,
@@ -39,6 +42,25 @@ with_options(const struct options_sources *sources, const struct command_row *ro
     else
         code = row->run(count - 1, arguments + 1, &options);
     settings_free(&settings);
+    return code;
+}
+
+/* With all settings, since accounts have secrets. */
+static int
+with_accounts(const struct options_sources *sources, int count, char **arguments)
+{
+    struct configuration *c = configuration_new(sources);
+    char error[ANCHORS_ERROR_MAX];
+    int code = EX_CONFIG;
+    if (c == NULL)
+        return code;
+    if (!oauth_command_asks(count, arguments) ||
+        configuration_trust(c, NULL, error, sizeof(error)))
+        code = oauth_command(count, arguments, &c->options, &c->accounts, c->anchors,
+                             login_trial_run, c);
+    else
+        fprintf(stderr, "petrel oauth: %s\n", error);
+    configuration_free(&c);
     return code;
 }
 
@@ -88,8 +110,7 @@ dispatch_command(const struct options_sources *sources, int count, char **argume
     case COMMAND_INIT:
         return init_command(count - 1, arguments + 1, sources, &init_helpers);
     case COMMAND_OAUTH:
-        return login_trial_command(count - 1, arguments + 1, sources,
-                                   oauth_command_asks, oauth_command);
+        return with_accounts(sources, count - 1, arguments + 1);
     }
     abort(); /* a kind that does not exist */
 }

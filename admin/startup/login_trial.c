@@ -152,21 +152,3 @@ login_trial_run(void *configuration, const struct oauth_account *account,
     loop_free(&loop);
     return t.code;
 }
-
-int
-login_trial_command(int count, char **arguments, const struct options_sources *sources,
-                    bool (*asks)(int count, char **arguments), login_trial_runs *run)
-{
-    struct configuration *c = configuration_new(sources);
-    char error[TRIAL_ERROR_MAX];
-    int code = EX_CONFIG;
-    if (c == NULL)
-        return code;
-    if (!asks(count, arguments) || configuration_trust(c, NULL, error, sizeof(error)))
-        code = run(count, arguments, &c->options, &c->accounts, c->anchors,
-                   login_trial_run, c);
-    else
-        fprintf(stderr, "petrel oauth: %s\n", error);
-    configuration_free(&c);
-    return code;
-}

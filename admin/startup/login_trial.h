@@ -12,17 +12,4 @@
 int login_trial_run(void *configuration, const struct oauth_account *account,
                     struct disk *spool);
 
-/* `petrel oauth ...` with all settings, since accounts have secrets. asks: whether it needs
- * trust anchors. run: an oauth_command(). A sysexits code. */
-typedef int login_trial_try(void *setup, const struct oauth_account *account,
-                            struct disk *spool);
-typedef int login_trial_runs(int count, char **arguments, const struct options *options,
-                             const struct accounts *accounts,
-                             struct tls_client *anchors, login_trial_try *try_login,
-                             void *setup);
-int login_trial_command(int count, char **arguments,
-                        const struct options_sources *sources,
-                        bool (*asks)(int count, char **arguments),
-                        login_trial_runs *run);
-
 #endif
