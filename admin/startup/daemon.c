@@ -90,7 +90,7 @@ daemon_refuse(struct daemon *d)
 {
     part_http_refused(d);
     part_answers_reloaded(d, reload_errors(&d->reload), "");
-    findings_wiring_reload(&d->findings, NULL);
+    part_findings_refused(d);
 }
 
 /* The parts have used the old routes and files of aliases until now. */

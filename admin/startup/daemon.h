@@ -15,10 +15,10 @@
 #include "admin/control/fan_out.h"
 #include "admin/control/flush.h"
 #include "admin/control/health.h"
+#include "admin/findings/findings.h"
 #include "admin/http/http_routes.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/drain.h"
-#include "admin/startup/findings_wiring.h"
 #include "admin/startup/notify.h"
 #include "admin/startup/reload.h"
 #include "base/disk/disk.h"
@@ -125,6 +125,35 @@ struct part_tls {
     char why[PART_TLS_WHY_MAX];
 };
 
+enum { PART_FINDINGS_FILES_MAX = 16, PART_FINDINGS_PATH_MAX = 1024 };
+
+/* part_findings.c: a count that grows now and then. */
+struct part_findings_growth {
+    uint64_t count;
+    int64_t until_ms; /* monotonic: it has grown recently */
+};
+
+/* part_findings.c: facts from one look to the next. */
+struct part_findings {
+    struct findings *findings;
+    struct disk *here;             /* for files of the settings */
+    struct finding_facts settings; /* those that only a reload changes */
+    struct faults settled;         /* of the settings */
+    struct part_findings_file {
+        char path[PART_FINDINGS_PATH_MAX];
+        struct disk_info info;
+    } files[PART_FINDINGS_FILES_MAX]; /* when they were read; more are not looked at */
+    size_t file_count;
+    char name_servers[FINDINGS_NAMED_TEXT_MAX];
+    struct finding_sites sites; /* of the last walk through the sites */
+    int64_t rest_us;            /* loop_clock_us(): no further walk before */
+    struct part_findings_growth lost, namesakes;
+    struct tls_certificate certificate;
+    uint16_t smtp_port;
+    struct queue_apart apart;
+    int64_t apart_ms;
+};
+
 /* part_aliases.c */
 struct part_aliases {
     struct aliases *table;
@@ -191,7 +220,7 @@ struct daemon {
     struct smarthost_health *upstreams;
     struct drain drain;
     struct part_http http;
-    struct findings_wiring findings;
+    struct part_findings findings;
     struct part_aliases aliases;
     struct reload reload;
 

@@ -510,37 +510,3 @@ part_answers_stop(struct daemon *d)
     d->answers.reloading = false;
     control_server_answer(d->control, "reload", questions_refuse("the daemon stops"));
 }
-
-/* --- Findings ------------------------------------------------------------------------ */
-
-int
-part_findings_start(struct daemon *d)
-{
-    d->findings =
-        (struct findings_wiring){.loop = d->loop,
-                                 .log = d->log,
-                                 .events = d->events,
-                                 .manager = d->manager,
-                                 .listener = d->listener,
-                                 .dns = d->dns,
-                                 .questions = control_server_questions(d->control),
-                                 .history = d->history,
-                                 .registry = d->fragments.registry,
-                                 .sandbox = d->sandbox,
-                                 .is_draining = daemon_is_leaving,
-                                 .context = d};
-    findings_wiring_start(&d->findings, d->configuration);
-    return 0;
-}
-
-void
-part_findings_reload(struct daemon *d, struct configuration *fresh)
-{
-    findings_wiring_reload(&d->findings, fresh);
-}
-
-void
-part_findings_stop(struct daemon *d)
-{
-    findings_wiring_stop(&d->findings);
-}

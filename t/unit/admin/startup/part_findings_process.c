@@ -1,5 +1,5 @@
 /* The facts about the process, its certificates and its fragments: when they begin, and that they end by themselves. */
-#include "admin/startup/findings_wiring.h"
+#include "admin/startup/parts.h"
 
 #include "base/log/log.h"
 /* link: t/sim/clock.c */
@@ -12,13 +12,13 @@
 static struct loop *loop;
 static struct log *log_of;
 static struct manager_fragments fragments;
-static struct findings_daemon daemon_of;
+static struct daemon daemon_of;
 
 static struct finding_facts
 look(const struct tls_server *tls)
 {
     struct finding_facts facts = {0};
-    findings_daemon_collect(&daemon_of, tls, &fragments, &facts);
+    part_findings_see_process(&daemon_of, tls, &fragments, &facts);
     return facts;
 }
 
@@ -128,7 +128,7 @@ main(void)
     clock_stop();
     loop = loop_new();
     log_of = log_new(loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
-    daemon_of = (struct findings_daemon){.loop = loop, .log = log_of};
+    daemon_of = (struct daemon){.loop = loop, .log = log_of};
     tap_tests("");
     log_free(&log_of);
     loop_free(&loop);

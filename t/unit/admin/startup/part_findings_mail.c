@@ -1,26 +1,28 @@
 /* link: t/sim/loop.c */
 /* The facts about mail and sites, from a queue manager in virtual time. */
-#include "admin/startup/findings_wiring.h"
+#include "admin/startup/parts.h"
 
 #include "t/support/manager_world.h"
 
 enum { MINUTE_MS = 60 * 1000, MANY = 30 };
 
 static struct finding_facts
-collect(struct world *w, struct findings_mail *mail)
+collect(struct world *w, struct daemon *d)
 {
     struct finding_facts facts = {0};
-    mail->rest_us = 0;
-    findings_mail_collect(mail, w->manager, loop_now_ms(w->loop), &facts);
+    d->loop = w->loop;
+    d->manager = w->manager;
+    d->findings.rest_us = 0;
+    part_findings_see_mail(d, &facts);
     return facts;
 }
 
 TEST(nothing)
 {
     struct world w;
-    struct findings_mail mail = {0};
+    struct daemon d = {0};
     manager_world_begin(&w, "* smtp://sink.test");
-    struct finding_facts f = collect(&w, &mail);
+    struct finding_facts f = collect(&w, &d);
     ok_named(f.oldest_ms == 0 && f.behind_ms == 0 && f.behind[0] == '\0', "no mail");
     ok_named(f.sites.dead + f.sites.clogged + f.sites.silent == 0, "no sites");
     manager_world_end(&w);
@@ -29,17 +31,17 @@ TEST(nothing)
 TEST(dead)
 {
     struct world w;
-    struct findings_mail mail = {0};
+    struct daemon d = {0};
     manager_world_begin(&w, "* smtp://sink.test");
     world_send(&w, "ann@a.test", "site@b.test");
     world_send(&w, "ann@a.test", "site@b.test");
     sim_loop_advance(w.loop, 10 * MINUTE_MS);
-    struct finding_facts f = collect(&w, &mail);
+    struct finding_facts f = collect(&w, &d);
     is_number(f.sites.dead, 0, "dead for ten minutes");
     sim_loop_advance(w.loop, 60 * MINUTE_MS);
     world_send(&w, "ann@a.test", "site@b.test");
     world_turns(&w);
-    f = collect(&w, &mail);
+    f = collect(&w, &d);
     is_number(f.sites.dead, 1, "dead for an hour, with mail");
     is_number(f.sites.silent, 0, "a route names it: that says nothing of port 25");
     ok_named(strcmp(f.sites.worst_dead.name, "smtp:[sink.test]:25") == 0, f.sites.worst_dead.name);
@@ -50,7 +52,7 @@ TEST(dead)
     w.all_good = true;
     manager_retry_all(w.manager);
     sim_loop_advance(w.loop, 60 * MINUTE_MS);
-    f = collect(&w, &mail);
+    f = collect(&w, &d);
     ok_named(f.sites.dead == 0 && f.behind_ms == 0, "it works again");
     manager_world_end(&w);
 }
@@ -58,7 +60,7 @@ TEST(dead)
 TEST(clogged)
 {
     struct world w;
-    struct findings_mail mail = {0};
+    struct daemon d = {0};
     manager_world_begin(&w, "* smtp://sink.test");
     w.settings.sched.active_limit = 10;
     w.settings.sched.site_share = 50;
@@ -67,15 +69,15 @@ TEST(clogged)
     for (int i = 0; i < MANY; i++)
         world_send(&w, "ann@a.test", "good@b.test");
     sim_loop_advance(w.loop, 4 * MINUTE_MS);
-    is_number(collect(&w, &mail).sites.clogged, 0, "a burst is no clog");
+    is_number(collect(&w, &d).sites.clogged, 0, "a burst is no clog");
     sim_loop_advance(w.loop, 3 * MINUTE_MS);
-    struct finding_facts f = collect(&w, &mail);
+    struct finding_facts f = collect(&w, &d);
     is_number(f.sites.clogged, 1, "after five minutes it is one");
     is_number(f.sites.dead, 0, "but not dead");
     ok_named(strstr(f.sites.worst_clogged.why, "25 messages there, 5 recipients in memory") != NULL, f.sites.worst_clogged.why);
     world_unstall(&w);
     sim_loop_advance(w.loop, 20 * MINUTE_MS);
-    is_number(collect(&w, &mail).sites.clogged, 0, "over");
+    is_number(collect(&w, &d).sites.clogged, 0, "over");
     manager_world_end(&w);
 }
 
@@ -115,7 +117,7 @@ fail_pending(struct world *w)
 TEST(blocked)
 {
     struct world w;
-    struct findings_mail mail = {0};
+    struct daemon d = {0};
     char to[40];
     manager_world_begin(&w, "* mx");
     manager_set_channel(w.manager, TARGET_MX, open_later, &w);
@@ -132,7 +134,7 @@ TEST(blocked)
         world_send(&w, "ann@a.test", to);
     }
     world_turns(&w);
-    struct finding_facts f = collect(&w, &mail);
+    struct finding_facts f = collect(&w, &d);
     is_number(f.sites.silent, 5, "five sites are silent");
     ok_named(!f.sites.direct_greeted, "none has ever greeted");
     manager_world_end(&w);
@@ -142,17 +144,19 @@ TEST(blocked)
 TEST(rest)
 {
     struct world w;
-    struct findings_mail mail = {0};
+    struct daemon d = {0};
     struct finding_facts facts = {0};
     manager_world_begin(&w, "* smtp://sink.test");
-    mail.rest_us = INT64_MAX;
-    mail.sites.dead = 9;
-    findings_mail_collect(&mail, w.manager, loop_now_ms(w.loop), &facts);
+    d.loop = w.loop;
+    d.manager = w.manager;
+    d.findings.rest_us = INT64_MAX;
+    d.findings.sites.dead = 9;
+    part_findings_see_mail(&d, &facts);
     is_number(facts.sites.dead, 9, "what the last walk saw");
-    mail.rest_us = 0;
-    findings_mail_collect(&mail, w.manager, loop_now_ms(w.loop), &facts);
+    d.findings.rest_us = 0;
+    part_findings_see_mail(&d, &facts);
     is_number(facts.sites.dead, 0, "walked again");
-    ok_named(mail.rest_us > 0, "then it rests");
+    ok_named(d.findings.rest_us > 0, "then it rests");
     manager_world_end(&w);
 }
 
@@ -192,13 +196,13 @@ open_limited(void *context, struct sched_session *session, const struct target *
 TEST(named)
 {
     struct world w;
-    struct findings_mail mail = {0};
+    struct daemon d = {0};
     manager_world_begin(&w, "* smtp://joe@smtp.b.test:587");
     manager_set_channel(w.manager, TARGET_SMTP, open_limited, &w);
     limit_said = "550 5.4.5 Daily sending quota exceeded";
     world_send(&w, "ann@a.test", "x@b.test");
     world_turns(&w);
-    struct finding_facts f = collect(&w, &mail);
+    struct finding_facts f = collect(&w, &d);
     is_number((long)f.named.count, 1, "one subject");
     ok_named(strcmp(f.named.items[0].row->code, "quota_used_up") == 0, f.named.items[0].row->code);
     ok_named(strstr(f.named.items[0].subject, "smtp.b.test") != NULL, f.named.items[0].subject);
@@ -206,14 +210,14 @@ TEST(named)
     faults_free(&f.named);
     limit_said = NULL;
     sim_loop_advance(w.loop, 3 * 60 * MINUTE_MS);
-    f = collect(&w, &mail);
+    f = collect(&w, &d);
     is_number((long)f.named.count, 0, "over by itself");
     ok_named(world_is_empty(&w), "and the mail has gone");
     faults_free(&f.named);
     limit_said = "550 5.7.25 no PTR record";
     world_send(&w, "", "x@b.test");
     world_turns(&w);
-    f = collect(&w, &mail);
+    f = collect(&w, &d);
     is_number((long)f.named.count, 1, "it refuses us");
     ok_named(strcmp(f.named.items[0].row->code, "receiver_refuses_us") == 0 && strcmp(f.named.items[0].subject, "smtp.b.test") == 0, f.named.items[0].subject);
     faults_free(&f.named);
