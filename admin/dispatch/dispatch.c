@@ -9,10 +9,8 @@
 #include "admin/settings/about.h"
 #include "admin/setup/init_command.h"
 #include "admin/setup/test_command.h"
-#include "admin/startup/check_command.h"
+#include "admin/startup/commands.h"
 #include "admin/startup/configuration.h"
-#include "admin/startup/doctor_command.h"
-#include "admin/startup/login_trial.h"
 #include "base/redis/redis.h"
 #include "base/settings/settings.h"
 

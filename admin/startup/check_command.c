@@ -1,5 +1,5 @@
 /* Prints the settings in effect, as lines of a settings file or as JSON. */
-#include "admin/startup/check_command.h"
+#include "admin/startup/commands.h"
 
 #include "admin/control/listing.h"
 #include "admin/findings/faults.h"

@@ -38,7 +38,7 @@ const struct daemon_part daemon_parts[] = {
     {"smarthosts",  DAEMON_DOORS, part_upstreams_start, part_upstreams_reload, part_upstreams_stop},
     {"peer door",   DAEMON_DOORS, part_peer_start,      part_peer_reload,      part_peer_stop},
     {"cluster",     DAEMON_DOORS, part_cluster_start,   NULL,                  part_cluster_stop},
-    {"drain",       DAEMON_DOORS, drain_start,          NULL,                  drain_stop},
+    {"drain",       DAEMON_DOORS, part_drain_start,     NULL,                  part_drain_stop},
     {"http",        DAEMON_DOORS, part_http_start,      part_http_reload,      part_http_stop},
     {"passed",      DAEMON_LAST,  part_passed_start,    NULL,                  NULL},
     {"findings",    DAEMON_LAST,  part_findings_start,  part_findings_reload,  part_findings_stop},
@@ -160,7 +160,7 @@ const char *
 daemon_leaves(void *daemon)
 {
     const struct daemon *d = daemon;
-    return d->draining > 0 ? "the daemon stops" : drain_reason(d);
+    return d->draining > 0 ? "the daemon stops" : part_drain_reason(d);
 }
 
 bool
@@ -173,7 +173,7 @@ const char *
 daemon_state(void *daemon)
 {
     const struct daemon *d = daemon;
-    return d->draining > 0 ? "closing" : drain_word(d);
+    return d->draining > 0 ? "closing" : part_drain_word(d);
 }
 
 /* --- The end ------------------------------------------------------------------------ */
@@ -192,7 +192,7 @@ static void
 daemon_drain(struct daemon *d, int64_t grace_ms)
 {
     d->draining = 2;
-    drain_stop(d);
+    part_drain_stop(d);
     part_upstreams_stop(d);
     reload_stop(&d->reload);
     part_answers_stop(d);
@@ -219,13 +219,13 @@ daemon_terminate(void *daemon)
     const struct options *o = &d->configuration->options;
     if (d->draining > 0 || d->hands_over)
         return;
-    if (o->hands_over && drain_has_siblings(d)) {
+    if (o->hands_over && part_drain_has_siblings(d)) {
         log_say(d->log, LOG_LEVEL_INFO, "main", NULL,
                 "terminating: handing the queue over, %" PRId64 " s at most",
                 o->hand_over_timeout_ms / 1000);
         d->hands_over = true;
         notify_stopping(&d->notify);
-        drain_hand_over(d, o->hand_over_timeout_ms, daemon_on_given);
+        part_drain_hand_over(d, o->hand_over_timeout_ms, daemon_on_given);
         return;
     }
     log_say(d->log, LOG_LEVEL_INFO, "main", NULL, "terminating: finishing open work");

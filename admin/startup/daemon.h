@@ -18,11 +18,10 @@
 #include "admin/findings/findings.h"
 #include "admin/http/http_routes.h"
 #include "admin/startup/configuration.h"
-#include "admin/startup/drain.h"
 #include "admin/startup/notify.h"
-#include "admin/startup/reload.h"
 #include "base/disk/disk.h"
 #include "base/event/event_post.h"
+#include "queue/group/give.h"
 #include "queue/group/group.h"
 #include "queue/group/take.h"
 #include "queue/manager/local.h"
@@ -115,7 +114,7 @@ struct part_tls_file {
     struct disk_info info;
 };
 
-/* part_tls.c: the files as they were when those in use were read, when files were
+/* part_listener.c: the files as they were when those in use were read, when files were
  * last read, and when they were last looked at. */
 struct part_tls {
     struct listener_pairs pairs;
@@ -175,6 +174,32 @@ struct part_control {
     bool reloading;
 };
 
+/* part_drain.c */
+enum drain_state {
+    DRAIN_RUNNING,
+    DRAIN_LEAVING,
+    DRAIN_EMPTYING,
+    DRAIN_CLOSING,
+    DRAIN_GIVING,
+    DRAIN_GONE
+};
+enum { DRAIN_TO_MAX = 1024 /* bytes of names */ };
+struct drain {
+    enum drain_state state;
+    bool empties, gives, manager_drained;
+    bool has_given, is_giving; /* in this drain; now */
+    bool has_sessions;         /* of clients, when giving began last */
+    /* Monotonic: the end of emptying and giving, of closing; the next retry. */
+    int64_t until_ms, closed_ms, retry_ms;
+    char to[DRAIN_TO_MAX + 1];
+    struct give *give;         /* since the first drain that gave; not while it stops */
+    struct give_progress last; /* of this drain, when the daemon began to stop */
+    bool has_stopped;
+    uint64_t given_before;      /* by drains before this one */
+    void (*gone)(void *daemon); /* the daemon stops then */
+    struct loop_timer timer;
+};
+
 /* part_http.c: zeroed until `http` is set, or a client of the control socket asks. */
 struct part_http {
     struct http_server *server;
@@ -182,6 +207,19 @@ struct part_http {
     struct live *live;
     struct series *series;
     struct http_routes routes;
+};
+
+/* reload.c: a reload of the settings in as many turns as it takes. */
+struct reload { /* zeroed before its first use */
+    struct loop *loop;
+    struct log *log;
+    void (*done)(void *context); /* must call reload_end() */
+    void *context;
+    /* Private. */
+    struct configuration *fresh; /* the settings being read; NULL: no reload is under
+                                  * way */
+    struct loop_task task;
+    json_t *errors; /* of the last reload; NULL: it had none */
 };
 
 /* --- The daemon -------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* Reads the settings as `check` does, and runs the checks on a loop of its own. */
-#include "admin/startup/doctor_command.h"
+#include "admin/startup/commands.h"
 
 #include "admin/findings/doctor.h"
 #include "admin/settings/complaint.h"

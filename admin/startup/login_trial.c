@@ -1,5 +1,5 @@
 /* Finds the route, gives it the token, and sends the canary. */
-#include "admin/startup/login_trial.h"
+#include "admin/startup/commands.h"
 
 #include "base/http/http_call.h"
 #include "smtp/oauth/tokens.h"

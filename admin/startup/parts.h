@@ -132,13 +132,11 @@ void part_events_reload(struct daemon *d, struct configuration *fresh);
 void part_events_pause(struct daemon *d); /* nothing is posted any more */
 void part_events_stop(struct daemon *d);  /* the last ones are written */
 
-/* --- part_listener.c: mail in -------------------------------------------------------- */
+/* --- part_listener.c: mail in, and the certificates for it --------------------------- */
 
 int part_listener_start(struct daemon *d);
 void part_listener_reload(struct daemon *d, struct configuration *fresh);
 void part_listener_stop(struct daemon *d);
-
-/* --- part_tls.c: the certificates of the listener ------------------------------------ */
 
 enum { PART_TLS_LOOK_MS = 60 * 1000, PART_TLS_SETTLED_MS = 5 * 1000 };
 /* The files of tls_certificate and tls_key are watched, and new ones taken up. Each
@@ -214,6 +212,46 @@ void part_answers_describe(void *daemon, char out[NOTIFY_STATUS_MAX]);
 /* The sessions of a listener, and whether there are nearly too many of them. */
 size_t part_answers_sessions(void *listener, bool *stressed);
 
+/* --- part_drain.c --------------------------------------------------------------------- */
+
+/* `petrel drain`: takes the daemon out of service, and back.
+ *
+ *   running    mail comes and goes
+ *   leaving    readiness fails; mail is accepted for drain_delay more, because load
+ *              balancers lag
+ *   emptying   if requested: clients get 421 4.3.2 after their transaction, deliveries go
+ *              on, and deferred mail is due now and every 10 s, until none is left but
+ *              held mail, quarantined mail and fragments, or the time is over
+ *   closing    clients get 421 4.3.2; no session out begins, and those that run end, at
+ *              the latest after drain_timeout
+ *   giving     in a group: the queue goes to siblings, until nothing is left that they
+ *              could take and no client sends any more, or the time is over
+ *   gone       closed until SIGTERM, or until the drain is cancelled; what is left is
+ *              given by another one
+ *
+ * Questions of the control socket:
+ *   drain      {wait_ms, empty, to, keep}: begins, or {cancel}: ends, or {progress}:
+ *              neither. to: the siblings that get the queue, else all; keep: nobody does.
+ *              Answered by state, left (the messages by place, as `queue` of the status),
+ *              sessions_in, sessions_out; and once the queue is given: given (messages
+ *              that others have taken), refused and local (that stay), why (nobody takes
+ *              mail now) */
+int part_drain_start(struct daemon *d);
+/* The queue can be given: there is a peer door. */
+bool part_drain_has_siblings(const struct daemon *d);
+/* SIGTERM with `stop = hand_over`: drains and gives the queue to siblings, for wait_ms at
+ * most; one that has gone gives what is left once more. gone is called once, in a later
+ * turn; immediately if nothing is given. */
+void part_drain_hand_over(struct daemon *d, int64_t wait_ms,
+                          void (*gone)(void *daemon));
+/* The daemon stops: progress is still answered, and nothing else. */
+void part_drain_stop(struct daemon *d);
+/* The reason for which no mail should come, for health, status and log; NULL: it is
+ * running. */
+const char *part_drain_reason(const struct daemon *d);
+/* The state as other hosts know it: running, leaving, ... */
+const char *part_drain_word(const struct daemon *d);
+
 /* --- part_http.c --------------------------------------------------------------------- */
 
 /* Nothing is made unless `http` is set, or a client of the control socket asks for it. */
@@ -235,5 +273,20 @@ void part_findings_see_mail(struct daemon *d, struct finding_facts *facts);
 void part_findings_see_process(struct daemon *d, const struct tls_server *tls,
                                const struct manager_fragments *fragments,
                                struct finding_facts *facts);
+
+/* --- reload.c: with thousands of keys one turn would be too long for the others ------ */
+
+/* Reads all settings anew. A reload under way is given up. If one turn is enough, done
+ * comes within this call. */
+void reload_begin(struct reload *r, const struct options_sources *sources);
+/* The new settings with the certificates that next hops are verified by, if all can be
+ * used; the caller frees them. NULL: they cannot, which the log says. running: those in
+ * use; a file that has been emptied since is refused; NULL: none. */
+struct configuration *reload_end(struct reload *r, const struct settings *running,
+                                 const struct sandbox *sandbox);
+/* The lines that the log got of the last reload_end(), borrowed; NULL: it was good. */
+const json_t *reload_errors(const struct reload *r);
+/* Gives up a reload under way, and forgets errors. */
+void reload_stop(struct reload *r);
 
 #endif

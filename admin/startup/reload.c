@@ -1,5 +1,5 @@
 /* One part of the settings in each turn. */
-#include "admin/startup/reload.h"
+#include "admin/startup/parts.h"
 
 #include "admin/control/listing.h"
 #include "smtp/trust/security.h"

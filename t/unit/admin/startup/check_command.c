@@ -1,5 +1,5 @@
 /* `petrel check`: what it prints, and where it ends with which code. */
-#include "admin/startup/check_command.h"
+#include "admin/startup/commands.h"
 
 #include "t/support/command_world.h"
 #include "t/support/tap.h"

@@ -1,6 +1,6 @@
 /* `petrel doctor` before it asks anybody: arguments, and settings with an error. The rest:
  * t/e2e/doctor.t. */
-#include "admin/startup/doctor_command.h"
+#include "admin/startup/commands.h"
 
 #include "t/support/tap.h"
 

@@ -1,6 +1,6 @@
 /* Which route a login is tried at: none, another user's, another port's. Replies of the host:
  * t/e2e/oauth_login.t. */
-#include "admin/startup/login_trial.h"
+#include "admin/startup/commands.h"
 
 #include "t/support/must.h"
 #include "t/support/tap.h"

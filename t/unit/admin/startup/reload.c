@@ -1,6 +1,6 @@
 /* Settings read again in several turns: keys and aliases in parts, a second reload in
  * between, one that is given up, and errors. */
-#include "admin/startup/reload.h"
+#include "admin/startup/parts.h"
 
 #include "base/disk/disk.h"
 #include "t/support/dkim_kit.h"

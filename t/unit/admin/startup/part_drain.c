@@ -1,8 +1,7 @@
 /* The states of a drain, in their order, and the way back from each. */
-#include "admin/startup/drain.h"
+#include "admin/startup/parts.h"
 
 #include "admin/control/control_server.h"
-#include "admin/startup/daemon.h"
 #include "queue/queue_operator.h"
 #include "t/support/listener_world.h"
 #include "t/support/tap.h"
@@ -47,7 +46,7 @@ begin(int64_t delay_ms, int64_t timeout_ms)
     g.configuration.options.drain_timeout_ms = timeout_ms;
     g.d = (struct daemon){.loop = g.w.loop, .events = g.w.events, .manager = g.w.manager, .listener = g.w.listener,
                           .control = g.control, .configuration = &g.configuration};
-    drain_start(&g.d);
+    part_drain_start(&g.d);
     told = 0;
     event_read(g.w.events, EVENT_BIT(EVENT_DRAINING), on_event, &g);
 }
@@ -116,7 +115,7 @@ on_gone(void *context)
 static void
 end(void)
 {
-    drain_stop(&g.d);
+    part_drain_stop(&g.d);
     control_server_free(&g.control);
     listener_world_end(&g.w);
 }
@@ -179,7 +178,7 @@ TEST(bad_questions)
     is_string(asked("{\"command\":\"drain\",\"wait_ms\":86400001}"), "a drain lasts at most a day", "too long");
     is_string(asked(PROGRESS), "running", "who asks for progress starts nothing");
     is_string(asked(CANCEL), "running", "nor who cancels");
-    ok(drain_reason(&g.d) == NULL && accepting());
+    ok(part_drain_reason(&g.d) == NULL && accepting());
     end();
 }
 
@@ -188,7 +187,7 @@ TEST(all_states)
     begin(3600 * 1000, 50);
     is_string(asked(BEGIN), "leaving", "it begins");
     is_string(asked(EMPTY), "leaving", "once; emptying may be added");
-    ok(g.d.drain.empties && drain_reason(&g.d) != NULL && !accepting());
+    ok(g.d.drain.empties && part_drain_reason(&g.d) != NULL && !accepting());
     greeting("220");
     is_string(asked(CANCEL), "running", "back");
     ok(accepting());
@@ -263,7 +262,7 @@ TEST(hand_over)
     submit(3);
     asked("{\"command\":\"drain\",\"wait_ms\":100000,\"to\":\"two\"}");
     pass_to(DRAIN_GIVING);
-    ok(drain_reason(&g.d) != NULL && !accepting());
+    ok(part_drain_reason(&g.d) != NULL && !accepting());
     for (int i = 0; i < 2000 && g.count < 3; i++)
         loop_turn(g.w.loop, TURN_MS);
     is_number(g.count, 3, "all are given");
@@ -288,7 +287,7 @@ TEST(hand_over_late)
     visit(&v, &g.w);
     ok(hears(&v, TEXT("220")) && asks(&v, "HELO x\r\n", "250") && asks(&v, "MAIL FROM:<a@x.test>\r\n", "250") &&
        asks(&v, "RCPT TO:<b@y.test>\r\n", "250") && asks(&v, "DATA\r\n", "354"));
-    drain_hand_over(&g.d, 100000, on_gone);
+    part_drain_hand_over(&g.d, 100000, on_gone);
     pass_to(DRAIN_GIVING);
     for (int i = 0; i < 2000 && waiting() > 0; i++) {
         answer_all();
@@ -376,7 +375,7 @@ TEST(hand_over_at_stop)
             asked("{\"command\":\"drain\",\"wait_ms\":1000,\"keep\":true}");
             pass_to(DRAIN_GONE);
         }
-        drain_hand_over(&g.d, 100000, on_gone);
+        part_drain_hand_over(&g.d, 100000, on_gone);
         if (!is_gone)
             is_string(asked(CANCEL), "the daemon stops: that cannot be cancelled", "too late");
         for (int i = 0; i < 2000 && g.gone == 0; i++) {
@@ -414,14 +413,14 @@ TEST(ordered_at_stop)
         loop_turn(g.w.loop, TURN_MS);
     }
     is_number(given_count(), 2, "the queue is given");
-    drain_stop(&g.d);
+    part_drain_stop(&g.d);
     is_string(asked(PROGRESS), "gone", "it says how far it got");
     is_number(given_count(), 2, "with its figures");
     is_string(asked(CANCEL), "the daemon stops: that cannot be cancelled", "it does not open again");
     is_string(asked(BEGIN), "the daemon stops", "nor begins anew");
     end();
     begin(0, 50);
-    drain_stop(&g.d);
+    part_drain_stop(&g.d);
     is_string(asked(PROGRESS), "running", "also where nothing was given");
     is_string(asked(BEGIN), "the daemon stops", "no drain begins while it stops");
     is_number(g.d.drain.state, DRAIN_RUNNING, "none has begun");
@@ -445,7 +444,7 @@ hand_over_again(bool by_signal, const char *first)
     is_number(waiting(), 2, "all is still here");
     g.answer = SIBLING_TAKEN;
     if (by_signal)
-        drain_hand_over(&g.d, 100000, on_gone);
+        part_drain_hand_over(&g.d, 100000, on_gone);
     else
         is_string(asked(BEGIN), "giving", "once more");
     for (int i = 0; i < 2000 && g.d.drain.state != DRAIN_GONE; i++) {
@@ -467,7 +466,7 @@ hand_over_sooner(void)
     submit(1);
     asked("{\"command\":\"drain\",\"wait_ms\":86400000}");
     pass_to(DRAIN_GIVING);
-    drain_hand_over(&g.d, 300, on_gone);
+    part_drain_hand_over(&g.d, 300, on_gone);
     for (int i = 0; i < 2000 && g.gone == 0; i++) {
         answer_all();
         loop_turn(g.w.loop, TURN_MS);

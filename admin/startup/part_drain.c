@@ -1,9 +1,8 @@
 /* Goes from state to state, by a timer. */
-#include "admin/startup/drain.h"
+#include "admin/startup/parts.h"
 
 #include "admin/control/counters.h"
 #include "admin/control/json_field.h"
-#include "admin/startup/parts.h"
 #include "base/event/event.h"
 
 #include <inttypes.h>
@@ -44,7 +43,7 @@ drain_left(const struct daemon *d, size_t *waiting)
 }
 
 bool
-drain_has_siblings(const struct daemon *d)
+part_drain_has_siblings(const struct daemon *d)
 {
     return d->peer.give.calls != NULL;
 }
@@ -248,7 +247,7 @@ drain_begin(struct daemon *d, const struct drain_order *order)
 {
     int64_t delay_ms = d->configuration->options.drain_delay_ms;
     d->drain.empties = order->empties;
-    d->drain.gives = order->gives && drain_has_siblings(d);
+    d->drain.gives = order->gives && part_drain_has_siblings(d);
     d->drain.until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
     d->drain.has_given = false;
     (void)!text_copy(d->drain.to, sizeof(d->drain.to), order->to);
@@ -293,13 +292,13 @@ drain_request(struct daemon *d, const struct drain_order *order)
     if (order->empties && d->drain.state <= DRAIN_EMPTYING)
         d->drain.empties = true;
     if (d->drain.state == DRAIN_GONE && d->drain.gone == NULL && order->gives &&
-        drain_has_siblings(d)) {
+        part_drain_has_siblings(d)) {
         d->drain.gives = true;
         drain_give_again(d, order);
     }
     if (d->drain.state <= DRAIN_EMPTYING ||
         (d->drain.state == DRAIN_CLOSING && order->gives)) {
-        d->drain.gives = order->gives && drain_has_siblings(d);
+        d->drain.gives = order->gives && part_drain_has_siblings(d);
         d->drain.until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
         (void)!text_copy(d->drain.to, sizeof(d->drain.to), order->to);
     }
@@ -318,7 +317,7 @@ drain_shorten(struct daemon *d, int64_t wait_ms)
 }
 
 void
-drain_hand_over(struct daemon *d, int64_t wait_ms, void (*gone)(void *daemon))
+part_drain_hand_over(struct daemon *d, int64_t wait_ms, void (*gone)(void *daemon))
 {
     struct drain_order order = {.wait_ms = wait_ms, .gives = true};
     d->drain.gone = gone;
@@ -351,7 +350,7 @@ drain_order_read(const struct daemon *d, const json_t *request,
         *why = "too many hosts are named";
     else if (order->to.length > 0 && keeps)
         *why = "the queue is kept, or given to a host: not both";
-    else if (order->to.length > 0 && !drain_has_siblings(d))
+    else if (order->to.length > 0 && !part_drain_has_siblings(d))
         *why = "this host cannot give its queue: `cluster` and `cluster_secret` are "
                "not set";
     /* Mail that is delivered before is not given, unless it is asked for. */
@@ -394,7 +393,7 @@ drain_answer(void *context, const json_t *request)
     struct counters c;
     counters_read(d->manager, &c);
     json_t *answer = json_pack("{s:b,s:s,s:o,s:I,s:I}", "ok", true, "state",
-                               drain_word(d), "left", counters_part("queue", &c),
+                               part_drain_word(d), "left", counters_part("queue", &c),
                                "sessions_in", (json_int_t)drain_sessions_in(d),
                                "sessions_out", (json_int_t)c.sched.sessions);
     drain_put_given(d, answer);
@@ -405,18 +404,18 @@ drain_answer(void *context, const json_t *request)
 static json_t *
 drain_accepting(void *context)
 {
-    return drain_reason(context) != NULL ? json_false() : NULL;
+    return part_drain_reason(context) != NULL ? json_false() : NULL;
 }
 
 static json_t *
 drain_why(void *context)
 {
-    const char *reason = drain_reason(context);
+    const char *reason = part_drain_reason(context);
     return reason != NULL ? json_string(reason) : NULL;
 }
 
 const char *
-drain_reason(const struct daemon *d)
+part_drain_reason(const struct daemon *d)
 {
     static const char *const reasons[] = {
         [DRAIN_RUNNING] = NULL,
@@ -429,13 +428,13 @@ drain_reason(const struct daemon *d)
 }
 
 const char *
-drain_word(const struct daemon *d)
+part_drain_word(const struct daemon *d)
 {
     return state_names[d->drain.state];
 }
 
 int
-drain_start(struct daemon *d)
+part_drain_start(struct daemon *d)
 {
     struct questions *questions = control_server_questions(d->control);
     questions_on(questions, "drain", drain_answer, d);
@@ -445,7 +444,7 @@ drain_start(struct daemon *d)
 }
 
 void
-drain_stop(struct daemon *d)
+part_drain_stop(struct daemon *d)
 {
     if (d->drain.has_stopped)
         return;
