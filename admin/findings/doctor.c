@@ -82,8 +82,9 @@ doctor_leaves_directly(const struct doctor *d, const char *domain)
 /* --- Domains ------------------------------------------------------------------------ */
 
 static void
-doctor_add_domain(struct doctor *d, struct text name)
+doctor_add_domain(void *context, struct text name)
 {
+    struct doctor *d = context;
     char domain[IDNA_NAME_MAX];
     if (name.length > 0 && name.at[name.length - 1] == '.')
         name.length--;
@@ -102,32 +103,15 @@ doctor_add_domain(struct doctor *d, struct text name)
     memcpy(d->domains[d->domain_count++], domain, sizeof(domain));
 }
 
-/* The replacements of `rewrite`, behind their patterns. */
-static void
-doctor_take_rewritten(struct doctor *d)
-{
-    struct text rest = text_from(d->options->rewrite), entry, pattern, address;
-    while (text_word(&rest, ",\n", &entry)) {
-        entry = text_trim(entry);
-        if (entry.length == 0 || entry.at[0] == '#' ||
-            !text_word(&entry, " \t", &pattern) || !text_word(&entry, " \t", &address))
-            continue;
-        size_t at = text_find_last(address, '@');
-        if (at != TEXT_NONE)
-            doctor_add_domain(d, text_after(address, at + 1));
-    }
-}
-
 static void
 doctor_take_own_domains(struct doctor *d)
 {
-    struct text rest = text_from(d->options->local_domains), word;
-    for (size_t i = 0; i < d->setup->key_count; i++)
-        doctor_add_domain(d, text_from(d->setup->keys[i].domain));
-    while (text_word(&rest, ", \t\r\n", &word))
-        if (word.at[0] != '.' && word.at[0] != '*')
-            doctor_add_domain(d, word);
-    doctor_take_rewritten(d);
+    const struct doctor_setup *s = d->setup;
+    for (size_t i = 0; i < s->key_count; i++)
+        doctor_add_domain(d, text_from(s->keys[i].domain));
+    route_each_local_domain(s->routes, doctor_add_domain, d);
+    if (s->rewrites != NULL)
+        rewrites_each_domain(s->rewrites, doctor_add_domain, d);
 }
 
 /* --- Command line ------------------------------------------------------------------- */

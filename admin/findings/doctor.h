@@ -54,9 +54,10 @@ struct doctor_setup {
     const struct options *options;
     const struct route_table *routes;
     const struct accounts *accounts;
-    struct aliases *aliases; /* NULL: none, or they could not be read */
-    bool has_secrets;        /* else keys and passwords could not be read */
-    const char *file;        /* of the settings, for remedies */
+    const struct rewrites *rewrites; /* NULL: none */
+    struct aliases *aliases;         /* NULL: none, or they could not be read */
+    bool has_secrets;                /* else keys and passwords could not be read */
+    const char *file;                /* of the settings, for remedies */
     struct doctor_key *keys;
     size_t key_count;
     struct inquiry_source login, way, policy;

@@ -8,6 +8,7 @@
 #ifndef ADMIN_FINDINGS_FAULTS_H
 #define ADMIN_FINDINGS_FAULTS_H
 
+#include "admin/settings/accounts.h"
 #include "admin/settings/options.h"
 #include "base/log/log.h"
 
@@ -37,6 +38,8 @@ struct fault_world {
     const struct options *options;
     const struct settings *settings;
     const struct route_table *routes;
+    const struct rewrites *rewrites;
+    const struct accounts *accounts;
     const struct finding_facts *facts; /* of the running daemon */
     struct doctor *doctor;
     const char *subject; /* of a judge of doctor */
@@ -83,11 +86,9 @@ struct faults {
 
 /* Runs the judges that can ask this world, in the order of the table. */
 void faults_judge(struct faults *out, const struct fault_world *world);
-/* The faults of these settings, a line each; at FAULT_CHECK also on files that `user`
+/* The faults of the settings, a line each; at FAULT_CHECK also on files that `user`
  * cannot read, if root asks. */
-void faults_log(const struct options *options, const struct settings *settings,
-                const struct route_table *routes, enum fault_when when,
-                struct log *log);
+void faults_log(const struct fault_world *world, enum fault_when when, struct log *log);
 void faults_free(struct faults *list);
 /* Drops all behind the first count. */
 void faults_cut(struct faults *list, size_t count);

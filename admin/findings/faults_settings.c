@@ -1,7 +1,6 @@
 /* Judges of settings: those that are allowed but probably wrong. */
 #include "admin/findings/faults_internal.h"
 
-#include "admin/settings/accounts.h"
 #include "base/net/net.h"
 #include "base/event/event_post.h"
 #include "sched/route/peers.h"
@@ -261,18 +260,11 @@ faults_find_hidden_rewrite(void *context, const char *pattern, const char *by)
                      place, colon, pattern, by);
 }
 
-/* The table is read anew, as only this needs it. */
 bool
 faults_judge_hidden_rewrites(const struct fault_world *w, struct faults *out)
 {
     struct faults_hidden hidden = {w->settings, out, 0};
-    struct buffer unused;
-    buffer_init(&unused, 0);
-    struct rewrites *rewrites = options_rewrites(w->options, w->settings, &unused);
-    if (rewrites != NULL)
-        rewrites_each_hidden(rewrites, faults_find_hidden_rewrite, &hidden);
-    rewrites_free(&rewrites);
-    buffer_free(&unused);
+    rewrites_each_hidden(w->rewrites, faults_find_hidden_rewrite, &hidden);
     return false;
 }
 
@@ -329,13 +321,8 @@ faults_find_user(void *context, const struct target *target)
 bool
 faults_judge_accounts(const struct fault_world *w, struct faults *out)
 {
-    struct accounts accounts;
-    struct buffer errors;
-    buffer_init(&errors, OAUTH_REASON_MAX);
-    (void)!accounts_read(w->options, &accounts, &errors);
-    buffer_free(&errors);
-    for (size_t i = 0; i < accounts.count; i++) {
-        struct faults_account use = {.account = &accounts.list[i]};
+    for (size_t i = 0; i < w->accounts->count; i++) {
+        struct faults_account use = {.account = &w->accounts->list[i]};
         route_each_target(w->routes, faults_find_user, &use);
         if (!use.is_used)
             faults_found(out,
@@ -343,7 +330,6 @@ faults_judge_accounts(const struct fault_world *w, struct faults *out)
                          "front of the host, with %%40 for @, or remove the account",
                          use.account->host, use.account->user);
     }
-    accounts_free(&accounts);
     return false;
 }
 
@@ -444,13 +430,10 @@ faults_judge_cores(const struct fault_world *w, struct faults *out)
 /* --- Reading ---------------------------------------------------------------------- */
 
 void
-faults_log(const struct options *options, const struct settings *settings,
-           const struct route_table *routes, enum fault_when when, struct log *log)
+faults_log(const struct fault_world *world, enum fault_when when, struct log *log)
 {
     struct faults found = {.when = when};
-    struct fault_world world = {
-        .options = options, .settings = settings, .routes = routes};
-    faults_judge(&found, &world);
+    faults_judge(&found, world);
     for (size_t i = 0; i < found.count; i++)
         log_say(log, LOG_LEVEL_WARNING, "main", NULL, "%s", found.items[i].text);
     faults_free(&found);

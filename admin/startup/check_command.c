@@ -2,7 +2,6 @@
 #include "admin/startup/commands.h"
 
 #include "admin/control/listing.h"
-#include "admin/findings/faults.h"
 #include "admin/settings/sandbox_rules.h"
 #include "admin/startup/configuration.h"
 
@@ -77,8 +76,8 @@ check_good(struct check *c, struct configuration *configuration)
     int code = sandbox_rules_check(&configuration->options) ? 0 : EX_OSERR;
     configuration_warn(configuration, NULL);
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
-    faults_log(&configuration->options, configuration->settings, configuration->routes,
-               FAULT_CHECK, log);
+    struct fault_world world = configuration_faults(configuration);
+    faults_log(&world, FAULT_CHECK, log);
     log_free(&log);
     if (code == 0 && !c->json)
         puts("# These settings have no errors.");

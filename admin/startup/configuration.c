@@ -164,6 +164,16 @@ check_http(struct configuration *c, struct buffer *errors)
                                     "needs tls_certificate");
 }
 
+struct fault_world
+configuration_faults(const struct configuration *c)
+{
+    return (struct fault_world){.options = &c->options,
+                                .settings = c->settings,
+                                .routes = c->routes,
+                                .rewrites = c->rewrites,
+                                .accounts = &c->accounts};
+}
+
 struct sandbox_rules
 configuration_sandbox(const struct configuration *c)
 {

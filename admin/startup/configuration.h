@@ -3,6 +3,7 @@
 #ifndef ADMIN_STARTUP_CONFIGURATION_H
 #define ADMIN_STARTUP_CONFIGURATION_H
 
+#include "admin/findings/faults.h"
 #include "admin/settings/accounts.h"
 #include "admin/settings/alias_files.h"
 #include "admin/settings/options.h"
@@ -69,7 +70,9 @@ bool configuration_trust(struct configuration *c, struct log *log, char *error,
  * may be NULL: on standard error. */
 void configuration_warn(const struct configuration *c, struct log *log);
 
-/* These borrow from the options and routes. */
+/* These borrow from the options and routes. The first: the objects that judges of faults
+ * ask. */
+struct fault_world configuration_faults(const struct configuration *c);
 struct sandbox_rules configuration_sandbox(const struct configuration *c);
 struct http_server_settings configuration_http(const struct configuration *c);
 struct peer_settings configuration_peer(const struct configuration *c);

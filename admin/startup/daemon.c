@@ -120,7 +120,8 @@ on_reload(void *context)
             part->reload(d, fresh);
     daemon_replace(d, fresh);
     options_need_restart(&d->started->options, &fresh->options, waits);
-    faults_log(&fresh->options, fresh->settings, fresh->routes, FAULT_RELOAD, d->log);
+    struct fault_world world = configuration_faults(fresh);
+    faults_log(&world, FAULT_RELOAD, d->log);
     snprintf(text, sizeof(text), "settings reloaded%s%s",
              waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
     daemon_tell(d, EVENT_RELOADED, text);
@@ -149,8 +150,8 @@ daemon_run(struct daemon *d)
     snprintf(text, sizeof(text), "petrel " PETREL_VERSION " is %s, spool %s",
              o->hostname, o->spool);
     daemon_tell(d, EVENT_STARTED, text);
-    faults_log(o, d->configuration->settings, d->configuration->routes, FAULT_START,
-               d->log);
+    struct fault_world world = configuration_faults(d->configuration);
+    faults_log(&world, FAULT_START, d->log);
     notify_start(&d->notify, part_answers_describe, d);
     d->ran = true;
     return 0;

@@ -317,6 +317,7 @@ doctor_world_open(struct doctor_world *w, char *error)
         .options = o,
         .routes = c->routes,
         .accounts = &c->accounts,
+        .rewrites = c->rewrites,
         .aliases = c->aliases,
         .has_secrets = !o->without_secrets,
         .file = w->file[0] != '\0' ? w->file : NULL,

@@ -41,8 +41,7 @@ static void
 part_findings_note(struct daemon *d, const struct configuration *c)
 {
     const struct options *o = &c->options;
-    struct fault_world world = {
-        .options = o, .settings = c->settings, .routes = c->routes};
+    struct fault_world world = configuration_faults(c);
     faults_free(&d->findings.settled);
     d->findings.settled.when = FAULT_RUNNING;
     faults_judge(&d->findings.settled, &world);

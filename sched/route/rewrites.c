@@ -115,6 +115,18 @@ rewrites_find(const struct rewrites *r, struct text address,
         *answer = (struct rewrites_answer){.local = false};
 }
 
+void
+rewrites_each_domain(const struct rewrites *r,
+                     void (*each)(void *context, struct text domain), void *context)
+{
+    for (const struct rewrites_row *row = r->rows; row != NULL; row = row->hh.next) {
+        struct text replacement = text_from(row->replacement);
+        size_t at = text_find_last(replacement, '@');
+        if (at != TEXT_NONE)
+            each(context, text_after(replacement, at + 1));
+    }
+}
+
 bool
 rewrites_are_empty(const struct rewrites *r)
 {

@@ -39,6 +39,11 @@ struct rewrites_answer {
 void rewrites_find(const struct rewrites *rewrites, struct text address,
                    struct rewrites_answer *answer);
 
+/* Calls each with the domains of the new addresses. */
+void rewrites_each_domain(const struct rewrites *rewrites,
+                          void (*each)(void *context, struct text domain),
+                          void *context);
+
 /* Entries that can never match, for a warning. */
 typedef void rewrites_hidden(void *context, const char *pattern, const char *by);
 void rewrites_each_hidden(const struct rewrites *rewrites, rewrites_hidden *each,

@@ -637,6 +637,14 @@ route_first_local_domain(const struct route_table *table)
     return text_from(table->first_local);
 }
 
+void
+route_each_local_domain(const struct route_table *table,
+                        void (*each)(void *context, struct text domain), void *context)
+{
+    for (const struct domain *d = table->local_domains; d != NULL; d = d->hh.next)
+        each(context, text_from(d->name));
+}
+
 bool
 route_is_local_domain(const struct route_table *table, struct text domain)
 {

@@ -180,6 +180,10 @@ const struct peers *route_peers(const struct route_table *table);
 const struct secrets *route_secrets(const struct route_table *table);
 /* The first of local_domains, in normal form; "": there is none. */
 struct text route_first_local_domain(const struct route_table *table);
+/* Calls each with all of them, in their order. */
+void route_each_local_domain(const struct route_table *table,
+                             void (*each)(void *context, struct text domain),
+                             void *context);
 bool route_is_local_domain(const struct route_table *table, struct text domain);
 
 /* The target of mail that no pattern matches. */

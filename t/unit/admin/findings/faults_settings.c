@@ -20,7 +20,13 @@ say(char *const *arguments)
     buffer_free(&said);
     buffer_init(&said, 4096);
     log_capture(log, &said);
-    faults_log(&options, settings, routes, FAULT_RELOAD, log);
+    struct accounts accounts;
+    ok(accounts_read(&options, &accounts, &mistakes));
+    struct rewrites *rewrites = options_rewrites(&options, settings, &mistakes);
+    faults_log(&(struct fault_world){.options = &options, .settings = settings, .routes = routes, .rewrites = rewrites, .accounts = &accounts},
+               FAULT_RELOAD, log);
+    rewrites_free(&rewrites);
+    accounts_free(&accounts);
     log_free(&log);
     route_free(&routes);
     settings_free(&settings);
@@ -153,6 +159,8 @@ TEST(values)
          "'*' "
          "stands before it and the first match wins: move it up, or remove it\n"      },
         {{"routes=a.test smtp://h.test\n    * mx"},                      NULL         },
+        {{"rewrite=* a@b.test\n    x@y.test c@d.test"},
+         "warning: command line: rewrite: 'x@y.test' never matches, because '*' stands before it and the first match wins: move it up, or remove it\n"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         warns(rows[i].settings, rows[i].line != NULL);
