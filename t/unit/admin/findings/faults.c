@@ -107,3 +107,28 @@ TEST(limits)
     is_number(list.count, FAULTS_MAX, "so has the list");
     faults_free(&list);
 }
+
+/* A fault has one row, somebody who finds it, and a sentence that is its own or its judge's; what is
+ * shown while the daemon runs has a remedy. */
+TEST(table)
+{
+    const struct fault_row *row;
+    unsigned all = 0;
+    bool in_doctor = false;
+    for (size_t i = 0; (row = faults_row_at(i)) != NULL; i++) {
+        bool is_doctor = row->when == FAULT_DOCTOR;
+        bool is_finding = (row->when & (FAULT_RUNNING | FAULT_BY_EVENT)) != 0;
+        all |= row->when;
+        ok_named(is_doctor || faults_row(row->code) == row, row->code);
+        ok_named(!in_doctor || is_doctor, "those of doctor stand last, in the order of its output");
+        ok_named((row->remedy != NULL) == is_finding, "a remedy");
+        ok_named(row->judge != NULL || row->when == FAULT_BY_EVENT || row->when == FAULT_RUNNING || row->when == FAULT_READ,
+                 "somebody finds it");
+        ok_named(!is_doctor || faults_row_of(row->judge) == row, "a judge of doctor has one row");
+        ok_named(row->severity != FAULT_OK || is_doctor, "all others are wrong");
+        in_doctor = is_doctor;
+    }
+    is_number(all, FAULT_READ | FAULT_RUNNING | FAULT_BY_EVENT | FAULT_DOCTOR, "each reader has rows");
+    ok(faults_row("no_such_code") == NULL);
+    ok(faults_row("host.ptr") < faults_row("spf.record") && faults_row("spf.record") < faults_row("queue.health"));
+}
