@@ -318,13 +318,15 @@ judge_settings_changed(const struct fault_world *w, struct faults *out)
 
 /* --- The table -------------------------------------------------------------------- */
 
+/* A judge, and the member of the facts that it asks. */
 #define JUDGE(function) function, 0
 #define FLAG(member)    judge_flag, offsetof(struct finding_facts, member)
 #define WORDS(member)   judge_words, offsetof(struct finding_facts, member)
-#define ELSEWHERE       NULL, 0
-/* The judge has the words, too. */
-#define WORDED(function) function, 0, NULL, NULL
-#define UNWORDED         NULL, 0, NULL, NULL
+/* The judge above finds it, or its source names it. */
+#define ELSEWHERE NULL, 0
+/* The judge, or that above, has the words, and there is no remedy. */
+#define SAYS(function) function, 0, NULL, NULL
+#define SAID_ABOVE     NULL, 0, NULL, NULL
 
 /* clang-format off */
 static const struct fault_row fault_rows[] = {
@@ -439,11 +441,11 @@ static const struct fault_row fault_rows[] = {
     {"running_as_root", FAULT_HINT, FAULT_RUNNING, FLAG(is_root),
      "the daemon runs as root",
      "Set `user`: root is then given up after the ports are bound."},
-    {"setting_unknown", FAULT_WARNING, FAULT_READ, WORDED(faults_judge_names)},
+    {"setting_unknown", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_names)},
     {"hostname_odd", FAULT_WARNING, FAULT_READ | FAULT_RUNNING,
      JUDGE(faults_judge_hostname), NULL,
      "Set `hostname` to a full name that has an address in DNS."},
-    {"source_missing", FAULT_WARNING, FAULT_READ, WORDED(faults_judge_source)},
+    {"source_missing", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_source)},
     {"open_relay", FAULT_ERROR, FAULT_RUNNING, FLAG(open_relay),
      "relay_from allows nearly every address to send mail anywhere",
      "Limit `relay_from` to your networks, and remove `allow_open_relay`."},
@@ -464,20 +466,20 @@ static const struct fault_row fault_rows[] = {
     {"spool_relative", FAULT_WARNING, FAULT_READ, JUDGE(faults_judge_spool_path),
      "spool is not an absolute path: it depends on the directory in which the daemon "
      "is started", NULL},
-    {"slices_multiply", FAULT_WARNING, FAULT_READ, WORDED(faults_judge_slices)},
+    {"slices_multiply", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_slices)},
     {"bounces_outlive", FAULT_WARNING, FAULT_READ, JUDGE(faults_judge_bounces),
      "bounce_queue_lifetime is longer than maximal_queue_lifetime, which ends "
      "bounces, too", NULL},
-    {"unit_missing", FAULT_WARNING, FAULT_READ, WORDED(faults_judge_units)},
-    {"bind_missing", FAULT_WARNING, FAULT_READ, WORDED(faults_judge_targets)},
-    {"port_tls", FAULT_WARNING, FAULT_READ, UNWORDED},
-    {"concurrency", FAULT_WARNING, FAULT_READ, UNWORDED},
+    {"unit_missing", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_units)},
+    {"bind_missing", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_targets)},
+    {"port_tls", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
+    {"concurrency", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
     {"notices_late", FAULT_WARNING, FAULT_READ, ELSEWHERE,
      "notices= has a time beyond the lifetime: mail is returned to its sender before", NULL},
     {"fragments_expire", FAULT_WARNING, FAULT_READ, ELSEWHERE,
      "half of notices= is longer than the lifetime: fragments that wait expire first", NULL},
-    {"route_hidden", FAULT_WARNING, FAULT_READ, WORDED(faults_judge_hidden_routes)},
-    {"rewrite_hidden", FAULT_WARNING, FAULT_READ, WORDED(faults_judge_hidden_rewrites)},
+    {"route_hidden", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_hidden_routes)},
+    {"rewrite_hidden", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_hidden_rewrites)},
     {"fragments_alone", FAULT_WARNING, FAULT_READ, JUDGE(faults_judge_fragments),
      "defrag_registry is for several hosts, but defrag_peers names no other: "
      "fragments of a set that another host owns are not reassembled", NULL},
@@ -490,8 +492,8 @@ static const struct fault_row fault_rows[] = {
     {"fragments_sliced", FAULT_WARNING, FAULT_READ, ELSEWHERE,
      "slices do not share fragments while defrag_registry is local: a message whose "
      "fragments reach several slices is not reassembled", NULL},
-    {"account_unused", FAULT_WARNING, FAULT_READ, WORDED(faults_judge_accounts)},
-    {"quotas_apart", FAULT_WARNING, FAULT_READ, WORDED(faults_judge_quotas)},
+    {"account_unused", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_accounts)},
+    {"quotas_apart", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_quotas)},
     {"events_unsigned", FAULT_WARNING, FAULT_READ, JUDGE(faults_judge_events),
      "events_secret is not set: the receiver of events cannot know who sends them", NULL},
     {"events_secret_unused", FAULT_WARNING, FAULT_READ, ELSEWHERE,
@@ -507,32 +509,32 @@ static const struct fault_row fault_rows[] = {
      "other, and uses all of each limit", NULL},
     {"rate_delay_unshared", FAULT_WARNING, FAULT_READ, ELSEWHERE,
      "a rate delay is each host's own, also in a group: rate= is shared", NULL},
-    {"cores_unused", FAULT_WARNING, FAULT_CHECK, WORDED(faults_judge_cores)},
+    {"cores_unused", FAULT_WARNING, FAULT_CHECK, SAYS(faults_judge_cores)},
     {"file_unreadable", FAULT_WARNING, FAULT_CHECK | FAULT_START,
      JUDGE(faults_judge_unreadable),
      "root cannot be regained: what follows is checked as `user`", NULL},
     /* Seen by receivers: those that others depend on stand first. */
-    {"dns.resolver", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_resolver)},
-    {"net.port25", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_port)},
-    {"host.address", FAULT_WARNING, FAULT_DOCTOR, WORDED(doctor_judge_address)},
-    {"host.address", FAULT_OK, FAULT_DOCTOR, WORDED(doctor_judge_indirect)},
-    {"host.name", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_name)},
-    {"host.ptr", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_ptr)},
-    {"spf.record", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_spf)},
-    {"dkim.key", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_dkim)},
-    {"dmarc.record", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_dmarc)},
-    {"mx.record", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_mx)},
-    {"mx.record", FAULT_WARNING, FAULT_DOCTOR, WORDED(doctor_judge_root)},
-    {"smarthost.login", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_login)},
-    {"smarthost.login", FAULT_WARNING, FAULT_DOCTOR, WORDED(doctor_judge_no_login)},
-    {"oauth.token", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_tokens)},
-    {"tls.certificate", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_certificates)},
-    {"tls.destination", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_destination)},
-    {"tls.destination", FAULT_OK, FAULT_DOCTOR, WORDED(doctor_judge_proof)},
-    {"tls.destination", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_tlsa)},
-    {"tls.destination", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_policy)},
-    {"list.blocked", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_blocklists)},
-    {"queue.health", FAULT_ERROR, FAULT_DOCTOR, WORDED(doctor_judge_queue)},
+    {"dns.resolver", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_resolver)},
+    {"net.port25", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_port)},
+    {"host.address", FAULT_WARNING, FAULT_DOCTOR, SAYS(doctor_judge_address)},
+    {"host.address", FAULT_OK, FAULT_DOCTOR, SAYS(doctor_judge_indirect)},
+    {"host.name", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_name)},
+    {"host.ptr", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_ptr)},
+    {"spf.record", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_spf)},
+    {"dkim.key", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_dkim)},
+    {"dmarc.record", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_dmarc)},
+    {"mx.record", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_mx)},
+    {"mx.record", FAULT_WARNING, FAULT_DOCTOR, SAYS(doctor_judge_root)},
+    {"smarthost.login", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_login)},
+    {"smarthost.login", FAULT_WARNING, FAULT_DOCTOR, SAYS(doctor_judge_no_login)},
+    {"oauth.token", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_tokens)},
+    {"tls.certificate", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_certificates)},
+    {"tls.destination", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_destination)},
+    {"tls.destination", FAULT_OK, FAULT_DOCTOR, SAYS(doctor_judge_proof)},
+    {"tls.destination", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_tlsa)},
+    {"tls.destination", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_policy)},
+    {"list.blocked", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_blocklists)},
+    {"queue.health", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_queue)},
 };
 /* clang-format on */
 
