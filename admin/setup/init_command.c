@@ -386,7 +386,6 @@ init_password(struct init_run *r)
 static void
 init_say_oauth(const struct init_run *r, const char *self)
 {
-    struct text host = init_plan_host(&r->plan);
     bool is_google = strcmp(init_plan_oauth(&r->plan), "google") == 0;
     printf("Mail is kept, because there is no password. ");
     if (is_google)
@@ -396,8 +395,8 @@ init_say_oauth(const struct init_run *r, const char *self)
     else
         printf("%s wants OAuth2: register", r->plan.facts->name);
     printf(" an application there, follow the\nlast lines of the settings, and then "
-           "run\n  %s oauth login %.*s %s\n  %s queue release --all\n",
-           self, TEXT_ARGS(host), r->plan.user, self);
+           "run\n  %s oauth login %s %s\n  %s queue release --all\n",
+           self, r->plan.host, r->plan.user, self);
 }
 
 static int

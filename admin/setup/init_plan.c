@@ -116,12 +116,6 @@ init_read_relay(struct init_plan *p)
     }
 }
 
-struct text
-init_plan_host(const struct init_plan *p)
-{
-    return text_from(p->host);
-}
-
 static bool
 init_take_host(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
 {
@@ -453,14 +447,13 @@ init_help(struct text key)
 static void
 init_write_oauth(const struct init_plan *p, struct buffer *out)
 {
-    struct text host = init_plan_host(p);
     (void)!buffer_format(
         out,
-        "\n# Mail is kept until this program may log in at %.*s. Register an\n"
+        "\n# Mail is kept until this program may log in at %s. Register an\n"
         "# application there (petrel.conf(5), \"Logging in with OAuth2\"), put its id "
         "for ID,\n# and let these two lines take the place of `routes`:\n"
-        "# relay = %s\n# oauth = %.*s %s %s client=ID\n",
-        TEXT_ARGS(host), p->relay, TEXT_ARGS(host), p->user, init_plan_oauth(p));
+        "# relay = %s\n# oauth = %s %s %s client=ID\n",
+        p->host, p->relay, p->host, p->user, init_plan_oauth(p));
 }
 
 void

@@ -69,8 +69,6 @@ bool init_plan_derives(const struct init_plan *plan, enum init_question question
 bool init_plan_needs_password(const struct init_plan *plan);
 /* "microsoft", "google"; NULL: the provider has no OAuth2 that is known here. */
 const char *init_plan_oauth(const struct init_plan *plan);
-/* The host of the smarthost, for `petrel oauth login`, borrowed from the plan. */
-struct text init_plan_host(const struct init_plan *plan);
 
 /* Those that differ from the defaults; password_file is where it will be. */
 size_t init_plan_settings(const struct init_plan *plan, const char *password_file,

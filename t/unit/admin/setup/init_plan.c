@@ -113,7 +113,7 @@ TEST(relay)
         takes(INIT_USER, "u");
         snprintf(want, sizeof(want), "relay = submission://u@%s; relay_password_file = /d/password", names[i][1]);
         gives(want);
-        is_text(init_plan_host(plan), text_from(names[i][1]), "its host");
+        is_string(plan->host, names[i][1], "its host");
     }
     refuses(INIT_RELAY, "amazon", "email-smtp.eu-central-1.amazonaws.com");
     refuses(INIT_RELAY, "go", "neither a provider nor a host");
@@ -126,7 +126,7 @@ TEST(relay)
     is_string(init_plan_preset(plan, INIT_USER), "apikey", "a user that all have");
     takes(INIT_RELAY, "smtps://a%40b@smtp.example.org:465?tls=verify");
     ok(!init_plan_asks(plan, INIT_USER) && init_plan_needs_password(plan));
-    is_text(init_plan_host(plan), TEXT("smtp.example.org"), "the host of a URL");
+    is_string(plan->host, "smtp.example.org", "the host of a URL");
     gives("relay = smtps://a%40b@smtp.example.org:465?tls=verify; relay_password_file = /d/password");
     takes(INIT_RELAY, "smtp://a.test, smtp://b.test");
     ok(!init_plan_asks(plan, INIT_USER) && !init_plan_needs_password(plan));
@@ -135,7 +135,7 @@ TEST(relay)
     takes(INIT_RELAY, "smtp://a.test?helo=me@here.test");
     ok_named(!init_plan_needs_password(plan), "an @ of an option is no login");
     takes(INIT_RELAY, "smtp://[2001:db8::1]:25");
-    is_text(init_plan_host(plan), TEXT("2001:db8::1"), "an address");
+    is_string(plan->host, "2001:db8::1", "an address");
 }
 
 TEST(user)
