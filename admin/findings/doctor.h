@@ -2,9 +2,9 @@
  *
  * This host, its name servers, the records of the domains that mail is sent from,
  * smarthosts and certificates are examined as receivers see them. A judge asks
- * (inquiry.h), and adds its results to a list (faults.h), with a remedy and the record to
- * paste. Nothing is changed, and neither daemon nor root is needed. The two
- * sides of SMTP are not known here: the caller hands over functions that need them. */
+ * (inquiry.h), and adds its results to a list (faults.h), with a remedy and the record
+ * to paste. Nothing is changed, and neither daemon nor root is needed. The two sides of
+ * SMTP are not known here: the caller hands over functions that need them. */
 #ifndef ADMIN_FINDINGS_DOCTOR_H
 #define ADMIN_FINDINGS_DOCTOR_H
 
@@ -89,8 +89,8 @@ struct doctor_host {
     const struct target *target;
     size_t at;
 };
-/* The hosts of the routes, each once: those that we log in to, or the others. False: there
- * is none of that number. */
+/* The hosts of the routes, each once: those that we log in to, or the others. False:
+ * there is none of that number. */
 bool doctor_host_at(const struct route_table *routes, bool logs_in, size_t number,
                     struct doctor_host *out);
 

@@ -62,8 +62,8 @@ fault_judge doctor_judge_resolver, doctor_judge_port, doctor_judge_address,
     doctor_judge_tokens;
 /* Judges of a domain that mail is sent from, ... */
 fault_judge doctor_judge_spf, doctor_judge_dkim, doctor_judge_dmarc, doctor_judge_mx;
-/* ... or whose mail this host takes: the records that prove its TLS, and, of the first one,
- * the readers of mail for root and postmaster. */
+/* ... or whose mail this host takes: the records that prove its TLS, and, of the first
+ * one, the readers of mail for root and postmaster. */
 fault_judge doctor_judge_proof, doctor_judge_tlsa, doctor_judge_policy,
     doctor_judge_root;
 /* The judge of an address or a domain that mail is sent to. */

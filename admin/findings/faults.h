@@ -1,10 +1,10 @@
 /* Faults: of the settings, of the running daemon, and of this host as receivers see it.
  *
- * One table (faults_table.c) has a row for each: its code, its severity, when it is looked
- * for, the judge that finds it, its sentence and its remedy. A judge asks parsed objects,
- * and adds what it finds to a list. Four readers run the judges: `petrel check` and each
- * reading of the settings (faults_log()), the running daemon (findings.h), and `petrel
- * doctor` (doctor.h). */
+ * One table (faults_table.c) has a row for each: its code, its severity, when it is
+ * looked for, the judge that finds it, its sentence and its remedy. A judge asks parsed
+ * objects, and adds what it finds to a list. Four readers run the judges: `petrel
+ * check` and each reading of the settings (faults_log()), the running daemon
+ * (findings.h), and `petrel doctor` (doctor.h). */
 #ifndef ADMIN_FINDINGS_FAULTS_H
 #define ADMIN_FINDINGS_FAULTS_H
 
@@ -45,8 +45,9 @@ struct fault_world {
     const char *subject; /* of a judge of doctor */
 };
 
-/* Adds what it finds. True: the row holds, and its sentence says all. One of doctor says
- * false when an answer is missing: what it has added is dropped, and it is run again. */
+/* Adds what it finds. True: the row holds, and its sentence says all. One of doctor
+ * says false when an answer is missing: what it has added is dropped, and it is run
+ * again. */
 typedef bool fault_judge(const struct fault_world *world, struct faults *out);
 
 struct fault_row {
@@ -57,8 +58,8 @@ struct fault_row {
     fault_judge *judge;
     size_t fact;          /* the member of the facts that the judges of members ask */
     const char *sentence; /* NULL: its judge words it */
-    /* A finding has one, which begins with the thing to do. Text in backticks can be typed: a
-     * hole in it ("{SITE}") is filled with what the finding is about. */
+    /* A finding has one, which begins with the thing to do. Text in backticks can be
+     * typed: a hole in it ("{SITE}") is filled with what the finding is about. */
     const char *remedy;
 };
 
@@ -96,7 +97,7 @@ void faults_cut(struct faults *list, size_t count);
 /* For judges: a fault of the row that is judged. */
 void faults_add(struct faults *out, enum fault_severity severity, const char *subject,
                 const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The same of the row's severity, about nothing else. Returns false, as the judge then
+/* Adds a fault of the row's severity, without a subject. Returns false, as the judge then
  * does. */
 bool faults_found(struct faults *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -116,8 +117,8 @@ void faults_text_record(struct faults *list, const char *name, struct text value
 void faults_record(struct faults *list, const char *name, const char *type,
                    const char *value);
 
-/* Texts come from zones and hosts: bytes other than printable ASCII are escaped, so that
- * no terminal obeys them. */
+/* Texts come from zones and hosts: bytes other than printable ASCII are escaped, so
+ * that no terminal obeys them. */
 void faults_escape(struct faults *list);
 size_t faults_count(const struct faults *list, enum fault_severity severity);
 /* Errors first, and among them those that others depend on. */

@@ -1,4 +1,4 @@
-/* Judges of files: secrets that all users can read, and files that the daemon cannot. */
+/* Judges of files: secrets that all users can read, files that the daemon cannot. */
 #include "admin/findings/faults_internal.h"
 
 #include "admin/settings/accounts.h"
@@ -14,9 +14,9 @@ static const char separators[] = ", \t\r\n";
 
 /* --- Secrets ---------------------------------------------------------------------- */
 
-/* A secret setting stands in a file of settings or has one of its own. A symbolic link is
- * not followed: a file that is mounted into a container is one, and that container alone
- * can read it. */
+/* A secret setting stands in a file of settings or has one of its own. A symbolic link
+ * is not followed: a file that is mounted into a container is one, and that container
+ * alone can read it. */
 static void
 faults_find_open(void *context, const char *key, const char *path)
 {

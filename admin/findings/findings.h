@@ -1,11 +1,11 @@
 /* Findings: faults that the running daemon keeps, each with a remedy in one sentence.
  *
- * The daemon looks every ten seconds, and for each request, since its sender may have just
- * changed something: it collects facts, and the rows of FAULT_RUNNING judge them (faults.h).
- * Rows of FAULT_BY_EVENT follow events instead. The beginning of an error or a warning is
- * the event `trouble`, its end `recovered`. The same code and subject again within the
- * hour is shown but not reported again. A finding never changes the behaviour of the
- * daemon. */
+ * The daemon looks every ten seconds, and for each request, since its sender may have
+ * just changed something: it collects facts, and the rows of FAULT_RUNNING judge them
+ * (faults.h). Rows of FAULT_BY_EVENT follow events instead. The beginning of an error
+ * or a warning is the event `trouble`, its end `recovered`. The same code and subject
+ * again within the hour is shown but not reported again. A finding never changes the
+ * behaviour of the daemon. */
 #ifndef ADMIN_FINDINGS_FINDINGS_H
 #define ADMIN_FINDINGS_FINDINGS_H
 
@@ -118,8 +118,8 @@ const char *findings_age(int64_t ms, char out[FINDINGS_AGE_MAX]);
  * leaves the word of the hole. Returns out. */
 const char *findings_remedy(const char *remedy, const char *object,
                             char out[FINDINGS_REMEDY_MAX]);
-/* Adds a named fault to the facts: a finding by its code and its subject. One too many is
- * omitted. Its remedy is about the subject, or about the object: words for a command
+/* Adds a named fault to the facts: a finding by its code and its subject. One too many
+ * is omitted. Its remedy is about the subject, or about the object: words for a command
  * line. */
 void findings_name(struct finding_facts *facts, const char *code, const char *subject,
                    const char *text);

@@ -21,8 +21,8 @@ int sendmail_main(int count, char **arguments, const struct options *options,
  * is made for that user. Without root nothing happens. */
 void sendmail_give_spool(const struct options *options);
 
-/* -bv: prints where mail for the addresses goes. Returns 0, EX_NOUSER when it is refused
- * for one of them, or another sysexits code. */
+/* -bv: prints where mail for the addresses goes. Returns 0, EX_NOUSER when it is
+ * refused for one of them, or another sysexits code. */
 int sendmail_verify(int count, char **addresses, const struct options *options);
 
 /* When arguments[0], main's, is sendmail, mailq or newaliases, or says nothing that we

@@ -285,9 +285,9 @@ submission_put(struct submission *s, struct text bytes)
 
 /* --- Lines ------------------------------------------------------------------------ */
 
-/* LF and CRLF end lines, with any number of CRs; the last line needs no end; NULs vanish.
- * A CR by itself ends a line of the body (programs print progress bars); in the header it
- * is a space, since one field of a program must not become two. */
+/* LF and CRLF end lines, with any number of CRs; the last line needs no end; NULs
+ * vanish. A CR by itself ends a line of the body (programs print progress bars); in the
+ * header it is a space, since one field of a program must not become two. */
 
 static void
 put_line_end(struct submission *s)

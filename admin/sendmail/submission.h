@@ -1,9 +1,10 @@
 /* A message handed in on standard input: made fit for the queue and committed.
  *
- * CRLF ends each line, and there are no NULs. The header is held until it is complete: an
- * mbox line "From x" or ">From x" in front is dropped, recipients are taken when asked
- * for, Bcc goes, all else stays as it is. A message without a header gets one. Received,
- * and From, Date and Message-ID where they are missing, become the envelope's prefix. */
+ * CRLF ends each line, and there are no NULs. The header is held until it is complete:
+ * an mbox line "From x" or ">From x" in front is dropped, recipients are taken when
+ * asked for, Bcc goes, all else stays as it is. A message without a header gets one.
+ * Received, and From, Date and Message-ID where they are missing, become the envelope's
+ * prefix. */
 #ifndef ADMIN_SENDMAIL_SUBMISSION_H
 #define ADMIN_SENDMAIL_SUBMISSION_H
 
