@@ -98,8 +98,8 @@ label_fault(struct text label)
     return NULL;
 }
 
-static bool
-is_literal(struct text t)
+bool
+address_read_literal(struct text t, struct net_address *out)
 {
     if (t.length < 3 || t.at[0] != '[' || t.at[t.length - 1] != ']')
         return false;
@@ -111,11 +111,15 @@ is_literal(struct text t)
         if (!is_alphanumeric((unsigned char)ip.at[at]) && ip.at[at] != '.' &&
             !(six && ip.at[at] == ':'))
             return false;
-    if (text_starts_nocase(ip, TEXT("IPv6:")))
-        return false;
+    return !text_starts_nocase(ip, TEXT("IPv6:")) && net_address_parse_ip(ip, out) &&
+           out->family == (six ? NET_IPV6 : NET_IPV4);
+}
+
+static bool
+is_literal(struct text t)
+{
     struct net_address address;
-    return net_address_parse_ip(ip, &address) &&
-           address.family == (six ? NET_IPV6 : NET_IPV4);
+    return address_read_literal(t, &address);
 }
 
 static const char *

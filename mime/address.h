@@ -3,6 +3,7 @@
 #define MIME_ADDRESS_H
 
 #include "base/buffer.h"
+#include "base/net_address.h"
 
 /* A local part has no limit of its own: RFC 5321 §4.5.3.1 asks for none beyond 64, and
  * replies to trackers, VERP, BATV and SRS put whole addresses and keys into it. */
@@ -35,6 +36,8 @@ bool address_is_local(struct text t);
 /* A domain name or literal by itself (EHLO argument, route pattern): labels of letters,
  * digits, hyphen, underscore or UTF-8; no empty label, no trailing dot. */
 bool address_is_domain(struct text t);
+/* An address literal (RFC 5321 §4.1.3): "[192.0.2.1]", "[IPv6:2001:db8::1]". */
+bool address_read_literal(struct text t, struct net_address *out);
 
 /* A domain in normal form: lower case, U-labels as A-labels where base/dns/idna.h can
  * convert them. False at out's limit. */

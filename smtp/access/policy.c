@@ -455,19 +455,6 @@ policy_endpoint_is_public(const struct endpoint *endpoint)
 
 /* --- HELO, sender, and recipients of bounces -------------------------------------- */
 
-/* "[192.0.2.1]", "[IPv6:2001:db8::1]" (RFC 5321 §4.1.3). */
-static bool
-read_literal(struct text t, struct net_address *address)
-{
-    static const struct text tag = {"IPv6:", 5};
-    if (t.length < 2 || t.at[0] != '[' || t.at[t.length - 1] != ']')
-        return false;
-    t = text_after(text_before(t, t.length - 1), 1);
-    bool ipv6 = text_starts_nocase(t, tag);
-    return net_address_parse_ip(text_after(t, ipv6 ? tag.length : 0), address) &&
-           ipv6 == (address->family == NET_IPV6);
-}
-
 static bool
 is_full_domain(struct text t)
 {
@@ -487,7 +474,7 @@ static bool
 is_own_literal(struct text helo, const struct net_address *own)
 {
     struct net_address said, plain = *own;
-    if (!read_literal(helo, &said))
+    if (!address_read_literal(helo, &said))
         return false;
     net_address_unmap(&said);
     net_address_unmap(&plain);
@@ -500,7 +487,7 @@ policy_check_helo(struct text helo, const char *hostname, const struct net_addre
                   struct outcome *refusal)
 {
     struct net_address literal;
-    bool is_literal = read_literal(helo, &literal);
+    bool is_literal = address_read_literal(helo, &literal);
     if (text_equal_nocase(helo, text_from(hostname)) || is_own_literal(helo, own))
         return outcome_refuse(refusal, 550, "5.7.1", "HELO names this host, not yours");
     if (!is_literal && (!is_full_domain(helo) || is_bare_address(helo)))
@@ -521,7 +508,7 @@ policy_check_mail(const struct policy_checks *rules, struct text helo,
     size_t at = text_find_last(sender, '@');
     struct text domain = at == TEXT_NONE ? TEXT("") : text_after(sender, at + 1);
     struct net_address literal;
-    return is_full_domain(domain) || read_literal(domain, &literal) ||
+    return is_full_domain(domain) || address_read_literal(domain, &literal) ||
            outcome_refuse(refusal, 550, "5.1.8",
                           "the sender's domain is not fully qualified");
 }

@@ -583,22 +583,24 @@ client_wonder(const struct client *c, struct outcome *outcome)
 
 /* Lost or silent while TLS is set up: this counts as a failure of TLS, so that with
  * tls=may the host is tried once more in cleartext. */
-void
-client_lost(struct client *c)
+static void
+client_break(struct client *c, struct outcome outcome)
 {
-    struct outcome outcome = reply_outcome_lost(c->settings.peer, doing(c));
     client_wonder(c, &outcome);
     c->broken = c->broken || client_is_securing(c);
     client_end(c, outcome);
 }
 
 void
+client_lost(struct client *c)
+{
+    client_break(c, reply_outcome_lost(c->settings.peer, doing(c)));
+}
+
+void
 client_timed_out(struct client *c)
 {
-    struct outcome outcome = reply_outcome_timed_out(c->settings.peer, doing(c));
-    client_wonder(c, &outcome);
-    c->broken = c->broken || client_is_securing(c);
-    client_end(c, outcome);
+    client_break(c, reply_outcome_timed_out(c->settings.peer, doing(c)));
 }
 
 void

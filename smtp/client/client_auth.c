@@ -175,8 +175,8 @@ write_said(struct client *c, const struct reply *reply, char said[SHOWN_REPLY_MA
 
 /* --- The exchange ----------------------------------------------------------------- */
 
-/* Each mechanism is tried once. `covered` is true, since client_log_in() has already
- * refused cleartext where it is not permitted. */
+/* Each mechanism is tried once. client_log_in() has refused cleartext where it is not
+ * permitted. */
 static bool
 client_auth_choose(struct client *c)
 {
@@ -184,7 +184,7 @@ client_auth_choose(struct client *c)
     struct client_auth *a = &c->auth;
     enum sasl_mechanism mechanism =
         sasl_client_choose(text_from(a->offered), login->credentials.token.length > 0,
-                           true, a->tried | ~login->allowed);
+                           a->tried | ~login->allowed);
     if (mechanism == SASL_NONE)
         return false;
     a->tried |= 1u << mechanism;

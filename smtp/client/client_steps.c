@@ -377,13 +377,20 @@ heard_mail(struct client *c, const struct awaited_reply *w, const struct reply *
 }
 
 static void
+client_say_probe(struct client *c, struct text verb, struct text address,
+                 enum step_name step)
+{
+    client_steps_say(c, verb);
+    client_steps_say(c, address);
+    client_steps_say(c, TEXT(">\r\n"));
+    client_put(c, step, 0);
+    c->next = STEP_NONE;
+}
+
+static void
 ask_probe(struct client *c)
 {
-    client_steps_say(c, TEXT("MAIL FROM:<"));
-    client_steps_say(c, c->probe_sender);
-    client_steps_say(c, TEXT(">\r\n"));
-    client_put(c, STEP_PROBE, 0);
-    c->next = STEP_NONE;
+    client_say_probe(c, TEXT("MAIL FROM:<"), c->probe_sender, STEP_PROBE);
 }
 
 /* Nobody waits for the reply to RSET: QUIT follows. */
@@ -408,11 +415,7 @@ heard_probe(struct client *c, const struct awaited_reply *w, const struct reply 
 static void
 ask_probe_rcpt(struct client *c)
 {
-    client_steps_say(c, TEXT("RCPT TO:<"));
-    client_steps_say(c, c->probe_recipient);
-    client_steps_say(c, TEXT(">\r\n"));
-    client_put(c, STEP_PROBE_RCPT, 0);
-    c->next = STEP_NONE;
+    client_say_probe(c, TEXT("RCPT TO:<"), c->probe_recipient, STEP_PROBE_RCPT);
 }
 
 static void

@@ -17,12 +17,12 @@
  * password, nor a password as a token. */
 static const struct {
     enum sasl_mechanism mechanism;
-    bool token, shows;
+    bool token;
 } preferences[] = {
-    {SASL_XOAUTH2,       true,  true },
-    {SASL_SCRAM_SHA_256, false, false},
-    {SASL_PLAIN,         false, true },
-    {SASL_LOGIN,         false, true },
+    {SASL_XOAUTH2,       true },
+    {SASL_SCRAM_SHA_256, false},
+    {SASL_PLAIN,         false},
+    {SASL_LOGIN,         false},
 };
 
 static bool
@@ -37,12 +37,12 @@ sasl_client_is_offered(struct text offered, enum sasl_mechanism mechanism)
 }
 
 enum sasl_mechanism
-sasl_client_choose(struct text offered, bool token, bool covered, unsigned tried)
+sasl_client_choose(struct text offered, bool token, unsigned tried)
 {
     for (size_t i = 0; i < sizeof(preferences) / sizeof(*preferences); i++) {
         enum sasl_mechanism m = preferences[i].mechanism;
-        if (preferences[i].token == token && (covered || !preferences[i].shows) &&
-            (tried & 1u << m) == 0 && sasl_client_is_offered(offered, m))
+        if (preferences[i].token == token && (tried & 1u << m) == 0 &&
+            sasl_client_is_offered(offered, m))
             return m;
     }
     return SASL_NONE;

@@ -60,12 +60,11 @@ struct sasl_client {
 const char *sasl_client_check(const struct sasl_credentials *credentials);
 
 /* The best mechanism that the server offers ("PLAIN LOGIN ..." after AUTH in its EHLO
- * reply): SCRAM, then PLAIN, then LOGIN; XOAUTH2 with a token. Mechanisms that would
- * show password or token to an eavesdropper need `covered`: the session is under TLS,
- * or the user allows it. tried: bits (1 << mechanism) that are not tried again. NONE:
- * none is left. */
-enum sasl_mechanism sasl_client_choose(struct text offered, bool token, bool covered,
-                                       unsigned tried);
+ * reply): SCRAM, then PLAIN, then LOGIN; XOAUTH2 with a token. The owner
+ * has found that password and token may be shown: the session is under TLS, or the user
+ * allows it. tried: bits (1 << mechanism) that are not tried again. NONE: none is
+ * left. */
+enum sasl_mechanism sasl_client_choose(struct text offered, bool token, unsigned tried);
 
 /* The credentials are valid; nonce: from sasl_nonce(), fresh. Every mechanism except
  * LOGIN has an initial line. */

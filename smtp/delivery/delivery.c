@@ -629,7 +629,7 @@ may_fall_back(struct delivery_session *s, const struct outcome *trouble)
         !client_connection_tls_failed(s->connection))
         return false;
     s->clear = host_now(s);
-    if (security_failures_add(d->tls_failures, &s->clear->address,
+    if (security_failures_add(&d->tls_failures, &s->clear->address,
                               loop_monotonic_ms(d->loop)))
         log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL,
                 "%s; sending one message to it in cleartext, as tls=may allows",
@@ -1040,7 +1040,6 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns,
     d->events = events;
     d->log = event_hub_log(events);
     d->manager = manager;
-    d->tls_failures = security_failures_new();
     d->tls_reports = tls_reports_new();
     d->failed_dialogues = failed_dialogues_new();
     assert(settings->tls != NULL);
@@ -1109,7 +1108,6 @@ delivery_free(struct delivery **delivery)
     loop_at_end_remove(d->loop, LOOP_ANSWER_DELIVERY, delivery_at_stage_answer, d);
     site_keys_free(&d->providers);
     tls_client_free(&d->tls);
-    security_failures_free(&d->tls_failures);
     tls_reports_free(&d->tls_reports);
     failed_dialogues_free(&d->failed_dialogues);
     signing_free(&d->signing);

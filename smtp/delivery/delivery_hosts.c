@@ -197,33 +197,22 @@ delivery_port(const struct delivery_session *s)
     return s->target->kind == TARGET_LMTP ? LMTP_PORT : s->delivery->settings.smtp_port;
 }
 
-static bool
-delivery_asks_dane(const struct delivery_session *s)
-{
-    const struct delivery *d = s->delivery;
-    return s->target->kind == TARGET_MX && s->target->tls != TARGET_TLS_NONE &&
-           d->settings.dane && !s->target->no_dane && dns_is_trusted(d->dns);
-}
-
-static bool
-delivery_asks_policy(const struct delivery_session *s)
-{
-    const struct delivery *d = s->delivery;
-    return s->target->kind == TARGET_MX && s->target->tls != TARGET_TLS_NONE &&
-           d->settings.mta_sts && !s->target->no_sts && tls_client_has_anchors(d->tls);
-}
-
 void
 delivery_ask_hosts(struct delivery_session *s, const char *domain,
                    mx_lookup_found *done)
 {
     struct delivery *d = s->delivery;
-    bool mx = s->target->kind == TARGET_MX;
+    bool mx = s->target->kind == TARGET_MX,
+         asks = mx && s->target->tls != TARGET_TLS_NONE; /* the demands of the domain */
     int wanted = d->settings.mx_address_limit, most = MX_LOOKUP_ADDRESS_MAX;
     s->site = text_hash_nocase(TEXT_HASH, text_from(mx ? domain : s->target->host));
     struct exchange_query query = {
-        .dane = delivery_asks_dane(s),
-        .sts = delivery_asks_policy(s) ? d->sts : NULL,
+        .dane =
+            asks && d->settings.dane && !s->target->no_dane && dns_is_trusted(d->dns),
+        .sts = asks && d->settings.mta_sts && !s->target->no_sts &&
+                       tls_client_has_anchors(d->tls)
+                   ? d->sts
+                   : NULL,
         .mx = {.name = mx ? domain : s->target->host,
                .by_mx = mx || s->target->look_up_mx,
                .smarthost = !mx,

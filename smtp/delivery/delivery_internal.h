@@ -38,7 +38,7 @@ struct delivery {
     struct tls_client *tls;
     uint64_t tls_number; /* how many of them there were */
     struct signing *signing;
-    struct security_failures *tls_failures;
+    struct security_failures tls_failures;
     struct tls_reports *tls_reports;
     struct failed_dialogues *failed_dialogues;
     struct tokens *tokens;

@@ -123,8 +123,8 @@ trouble(const struct server *s)
 
 /* line.at == NULL: AUTH without an initial response. The line is kept, because its
  * check takes more than one turn. */
-static enum server_action
-server_auth_ask(struct server *s, struct text line)
+enum server_action
+server_login_line(struct server *s, struct text line)
 {
     struct server_login *login = s->login;
     login->has_line = line.at != NULL;
@@ -154,13 +154,7 @@ server_auth(struct server *s, struct text args)
     s->login = memory_new(sizeof(*s->login));
     s->login->mechanism = mechanism;
     buffer_init(&s->login->line, SASL_LINE_MAX);
-    return server_auth_ask(s, rest);
-}
-
-enum server_action
-server_login_line(struct server *s, struct text line)
-{
-    return server_auth_ask(s, line);
+    return server_login_line(s, rest);
 }
 
 /* The line may have a password. */

@@ -1,7 +1,7 @@
 /* Writes the trace header of an accepted message. */
 #include "smtp/server/trace.h"
 
-#include "base/net_address.h"
+#include "mime/address.h"
 #include "mime/date.h"
 
 #include <assert.h>
@@ -131,20 +131,6 @@ trace_write(const struct trace *trace, struct buffer *out)
 
 /* --- The origin ------------------------------------------------------------------- */
 
-/* Reads "[192.0.2.1]" and "[IPv6:2001:db8::1]"; false for others, such as "unix". */
-static bool
-trace_read_client(const char *client, struct net_address *address)
-{
-    static const struct text tag = TEXT("IPv6:");
-    struct text t = text_from(client);
-    if (!text_starts(t, TEXT("[")) || t.length < 2)
-        return false;
-    t = text_of(t.at + 1, t.length - 2);
-    if (text_starts(t, tag))
-        t = text_after(t, tag.length);
-    return net_address_parse_ip(t, address);
-}
-
 /* The network of one customer, or a little more. */
 static bool
 write_network(const struct net_address *a, struct buffer *out)
@@ -170,7 +156,7 @@ trace_write_origin(const struct server *s, struct buffer *out)
 {
     struct net_address client = {.family = NET_NONE};
     const char *trust = server_may_relay(s) ? "int" : "ext";
-    bool known = trace_read_client(s->client, &client);
+    bool known = address_read_literal(text_from(s->client), &client);
     net_address_unmap(&client);
     return (s->user == NULL ? buffer_format(out, "%s net:", trust)
                             : buffer_format(out, "auth:%s net:", s->user)) &&

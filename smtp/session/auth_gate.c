@@ -224,7 +224,8 @@ auth_attempt_check(struct auth_attempt *l)
 static bool
 refuse_locked(struct auth_attempt *l)
 {
-    if (!auth_gate_is_locked(l->gate, &l->key))
+    if (lockout_left_ms(l->gate->lockout, &l->key, loop_monotonic_ms(l->gate->loop)) ==
+        0)
         return false;
     server_login_refused(l->server, &locked);
     return true;
@@ -282,12 +283,12 @@ auth_attempt_read_line(struct auth_attempt *l)
 /* --- Gate and logins ----------------------------------------------------------- */
 
 struct auth_gate *
-auth_gate_new(struct loop *loop, struct event_hub *events)
+auth_gate_new(struct loop *loop, struct event_hub *events, struct lockout *lockout)
 {
     struct auth_gate *gate = memory_new(sizeof(*gate));
     gate->loop = loop;
     gate->events = events;
-    gate->lockout = lockout_new();
+    gate->lockout = lockout;
     gate->pace.fire = next_check;
     return gate;
 }
@@ -302,26 +303,7 @@ auth_gate_free(struct auth_gate **gate)
     /* session_host_stop() has ended the sessions, which own the attempts. */
     assert(g->waiting == NULL && g->current == NULL);
     loop_timer_stop(g->loop, &g->pace);
-    lockout_free(&g->lockout);
     loop_release(g->loop, free, g);
-}
-
-void
-auth_gate_set_limit(struct auth_gate *gate, int failure_limit)
-{
-    lockout_set_limit(gate->lockout, failure_limit);
-}
-
-bool
-auth_gate_is_locked(const struct auth_gate *gate, const struct lockout_key *key)
-{
-    return lockout_left_ms(gate->lockout, key, loop_monotonic_ms(gate->loop)) > 0;
-}
-
-struct lockout *
-auth_gate_lockout(const struct auth_gate *gate)
-{
-    return gate->lockout;
 }
 
 struct auth_attempt *

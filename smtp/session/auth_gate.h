@@ -28,14 +28,11 @@ enum {
 
 struct auth_gate;
 struct event_hub;
-struct auth_gate *auth_gate_new(struct loop *loop, struct event_hub *events);
+/* lockout is borrowed. */
+struct auth_gate *auth_gate_new(struct loop *loop, struct event_hub *events,
+                                struct lockout *lockout);
 /* Call it after the gate's attempts are freed. */
 void auth_gate_free(struct auth_gate **gate);
-/* See lockout_set_limit(). */
-void auth_gate_set_limit(struct auth_gate *gate, int failure_limit);
-bool auth_gate_is_locked(const struct auth_gate *gate, const struct lockout_key *key);
-
-struct lockout *auth_gate_lockout(const struct auth_gate *gate);
 
 struct auth_attempt;
 /* server and context must outlive the attempt. */

@@ -742,7 +742,7 @@ listener_new(struct loop *loop, struct net *net, struct event_hub *events,
         l->host.manager = manager;
         l->net = net;
         memcpy(l->secret, secret, sizeof(secret));
-        auth_gate_set_limit(l->host.gate, settings->auth_failure_limit);
+        lockout_set_limit(l->host.lockout, settings->auth_failure_limit);
         if (open_doors(l, endpoints, count, error, error_size))
             log_doors(l);
         else
@@ -778,7 +778,7 @@ listener_reload(struct listener *l, const struct route_table *routes,
     if (rules != NULL) {
         session_rules_release(&l->host.rules);
         l->host.rules = rules;
-        auth_gate_set_limit(l->host.gate, settings->auth_failure_limit);
+        lockout_set_limit(l->host.lockout, settings->auth_failure_limit);
     } else {
         log_say(l->host.log, LOG_LEVEL_ERROR, "smtpd", NULL, "old settings stay: %.*s",
                 TEXT_ARGS(text_trim(buffer_text(&errors))));
@@ -876,7 +876,7 @@ listener_free(struct listener **listener)
 struct lockout *
 listener_lockout(const struct listener *l)
 {
-    return auth_gate_lockout(l->host.gate);
+    return l->host.lockout;
 }
 
 bool

@@ -950,7 +950,8 @@ session_host_start(struct session_host *host)
 {
     host->on_stored = session_on_stored;
     host->on_login = on_login_answered;
-    host->gate = auth_gate_new(host->loop, host->events);
+    host->lockout = lockout_new();
+    host->gate = auth_gate_new(host->loop, host->events, host->lockout);
     host->refusals = refusals_new(host->loop, host->log);
     buffer_init(&host->out, OUT_MAX);
     loop_at_end(host->loop, LOOP_ANSWER_SESSIONS, session_pace_some, host);
@@ -974,6 +975,7 @@ session_host_stop(struct session_host *host)
         session_end(s);
     }
     auth_gate_free(&host->gate);
+    lockout_free(&host->lockout);
     refusals_free(&host->refusals);
     buffer_free(&host->out);
 }
@@ -1058,5 +1060,5 @@ session_is_locked_out(const struct session_host *host,
 {
     struct lockout_key key =
         lockout_key(net_peer(connection), uid_of(connection, options));
-    return auth_gate_is_locked(host->gate, &key);
+    return lockout_left_ms(host->lockout, &key, loop_monotonic_ms(host->loop)) > 0;
 }

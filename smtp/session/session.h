@@ -102,7 +102,8 @@ struct session_host {
     bool stressed;          /* see session_host_stress() */
     size_t count, tls_count;
     struct session_counts counts;
-    struct auth_gate *gate;    /* this and the next: made by session_host_start() */
+    struct lockout *lockout; /* this and the next two: made by session_host_start() */
+    struct auth_gate *gate;
     struct refusals *refusals; /* limits their log lines */
     struct server_envelopes envelopes;
     /* A session has ended; peer: from net_peer(). */

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 enum { PORT_SMTP = 25, PORT_SMTPS = 465, PORT_SUBMISSION = 587, SILENCE_MS = 10000 };
 
@@ -219,68 +218,24 @@ trust_anchors_say(const char *place, struct log *log)
 
 /* --- Hosts whose TLS failed ------------------------------------------------------- */
 
-struct tls_failure {
-    UT_hash_handle hh; /* keeps the order of adding */
-    char address[NET_ADDRESS_TEXT_MAX];
-    int64_t until_ms;
-};
-
-/* Each failure lasts equally long, and one that is renewed is removed and added again:
- * the order of adding is the order of their ends, and the first one is the oldest. */
-struct security_failures {
-    struct tls_failure *by_address;
-};
-
-static void
-security_failures_forget(struct security_failures *l, struct tls_failure *failure)
-{
-    HASH_DEL(l->by_address, failure);
-    free(failure);
-}
-
-static struct tls_failure *
-security_failures_find(const struct security_failures *l,
-                       const struct net_address *address)
-{
-    char key[NET_ADDRESS_TEXT_MAX];
-    struct tls_failure *failure;
-    net_address_format(address, key);
-    HASH_FIND_STR(l->by_address, key, failure);
-    return failure;
-}
-
-struct security_failures *
-security_failures_new(void)
-{
-    return memory_new(sizeof(struct security_failures));
-}
-
-void
-security_failures_free(struct security_failures **failures)
-{
-    struct security_failures *l = *failures;
-    if (l == NULL)
-        return;
-    while (l->by_address != NULL)
-        security_failures_forget(l, l->by_address);
-    free(l);
-    *failures = NULL;
-}
-
+/* A ring: the oldest makes space. A hash of the address is enough, since all that depends
+ * on it is a line in the log. */
 bool
 security_failures_add(struct security_failures *l, const struct net_address *address,
                       int64_t now_ms)
 {
-    struct tls_failure *failure = security_failures_find(l, address);
-    if (failure != NULL && now_ms < failure->until_ms)
-        return false;
-    if (failure != NULL)
-        security_failures_forget(l, failure);
-    else if (HASH_COUNT(l->by_address) == SECURITY_FAILURES_MAX)
-        security_failures_forget(l, l->by_address);
-    failure = memory_new(sizeof(*failure));
-    net_address_format(address, failure->address);
-    failure->until_ms = now_ms + SECURITY_FAILURES_QUIET_MS;
-    HASH_ADD_STR(l->by_address, address, failure);
+    char text[NET_ADDRESS_TEXT_MAX];
+    net_address_format(address, text);
+    uint64_t hash = text_hash_nocase(TEXT_HASH, text_from(text));
+    for (size_t i = 0; i < SECURITY_FAILURES_MAX; i++) {
+        if (l->list[i].address != hash || l->list[i].until_ms == 0)
+            continue;
+        if (now_ms < l->list[i].until_ms)
+            return false;
+        l->list[i].until_ms = 0;
+    }
+    l->list[l->next].address = hash;
+    l->list[l->next].until_ms = now_ms + SECURITY_FAILURES_QUIET_MS;
+    l->next = (l->next + 1) % SECURITY_FAILURES_MAX;
     return true;
 }

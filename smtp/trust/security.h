@@ -107,10 +107,13 @@ void trust_anchors_say(const char *place, struct log *log);
 enum { SECURITY_FAILURES_MAX = 2000 };
 #define SECURITY_FAILURES_QUIET_MS ((int64_t)60 * 60 * 1000)
 
-struct security_failures;
-
-struct security_failures *security_failures_new(void);
-void security_failures_free(struct security_failures **l);
+struct security_failures { /* zeroed before its first use */
+    struct {
+        uint64_t address; /* a hash */
+        int64_t until_ms; /* 0: free */
+    } list[SECURITY_FAILURES_MAX];
+    size_t next;
+};
 /* The handshake with address failed now (loop_monotonic_ms()). True: it is to be
  * logged, since none was within SECURITY_FAILURES_QUIET_MS. */
 bool security_failures_add(struct security_failures *l,

@@ -21,6 +21,7 @@ struct world {
     struct event_hub *events;
     struct buffer out, lines;
     struct auth_gate *gate;
+    struct lockout *lockout;
 };
 
 struct client {
@@ -43,14 +44,16 @@ world_start(struct world *w, int limit)
     buffer_init(&w->out, 1 << 20);
     buffer_init(&w->lines, 1 << 20);
     log_capture(w->log, &w->lines);
-    w->gate = auth_gate_new(w->loop, w->events);
-    auth_gate_set_limit(w->gate, limit);
+    w->lockout = lockout_new();
+    lockout_set_limit(w->lockout, limit);
+    w->gate = auth_gate_new(w->loop, w->events, w->lockout);
 }
 
 static void
 world_end(struct world *w)
 {
     auth_gate_free(&w->gate);
+    lockout_free(&w->lockout);
     loop_turn(w->loop, 0);
     event_hub_free(&w->events);
     log_free(&w->log);
