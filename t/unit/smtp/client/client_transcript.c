@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "t/support/must.h"
 #include "t/support/tap.h"
+#include "smtp/client/transcript.h"
 
 static const struct reply_outcome_peer peer = {"mx.example[192.0.2.1]", "mx.example[192.0.2.1]:25", 25};
 static struct transcript t;
@@ -93,11 +94,75 @@ TEST(ends)
     client_free(&c);
 }
 
+/* --- The transcript of a conversation --------------------------------------------- */
+
+/* The transcript of a conversation: lines with their time, the last 2 KiB of them. */
+
+static struct transcript kept;
+
+static void
+is_line(size_t *at, int64_t at_ms, enum transcript_who who, const char *text)
+{
+    struct transcript_line line = {0};
+    ok_named(transcript_next(&kept, at, &line), "a line");
+    ok(line.at_ms == at_ms && line.who == who);
+    is_text(line.text, text_from(text), text);
+}
+
+static void
+test_lines(void)
+{
+    size_t at = 0;
+    struct transcript_line line;
+    kept = (struct transcript){.begun_ms = 1000, .now_ms = 1000};
+    ok_named(!transcript_next(&kept, &at, &line), "nothing yet");
+    transcript_add(&kept, TRANSCRIPT_THEY, TEXT("220 hello"));
+    kept.now_ms = 1025;
+    transcript_add(&kept, TRANSCRIPT_WE, TEXT("EHLO me"));
+    transcript_add(&kept, TRANSCRIPT_NOTE, TEXT(""));
+    is_line(&at, 0, TRANSCRIPT_THEY, "220 hello");
+    is_line(&at, 25, TRANSCRIPT_WE, "EHLO me");
+    is_line(&at, 25, TRANSCRIPT_NOTE, "");
+    ok_named(!transcript_next(&kept, &at, &line), "the end");
+    ok_named(!kept.is_cut && !kept.failed, "whole");
+    transcript_add(NULL, TRANSCRIPT_WE, TEXT("x"));
+    ok_named(true, "nobody needs to want it");
+}
+
+static void
+test_limits(void)
+{
+    static char long_line[5000];
+    size_t at = 0, count = 0, bytes = 0;
+    struct transcript_line line;
+    memset(long_line, 'x', sizeof(long_line));
+    kept = (struct transcript){.begun_ms = 0, .now_ms = INT64_MAX};
+    transcript_add(&kept, TRANSCRIPT_WE, text_of(long_line, sizeof(long_line)));
+    ok(transcript_next(&kept, &at, &line));
+    is_number(line.text.length, TRANSCRIPT_LINE_MAX, "a long line is cut");
+    ok_named(line.at_ms == UINT32_MAX, "a time that is too long is the longest");
+    for (unsigned i = 0; i < 10000; i++)
+        transcript_add(&kept, (enum transcript_who)(i % 3), text_of(long_line, i % 400));
+    for (at = 0; transcript_next(&kept, &at, &line); count++)
+        bytes += line.text.length;
+    ok_named(kept.is_cut && count > 5 && bytes > TRANSCRIPT_MAX / 2 && bytes < TRANSCRIPT_MAX, "the last lines are kept");
+    is_number(line.text.length, TRANSCRIPT_LINE_MAX, "the last one of all");
+}
+
+static void
+transcript_tests(void)
+{
+    test_lines();
+    test_limits();
+}
+
+
 int
 main(void)
 {
     buffer_init(&shown, 64 * 1024);
     tap_tests("");
     buffer_free(&shown);
+    transcript_tests();
     return done();
 }

@@ -3,9 +3,13 @@
 /* link: t/sim/delivery_world.c */
 /* Sessions to hosts whose IPv6 is a black hole (RFC 8305). */
 #include "t/sim/delivery_world.h"
+#include "smtp/delivery/delivery.h"
+#include "base/memory.h"
+#include "sched/route/target.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
+#include <string.h>
 
 enum { PLUGS = 3 };
 
@@ -128,6 +132,120 @@ test_drained(int64_t dns_ms)
     fill_in(&hole);
 }
 
+/* --- Source addresses, and families ------------------------------------------------- */
+
+/* The source address, the name in EHLO, and the families of a session: by the target, by
+ * the settings, and when this host does not have the address. */
+
+static void
+take_target(struct bed *b, const char *written)
+{
+    struct transport_params base;
+    char problem[TARGET_PROBLEM_MAX];
+    transport_params_default(&base);
+    host_must(target_parse(text_from(written), b->settings.smtp_port, &base, &b->target,
+                           problem));
+}
+
+static void
+set(struct bed *b, const char *smtp_bind, enum target_family family)
+{
+    b->settings.smtp_bind = text_from(smtp_bind);
+    b->settings.smtp_family = family;
+    delivery_reload(b->delivery, &b->settings);
+}
+
+static void
+test_target(void)
+{
+    struct bed b;
+    bed_start(&b);
+    set(&b, "127.0.0.8", TARGET_FAMILY_UNSET);
+    take_target(&b, "mx?bind=127.0.0.9,::1&helo=mail.d.test");
+    add_mail(&b, "u@x.test");
+    run(&b, "x.test");
+    is_string(host_came_from(&b.a), "127.0.0.9", "bind= goes before smtp_bind");
+    ok(has(&b.a.commands, "EHLO mail.d.test\n"));
+    take_target(&b, "mx?bind=::1");
+    add_mail(&b, "v@x.test");
+    run(&b, "x.test");
+    is_string(host_came_from(&b.a), "127.0.0.8", "smtp_bind has the other family");
+    ok(has(&b.a.commands, "EHLO me.test\n"));
+    bed_stop(&b);
+}
+
+/* Deferred as an error of the settings, with its reason, and nothing was tried. */
+static void
+is_missing(struct bed *b, const char *text)
+{
+    unsigned connections = b->a.connections;
+    add_mail(b, "u@x.test");
+    run(b, "x.test");
+    is_string(b->manager.trouble.enhanced, "4.3.5", text);
+    is_string(b->manager.trouble.text, text, "its text");
+    is_number(b->a.connections, connections, "no connection");
+}
+
+static void
+test_missing(void)
+{
+    struct bed b;
+    bed_start(&b);
+    set(&b, "", TARGET_FAMILY_UNSET);
+    take_target(&b, "mx?bind=192.0.2.77");
+    is_missing(&b, "this host does not have the source address 192.0.2.77 of bind=");
+    take_target(&b, "mx?bind=192.0.2.77,2001:db8::77");
+    is_missing(&b, "this host does not have the source address 2001:db8::77 of bind=");
+    take_target(&b, "mx");
+    set(&b, "192.0.2.78", TARGET_FAMILY_UNSET);
+    is_missing(&b,
+               "this host does not have the source address 192.0.2.78 of smtp_bind");
+    take_target(&b, "mx?bind=2001:db8::77&family=ipv4");
+    set(&b, "127.0.0.8", TARGET_FAMILY_UNSET);
+    add_mail(&b, "u@x.test");
+    run(&b, "x.test");
+    is_string(host_came_from(&b.a), "127.0.0.8", "a family that is not used needs no address");
+    bed_stop(&b);
+}
+
+static void
+test_families(void)
+{
+    struct bed b;
+    bed_start(&b);
+    set(&b, "127.0.0.8", TARGET_FAMILY_IPV6);
+    take_target(&b, "mx");
+    is_missing(&b,
+               "no mail host of x.test has an IPv6 address, and the settings (family, "
+               "source address) permit no other");
+    take_target(&b, "mx?family=any");
+    add_mail(&b, "u@x.test");
+    run(&b, "x.test");
+    is_string(host_came_from(&b.a), "127.0.0.8", "a route goes before smtp_family");
+    set(&b, "127.0.0.8", TARGET_FAMILY_ANY);
+    take_target(&b, "mx?family=ipv6");
+    is_missing(&b,
+               "no mail host of x.test has an IPv6 address, and the settings (family, "
+               "source address) permit no other");
+    set(&b, "127.0.0.8 2001:db8::77", TARGET_FAMILY_ANY);
+    take_target(&b, "mx");
+    add_mail(&b, "v@x.test");
+    run(&b, "x.test");
+    is_string(host_came_from(&b.a), "127.0.0.8", "one source address that exists is enough");
+    bed_stop(&b);
+}
+
+static void
+delivery_source_tests(void)
+{
+    spool.content = memory_new(CONTENT_MAX);
+    test_target();
+    test_missing();
+    test_families();
+    free(spool.content);
+}
+
+
 int
 main(void)
 {
@@ -136,5 +254,6 @@ main(void)
     test_drained(1);
     test_drained(100000);
     free(spool.content);
+    delivery_source_tests();
     return done();
 }

@@ -147,6 +147,98 @@ deliver(int64_t rate_min, int64_t peer_rate, double scale, size_t size, const ch
     return lasted;
 }
 
+/* --- A kept connection in virtual time -------------------------------------------- */
+
+/* A kept connection in virtual time: only mail and the end of its time wake it. */
+
+enum { KEPT_MS = 60000 };
+
+static void
+exchange(struct bed *b, const char *want)
+{
+    for (int i = 0; i < 10000 && !has(&b->manager.verdicts, want); i++) {
+        sim_loop_poll(b->loop);
+        loop_turn(b->loop, 1);
+    }
+    ok_named(has(&b->manager.verdicts, want), want);
+}
+
+/* The first message is sent; a second one, not yet to be seen, waits. */
+static void
+keep(struct bed *b)
+{
+    bed_start(b);
+    b->settings.reuse_idle_ms = KEPT_MS;
+    delivery_reload(b->delivery, &b->settings);
+    add_mail(b, "u@x.test");
+    add_mail(b, "v@x.test");
+    b->manager.hidden = 1;
+    delivery_open(b->delivery, place(b), &b->target, "x.test");
+    exchange(b, "u@x.test sent");
+}
+
+static void
+test_pause(void)
+{
+    struct bed b;
+    keep(&b);
+    uint64_t before = sim_loop_turns(b.loop);
+    sim_loop_advance(b.loop, KEPT_MS / 2);
+    is_number((long)(sim_loop_turns(b.loop) - before), 1,
+              "no turn but the one in which the test ends the wait");
+    b.manager.hidden = 0;
+    loop_turn(b.loop, 0);
+    is_number(b.manager.taken, 2, "mail is taken in the turn that brings it");
+    exchange(&b, "v@x.test sent");
+    before = sim_loop_turns(b.loop);
+    sim_loop_advance(b.loop, KEPT_MS - 1);
+    is_number(b.manager.ended, 0, "the time begins anew");
+    is_number((long)(sim_loop_turns(b.loop) - before), 1, "nothing happens in it");
+    sim_loop_advance(b.loop, 1);
+    is_number(b.manager.ended, 1, "then the session ends");
+    is_number(b.a.connections, 1, "it was one connection");
+    bed_stop(&b);
+}
+
+static void
+test_last_moment(void)
+{
+    struct bed b;
+    keep(&b);
+    sim_loop_advance(b.loop, KEPT_MS - 1);
+    b.manager.hidden = 0;
+    loop_turn(b.loop, 1);
+    is_number(b.manager.taken, 2, "mail at the end of the time is taken");
+    is_number(b.manager.ended, 0, "over the same connection");
+    bed_stop(&b);
+}
+
+static void
+test_reload(void)
+{
+    struct bed b;
+    keep(&b);
+    sim_loop_advance(b.loop, 5000);
+    b.settings.reuse_idle_ms = 8000;
+    delivery_reload(b.delivery, &b.settings);
+    sim_loop_advance(b.loop, 2999);
+    is_number(b.manager.ended, 0, "a new time counts from when it became idle");
+    sim_loop_advance(b.loop, 1);
+    is_number(b.manager.ended, 1, "and ends the session");
+    bed_stop(&b);
+}
+
+static void
+delivery_idle_tests(void)
+{
+    spool.content = memory_new(CONTENT_MAX);
+    test_pause();
+    test_last_moment();
+    test_reload();
+    free(spool.content);
+}
+
+
 int
 main(void)
 {
@@ -167,5 +259,6 @@ main(void)
     lasted = deliver(4000, 1500, 1, 400000, sent);
     ok_named(lasted < 350, "nor a small message");
     free(spool.content);
+    delivery_idle_tests();
     return done();
 }
