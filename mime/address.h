@@ -64,8 +64,8 @@ bool xtext_write(struct text t, struct buffer *out) __attribute__((warn_unused_r
  * blanks are \x{HEX}. */
 bool xtext_write_unitext(struct text t, struct buffer *out)
     __attribute__((warn_unused_result));
-/* The same, or unitext, as utf-8-addr-xtext: non-ASCII characters become \x{HEX}, too.
- */
+/* RFC 6533 §3: UTF-8, or unitext, as utf-8-addr-xtext, where non-ASCII characters are
+ * \x{HEX}, too. */
 bool xtext_write_utf8(struct text unitext, struct buffer *out)
     __attribute__((warn_unused_result));
 

@@ -19,8 +19,8 @@ void dot_decode_start(struct dot_decoder *d);
 enum progress dot_decode(struct dot_decoder *d, struct text *input,
                          struct text *content) __attribute__((warn_unused_result));
 
-/* The same check for content in chunks (BDAT), which has no dot-stuffing. False: a bare
- * CR, a bare LF or a NUL. */
+/* Checks content in chunks (BDAT), which has no dot-stuffing. False: a bare CR, a bare LF
+ * or a NUL. */
 struct dot_checker {
     bool after_cr;
 };

@@ -64,7 +64,7 @@ struct refusal {
  * space for the line. */
 void reply_write(struct buffer *out, int code, const char *enhanced, const char *format,
                  ...) __attribute__((format(printf, 4, 5)));
-/* The same for a line with a hyphen after the code: more lines follow. */
+/* Writes a line with a hyphen after the code: more lines follow. */
 void reply_write_more(struct buffer *out, int code, const char *enhanced,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
 

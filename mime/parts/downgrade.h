@@ -87,7 +87,7 @@ uint64_t downgrade_size_max(const struct downgrade *d);
  * returns; a piece of n bytes makes at most 4n + 500,000 bytes. */
 void downgrade_start(struct downgrade *d,
                      void (*write)(void *context, struct text bytes), void *context);
-/* The same content as in the scan; for other content nothing above is guaranteed. */
+/* The content must be that of the scan; for other content nothing above is guaranteed. */
 void downgrade_add(struct downgrade *d, struct text piece);
 void downgrade_end(struct downgrade *d);
 

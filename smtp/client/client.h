@@ -117,7 +117,7 @@ bool client_next(struct client *c, struct text *input, struct client_event *even
 /* The handshake has met all demands of tls; earlier replies of the host are forgotten
  * (RFC 3207 §4.2). Then call client_next(). */
 void client_secured(struct client *c);
-/* It failed: why is a part of a sentence. Then call client_next(). */
+/* The handshake failed: why is a part of a sentence. Then call client_next(). */
 void client_insecure(struct client *c, const char *why);
 /* After CLIENT_OVER: whether TLS failed, from STARTTLS to the first reply under TLS. */
 bool client_tls_failed(const struct client *c);
@@ -167,7 +167,7 @@ void client_content(struct client *c, struct text piece);
 void client_content_end(struct client *c);
 
 /* The time within which the peer must reply (in content: take a byte); 0 = no reply is
- * awaited. It begins anew whenever client_turn() has changed. */
+ * awaited. The time begins anew whenever client_turn() has changed. */
 int64_t client_timeout_ms(const struct client *c);
 unsigned client_turn(const struct client *c);
 /* The state in which the client has waited since then: GREETING, HANDSHAKE, REPLY,

@@ -173,8 +173,9 @@ void client_hand_out(struct client_transaction *l, enum spread to, size_t at,
 void client_end(struct client *c, struct outcome outcome);
 /* Before the greeting: asks whether the route has the wrong scheme for the port. */
 void client_wonder(const struct client *c, struct outcome *outcome);
+/* Ends the conversation with a host that breaks the protocol. */
 void client_protocol_error(struct client *c, const char *doing, const char *what);
-/* The same, with QUIT if no reply is awaited. */
+/* client_end(), with QUIT if no reply is awaited. */
 void client_end_politely(struct client *c, struct outcome outcome);
 /* EHLO, LHLO or HELO has succeeded: TLS is next, or the step that follows without
  * it. */
@@ -208,7 +209,8 @@ void client_finish_content(struct client *c);
  * the message, with the code of RFC 3463. */
 const char *client_choose_form(const struct client *c, struct client_transaction *l,
                                const char **enhanced);
-/* The same once it is known how it can be converted for this host. */
+/* Chooses the form once the verdict on conversion for this host is known. NULL, or why, as
+ * from client_choose_form(). */
 const char *client_change_form(const struct client *c, struct client_transaction *l,
                                enum downgrade_verdict verdict, uint64_t size_max,
                                const char **enhanced);

@@ -37,7 +37,7 @@ struct outgoing *outgoing_new(struct queue *queue, const struct envelope *e,
                               const struct outgoing_rules *rules, struct log *log);
 void outgoing_free(struct outgoing **o);
 
-/* The same for both; o may be NULL. */
+/* Facts of the mail as it leaves: in the form o, or as it is stored (o NULL). */
 struct text outgoing_sender(const struct outgoing *o, const struct envelope *e);
 int64_t outgoing_size(const struct outgoing *o, const struct envelope *e);
 /* "": the one stored. */

@@ -23,9 +23,9 @@ struct outcome reply_outcome_rcpt(const struct reply_outcome_peer *peer,
 /* Before MAIL: for any reply the site is blamed and the mail waits. */
 struct outcome reply_outcome_handshake(const struct reply_outcome_peer *peer,
                                        const struct reply *reply, const char *answered);
-/* The same outcome, deferred, whatever the reply meant. */
+/* The outcome, deferred, whatever the reply meant. */
 struct outcome reply_outcome_waits(struct outcome outcome);
-/* The same outcome, of a host that we have logged in to: a refusal of the login, of the
+/* The outcome of a host that we have logged in to: a refusal of the login, of the
  * sender, or for the limit of the account is about our settings, not about the mail,
  * which waits until they are corrected. */
 struct outcome reply_outcome_by_account(struct outcome outcome);

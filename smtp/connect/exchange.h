@@ -28,7 +28,8 @@ struct exchange_query {
     struct sts_cache *sts; /* NULL: no policies. Lives longer */
 };
 
-/* As mx_lookup_find(), and the answer is alike; without both it is the same. */
+/* Looks up hosts as mx_lookup_find() does, with their demands where the query asks for
+ * DANE or policies. */
 struct exchange *exchange_find(struct loop *loop, struct net *net, struct dns *dns,
                                const struct exchange_query *query,
                                mx_lookup_found *done, void *context);
@@ -50,7 +51,7 @@ const char *exchange_objection(const struct exchange *x, const char *host);
 uint64_t exchange_mark(const struct exchange *x);
 /* Whether the demands of the domain have been looked up. */
 bool exchange_has_asked(const struct exchange *x);
-/* Before the answer its callback then does not come. Also inside the callback. */
+/* Ends the look-up, also inside its callback, which is not called any more. */
 void exchange_free(struct exchange **exchange);
 
 #endif

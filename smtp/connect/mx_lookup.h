@@ -63,7 +63,7 @@ struct mx_lookup *mx_lookup_find(struct loop *loop, struct net *net, struct dns 
 /* Whether the MX query is under way; else addresses are looked up, or it has
  * answered. */
 bool mx_lookup_asks_mx(const struct mx_lookup *lookup);
-/* Before the answer its callback then does not come. Also inside the callback. */
+/* Ends the look-up, also inside its callback, which is not called any more. */
 void mx_lookup_free(struct mx_lookup **lookup);
 
 /* --- Lists of hosts --------------------------------------------------------------- */

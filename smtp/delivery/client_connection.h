@@ -72,7 +72,8 @@ const struct credentials *
 client_connection_credentials(const struct client_connection *s);
 /* Since CLIENT_READY. */
 struct client_limits client_connection_limits(const struct client_connection *s);
-/* Its activity, since when, and whether for that message; the owner fills in scheme. */
+/* Fills in the activity of the connection, its beginning, and whether it carries that
+ * message; the owner adds the scheme. */
 void client_connection_activity(const struct client_connection *s, struct id message,
                                 struct activity *out);
 /* Recipients without a verdict get this one, then CLIENT_OVER comes, before it

@@ -65,9 +65,10 @@ void delivery_drain(struct delivery *d);
 void delivery_cut(struct delivery *d);
 /* Aborts all sessions and frees; d may point to NULL. */
 void delivery_free(struct delivery **d);
-/* For the accounts among secrets; NULL: there are none. They live longer. */
+/* The tokens of the accounts among secrets; NULL: there are no accounts. tokens live
+ * longer than d. */
 void delivery_set_tokens(struct delivery *d, struct tokens *tokens);
-/* Policies of MTA-STS; NULL: none counts. It lives longer. */
+/* The policies of MTA-STS; NULL: no policy counts. sts lives longer than d. */
 struct sts_cache;
 void delivery_set_sts(struct delivery *d, struct sts_cache *sts);
 /* The settings of a canary to the target; borrowed until the next ones. */

@@ -118,7 +118,7 @@ void delivery_decide_security(struct delivery_session *s,
 /* Counts the result of the domain's demand: the host has greeted. Logs a host that a
  * policy in mode testing would have refused. */
 void delivery_report_greeted(const struct delivery_session *s);
-/* Likewise: there is no such session, or no such host. */
+/* Count the result of the demand when a connection has failed, or no host was found. */
 void delivery_report_failed(const struct delivery_session *s,
                             const struct outcome *outcome);
 void delivery_report_no_host(const struct delivery_session *s,

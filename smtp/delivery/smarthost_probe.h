@@ -62,7 +62,7 @@ struct smarthost_probe *
 smarthost_probe_new(const struct smarthost_probe_settings *settings,
                     const struct target *target, size_t at, const char *sender,
                     smarthost_probe_done *done, void *context);
-/* Also within done. Before it done does not come. */
+/* Ends the probe, also within done; done is not called any more. */
 void smarthost_probe_free(struct smarthost_probe **probe);
 
 #endif

@@ -233,7 +233,7 @@ const struct address *server_recipient(const struct server *s);
 /* Call it before server_recipient_checked() if fragments are reassembled for the
  * recipient. */
 void server_recipient_joins(struct server *s);
-/* The same in normal form, with a domain. */
+/* The recipient in normal form, with a domain. */
 struct text server_recipient_normal(const struct server *s);
 /* Call it before server_recipient_checked() if the members of an alias take the place of
  * the recipient; borrowed until then. */
@@ -308,7 +308,7 @@ void server_tell_end(struct server *s);
 
 /* 421 and CLOSE. Must not be called during STORE. */
 void server_timed_out(struct server *s);
-/* The same with another reply. */
+/* The session ends with this reply. Must not be called during STORE. */
 void server_give_way(struct server *s, const struct refusal *why);
 /* 421 between transactions; within one, after it. */
 void server_shut_down(struct server *s);

@@ -145,7 +145,7 @@ struct session_options {
 void session_start(struct session_host *host, struct net_connection *connection,
                    const struct session_options *options,
                    const struct refusal *refusal);
-/* The same on two descriptors: trusted to relay. */
+/* Starts a session on two descriptors, which is trusted to relay. */
 void session_start_standard(struct session_host *host, struct net *net, int in,
                             int out);
 /* 421 to all clients, after their current transactions. */

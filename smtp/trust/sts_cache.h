@@ -5,9 +5,9 @@
  * A policy is fetched by HTTPS when the domain's TXT record has a new id, when none is
  * kept, and once a day while mail goes there. A policy that is kept holds for its
  * max_age, also while TXT or HTTPS fail: an attacker who suppresses them must not lift
- * it. None kept and no answer is as if there were none; but a domain that could not be
- * asked, because too many others were being asked, is unknown: an attacker who makes
- * these slow must not lift its policy. */
+ * it. A domain without a kept policy that gives no answer has none; but a domain that could
+ * not be asked, because too many others were being asked, is unknown: an attacker who
+ * makes these slow must not lift its policy. */
 #ifndef SMTP_TRUST_STS_CACHE_H
 #define SMTP_TRUST_STS_CACHE_H
 
