@@ -160,11 +160,27 @@ TEST(no_spool)
     world = full;
 }
 
+/* t/e2e/slices.t has the rest. */
+static void
+test_adopt(void)
+{
+    static char nowhere[] = "/nonexistent/petrel/control";
+    struct options options = {.control = nowhere, .slices = 2};
+    static char one[] = "1", strange[] = "one", far[] = "1024";
+    char *good[] = {one, one}, *no_number[] = {strange}, *too_far[] = {far};
+    is_number(queue_command_adopt(0, good, &options), EX_USAGE, "no slice");
+    is_number(queue_command_adopt(1, no_number, &options), EX_USAGE, "no number");
+    is_number(queue_command_adopt(1, too_far, &options), EX_USAGE, "out of any range");
+    is_number(queue_command_adopt(2, good, &options), EX_USAGE, "one at a time");
+    is_number(queue_command_adopt(1, good, &options), EX_UNAVAILABLE, "no daemon answers");
+}
+
 int
 main(void)
 {
     command_world_begin(&world, "change");
     tap_tests("");
+    test_adopt();
     command_world_end(&world);
     return done();
 }
