@@ -37,8 +37,9 @@ static json_t *
 dkim_status(void *context)
 {
     const struct daemon *d = context;
-    struct signing_counts counts;
-    if (!delivery_signing(d->delivery, &counts))
+    const struct signing *signing = delivery_signing(d->delivery);
+    struct signing_counts counts = signing_counts(signing);
+    if (!signing_is_on(signing))
         return NULL;
     return json_pack("{s:I,s:I,s:I}", "signed", (json_int_t)counts.signed_count,
                      "failed", (json_int_t)counts.failed, "longest",

@@ -302,7 +302,8 @@ part_findings_see_logins(const struct daemon *daemon, struct finding_facts *fact
 {
     if (daemon->tokens.tokens != NULL)
         tokens_each(daemon->tokens.tokens, part_findings_name_account, facts);
-    delivery_each_key_trouble(daemon->delivery, part_findings_name_key, facts);
+    signing_each_trouble(delivery_signing(daemon->delivery), part_findings_name_key,
+                         facts);
 }
 
 /* --- A look ----------------------------------------------------------------------- */

@@ -48,8 +48,6 @@ dmarc_read_tags(struct dmarc_record *out)
             has_other = dmarc_read_policy(value, &out->subdomains);
         else if (text_equal_nocase(name, TEXT("adkim")))
             out->strict_dkim = text_equal_nocase(value, TEXT("s"));
-        else if (text_equal_nocase(name, TEXT("aspf")))
-            out->strict_spf = text_equal_nocase(value, TEXT("s"));
         else if (text_equal_nocase(name, TEXT("rua")))
             out->reports = value;
     }

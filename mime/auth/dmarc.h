@@ -18,7 +18,7 @@ enum dmarc_policy { DMARC_POLICY_NONE, DMARC_POLICY_QUARANTINE, DMARC_POLICY_REJ
 struct dmarc_record {
     struct text text; /* the whole record */
     enum dmarc_policy policy, subdomains;
-    bool strict_dkim, strict_spf;
+    bool strict_dkim;
     struct text reports; /* rua=; empty: none */
 };
 

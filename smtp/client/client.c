@@ -475,7 +475,6 @@ client_probe(struct client *c, struct text sender, struct text recipient)
     assert(client_has_space(c) && !c->slots[c->front].active);
     c->probe_sender = client_is_sendable(sender) ? sender : TEXT("");
     c->probe_recipient = client_is_sendable(recipient) ? recipient : TEXT("");
-    c->probes = true;
     c->next = STEP_PROBE;
     ask_all(c);
 }

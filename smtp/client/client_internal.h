@@ -126,8 +126,7 @@ struct client {
     bool broken;    /* TLS failed */
     bool lacks_tls; /* TLS was tried and refused, or failed before */
     bool secure_due, ready_due, content_due, early_due, over_due; /* events to come */
-    bool probes;
-    bool probe_due; /* CLIENT_PROBED */
+    bool probe_due;                                               /* CLIENT_PROBED */
     struct text probe_sender, probe_recipient;
     size_t probed_step; /* 1: RCPT */
     struct outcome probed;

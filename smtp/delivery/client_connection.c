@@ -806,17 +806,14 @@ client_connection_credentials(const struct client_connection *s)
     return s->settings.login;
 }
 
-struct text
-client_connection_dkim(const struct client_connection *s)
+void
+client_connection_note_mail(const struct client_connection *s, struct timing *out)
 {
-    return s->signing != NULL ? signing_pass_result(s->signing)->names : TEXT("");
-}
-
-struct text
-client_connection_sender(const struct client_connection *s)
-{
-    return s->mail_count > 0 && s->forms[0] != NULL ? text_from(s->forms[0]->sender)
-                                                    : TEXT("");
+    out->tls = s->tls;
+    out->dkim = s->signing != NULL ? signing_pass_result(s->signing)->names : TEXT("");
+    out->sender = s->mail_count > 0 && s->forms[0] != NULL
+                      ? text_from(s->forms[0]->sender)
+                      : TEXT("");
 }
 
 bool

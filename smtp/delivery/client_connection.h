@@ -4,7 +4,7 @@
 #define SMTP_DELIVERY_CLIENT_CONNECTION_H
 
 #include "base/net/net.h"
-#include "queue/queue.h"
+#include "queue/manager/manager.h"
 #include "smtp/client/client.h"
 #include "smtp/delivery/failed_dialogues.h"
 #include "smtp/delivery/credentials.h"
@@ -59,12 +59,10 @@ void client_connection_probe(struct client_connection *s, struct text sender,
 /* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified", "/unverified", or the demand of the
  * destination, "/dane" or "/sts"; "" in cleartext. Until client_connection_free(). */
 const char *client_connection_tls(const struct client_connection *s);
-/* For the mail under way: "D/S,D/S", the domains and selectors that sign it; empty: it
- * is unsigned. Until its CLIENT_DONE. */
-struct text client_connection_dkim(const struct client_connection *s);
-/* At CLIENT_VERDICT: the sender with which the mail has left, if it is not that of the
- * envelope; else empty. */
-struct text client_connection_sender(const struct client_connection *s);
+/* At CLIENT_VERDICT: tls, dkim and sender of the mail under way, which live until its
+ * CLIENT_DONE. dkim: "D/S,D/S", the domains and selectors that sign it; empty: unsigned.
+ * sender: as the mail has left, if it is not that of the envelope; else empty. */
+void client_connection_note_mail(const struct client_connection *s, struct timing *out);
 /* At CLIENT_OVER: see client_tls_failed(). */
 bool client_connection_tls_failed(const struct client_connection *s);
 /* The credentials of its login, or NULL. */

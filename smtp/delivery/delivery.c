@@ -132,7 +132,8 @@ delivery_check(const struct delivery_settings *settings, struct buffer *errors)
     return good;
 }
 
-void
+/* delivery_check() has reported errors of smtp_bind. */
+static void
 delivery_take_settings(struct delivery *d, const struct delivery_settings *settings)
 {
     char *hostname = memory_string(settings->hostname);
@@ -231,20 +232,10 @@ delivery_failed_dialogues(const struct delivery *d)
     return d->failed_dialogues;
 }
 
-void
-delivery_each_key_trouble(const struct delivery *d,
-                          void (*each)(void *context, const char *name,
-                                       const char *domain, const char *why),
-                          void *context)
+const struct signing *
+delivery_signing(const struct delivery *d)
 {
-    signing_each_trouble(d->signing, each, context);
-}
-
-bool
-delivery_signing(const struct delivery *d, struct signing_counts *counts)
-{
-    *counts = signing_counts(d->signing);
-    return signing_is_on(d->signing);
+    return d->signing;
 }
 
 static const char *
@@ -430,9 +421,7 @@ request_settle(struct delivery_session *s, size_t which, const struct outcome *o
 {
     assert(s->in_request);
     s->timing.transmit_ms = loop_monotonic_ms(s->delivery->loop) - s->request_ms;
-    s->timing.tls = client_connection_tls(s->connection);
-    s->timing.dkim = client_connection_dkim(s->connection);
-    s->timing.sender = client_connection_sender(s->connection);
+    client_connection_note_mail(s->connection, &s->timing);
     struct outcome judged = delivery_family_judge(s, outcome);
     if (s->rest != NULL)
         which = s->rest[which];

@@ -83,13 +83,8 @@ struct tls_reports *delivery_tls_reports(const struct delivery *d);
 /* The last failed conversation with each site. */
 struct failed_dialogues;
 const struct failed_dialogues *delivery_failed_dialogues(const struct delivery *d);
-/* Signatures of outgoing mail; false: there are no keys. */
-bool delivery_signing(const struct delivery *d, struct signing_counts *counts);
-/* signing_each_trouble() of them. */
-void delivery_each_key_trouble(const struct delivery *d,
-                               void (*each)(void *context, const char *name,
-                                            const char *domain, const char *why),
-                               void *context);
+/* The signatures of outgoing mail, and their keys. */
+const struct signing *delivery_signing(const struct delivery *d);
 /* A manager_open(); context is the struct delivery. For TARGET_MX, _SMTP and _LMTP. */
 void delivery_open(void *context, struct sched_session *session,
                    const struct target *target, const char *domain);

@@ -98,9 +98,6 @@ struct delivery_session {
     struct loop_task task;
 };
 
-/* delivery_check() has reported errors of smtp_bind. */
-void delivery_take_settings(struct delivery *d,
-                            const struct delivery_settings *settings);
 /* Sets sources and families of a new session. False: the outcome says which source
  * address this host does not have. */
 bool delivery_choose_source(struct delivery_session *s, struct outcome *why)

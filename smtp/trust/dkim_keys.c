@@ -269,15 +269,6 @@ dkim_keys_end(struct dkim_keys_reading **reading)
     return keys;
 }
 
-struct dkim_keys *
-dkim_keys_read(struct text setting, struct buffer *errors)
-{
-    struct dkim_keys_reading *r = dkim_keys_begin(setting, errors);
-    while (!dkim_keys_go_on(r))
-        ;
-    return dkim_keys_end(&r);
-}
-
 void
 dkim_keys_free(struct dkim_keys **keys)
 {

@@ -27,11 +27,10 @@ struct dkim_keys {
 };
 
 /* Reads lines DOMAIN SELECTOR PATH, or all files SELECTOR._domainkey.DOMAIN.pem of the
- * directory that the setting names. NULL: it is empty, or has errors, with one line for
- * each ("dkim_keys: ..."). */
-struct dkim_keys *dkim_keys_read(struct text setting, struct buffer *errors);
-/* Reads the setting in parts, since a key takes 50 us: begins, reads DKIM_KEYS_PER_TURN files, true
- * if these were the last ones, and ends at any time. errors is borrowed until then. */
+ * directory that the setting names; in parts, since a key takes 50 us: begins, reads
+ * DKIM_KEYS_PER_TURN files (true: these were the last ones), and ends, at any time. NULL:
+ * the setting is empty, or has errors, with one line for each ("dkim_keys: ..."). errors
+ * is borrowed until the end. */
 struct dkim_keys_reading;
 struct dkim_keys_reading *dkim_keys_begin(struct text setting, struct buffer *errors);
 bool dkim_keys_go_on(struct dkim_keys_reading *r);

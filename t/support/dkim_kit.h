@@ -1,9 +1,11 @@
-/* Keys that dkim_keys_read() would give, and a DKIM-Signature taken apart. */
+/* Keys as dkim_keys.h gives them, and a DKIM-Signature taken apart. */
 #ifndef T_SUPPORT_DKIM_KIT_H
 #define T_SUPPORT_DKIM_KIT_H
 
 #include "smtp/trust/dkim_keys.h"
 
+/* All parts of dkim_keys_begin() and its like. */
+struct dkim_keys *dkim_kit_read(struct text setting, struct buffer *errors);
 /* RSA keys of 1024 bits, of one domain and selector. */
 struct dkim_keys *dkim_kit_keys(const char *domain, const char *selector, size_t count);
 /* One RSA key if `rsa`, and one Ed25519 key behind it. NULL: built without Ed25519. */

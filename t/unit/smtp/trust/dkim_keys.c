@@ -1,6 +1,7 @@
 /* The setting dkim_keys: a table or a directory, its errors, and whose key is found. */
 #include "smtp/trust/dkim_keys.h"
 
+#include "t/support/dkim_kit.h"
 #include "t/support/tap.h"
 
 #include <stdlib.h>
@@ -45,7 +46,7 @@ read_setting(const char *pattern, struct buffer *errors)
         else
             setting[used++] = *at;
     buffer_init(errors, 10000);
-    return dkim_keys_read(text_of(setting, used), errors);
+    return dkim_kit_read(text_of(setting, used), errors);
 }
 
 static void

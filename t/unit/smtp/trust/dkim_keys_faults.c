@@ -6,6 +6,7 @@
 
 #include "base/disk/disk.h"
 #include "t/sim/sim_disk.h"
+#include "t/support/dkim_kit.h"
 #include "t/support/must.h"
 #include "t/support/tap.h"
 
@@ -43,7 +44,7 @@ survives(const char *setting, uint64_t call, bool *reached)
     buffer_init(&errors, 4096);
     sim_disk_restart();
     sim_disk_fail_at(call, call % 2 ? EIO : EMFILE);
-    struct dkim_keys *keys = dkim_keys_read(text_from(setting), &errors);
+    struct dkim_keys *keys = dkim_kit_read(text_from(setting), &errors);
     *reached = sim_disk_has_failed();
     bool good =
         keys != NULL
