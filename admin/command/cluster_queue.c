@@ -75,13 +75,6 @@ cluster_queue_is_gone(const json_t *line)
 
 /* --- Lines of an answer -------------------------------------------------------------- */
 
-static void
-cluster_queue_print_json(const json_t *line)
-{
-    json_dumpf(line, stdout, JSON_COMPACT);
-    putchar('\n');
-}
-
 /* Another host has said it: 256 would be a success to a shell. */
 static int
 cluster_queue_code(const json_t *line)
@@ -104,7 +97,7 @@ cluster_queue_print_change_json(struct cluster_queue *q, const json_t *line)
     if (host != NULL)
         json_object_set(told, "host", host);
     cluster_queue_fail(q, cluster_queue_code(line));
-    cluster_queue_print_json(told);
+    json_field_print_line(told);
     json_decref(told);
 }
 
@@ -114,7 +107,7 @@ cluster_queue_print(struct cluster_queue *q, const json_t *line)
     counter_hide(&q->counter);
     fflush(stdout);
     if (q->filter->json && json_object_get(line, "text") == NULL)
-        cluster_queue_print_json(line);
+        json_field_print_line(line);
     else if (q->filter->json)
         cluster_queue_print_change_json(q, line);
     else if (!cluster_queue_complain(program, line))

@@ -8,6 +8,7 @@
 #include "admin/command/shape.h"
 #include "admin/command/counter.h"
 #include "admin/control/filter.h"
+#include "admin/control/json_field.h"
 #include "admin/control/listing.h"
 #include "admin/control/request.h"
 #include "admin/command/trace_print.h"
@@ -86,12 +87,10 @@ static void
 run_ls(struct visit *v, const struct envelope *e, const json_t *listing)
 {
     (void)e;
-    if (v->filter.json) {
-        json_dumpf(listing, stdout, JSON_COMPACT);
-        putchar('\n');
-    } else {
+    if (v->filter.json)
+        json_field_print_line(listing);
+    else
         listing_print_line(listing, loop_now_ms(v->loop));
-    }
 }
 
 /* For named messages only: a search reads the whole history. */
@@ -467,8 +466,7 @@ print_shape(struct visit *v)
     }
     json_t *all = shape_make(v->shape);
     json_object_set_new(all, "by", json_string(shape_word(v->by)));
-    json_dumpf(all, stdout, JSON_COMPACT);
-    putchar('\n');
+    json_field_print_line(all);
     json_decref(all);
 }
 

@@ -228,8 +228,7 @@ print_cluster(struct question *q, bool is_json)
         return code;
     const json_t *group = json_object_get(answer, "group");
     if (is_json) {
-        json_dumpf(group, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
-        putchar('\n');
+        json_field_print_line(group);
     } else if (!json_is_object(group)) {
         puts("this host is in no group: cluster is not set");
     } else {

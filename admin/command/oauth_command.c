@@ -6,6 +6,7 @@
 #include "admin/command/offline.h"
 #include "admin/control/control_client.h"
 #include "admin/control/format_time.h"
+#include "admin/control/json_field.h"
 #include "admin/control/listing.h"
 #include "admin/settings/complaint.h"
 #include "base/disk/disk.h"
@@ -147,8 +148,7 @@ oauth_status(struct disk *spool, const struct accounts *accounts, bool json)
     }
     if (list != NULL) {
         json_t *all = json_pack("{s:o}", "accounts", list);
-        json_dumpf(all, stdout, JSON_COMPACT);
-        putchar('\n');
+        json_field_print_line(all);
         json_decref(all);
     } else if (accounts->count == 0) {
         puts("no accounts: oauth is not set");

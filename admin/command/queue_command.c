@@ -4,6 +4,7 @@
 #include "admin/command/counter.h"
 #include "admin/command/offline.h"
 #include "admin/control/control_client.h"
+#include "admin/control/json_field.h"
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
 #include "admin/settings/complaint.h"
@@ -52,8 +53,7 @@ print_json(const struct queue_command *c, const char *name, int code, const char
 {
     json_t *line = json_pack("{s:s,s:s,s:b,s:s}", "queue_id", name, "action",
                              request_word(c->verb), "ok", code == 0, "text", text);
-    json_dumpf(line, stdout, JSON_COMPACT);
-    putchar('\n');
+    json_field_print_line(line);
     json_decref(line);
 }
 

@@ -96,13 +96,6 @@ trace_take_arguments(struct trace_run *r, int count, char **arguments)
 
 /* --- Results ---------------------------------------------------------------------- */
 
-static void
-trace_print_json(const json_t *object)
-{
-    json_dumpf(object, stdout, JSON_COMPACT);
-    putchar('\n');
-}
-
 /* Only the queue knows why it waits now. */
 static void
 trace_print_whole(const struct trace_run *r, const json_t *life)
@@ -121,7 +114,7 @@ trace_print_found(struct trace_run *r, json_t *first)
     bool single = next == NULL;
     while (life != NULL) {
         if (r->json)
-            trace_print_json(life);
+            json_field_print_line(life);
         else if (single)
             trace_print_whole(r, life);
         else
@@ -163,7 +156,7 @@ trace_print_later(void *context, struct id id, struct text line)
     if (r->json) {
         json_object_set_new(event, "message",
                             name[0] != '\0' ? json_string(name) : json_null());
-        trace_print_json(event);
+        json_field_print_line(event);
     } else {
         trace_print_event(event, name, stdout);
     }

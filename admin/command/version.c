@@ -1,6 +1,7 @@
 /* `petrel version`: the parts of this binary. */
 #include "admin/command/command.h"
 
+#include "admin/control/json_field.h"
 #include "admin/control/status.h"
 #include "base/crypto/sign.h"
 #include "base/dns/dns.h"
@@ -68,8 +69,7 @@ command_version(int count, char **arguments, const char *redis)
     json_t *all = json_pack("{s:s,s:s,s:o,s:o,s:o}", "version", PETREL_VERSION, "build",
                             BUILT, "libraries", libraries, "features", features,
                             "sandbox", status_sandbox(&offer));
-    json_dumpf(all, stdout, JSON_INDENT(2));
-    putchar('\n');
+    json_field_print(all);
     json_decref(all);
     return 0;
 }

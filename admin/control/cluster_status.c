@@ -413,12 +413,10 @@ static int
 cluster_status_show(const json_t *hosts, bool json, int64_t now_ms)
 {
     json_t *status = cluster_status_make(hosts);
-    if (json) {
-        json_dumpf(status, stdout, JSON_INDENT(2));
-        putchar('\n');
-    } else {
+    if (json)
+        json_field_print(status);
+    else
         cluster_status_print(status, now_ms);
-    }
     json_decref(status);
     return fflush(stdout) != 0 ? EX_IOERR : cluster_status_code(hosts);
 }

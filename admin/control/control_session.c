@@ -205,10 +205,7 @@ control_session_adopt(struct control_session *s, json_t *request)
 static void
 control_session_on_told(void *context, struct id id, int code, const char *text)
 {
-    char name[ID_LENGTH + 1];
-    id_format(id, name);
-    json_t *line = json_pack("{s:s,s:b,s:i,s:s}", "id", name, "ok", code == 0, "code",
-                             code, "text", text);
+    json_t *line = operation_line(id, code, text);
     if (strcmp(text, OPERATION_MISSING) == 0)
         json_object_set_new(line, "missing", json_true());
     control_session_reply(context, line);

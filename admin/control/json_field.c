@@ -6,6 +6,7 @@
 #include "base/text.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,20 @@ bool
 json_field_is_true(const json_t *object, const char *key)
 {
     return json_is_true(json_object_get(object, key));
+}
+
+void
+json_field_print(const json_t *value)
+{
+    json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
+    putchar('\n');
+}
+
+void
+json_field_print_line(const json_t *value)
+{
+    json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
+    putchar('\n');
 }
 
 struct json_field_row {

@@ -10,6 +10,9 @@
 const char *json_field_string(const json_t *object, const char *key); /* borrowed */
 int64_t json_field_number(const json_t *object, const char *key);
 bool json_field_is_true(const json_t *object, const char *key);
+/* On standard output: indented for people, or as a line for programs. */
+void json_field_print(const json_t *value);
+void json_field_print_line(const json_t *value);
 /* A copy of the array in that order, equals as they came; its elements are the same. */
 json_t *json_field_sort(const json_t *array,
                         int (*compare)(const json_t *a, const json_t *b));

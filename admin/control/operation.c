@@ -481,3 +481,12 @@ operation_seen(const struct operation *o)
 {
     return o->seen;
 }
+
+json_t *
+operation_line(struct id id, int code, const char *text)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    return json_pack("{s:s,s:b,s:i,s:s}", "id", name, "ok", code == 0, "code", code,
+                     "text", text);
+}

@@ -9,6 +9,8 @@
 #include "admin/control/filter.h"
 #include "queue/manager/manager.h"
 
+#include <jansson.h>
+
 struct operation;
 
 /* The text about a message that is not there. */
@@ -33,6 +35,8 @@ struct operation *operation_new(struct loop *loop, struct log *log,
                                 const struct operation_events *events);
 void operation_free(struct operation **operation);
 void operation_resume(struct operation *operation);
+/* A result as JSON: id, ok, code, text. */
+json_t *operation_line(struct id id, int code, const char *text);
 /* Messages looked at so far. */
 size_t operation_seen(const struct operation *operation);
 

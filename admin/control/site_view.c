@@ -38,45 +38,40 @@ state_of(const struct sched_site *site)
     return site->probing ? "probing" : "alive";
 }
 
+/* As settings write rates. */
+static const struct rate_unit {
+    int64_t ms;
+    char letter;
+} rate_units[] = {
+    {1000,     's'},
+    {60000,    'm'},
+    {3600000,  'h'},
+    {86400000, 'd'}
+};
+enum { RATE_UNITS = sizeof(rate_units) / sizeof(rate_units[0]) };
+
 static const char *
 rate_words(const struct rate *r, char out[RATE_MAX])
 {
-    static const struct {
-        int64_t ms;
-        char letter;
-    } units[] = {
-        {1000,     's'},
-        {60000,    'm'},
-        {3600000,  'h'},
-        {86400000, 'd'}
-    };
     out[0] = '\0';
-    for (size_t i = 0; i < sizeof(units) / sizeof(*units) && r->amount > 0; i++)
-        if (units[i].ms == r->period_ms)
-            snprintf(out, RATE_MAX, "%" PRIu32 "/%c", r->amount, units[i].letter);
-    if (r->amount > 0 && out[0] == '\0')
+    if (r->amount > 0)
         snprintf(out, RATE_MAX, "%" PRIu32 " in %" PRId64 " ms", r->amount,
                  r->period_ms);
+    for (size_t i = 0; i < RATE_UNITS && r->amount > 0; i++)
+        if (rate_units[i].ms == r->period_ms)
+            snprintf(out, RATE_MAX, "%" PRIu32 "/%c", r->amount, rate_units[i].letter);
     return out;
 }
 
-/* As settings write it: 0.017 a second is 1/m. */
+/* 0.017 a second is 1/m. */
 static const char *
 learnt_words(double per_second, char out[RATE_MAX])
 {
-    static const struct {
-        double seconds;
-        char letter;
-    } units[] = {
-        {1,     's'},
-        {60,    'm'},
-        {3600,  'h'},
-        {86400, 'd'}
-    };
     size_t i = 0;
-    while (i < 3 && per_second * units[i].seconds < 0.95)
+    while (i + 1 < RATE_UNITS && per_second * (double)rate_units[i].ms < 950)
         i++;
-    snprintf(out, RATE_MAX, "%.3g/%c", per_second * units[i].seconds, units[i].letter);
+    snprintf(out, RATE_MAX, "%.3g/%c", per_second * (double)rate_units[i].ms / 1000,
+             rate_units[i].letter);
     return out;
 }
 
@@ -483,12 +478,10 @@ site_view_answer(json_t *answer, const char *name, bool json, int64_t now_ms)
         return EX_DATAERR;
     }
     json_object_del(answer, "ok");
-    if (json) {
-        json_dumpf(answer, stdout, JSON_INDENT(2));
-        putchar('\n');
-    } else {
+    if (json)
+        json_field_print(answer);
+    else
         site_view_print_one(answer, now_ms);
-    }
     return fflush(stdout) != 0 ? EX_IOERR : 0;
 }
 

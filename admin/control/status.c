@@ -269,8 +269,7 @@ status_show(json_t *status, bool json, bool quotas, int64_t now_ms)
         if (quotas)
             quota_list_print(json_object_get(status, "quotas"), now_ms);
     } else {
-        json_dumpf(status, stdout, JSON_INDENT(2));
-        putchar('\n');
+        json_field_print(status);
     }
     if (fflush(stdout) != 0)
         return EX_IOERR;

@@ -158,10 +158,7 @@ static void
 http_action_told(void *context, struct id id, int code, const char *text)
 {
     struct http_action *a = context;
-    char name[ID_LENGTH + 1];
-    id_format(id, name);
-    http_lines_add(&a->lines, json_pack("{s:s,s:b,s:i,s:s}", "id", name, "ok",
-                                        code == 0, "code", code, "text", text));
+    http_lines_add(&a->lines, operation_line(id, code, text));
 }
 
 static bool
