@@ -75,121 +75,112 @@ words_number(const struct words *w, struct text sum)
 
 /* --- Forms -------------------------------------------------------------------------- */
 
-static void
-words_until(const struct words *w, int64_t ms, char out[FORMAT_TIME_MAX])
-{
-    format_time_until(ms, w->now_ms, out);
-}
-
-/* "at 14:03:20Z (in 12 s)", or "now". */
-static void
-words_at(const struct words *w, int64_t ms, char out[FORMAT_TIME_MAX])
+static const char *
+words_at(int64_t ms, int64_t now_ms, char out[FORMAT_TIME_MAX])
 {
     char until[FORMAT_TIME_MAX];
-    snprintf(out, FORMAT_TIME_MAX, "%s%.60s", ms > w->now_ms ? "at " : "",
-             format_time_until(ms, w->now_ms, until));
+    snprintf(out, FORMAT_TIME_MAX, "%s%.60s", ms > now_ms ? "at " : "",
+             format_time_until(ms, now_ms, until));
+    return out;
 }
 
-static void
-words_since(const struct words *w, int64_t ms, char out[FORMAT_TIME_MAX])
+static const char *
+words_local(int64_t ms, int64_t now_ms, char out[FORMAT_TIME_MAX])
 {
-    format_time_since(ms, w->now_ms, out);
+    (void)now_ms;
+    return format_time_local(ms, LOCAL_YEAR, out);
 }
 
-static void
-words_local(const struct words *w, int64_t ms, char out[FORMAT_TIME_MAX])
+static const char *
+words_age(int64_t ms, int64_t now_ms, char out[FORMAT_TIME_MAX])
 {
-    (void)w;
-    format_time_local(ms, LOCAL_YEAR, out);
+    return format_time_span((int64_t)((uint64_t)now_ms - (uint64_t)ms), out);
 }
 
-static void
-words_age(const struct words *w, int64_t ms, char out[FORMAT_TIME_MAX])
+static const char *
+words_span(int64_t ms, int64_t now_ms, char out[FORMAT_TIME_MAX])
 {
-    format_time_span((int64_t)((uint64_t)w->now_ms - (uint64_t)ms), out);
+    (void)now_ms;
+    return format_time_span(ms, out);
 }
 
-static void
-words_span(const struct words *w, int64_t ms, char out[FORMAT_TIME_MAX])
-{
-    (void)w;
-    format_time_span(ms, out);
-}
-
-/* "45s", "12m", "3h", "2d" */
-static void
+static const char *
 words_brief(int64_t seconds, char out[FORMAT_TIME_MAX])
 {
-    int64_t unit = seconds < 120         ? 1
-                   : seconds < 7200      ? 60
-                   : seconds < 2 * 86400 ? 3600
-                                         : 86400;
+    char letter = seconds < 120      ? 's'
+                  : seconds < 7200   ? 'm'
+                  : seconds < 172800 ? 'h'
+                                     : 'd';
+    int64_t unit = letter == 's'   ? 1
+                   : letter == 'm' ? 60
+                   : letter == 'h' ? 3600
+                                   : 86400;
     snprintf(out, FORMAT_TIME_MAX, "%" PRId64 "%c", seconds > 0 ? seconds / unit : 0,
-             unit == 1      ? 's'
-             : unit == 60   ? 'm'
-             : unit == 3600 ? 'h'
-                            : 'd');
+             letter);
+    return out;
 }
 
-static void
-words_brief_age(const struct words *w, int64_t ms, char out[FORMAT_TIME_MAX])
+static const char *
+words_brief_age(int64_t ms, int64_t now_ms, char out[FORMAT_TIME_MAX])
 {
-    words_brief(w->now_ms / 1000 - ms / 1000, out);
+    return words_brief(now_ms / 1000 - ms / 1000, out);
 }
 
-static void
-words_brief_until(const struct words *w, int64_t ms, char out[FORMAT_TIME_MAX])
+static const char *
+words_brief_until(int64_t ms, int64_t now_ms, char out[FORMAT_TIME_MAX])
 {
-    words_brief(ms / 1000 - w->now_ms / 1000, out);
+    return words_brief(ms / 1000 - now_ms / 1000, out);
 }
 
-static void
-words_size(const struct words *w, int64_t bytes, char out[FORMAT_TIME_MAX])
+static const char *
+words_seconds(int64_t ms, int64_t now_ms, char out[FORMAT_TIME_MAX])
+{
+    (void)now_ms;
+    snprintf(out, FORMAT_TIME_MAX, "%" PRId64, ms / 1000);
+    return out;
+}
+
+static const char *
+words_size(int64_t bytes, int64_t now_ms, char out[FORMAT_TIME_MAX])
 {
     static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
     double value = (double)bytes / 1000;
     size_t unit = 0;
-    (void)w;
+    (void)now_ms;
     while (value >= 1000 && unit + 1 < sizeof(units) / sizeof(*units)) {
         value /= 1000;
         unit++;
     }
     snprintf(out, FORMAT_TIME_MAX, "%.1f %s", value, units[unit]);
+    return out;
 }
 
-static void
-words_seconds(const struct words *w, int64_t ms, char out[FORMAT_TIME_MAX])
+static const char *
+words_dash(int64_t number, int64_t now_ms, char out[FORMAT_TIME_MAX])
 {
-    (void)w;
-    snprintf(out, FORMAT_TIME_MAX, "%" PRId64, ms / 1000);
-}
-
-/* "-" for 0 */
-static void
-words_dash(const struct words *w, int64_t number, char out[FORMAT_TIME_MAX])
-{
-    (void)w;
+    (void)now_ms;
     snprintf(out, FORMAT_TIME_MAX, number == 0 ? "-" : "%" PRId64, number);
+    return out;
 }
 
 static const struct words_form {
     struct text name;
-    void (*write)(const struct words *w, int64_t number, char out[FORMAT_TIME_MAX]);
+    const char *(*write)(int64_t number, int64_t now_ms, char out[FORMAT_TIME_MAX]);
 } words_forms[] = {
-    {TEXT("until"),       words_until      },
-    {TEXT("at"),          words_at         },
-    {TEXT("since"),       words_since      },
-    {TEXT("local"),       words_local      },
-    {TEXT("age"),         words_age        },
+    {TEXT("until"),       format_time_until}, /* "14:03:20Z (in 12 s)" */
+    {TEXT("at"),          words_at         }, /* "at 14:03:20Z (in 12 s)", or "now" */
+    {TEXT("since"),       format_time_since}, /* "13:03:20Z (12 s ago)" */
+    {TEXT("local"),       words_local      }, /* "21 Nov 2026 12:06:15" */
+    {TEXT("age"),         words_age        }, /* until now: "12 s" */
     {TEXT("span"),        words_span       },
-    {TEXT("brief_age"),   words_brief_age  },
+    {TEXT("brief_age"),   words_brief_age  }, /* "45s", "12m", "3h", "2d" */
     {TEXT("brief_until"), words_brief_until},
     {TEXT("seconds"),     words_seconds    },
-    {TEXT("size"),        words_size       },
-    {TEXT("dash"),        words_dash       },
+    {TEXT("size"),        words_size       }, /* "1.5 MB" */
+    {TEXT("dash"),        words_dash       }, /* "-" for 0 */
 };
 
-static void
+static const char *
 words_form(const struct words *w, struct text name, int64_t number,
            char out[FORMAT_TIME_MAX])
 {
@@ -197,12 +188,11 @@ words_form(const struct words *w, struct text name, int64_t number,
         name = text_before(name, name.length - 2);
         number = (int64_t)((uint64_t)number * 1000);
     }
-    for (size_t i = 0; i < sizeof(words_forms) / sizeof(words_forms[0]); i++)
-        if (text_equal(name, words_forms[i].name)) {
-            words_forms[i].write(w, number, out);
-            return;
-        }
-    assert(!"such a form");
+    size_t i = 0, count = sizeof(words_forms) / sizeof(words_forms[0]);
+    while (i < count && !text_equal(name, words_forms[i].name))
+        i++;
+    assert(i < count);
+    return words_forms[i].write(number, w->now_ms, out);
 }
 
 /* --- Templates ---------------------------------------------------------------------- */
@@ -233,8 +223,7 @@ words_put_value(const struct words *w, struct text value)
     (void)text_cut(&value, '%', &rest);
     (void)text_cut(&rest, '@', &name);
     if (rest.at != NULL) {
-        words_form(w, rest, words_number(w, name), form);
-        said = text_from(form);
+        said = text_from(words_form(w, rest, words_number(w, name), form));
     } else if (text_starts(name, TEXT("#"))) {
         snprintf(form, sizeof(form), "%" PRId64, words_number(w, text_after(name, 1)));
         said = text_from(form);
