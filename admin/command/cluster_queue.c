@@ -57,12 +57,12 @@ cluster_queue_refuse(struct cluster_queue *q, int code, const char *what,
     return complaint_say(program, code, what, about);
 }
 
-bool
-cluster_queue_complain(const char *who, const json_t *line)
+static bool
+cluster_queue_complain(const json_t *line)
 {
     if (json_object_get(line, "trouble") == NULL)
         return false;
-    fprintf(stderr, "%s: %s: %s\n", who, json_field_string(line, "host"),
+    fprintf(stderr, "%s: %s: %s\n", program, json_field_string(line, "host"),
             json_field_string(line, "trouble"));
     return true;
 }
@@ -110,7 +110,7 @@ cluster_queue_print(struct cluster_queue *q, const json_t *line)
         json_field_print_line(line);
     else if (q->filter->json)
         cluster_queue_print_change_json(q, line);
-    else if (!cluster_queue_complain(program, line))
+    else if (!cluster_queue_complain(line))
         q->verb->print(q, line);
 }
 

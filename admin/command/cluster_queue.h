@@ -13,8 +13,4 @@
 int cluster_queue_command(const char *verb, const struct filter *filter,
                           const struct options *options);
 
-/* "petrel PROGRAM: HOST: why" for a line {"host", "trouble"} on standard error. False: the
- * line is none. */
-bool cluster_queue_complain(const char *program, const json_t *line);
-
 #endif

@@ -335,7 +335,7 @@ command_wants_help(int count, char **arguments)
            command_find(arguments[0]) != NULL;
 }
 
-void
+static void
 command_print_usage(FILE *out)
 {
     fputs("usage: petrel [-c FILE] [-o KEY=VALUE]... [COMMAND]\n"

@@ -44,8 +44,6 @@ const struct command_row *command_find(const char *name);
 /* True: these arguments (the first is the name) ask for help about a command. */
 bool command_wants_help(int count, char **arguments);
 
-/* The program in one line, and each command in one. */
-void command_print_usage(FILE *out);
 /* `help [COMMAND]`, on standard output. arguments behind "help". Returns 0, or EX_USAGE
  * with one line on standard error. */
 int command_help(int count, char **arguments);

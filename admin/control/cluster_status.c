@@ -149,7 +149,7 @@ cluster_status_sites(const json_t *hosts)
     return sorted;
 }
 
-json_t *
+static json_t *
 cluster_status_make(const json_t *hosts)
 {
     return json_pack("{s:O,s:o,s:o}", "hosts", hosts, "differing",
@@ -345,7 +345,7 @@ cluster_status_print_sites(const json_t *sites)
         printf("  and %zu more (--json has them)\n", i - SITES_SHOWN);
 }
 
-void
+static void
 cluster_status_print(const json_t *status, int64_t now_ms)
 {
     const json_t *hosts = json_object_get(status, "hosts");

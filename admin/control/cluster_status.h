@@ -11,12 +11,7 @@
 
 #include "admin/settings/options.h"
 
-#include <jansson.h>
 #include <stdbool.h>
-
-/* hosts: the lines of the daemon. The caller frees it. */
-json_t *cluster_status_make(const json_t *hosts);
-void cluster_status_print(const json_t *status, int64_t now_ms);
 
 /* A sysexits code: EX_TEMPFAIL if a host did not answer or accepts no mail. */
 int cluster_status_command(bool json, const struct options *options);

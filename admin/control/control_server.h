@@ -3,7 +3,7 @@
  * A request is one line of JSON. {"command": "status"} is answered by one line: see
  * status.h. {"command": "sites", "from": N} is answered by one line with sites: up to
  * 200 as in site_view.h, but for the first N; none at the end. {"command": "fragments",
- * "from": N} likewise, with sets: up to 100 as in fragment_list.h.
+ * "from": N} likewise, with sets: up to 100 as in questions.h.
  * {"command": "state", "id": ...} is answered by one line: place ("gone" when the
  * message has ended), due_ms, attempts and reasons (one a recipient while the message
  * is active, else one). {"command": "states", "ids": [...]} is answered by one line

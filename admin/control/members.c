@@ -23,7 +23,7 @@ members_number(const struct member *m, const void *from)
     return 0;
 }
 
-json_t *
+static json_t *
 members_value(const struct member *m, const void *from)
 {
     const void *at = (const char *)from + m->offset;

@@ -47,8 +47,6 @@ void members_put(json_t *object, const struct member *members, size_t count,
                  const void *from);
 #define MEMBERS_PUT(object, table, from)                                               \
     members_put(object, table, sizeof(table) / sizeof((table)[0]), from)
-/* The caller's. */
-json_t *members_value(const struct member *member, const void *from);
 /* A bool is 0 or 1, a string 0. */
 int64_t members_number(const struct member *member, const void *from);
 

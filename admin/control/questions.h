@@ -62,9 +62,8 @@ void questions_look_for_tokens(struct questions *questions);
  * Empty if tokens is NULL. */
 json_t *questions_accounts(const struct tokens *tokens);
 
-/* The sets of fragments that wait, for operators. */
-/* At most count sets, oldest first, but for the first `from` of them; an empty array at
- * the end. Between two calls sets come and go. A set:
+/* The sets of fragments that wait: at most count, oldest first, but for the first `from` of
+ * them; an empty array at the end. Between two calls sets come and go. A set:
  *
  *   set          its name in the log
  *   sender       null: not known now
