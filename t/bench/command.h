@@ -85,19 +85,12 @@ on_mail(struct session *s, struct text verb, struct text argument)
         answer_code(s, 421);
         return;
     }
-    if (s->site->set.per_session > 0 && s->messages >= s->site->set.per_session) {
-        answer_refusal(s, 421, "7.0 Enough for one session");
-        return;
-    }
     if (!pass_stage(s, STAGE_MAIL))
         return;
     if (is_too_large(s->sink, rest)) {
         answer(s, "552 5.3.4 Too large\r\n");
         return;
     }
-    if (!pass_rate(s, STAGE_MAIL))
-        return;
-    idle_stop(s);
     s->has_mail = true;
     bool fits = buffer_format(
         &s->envelope,
@@ -124,11 +117,10 @@ on_rcpt(struct session *s, struct text verb, struct text argument)
     }
     struct fault *f = find_fault(s->sink, FAULT_RCPT, STAGE_RCPT, path);
     if (f != NULL) {
-        count_tempfailed(s, f->code, 1);
         answer_code(s, f->code);
         return;
     }
-    if (!pass_stage(s, STAGE_RCPT) || !pass_rate(s, STAGE_RCPT))
+    if (!pass_stage(s, STAGE_RCPT))
         return;
     f = find_fault(s->sink, FAULT_LMTP, STAGE_DOT, path);
     int code = f == NULL ? 250 : f->code;
@@ -137,12 +129,10 @@ on_rcpt(struct session *s, struct text verb, struct text argument)
                        rest.length > 0 ? "X-Sink-To-Parameters: " : "", TEXT_ARGS(rest),
                        rest.length > 0 ? "\n" : "") ||
         !buffer_add(&s->failing, text_of(&code, sizeof(code)))) {
-        count_tempfailed(s, 452, 1);
         answer(s, "452 4.5.3 Too many recipients\r\n");
         return;
     }
     s->recipients++;
-    site_count(s->site, COUNT_RCPTS_ACCEPTED, 1);
     answer(s, "250 2.1.5 Ok\r\n");
 }
 
@@ -176,7 +166,6 @@ on_rset(struct session *s, struct text verb, struct text argument)
 {
     (void)verb;
     (void)argument;
-    site_count(s->site, COUNT_RSETS, 1);
     reset_transaction(s);
     answer(s, "250 2.0.0 Ok\r\n");
 }

@@ -20,56 +20,23 @@ struct server {
     struct sink sink;
     const char *control, *count_file, *directory;
     struct control_server *controls;
-    struct loop_timer sampling;
 };
 
 /* --- Counters --- */
 
 static void
-on_sample(void *context)
-{
-    struct server *server = context;
-    struct sink *sink = &server->sink;
-    for (size_t i = 0; i < sink->site_count; i++)
-        tally_sample(&sink->sites[i].tally);
-    tally_sample(&sink->total);
-    loop_timer_start(sink->loop, &server->sampling, SAMPLE_MS, on_sample, server);
-}
-
-/* Sessions that are idle have been so until now. */
-static void
-settle_idle(struct sink *sink)
-{
-    struct session *s;
-    DL_FOREACH (sink->open, s) {
-        if (s->idle_since_ms >= 0)
-            idle_start(s);
-    }
-}
-
-static void
 reset_counters(struct sink *sink)
 {
-    unsigned long long all = 0;
-    struct session *s;
-    settle_idle(sink);
-    for (size_t i = 0; i < sink->site_count; i++) {
-        unsigned long long greeted = 0;
-        DL_FOREACH (sink->open, s) {
-            greeted += s->site == &sink->sites[i] && s->greeted;
-            s->taken = 0;
-        }
-        tally_reset(&sink->sites[i].tally, greeted);
-        all += greeted;
-    }
-    tally_reset(&sink->total, all);
+    for (size_t i = 0; i < sink->site_count; i++)
+        tally_reset(&sink->sites[i].tally);
+    tally_reset(&sink->total);
 }
 
 /* One line, from malloc(); takes the object. */
 static char *
 line_of(json_t *object)
 {
-    char *text = json_dumps(object, JSON_REAL_PRECISION(6)), *line;
+    char *text = json_dumps(object, 0), *line;
     if (text == NULL || asprintf(&line, "%s\n", text) < 0)
         abort();
     free(text);
@@ -81,10 +48,7 @@ static char *
 total_line(struct sink *sink)
 {
     json_t *object = json_object();
-    settle_idle(sink);
     tally_print(&sink->total, object);
-    json_object_set_new(object, "open",
-                        json_integer((json_int_t)net_connections(sink->net)));
     return line_of(object);
 }
 
@@ -93,18 +57,9 @@ site_line(struct site *site)
 {
     json_t *object = json_object();
     char address[NET_ADDRESS_TEXT_MAX];
-    struct session *s;
-    json_int_t open = 0;
-    settle_idle(site->sink);
-    DL_FOREACH (site->sink->open, s)
-        open += s->site == site;
     net_address_format(&site->address, address);
     json_object_set_new(object, "address", json_string(address));
-    json_object_set_new(object, "up", json_boolean(site->set.up));
-    json_object_set_new(object, "listening", json_boolean(site->listener != NULL));
     tally_print(&site->tally, object);
-    json_object_set_new(object, "queued", json_integer((json_int_t)site->queued));
-    json_object_set_new(object, "open", json_integer(open));
     return line_of(object);
 }
 
@@ -211,16 +166,6 @@ on_wait(struct control_server *c, struct text arguments)
     on_arrived(&c->server->sink);
 }
 
-static void
-on_sites(struct control_server *c, struct text arguments)
-{
-    struct sink *sink = &c->server->sink;
-    (void)arguments;
-    for (size_t i = 0; i < sink->site_count; i++)
-        control_say(c, site_line(&sink->sites[i]));
-    control_server_answer(c);
-}
-
 static struct site *
 find_site(struct sink *sink, struct text name)
 {
@@ -244,17 +189,11 @@ on_site(struct control_server *c, struct text arguments)
         control_complain(c, "no such address");
         return;
     }
-    /* "up" and "down" are short for a setting, and take nothing more. */
-    if (!asked && !text_equal(verb, TEXT("set")))
-        arguments = text_trim(arguments).length > 0  ? TEXT("")
-                    : text_equal(verb, TEXT("up"))   ? TEXT("up=yes")
-                    : text_equal(verb, TEXT("down")) ? TEXT("up=no")
-                                                     : TEXT("");
-    if (!asked && (text_trim(arguments).length == 0 || !site_set(site, arguments))) {
-        control_complain(c, "site ADDRESS, or that with up, down or set KEY=VALUE...");
+    if (!asked && (!text_equal(verb, TEXT("set")) ||
+                   text_trim(arguments).length == 0 || !site_set(site, arguments))) {
+        control_complain(c, "site ADDRESS, or that with set KEY=VALUE...");
         return;
     }
-    door_update(site);
     control_say(c, site_line(site));
 }
 
@@ -281,7 +220,6 @@ control_command(struct control_server *c, struct text line)
         {"reset", on_reset},
         {"wait",  on_wait },
         {"hurry", on_hurry},
-        {"sites", on_sites},
         {"site",  on_site }
     };
     struct text verb = TEXT("");
@@ -292,7 +230,7 @@ control_command(struct control_server *c, struct text line)
         rows[i].run(c, line);
         return;
     }
-    control_complain(c, "stats, reset, wait N SECONDS, hurry, sites or site ADDRESS ...");
+    control_complain(c, "stats, reset, wait N SECONDS, hurry or site ADDRESS ...");
 }
 
 static void

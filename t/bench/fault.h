@@ -43,16 +43,13 @@ struct sink {
     struct site sites[SITES_MAX];
     size_t site_count;
     struct tally total;
-    uint64_t seed;
     unsigned long long stored, sessions; /* for file names; never reset */
     void (*arrived)(struct sink *sink);
-    void (*freed)(void *site); /* a place is */
     struct session *open;
 };
 
 enum session_state {
-    SESSION_QUEUED, /* waits for a place */
-    SESSION_SILENT, /* is never greeted */
+    SESSION_SILENT, /* has no place */
     SESSION_NEW,    /* has a place from here on */
     SESSION_COMMAND,
     SESSION_CONTENT
@@ -66,12 +63,10 @@ struct session {
     struct loop_timer timer;
     struct buffer envelope; /* the side file */
     enum session_state state;
-    bool greeted, esmtp, has_mail, waited, waiting, refused;
+    bool esmtp, has_mail, waited, waiting, refused;
     bool line_start, after_cr, began; /* of content */
     bool too_large;
     long messages;
-    unsigned long long taken; /* of the messages, since the last reset */
-    int64_t idle_since_ms;    /* greeted and without a transaction; -1 = is not */
     unsigned recipients;
     struct buffer failing; /* LMTP: code of each recipient, int */
     unsigned long long number, length;
@@ -111,28 +106,8 @@ drop_content(struct session *s)
 }
 
 static void
-idle_stop(struct session *s)
-{
-    if (s->idle_since_ms < 0)
-        return;
-    int64_t idle_ms = loop_monotonic_ms(s->sink->loop) - s->idle_since_ms;
-    site_count(s->site, COUNT_IDLE_MS, (unsigned long long)idle_ms);
-    s->idle_since_ms = -1;
-}
-
-static void
-idle_start(struct session *s)
-{
-    idle_stop(s);
-    if (s->greeted)
-        s->idle_since_ms = loop_monotonic_ms(s->sink->loop);
-}
-
-static void
 reset_transaction(struct session *s)
 {
-    if (s->has_mail)
-        idle_start(s);
     drop_content(s);
     buffer_clear(&s->envelope);
     buffer_clear(&s->failing);
@@ -154,20 +129,13 @@ session_release(void *object)
 static void
 sched_session_leave(struct session *s)
 {
-    struct site *site = s->site;
     reset_transaction(s);
-    idle_stop(s);
     DL_DELETE(s->sink->open, s);
     if (s->raw >= 0)
         disk_close_file(s->sink->directory, s->raw);
     loop_timer_stop(s->sink->loop, &s->timer);
-    if (s->state == SESSION_QUEUED)
-        site->queued--;
-    if (s->state >= SESSION_NEW) {
-        site_count_open(site, false);
-        /* Not now: the next one served may end as well. */
-        loop_post(s->sink->loop, &site->freed, s->sink->freed, site);
-    }
+    if (s->state >= SESSION_NEW)
+        site_count_open(s->site, false);
     loop_release(s->sink->loop, session_release, s);
 }
 
@@ -179,16 +147,6 @@ session_end(struct session *s, bool abruptly)
         net_abort(&s->connection);
     else
         net_close(&s->connection);
-}
-
-/* The peer gets a RST, no end. */
-static void
-session_reset(struct session *s)
-{
-    struct linger none = {.l_onoff = 1, .l_linger = 0};
-    sched_session_leave(s);
-    (void)setsockopt(s->connection->out, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-    net_abort(&s->connection);
 }
 
 static void
@@ -216,39 +174,6 @@ static bool
 answer_code(struct session *s, int code)
 {
     return answer_refusal(s, code, "0.0 Refused, as told");
-}
-
-static void
-count_tempfailed(struct session *s, int code, unsigned recipients)
-{
-    if (code >= 400 && code < 500)
-        site_count(s->site, COUNT_RCPTS_TEMPFAILED, recipients);
-}
-
-/* The verdict of the address's rate on this stage: a code or 0. */
-static int
-rate_code(struct session *s, enum stage stage)
-{
-    const struct site_settings *set = &s->site->set;
-    if (set->rate == 0 || set->rate_stage != stage ||
-        site_take_token(s->site, loop_monotonic_ms(s->sink->loop)))
-        return 0;
-    site_count(s->site, COUNT_RATE_REFUSALS, 1);
-    return set->rate_reply;
-}
-
-#define RATE_LIMITED "7.28 rate limited"
-
-/* False when the rate was exceeded, and that has been answered. */
-static bool
-pass_rate(struct session *s, enum stage stage)
-{
-    int code = rate_code(s, stage);
-    if (code == 0)
-        return true;
-    count_tempfailed(s, code, stage == STAGE_RCPT);
-    answer_refusal(s, code, RATE_LIMITED);
-    return false;
 }
 
 static void
@@ -290,10 +215,6 @@ pass_stage(struct session *s, enum stage stage)
     struct fault *f = find_fault(s->sink, FAULT_CODE, stage, TEXT(""));
     if (f == NULL)
         return true;
-    count_tempfailed(s, f->code,
-                     stage == STAGE_RCPT   ? 1
-                     : stage == STAGE_DATA ? s->recipients
-                                           : 0);
     answer_code(s, f->code);
     return false;
 }

@@ -20,7 +20,7 @@ my $work = Bench::work_dir();
 my $capacity = $sessions / $each;
 my $patience = 20 + 5 * $recipients / $capacity;
 
-sub receiver { return Sink->start('--address', "127.0.0.1:0,sessions=$sessions,over=421,delay.rcpt=" . 1000 * $each) }
+sub receiver { return Sink->start('--address', "127.0.0.1:0,sessions=$sessions,delay.rcpt=" . 1000 * $each) }
 
 sub submit {
     my $port = shift;

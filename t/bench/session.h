@@ -39,7 +39,6 @@ answer_dot(struct session *s)
     for (size_t i = 0; i < s->recipients; i++) {
         int code;
         memcpy(&code, s->failing.at + i * sizeof(code), sizeof(code));
-        count_tempfailed(s, code, 1);
         if (code == 250)
             answer(s, accepted);
         else if (!answer_code(s, code))
@@ -56,17 +55,12 @@ finish_content(struct session *s)
     s->messages++;
     struct fault *f = find_fault(sink, FAULT_CODE, STAGE_DOT, TEXT(""));
     int code = f != NULL ? f->code : s->too_large ? 552 : 0;
-    const char *why = NULL;
-    if (code == 0 && (code = rate_code(s, STAGE_DOT)) != 0)
-        why = RATE_LIMITED;
     if (code == 0 && !keep(s))
         code = 452;
     if (code != 0) {
-        count_tempfailed(s, code, s->recipients);
         /* LMTP: every recipient hears it (RFC 2033 §4.2). */
         unsigned replies = sink->lmtp ? s->recipients : 1;
-        while (replies-- > 0 &&
-               (why != NULL ? answer_refusal(s, code, why) : answer_code(s, code)))
+        while (replies-- > 0 && answer_code(s, code))
             ;
         if (s->connection != NULL)
             reset_transaction(s);
@@ -75,7 +69,6 @@ finish_content(struct session *s)
     site_count(s->site, COUNT_MESSAGES, 1);
     site_count(s->site, COUNT_RECIPIENTS, s->recipients);
     site_count(s->site, COUNT_BYTES, s->length);
-    site_count_session(s->site, ++s->taken);
     if (find_fault(sink, FAULT_CLOSE, STAGE_DOT, TEXT("")))
         session_end(s, true); /* taken, but the client will never know */
     else
@@ -146,13 +139,6 @@ greet(struct session *s)
     s->refused = f != NULL;
     if (f != NULL)
         return answer_code(s, f->code);
-    if (!pass_rate(s, STAGE_BANNER)) {
-        s->refused = true;
-        return s->connection != NULL;
-    }
-    s->greeted = true;
-    site_count(s->site, COUNT_SESSIONS, 1);
-    idle_start(s);
     answer(s, s->sink->lmtp ? "220 sink LMTP\r\n" : "220 sink ESMTP\r\n");
     return true;
 }
@@ -161,8 +147,6 @@ static bool
 take_step(struct session *s)
 {
     switch (s->state) {
-    case SESSION_QUEUED:
-        return false;
     case SESSION_SILENT: /* goes on reading, so that the end is seen */
         net_consume(s->connection, net_input(s->connection).length);
         return false;
@@ -229,7 +213,6 @@ sched_session_new(struct site *site, struct net_connection *connection)
                           .run = session_run,
                           .state = SESSION_SILENT,
                           .number = ++sink->sessions,
-                          .idle_since_ms = -1,
                           .content = -1,
                           .raw = -1};
     DL_APPEND(sink->open, s);

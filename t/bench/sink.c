@@ -13,7 +13,6 @@ static const char HELP[] =
     "                          one more, with limits of its own (keys: see below); "
     "may\n"
     "                          come often; says \"address ADDRESS\"\n"
-    "  --seed N                for what is left to chance; default 1\n"
     "  --control ADDRESS:PORT  says \"control ADDRESS\"; takes lines, see below\n"
     "  --count-file FILE       the counters go there too, on SIGUSR1 and at the end\n"
     "  --directory DIR         keep messages: N.eml (content), N.envelope (X-Sink "
@@ -36,36 +35,15 @@ static const char HELP[] =
     "SIGUSR1 prints the counters as a line of JSON; SIGTERM prints them and ends.\n"
     "\n"
     "Keys of an address:\n"
-    "  up=yes|no               no: nobody listens, its connections are reset\n"
-    "  sessions=N|none         places: so many are served at once\n"
-    "  over=421|rst|silent|refuse|queue:B\n"
-    "                          those beyond: hear 421; are reset; are accepted, but\n"
-    "                          never greeted; find no listener until a place is free;\n"
-    "                          or B of them wait to be greeted, the others for ever.\n"
-    "                          sessions=0,over=silent is a black hole\n"
+    "  sessions=N              places: so many are served at once, others hear 421\n"
     "  delay.STAGE=MS          reply late, each time; also body\n"
-    "  fail=1/K[,random]|none  every K-th connection (or one of K by chance) is reset\n"
-    "                          within 50 ms, not greeted; it needs no place\n"
-    "  rate=N/s|N/m|none       N tokens come in each period,\n"
-    "  burst=B                 of which a bucket keeps B (default N)\n"
-    "  rate_stage=connect|mail|rcpt|dot  takes one (default mail); where there is "
-    "none,\n"
-    "  rate_reply=421|450|451  is the answer, with 4.7.28 (default 451)\n"
-    "  per_session=N           421 to the MAIL after so many messages; 0 = no limit\n"
     "\n"
     "Control port; each answer is a line of JSON:\n"
     "  stats                   all addresses together\n"
-    "  sites                   a line for each address, and then that of stats\n"
-    "  site ADDRESS            its line; also behind up, down, set KEY=VALUE...\n"
+    "  site ADDRESS            its line; also behind set KEY=VALUE...\n"
     "  reset                   count from 0\n"
     "  wait N SECONDS          until N messages have come\n"
-    "  hurry                   who waits for a late reply has it\n"
-    "sessions: greetings. sessions_open, _max, _mean (sampled each 100 ms): places "
-    "taken.\n"
-    "refused_connects: found no place. idle_ms: of sessions without a transaction.\n"
-    "rcpts_tempfailed: heard 4xx at RCPT, or were accepted there and then at DATA or "
-    "the\n"
-    "dot. Nobody counts whom the kernel refuses (over=refuse, up=no).\n";
+    "  hurry                   who waits for a late reply has it\n";
 
 static void
 die(const char *what, const char *about)
@@ -152,9 +130,7 @@ add_site(struct sink *sink, const char *argument)
     if (sink->site_count == SITES_MAX)
         die("too many addresses", argument);
     struct site *site = &sink->sites[sink->site_count++];
-    *site = (struct site){
-        .sink = sink, .total = &sink->total, .set = site_defaults, .queued = 0};
-    site->bucket.at_ms = INT64_MIN;
+    *site = (struct site){.sink = sink, .total = &sink->total, .set.sessions = -1};
     text_cut(&settings, ',', &at);
     parse_address(at, &site->address, argument);
     if (settings.at != NULL && !site_set(site, settings))
@@ -177,7 +153,6 @@ read_tls(struct sink *sink, const char *file)
 static const struct option options[] = {
     {"listen",        required_argument, NULL, 'l'},
     {"address",       required_argument, NULL, 'a'},
-    {"seed",          required_argument, NULL, 'S'},
     {"control",       required_argument, NULL, 'c'},
     {"count-file",    required_argument, NULL, 'n'},
     {"directory",     required_argument, NULL, 'd'},
@@ -230,9 +205,6 @@ read_option(struct server *server, int option, const char *value)
     case 'T':
         read_tls(sink, value);
         return;
-    case 'S':
-        sink->seed = (uint64_t)number_in(text_from(value), INT64_MAX, value);
-        return;
     case 'c':
         server->control = value;
         return;
@@ -281,11 +253,9 @@ static void
 open_site(struct site *site, size_t number)
 {
     char error[DOOR_ERROR_MAX];
-    site->chance = site->sink->seed + number;
     if (!door_open(site, error))
         die("cannot open an address", error);
     say_address(number == 0 ? "listening" : "address", &site->address);
-    door_update(site);
 }
 
 static struct net_listener *
@@ -318,7 +288,6 @@ serve(struct server *server)
     sink->loop = loop_new();
     sink->net = net_new(sink->loop);
     sink->arrived = on_arrived;
-    sink->freed = door_update;
     loop_on_signal(sink->loop, SIGTERM, on_term, server);
     loop_on_signal(sink->loop, SIGINT, on_term, server);
     loop_on_signal(sink->loop, SIGUSR1, print_counters, server);
@@ -326,10 +295,8 @@ serve(struct server *server)
         open_site(&sink->sites[i], i);
     struct net_listener *control = open_control(server);
     fflush(stdout);
-    on_sample(server);
     loop_run(sink->loop);
     print_counters(server);
-    loop_timer_stop(sink->loop, &server->sampling);
     for (size_t i = 0; i < sink->site_count; i++)
         door_close(&sink->sites[i]);
     while (server->controls != NULL)
@@ -344,7 +311,7 @@ serve(struct server *server)
 int
 main(int argc, char **argv)
 {
-    struct server server = {.sink.seed = 1};
+    struct server server = {0};
     struct sink *sink = &server.sink;
     int option;
     add_site(sink, "127.0.0.1:0"); /* --listen changes it */

@@ -50,15 +50,15 @@ sub ask {
     return JSON::PP::decode_json(readline($self->{asking}) // die "the sink is gone");
 }
 
-# One of the counters of all addresses, e.g. messages, recipients, bytes, connections, refused, open.
+# One of the counters of all addresses, e.g. messages, recipients, bytes, connections, refused, sessions_max.
 sub count {
     my ($self, $key) = @_;
     return $self->ask('stats')->{$key} // die "no counter $key";
 }
 
-# The state of an address: all its counters, up, listening, queued.
+# The counters of an address.
 sub site { my ($self, $address) = @_; return $self->ask("site $address") }
-# Turns it "up" or "down", or changes it: tell(ADDRESS, 'set sessions=3 over=rst').
+# Changes an address: tell(ADDRESS, 'set sessions=3 delay.dot=20').
 sub tell {
     my ($self, $address, $what) = @_;
     my $answer = $self->ask("site $address $what");
@@ -70,15 +70,6 @@ sub hold { my ($self, $stage) = @_; return $self->tell($self->{listen}, "set del
 sub let_go { my ($self, $stage) = @_; $self->tell($self->{listen}, "set delay.$stage=0"); return $self->ask('hurry') }
 # Waits until content comes in, of which the end has not been answered.
 sub wait_content { my $self = shift; return Petrel::wait_for(sub { -s $_ && return 1 for glob "$self->{base}/*/incoming.*"; 0 }) }
-# The same of all addresses, in their order, that of --listen first.
-sub sites {
-    my $self = shift;
-    my @sites = $self->ask('sites');
-    push @sites, JSON::PP::decode_json(scalar readline $self->{asking}) while $sites[-1]{address};
-    pop @sites; # the sum of them ends the list
-    return @sites;
-}
-
 # One message as it lies in the directory.
 sub read_message {
     my $eml = shift;
