@@ -9,7 +9,6 @@
 #include "t/bench/site.h"
 
 #include <stdio.h>
-#include <sys/socket.h>
 #include <utlist.h>
 
 enum {

@@ -3,7 +3,6 @@
 # back on, and settings that change while mail waits.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 use AuthServer;
 
 plan skip_all => 'no python3' unless Petrel::have('python3');

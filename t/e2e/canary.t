@@ -2,7 +2,6 @@
 # Canaries: a smarthost that refuses the login, the sender, or is down is found without any mail; said once; readiness; mail is the better canary.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use MoodySmarthost;
 
 my $scratch = tempdir('canary-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -5,7 +5,6 @@ use lib 't/e2e';
 use E2E;
 use File::Copy qw(copy);
 use IPC::Open2;
-use JSON::PP qw(decode_json);
 use POSIX qw(strftime);
 
 plan skip_all => 'no openssl' unless Petrel::have('openssl');

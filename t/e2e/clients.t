@@ -3,7 +3,6 @@
 use lib 't/e2e';
 use E2E;
 use IO::Socket::IP;
-use JSON::PP;
 use MIME::Base64;
 
 my $scratch = tempdir('clients-XXXXXX', TMPDIR => 1, CLEANUP => 1);

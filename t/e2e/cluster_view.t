@@ -3,7 +3,6 @@
 # answer, and what another host may not ask.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 use Sibling;
 
 my $secret = 'a secret of a group of three hosts';

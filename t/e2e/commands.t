@@ -4,7 +4,6 @@ use lib 't/e2e';
 use E2E;
 use FindBin;
 use File::Copy qw(copy);
-use JSON::PP;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $scratch = tempdir('commands-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -4,7 +4,6 @@
 # archive of image.sh is what OCI says, the same each time.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $root = $Petrel::root;

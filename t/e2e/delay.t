@@ -3,7 +3,6 @@
 # again, with any event of the daemon.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 use Report;
 
 plan skip_all => 'no python3' unless Petrel::have('python3');

@@ -3,7 +3,6 @@
 # the record to publish; mail leaves signed all the same.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use Nsd;
 
 plan skip_all => 'no nsd' unless Nsd->available;

@@ -3,7 +3,6 @@
 # called missing. Behind one that validates a world that is all right has no finding at all.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use Doctor;
 use Liar;
 

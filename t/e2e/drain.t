@@ -2,7 +2,6 @@
 # petrel drain: not ready, closed, emptied, gone; cancelled at each state; SIGTERM.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 
 my $sink = Sink->start;
 $sink->stop;

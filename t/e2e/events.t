@@ -2,7 +2,6 @@
 # Events: a receiver hears of the events of mail, with any answer, over crashes and reloads.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use Hook;
 
 plan skip_all => Hook->missing if Hook->missing;

@@ -3,7 +3,6 @@
 # reload; a file of another user's, and a directory that cannot be written. Each event is in one of the files, or waits.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 
 my $sink = Sink->start;
 my $petrel = Petrel->new(relay_from => '127.0.0.1', relay => "smtp://127.0.0.1:$sink->{port}?tls=none", events_linger => '5ms', events_types => 'delivered');

@@ -3,7 +3,6 @@
 # neither log nor terminal, the daemon and its memory stay as they are, and no event is lost.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use MIME::Base64 qw(encode_base64);
 use Hook;
 

@@ -3,7 +3,6 @@
 # strange statuses, ones that cannot be found or trusted. Events wait, in order; mail does not.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use Time::HiRes qw(time);
 use Hook;
 use Nginx;

@@ -2,7 +2,6 @@
 # Two instances of one spool keep and post events each by itself: files, order and what was taken; over a kill of one.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use Hook;
 
 plan skip_all => Hook->missing if Hook->missing;

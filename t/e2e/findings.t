@@ -2,7 +2,6 @@
 # Findings: what is wrong, with its remedy, in status, over HTTP, in the log.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 
 my ($http, $token) = (Petrel::free_port(), 'findings-findings-findings');
 my $petrel = Petrel->new(http => "127.0.0.1:$http", http_token => $token, hostname => 'mail.example.org', routes => '* hold');

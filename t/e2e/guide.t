@@ -5,7 +5,6 @@ use lib 't/e2e';
 use E2E;
 use FindBin;
 use Guide;
-use JSON::PP qw(decode_json);
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $scratch = tempdir('guide-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -3,7 +3,6 @@
 # side is killed, and there and back again. No message is lost; none is delivered twice unless a kill cut an answer off.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 use List::Util qw(sum);
 use Time::HiRes qw(sleep);
 

@@ -3,7 +3,6 @@
 # verdict, and log, commands, JSON and the report to the sender have no such byte.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 use Report;
 
 my $esc = "\e[2J\e]0;owned\a";

@@ -2,7 +2,6 @@
 # The JSON API of the real binary: the queue is listed, shown and changed by HTTP as by `petrel queue`.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use Schema;
 
 plan skip_all => 'curl is not installed' unless Petrel::have('curl');

@@ -3,7 +3,6 @@
 # by a key that is made for it. It costs nothing before.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 
 my $petrel = Petrel->new(routes => '* hold')->start;
 my $path = "$petrel->{dir}/spool/control";

@@ -4,7 +4,6 @@
 use lib 't/e2e';
 use E2E;
 use File::Temp;
-use JSON::PP qw(decode_json encode_json);
 use Schema;
 
 my ($operate, $read) = ('canary-operate-canary', 'canary-read-canary-');

@@ -2,7 +2,6 @@
 # GET /api/fragments of the real binary: the sets that wait, their missing parts, in pages; none when all has arrived.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json encode_json);
 use Fragments;
 use Schema;
 

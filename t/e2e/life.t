@@ -2,7 +2,6 @@
 # The daemon's life: starts that cannot be, SIGTERM, SIGINT, SIGHUP, and another user.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $scratch = tempdir('life-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -2,7 +2,6 @@
 # The log: a line for each outcome of a recipient, in three styles, for any input of clients and servers.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 
 my $scratch = tempdir('logs-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 mkdir "$scratch/anna" or die;

@@ -5,7 +5,6 @@
 use lib 't/e2e';
 use E2E;
 use File::Basename;
-use JSON::PP;
 
 my $corpus = '../shared/corpus';
 plan skip_all => 'no corpus here' unless -d $corpus;

@@ -3,7 +3,6 @@
 # and the smarthost are t/support/oauth_provider.py.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 use OAuth;
 
 plan skip_all => OAuth::missing() if OAuth::missing();

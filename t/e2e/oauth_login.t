@@ -3,7 +3,6 @@
 # wrong meanwhile, and that a login which fails leaves the one before it. The provider is t/support/oauth_provider.py.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 use OAuth;
 
 plan skip_all => OAuth::missing() if OAuth::missing();

@@ -3,7 +3,6 @@
 # delivery runs, over restarts and kill -9, two at once, and beside a daemon that hangs.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 
 my $id_pattern = qr/[0-9A-Z]{10}-[0-9A-Z]{8}/;
 my $dead = Petrel::free_port();   # nobody listens there, for now

@@ -3,7 +3,6 @@
 # hostile mail in the queue. Screenshots are in BUILD/page.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json encode_json);
 use PageBrowser;
 
 my ($port, $dead) = (Petrel::free_port(), Petrel::free_port());

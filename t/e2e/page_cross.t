@@ -3,7 +3,6 @@
 # they ask, nor after a name was bound to the daemon's address.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use PageBrowser;
 
 plan skip_all => PageBrowser::missing() if PageBrowser::missing();

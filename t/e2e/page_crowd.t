@@ -3,7 +3,6 @@
 # action work, what others say is text. Screenshots are in BUILD/page.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use PageBrowser;
 
 plan skip_all => PageBrowser::missing() if PageBrowser::missing();

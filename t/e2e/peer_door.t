@@ -3,7 +3,6 @@
 use lib 't/e2e';
 use E2E;
 use Cluster;
-use JSON::PP;
 use Sibling;
 
 plan skip_all => 'no openssl here' unless Petrel::have('openssl');

@@ -3,7 +3,6 @@
 # and who is not.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 
 plan skip_all => 'no python3' unless Petrel::have('python3');
 

@@ -3,7 +3,6 @@
 # is counted when it is first loaded: what is too much waits and goes by itself.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 use Schema;
 
 my $sink = Petrel::sink();

@@ -3,7 +3,6 @@
 # neither a reload nor a restart nor SIGKILL forgets what was used.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 
 my $sink = Petrel::sink();
 

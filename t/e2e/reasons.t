@@ -3,7 +3,6 @@
 # `queue ls`, `queue show`, `queue why`, mailq, and what they say in JSON.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 
 my $program = "$Petrel::root/$Petrel::build/t/bench/sink";
 plan skip_all => "no $program" unless -x $program;

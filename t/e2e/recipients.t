@@ -3,7 +3,6 @@
 # recipients waits, small mail does not wait with it, and a restart, which finds all of it on disk, keeps the limit, too.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 
 my ($limit, $messages, $recipients) = (1000, 40, 100);
 my $sink = Sink->start;

@@ -3,7 +3,6 @@
 # peer is a server that refuses each recipient as its name says.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 
 my %says = (
     spf => '550 5.7.26 This mail has been blocked because the sender is unauthenticated.',

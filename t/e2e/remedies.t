@@ -4,7 +4,6 @@
 # table fails the test, and so does one in the table that nobody prints.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use PageBrowser;
 
 # --- What is printed

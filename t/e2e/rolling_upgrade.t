@@ -4,7 +4,6 @@
 # other host can read them. On disk the new version reads the spool of the old one; the old one leaves that of a new one alone.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 
 my %program = (old => $Petrel::binary, new => "$Petrel::root/$Petrel::build/petrel-next");
 plan skip_all => 'no petrel-next: make tests' unless -x $program{new};

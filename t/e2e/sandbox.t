@@ -4,7 +4,6 @@
 use lib 't/e2e';
 use E2E;
 use Config;
-use JSON::PP;
 
 delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $is_root = $> == 0;

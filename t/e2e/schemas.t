@@ -4,7 +4,6 @@
 use lib 't/e2e';
 use E2E;
 use FindBin;
-use JSON::PP;
 use Schema;
 
 plan skip_all => 'python3-jsonschema is not installed' if system("python3 -c 'import jsonschema' 2>/dev/null") != 0;

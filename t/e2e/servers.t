@@ -3,7 +3,6 @@
 use lib 't/e2e';
 use E2E;
 use Dovecot;
-use JSON::PP;
 use MIME::Base64;
 use MIME::QuotedPrint;
 

@@ -3,7 +3,6 @@
 # an operator may look says so, readiness follows after its grace, and the smarthost sees the dialogue alone, and few logins.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use MoodySmarthost;
 
 my $scratch = tempdir('silence-XXXXXX', TMPDIR => 1, CLEANUP => 1);

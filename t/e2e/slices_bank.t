@@ -4,7 +4,6 @@
 # things.
 use lib 't/e2e';
 use E2E;
-use JSON::PP ();
 use Time::HiRes qw(stat time);
 
 my $sink = Sink->start;

@@ -3,7 +3,6 @@
 # answers all clients whom the kernel has told that they are connected.
 use lib 't/e2e';
 use E2E;
-use JSON::PP ();
 
 my $dir = File::Temp::tempdir('share-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my ($port, $tls) = (Petrel::free_port(), Petrel::free_port());

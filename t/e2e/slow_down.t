@@ -3,7 +3,6 @@
 # learnt rate comes from the file of an earlier daemon.
 use lib 't/e2e';
 use E2E;
-use JSON::PP ();
 
 plan skip_all => 'no sink' unless -x "$Petrel::root/$Petrel::build/t/bench/sink";
 

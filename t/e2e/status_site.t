@@ -3,7 +3,6 @@
 use lib 't/e2e';
 use E2E;
 use AuthServer;
-use JSON::PP qw(decode_json);
 
 plan skip_all => 'no python3' unless Petrel::have('python3');
 

@@ -4,7 +4,6 @@
 # the attacker gets none of it, and it leaves when the attack ends.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 use Nginx;
 use Nsd;
 

@@ -4,7 +4,6 @@
 # meanwhile.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json);
 use Nginx;
 use Nsd;
 

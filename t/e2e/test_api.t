@@ -3,7 +3,6 @@
 # others to send mail.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json encode_json);
 
 plan skip_all => 'curl is not installed' unless Petrel::have('curl');
 

@@ -5,7 +5,6 @@ use lib 't/e2e';
 use E2E;
 use FindBin;
 use File::Copy qw(copy);
-use JSON::PP;
 use Peer;
 
 plan skip_all => 'no openssl' unless Petrel::have('openssl');

@@ -2,7 +2,6 @@
 # petrel trace: what became of mail, with and without a daemon.
 use lib 't/e2e';
 use E2E;
-use JSON::PP qw(decode_json encode_json);
 
 $ENV{TZ} = 'UTC';
 my $sink = Sink->start('--fail-rcpt', 'nobody:550');

@@ -3,7 +3,6 @@
 # a dead site, a full window, rate delays, a rate, a reply of 450, an operator, the active set, no daemon.
 use lib 't/e2e';
 use E2E;
-use JSON::PP;
 
 my $program = "$Petrel::root/$Petrel::build/t/bench/sink";
 plan skip_all => "no $program" unless -x $program;

@@ -1,4 +1,4 @@
-/* Scenarios: what each statement means, and what is said of a bad one. */
+/* Scenarios: what each statement means. */
 #include "t/simulation/scenario.h"
 
 #include "t/support/tap.h"
@@ -148,118 +148,11 @@ TEST(for)
     scenario_free(&s);
 }
 
-
-static const struct {
-    const char *line, *mistake;
-} bad[] = {
-    {"sead 3",                       "'sead' is not a statement: seed until"                        },
-    {"seed many",                    "'many' is not a number from 0 to 18446744073709551615"        },
-    {"seed 1 2",                     "one value must follow"                                     },
-    {"until",                        "one value must follow"                                     },
-    {"until late",                   "'late' is not a time such as 500ms, 10s, 30m, 2h"             },
-    {"until -5s",                    "'-5s' is not a time"                                          },
-    {"active_limit 0",               "'0' is not a number from 1 to 1000000"                        },
-    {"active_recipient_limit 0",     "'0' is not a number from 1 to 100000000"                      },
-    {"site_active_share 101",        "'101' is not a number from 0 to 100"                          },
-    {"transport concurrency=x",      "'concurrency=x' is not an option of a transport"               },
-    {"target",                       "the name of a target must come first"                         },
-    {"target concurrency=5",         "the name of a target must come first"                         },
-    {"target t fast",                "'fast' is not an option of a transport"                       },
-    {"domain e site s target",       "only 'target NAME' may follow the site"                       },
-    {"domain e site s over t",       "only 'target NAME' may follow the site"                       },
-    {"domain e site s target t",     "no target 't' is defined above"                               },
-    {"arrive domain=d for=1m",       "for=TIME needs rate= or every=, and makes 1 to 10000000"      },
-    {"arrive domain=d rate=1/m for=1s", "for=TIME needs rate= or every="                            },
-    {"transport fast",               "'fast' is not an option of a transport"                        },
-    {"client speed=3",               "'speed=3' is not a part of 'client': dns=TIME idle=TIME"      },
-    {"site",                         "the name of a site must come first"                        },
-    {"site sessions=5",              "the name of a site must come first"                        },
-    {"site s session=5",             "'session=5' is not a server setting: up down silent"     },
-    {"site s sessions=five",         "'sessions=five': sessions needs a number; 0 = no limit"    },
-    {"site s over=422",              "'over=422': over needs 421, rst, refuse, silent or queue:N"},
-    {"site s over=queue",            "'over=queue': over needs"                                  },
-    {"site s delay.rcpt=fast",       "delay.rcpt needs a time such as 10ms"                      },
-    {"site s delay.jitter=2",        "delay.jitter needs a share such as 2%"                     },
-    {"site s delay.jitter=200%",     "delay.jitter needs a share such as 2%"                     },
-    {"site s fail=3/2",              "fail needs odds such as 1/4 or 1/4,random"                 },
-    {"site s fail=1/0",              "fail needs odds"                                           },
-    {"site s fail=1/4,often",        "fail needs odds"                                           },
-    {"site s rate=10",               "rate needs a rate such as 10/s"                            },
-    {"site s rate_reply=550",        "rate_reply needs a reply code such as 451"                 },
-    {"site t%d 5..1",                "'5..1' is not a range such as 1..500"                         },
-    {"site t%d 1..1000000",          "more than 100000 sites"                                    },
-    {"address t a",                  "no site 't' is defined above; 'site t' makes it"               },
-    {"address s",                    "a name of the address must follow the site"          },
-    {"domain e",                     "'site NAME' must follow the domain"                        },
-    {"domain e site t",              "no site 't' is defined above"                                  },
-    {"domain d site s",              "duplicate domain 'd'"                           },
-    {"domain e%d 1..9999999 site s", "'1..9999999' is not a range"                                  },
-    {"at noon site s down",          "'noon' is not a time"                                         },
-    {"at 1m s down",                 "'site NAME', 'address SITE NAME' or 'flush' must"},
-    {"at 1m",                        "'flush' must follow the time"},
-    {"at 1m site t down",            "no site 't' is defined above"                                  },
-    {"at 1m site s",                 "no change: up, down, silent or KEY=VALUE must follow"},
-    {"at 1m site s away",            "'away' is not a server setting"                          },
-    {"at 1m address s mx up",        "site 's' has no address 'mx'"                              },
-    {"arrive",                       "domain=NAME must name a domain defined above, not ''"    },
-    {"arrive domain=e",              "domain=NAME must name a domain defined above, not 'e'"   },
-    {"arrive domain=d count=0",      "'0' is not a number from 1 to 10000000"                       },
-    {"arrive domain=d recipients=x", "'x' is not a number from 1 to 100000"                         },
-    {"arrive domain=d size=big",     "'big' is not a size such as 10K"                              },
-    {"arrive domain=d class=first",  "'first' is not a class: normal, urgent or bulk"               },
-    {"arrive domain=d rate=5",       "'5' is not a rate such as 10/s"                               },
-    {"arrive domain=d every=often",  "'often' is not a time"                                        },
-    {"arrive domain=d colour=red",   "'colour=red' is not a part of 'arrive': domain="              },
-};
-
 TEST(mistakes)
 {
     struct buffer mistakes;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        char content[400], want[200];
-        snprintf(content, sizeof(content), BASE "%s\narrive domain=d\n", bad[i].line);
-        snprintf(want, sizeof(want), "file:3: ");
-        struct scenario *s = parse(content, &mistakes);
-        struct text said = buffer_text(&mistakes);
-        bool is_said = text_starts(said, text_from(want)) && !s &&
-                       memmem(said.at, said.length, bad[i].mistake,
-                              strlen(bad[i].mistake)) != NULL;
-        if (!ok_named(is_said, bad[i].line))
-            printf("# said: %.*s\n", TEXT_ARGS(said));
-        is_number(text_find(said, '\n'), said.length - 1, "in one line");
-        buffer_free(&mistakes);
-        scenario_free(&s);
-    }
-    /* Found by a fuzzer: a name of a NUL, and no name, were compared. */
-    struct scenario_defaults defaults = scenario_defaults();
-    buffer_init(&mistakes, 1 << 16);
-    ok(scenario_new(TEXT("site farm\ndomain \0 site farm\narrive "), "file", &defaults,
-                    &mistakes) == NULL);
-    buffer_free(&mistakes);
-    ok(parse("", &mistakes) == NULL);
-    is_text(buffer_text(&mistakes),
-            TEXT("file:1: no mail arrives: add an 'arrive'\n"), "an empty file");
-    buffer_free(&mistakes);
-    ok(parse(BASE "arrive domain=d count=10000000\narrive domain=d\n", &mistakes) ==
-       NULL);
-    is_text(buffer_text(&mistakes), TEXT("file:4: more than 10000000 messages\n"),
-            "all the mail together");
-    buffer_free(&mistakes);
     ok(parse("one\n" BASE "two\n", &mistakes) == NULL);
     ok_named(memmem(mistakes.at, mistakes.length, "file:4: 'two'", 13) != NULL,
              "every mistake is told");
     buffer_free(&mistakes);
-}
-
-/* Errors that do not fit are left out whole: half a line would swallow the next output. */
-TEST(many_errors)
-{
-    char content[80 * 3 + 1] = "";
-    struct scenario_defaults defaults = scenario_defaults();
-    for (int i = 0; i < 80; i++)
-        memcpy(content + 3 * i, "x\n\n", 4);
-    FIXTURE(buffer, mistakes, buffer_init, buffer_free, 1000);
-    ok(scenario_new(text_from(content), "file", &defaults, &mistakes) == NULL);
-    ok(mistakes.length > 0 && mistakes.length <= 1000);
-    ok_named(mistakes.at[mistakes.length - 1] == '\n', "whole lines");
 }
