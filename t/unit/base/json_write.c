@@ -16,8 +16,7 @@ written(struct text before, struct text value)
     return buffer_text(&out);
 }
 
-static void
-test_strings(void)
+TEST(strings)
 {
     static const struct {
         struct text value, json;
@@ -43,8 +42,7 @@ test_strings(void)
     }
 }
 
-static void
-test_others(void)
+TEST(others)
 {
     struct json_writer w = {&out, false};
     buffer_clear(&out);
@@ -56,20 +54,17 @@ test_others(void)
 }
 
 /* Each limit: what is written is the beginning, and the end says that it is not all. */
-static void
-test_limits(void)
+TEST(limits)
 {
     static const struct text values[] = {TEXT("plain"), TEXT("\"\n\xff\xc3\xa4"), TEXT("")};
     for (size_t i = 0; i < 3; i++) {
         size_t whole = written(TEXT("{"), values[i]).length;
         for (size_t limit = 0; limit <= whole; limit++) {
-            struct buffer small;
-            buffer_init(&small, limit);
+            FIXTURE(buffer, small, buffer_init, buffer_free, limit);
             struct json_writer w = {&small, false};
             json_put_string(&w, TEXT("{"), values[i]);
             json_put(&w, TEXT(""));
             ok_named(w.full == (limit < whole) && small.length <= limit, "a limit");
-            buffer_free(&small);
         }
     }
 }
@@ -78,9 +73,7 @@ int
 main(void)
 {
     buffer_init(&out, 1000);
-    test_strings();
-    test_others();
-    test_limits();
+    tap_tests("");
     buffer_free(&out);
     return done();
 }

@@ -338,9 +338,8 @@ TEST(nested)
 {
     static const char nested[] = "Subject: in\r\nContent-Type: message/partial; id=%u; "
                                  "number=1; total=1\r\n\r\n";
-    struct buffer b;
     char header[200];
-    buffer_init(&b, 10000);
+    FIXTURE(buffer, b, buffer_init, buffer_free, 10000);
     for (unsigned i = 0; i < 3; i++) {
         snprintf(header, sizeof(header), nested, i);
         if (!buffer_add(&b, text_from(header)))
@@ -356,7 +355,6 @@ TEST(nested)
     ok(s.count == 1 && memmem(s.delivered[0].content.at, s.delivered[0].content.length,
                               "id=2; number=1", 14) != NULL);
     ok(world_is_empty(&s.w));
-    buffer_free(&b);
 }
 
 TEST(large)

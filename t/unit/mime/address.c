@@ -232,8 +232,7 @@ check_good(const struct good *g)
     is_text(a.local, text_from(g->local), "... its local part");
     is_text(a.domain, text_from(g->domain), "... its domain");
     ok(a.utf8 == !text_is_ascii(text_from(g->path)));
-    struct buffer out;
-    buffer_init(&out, ADDRESS_MAX);
+    FIXTURE(buffer, out, buffer_init, buffer_free, ADDRESS_MAX);
     const char *written = g->written;
     if (written == NULL)
         written = idna_version() != NULL ? "a@xn--bcher-kva.example"
@@ -248,7 +247,6 @@ check_good(const struct good *g)
     buffer_clear(&out);
     ok(address_judge_path(&second, &a) == NULL && address_write(&a, &out));
     is_text(buffer_text(&out), text_from(written), "... which is its own normal form");
-    buffer_free(&out);
 }
 
 TEST(paths)

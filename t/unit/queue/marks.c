@@ -47,8 +47,7 @@ refuse_next(int error)
     sim_disk_fail_at(1, error);
 }
 
-static void
-test_delay(void)
+TEST(delay)
 {
     struct envelope *e = start();
     settle(e, 0);
@@ -75,8 +74,7 @@ test_delay(void)
     kit_close(&kit);
 }
 
-static void
-test_shared_syncs(void)
+TEST(shared_syncs)
 {
     struct envelope *e[10];
     e[0] = start();
@@ -93,8 +91,7 @@ test_shared_syncs(void)
     kit_close(&kit);
 }
 
-static void
-test_retired_costs_nothing(void)
+TEST(retired_costs_nothing)
 {
     struct envelope *e = start();
     settle(e, 0);
@@ -110,8 +107,7 @@ test_retired_costs_nothing(void)
 
 /* That the sender was warned costs one sync, and is not lost with the power; what the
  * disk refuses of it is kept. */
-static void
-test_warned(void)
+TEST(warned)
 {
     struct envelope *e = start();
     struct id id = e->id;
@@ -168,8 +164,7 @@ test_warned(void)
 
 /* Two envelopes of one message: what the disk refused from the first goes on with the
  * second. */
-static void
-test_adoption(void)
+TEST(adoption)
 {
     struct envelope *e = start();
     struct id id = e->id;
@@ -218,8 +213,7 @@ test_adoption(void)
     kit_close(&kit);
 }
 
-static void
-test_removed_while_pending(void)
+TEST(removed_while_pending)
 {
     struct envelope *e = start();
     struct id id = e->id;
@@ -259,8 +253,7 @@ start_moving(int64_t sync_ms)
 }
 
 /* Results while the files are already written, at each step of the move. */
-static void
-test_result_while_moving(void)
+TEST(result_while_moving)
 {
     for (unsigned ms = 0; ms < 12; ms++) {
         struct envelope *e = start_moving(3);
@@ -288,8 +281,7 @@ test_result_while_moving(void)
 
 /* A move reads the envelope no more when its files are written: the message is deferred
  * under it, and tried again with another envelope. */
-static void
-test_other_envelope_while_moving(void)
+TEST(other_envelope_while_moving)
 {
     struct envelope *e = start_moving(3);
     struct id id = e->id;
@@ -339,8 +331,7 @@ test_other_envelope_while_moving(void)
 }
 
 /* Damage that is noticed under a move waits for its end: nothing is removed. */
-static void
-test_damaged_while_moving(void)
+TEST(damaged_while_moving)
 {
     struct envelope *e = start_moving(3);
     struct id id = e->id;
@@ -356,8 +347,7 @@ test_damaged_while_moving(void)
 
 /* Nor does recovery judge files that are being made: it would let todo/ID go, and the move
  * would remove them when it fails. */
-static void
-test_recovery_while_moving(void)
+TEST(recovery_while_moving)
 {
     for (unsigned call = 1; call < 8; call++) {
         struct envelope *e = start_moving(90 * 1000);
@@ -400,8 +390,7 @@ settle_many(void)
 }
 
 /* They are written some in a turn, those of a turn with one sync for each file. */
-static void
-test_many(void)
+TEST(many)
 {
     struct envelope *e = settle_many();
     struct id id = e->id;
@@ -432,8 +421,7 @@ test_many(void)
 
 /* In the midst of it: a reader writes the rest first; a mark that the disk refuses is
  * known, and written later. */
-static void
-test_many_interrupted(void)
+TEST(many_interrupted)
 {
     for (int refused = 0; refused < 2; refused++) {
         struct envelope *e = settle_many();
@@ -463,8 +451,7 @@ test_many_interrupted(void)
 }
 
 /* Without a loop, as the command line uses it. */
-static void
-test_at_once(void)
+TEST(at_once)
 {
     struct kit injector;
     sim_disk_reset();
@@ -485,8 +472,7 @@ test_at_once(void)
 /* --- Released ---------------------------------------------------------------------- */
 
 /* With its hold/ID gone, a route would hold the message again. */
-static void
-test_released(void)
+TEST(released)
 {
     struct envelope *e = start();
     struct id id = e->id;
@@ -572,8 +558,7 @@ test_quarantined(enum home home)
 }
 
 /* Nothing is there to be marked: the note tells the operator. */
-static void
-test_quarantined_without_place(void)
+TEST(quarantined_without_place)
 {
     char note[QUEUE_NOTE_MAX];
     struct id id = start_refused(IN_FILES);
@@ -662,8 +647,7 @@ test_alias(bool refused, unsigned index, const char *const *now)
     kit_close(&kit);
 }
 
-static void
-test_aliases(void)
+TEST(aliases)
 {
     static const char *const fewer[] = {"b@x", NULL}, *const other[] = {"d@x", "c@x",
                                                                         "b@x", "a@x",
@@ -677,22 +661,7 @@ main(void)
 {
     for (enum home home = IN_TODO; home <= IN_JOURNAL; home++)
         test_quarantined(home);
-    test_quarantined_without_place();
-    test_released();
-    test_aliases();
-    test_delay();
-    test_shared_syncs();
-    test_retired_costs_nothing();
-    test_warned();
-    test_adoption();
-    test_removed_while_pending();
-    test_result_while_moving();
-    test_other_envelope_while_moving();
-    test_damaged_while_moving();
-    test_recovery_while_moving();
-    test_many();
-    test_many_interrupted();
-    test_at_once();
+    tap_tests("");
     sim_disk_reset();
     return done();
 }

@@ -17,8 +17,7 @@ static const char *const four[] = {"a@example.org", "b@example.org", "c@example.
 
 /* --- Opening --------------------------------------------------------------------- */
 
-static void
-test_open(void)
+TEST(open)
 {
     static const struct {
         const char *name;
@@ -84,8 +83,7 @@ test_open(void)
     remove_home(home);
 }
 
-static void
-test_open_without_rights(void)
+TEST(open_without_rights)
 {
     char home[64], spool[100];
     struct kit k;
@@ -161,9 +159,8 @@ test_accept(const char *home)
 static void
 test_group(const char *home)
 {
-    struct kit k;
     struct id ids[20];
-    queue_kit_open(&k, home);
+    FIXTURE(kit, k, queue_kit_open, kit_close, home);
     uint64_t before = queue_health(k.queue).syncs;
     for (unsigned i = 0; i < 20; i++) {
         struct envelope *e = kit_envelope("", one);
@@ -192,17 +189,15 @@ test_group(const char *home)
             queue_retire(k.queue, &e);
     }
     is_number(count_all(home), 0, "all retired");
-    kit_close(&k);
 }
 
 static void
 test_draft(const char *home)
 {
-    struct kit k;
     static char big[3000000];
     for (size_t i = 0; i < sizeof(big); i++)
         big[i] = (char)(i * 7 + i / 4096);
-    queue_kit_open(&k, home);
+    FIXTURE(kit, k, queue_kit_open, kit_close, home);
     struct queue_draft *d = queue_begin(k.queue, 100, &k.refusal);
     ok(queue_write(d, text_of(big, 60000)));
     is_number(count_all(home), 0, "a small draft has no file");
@@ -239,7 +234,6 @@ test_draft(const char *home)
     e = queue_kit_accept(&k, e, TEXT("x"));
     is_number(e->birth_ms, 1234567890123, "an older birth is kept");
     queue_retire(k.queue, &e);
-    kit_close(&k);
 }
 
 static void
@@ -398,9 +392,8 @@ test_young_marks(const char *home)
 static void
 test_many_marks(const char *home)
 {
-    struct kit k;
     char address[40];
-    queue_kit_open(&k, home);
+    FIXTURE(kit, k, queue_kit_open, kit_close, home);
     struct envelope *e = envelope_new();
     for (unsigned i = 0; i < 100; i++) {
         snprintf(address, sizeof(address), "u%u@example.org", i);
@@ -420,7 +413,6 @@ test_many_marks(const char *home)
     e = queue_load(k.queue, id);
     is_number(e->delivery.done, 64, "all of them");
     queue_retire(k.queue, &e);
-    kit_close(&k);
 }
 
 static void
@@ -639,9 +631,8 @@ test_operators(const char *home)
 static void
 test_damage(const char *home)
 {
-    struct kit k;
     char path[200];
-    queue_kit_open(&k, home);
+    FIXTURE(kit, k, queue_kit_open, kit_close, home);
     struct envelope *e =
         queue_kit_accept(&k, kit_envelope("s@x", one), TEXT("good content"));
     queue_home_path_of(home, "mess", e->id, path);
@@ -677,7 +668,6 @@ test_damage(const char *home)
     queue_remove(k.queue, e->id);
     envelope_free(&e);
     is_number(count_all(home), 0, "removed");
-    kit_close(&k);
 }
 
 int
@@ -686,8 +676,7 @@ main(void)
     char home[64];
     queue_home_make_home(home);
     clock_stop();
-    test_open();
-    test_open_without_rights();
+    tap_tests("");
     test_accept(home);
     test_group(home);
     test_draft(home);

@@ -201,8 +201,7 @@ test_early(bool journal, enum state state)
 }
 
 /* Others end all the time: that is no reason to wait. */
-static void
-test_busy(void)
+TEST(busy)
 {
     static const char *const one[] = {"a@x", NULL};
     struct queue_barrier barrier = {0};
@@ -226,8 +225,7 @@ test_busy(void)
 }
 
 /* More marks than are moved to files at once: all of them are waited for. */
-static void
-test_marks(void)
+TEST(marks)
 {
     enum { MANY = 80 };
     static const char *const two[] = {"a@x", "b@x", NULL};
@@ -267,8 +265,7 @@ test_marks(void)
 }
 
 /* The disk fails: nobody is told that it is over. */
-static void
-test_failure(void)
+TEST(failure)
 {
     struct queue_barrier barrier = {0};
     bool over = false;
@@ -415,9 +412,7 @@ main(void)
     test_once();
     test_early(true, YOUNG);
     test_early(true, LARGE);
-    test_busy();
-    test_marks();
-    test_failure();
+    tap_tests("");
     test_cancel(true);
     test_cancel(false);
     sim_disk_reset();

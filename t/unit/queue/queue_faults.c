@@ -53,8 +53,7 @@ count_messages_files(void)
 }
 
 /* After EIO from a sync: no new mail, but deliveries are still written. */
-static void
-test_unhealthy(void)
+TEST(unhealthy)
 {
     struct kit *k = memory_new(sizeof(*k));
     sim_disk_reset();
@@ -89,8 +88,7 @@ test_unhealthy(void)
 }
 
 /* Marks that a full disk refuses stay in memory: nobody gets it twice. */
-static void
-test_full_disk(void)
+TEST(full_disk)
 {
     struct kit *k = memory_new(sizeof(*k));
     struct failure failure = {
@@ -186,8 +184,7 @@ test_maildir(int error, const char *enhanced)
 int
 main(void)
 {
-    test_unhealthy();
-    test_full_disk();
+    tap_tests("");
     test_maildir(EIO, "4.3.0");
     test_maildir(ENOSPC, "4.3.1");
     test_maildir(EDQUOT, "4.2.2");

@@ -119,8 +119,7 @@ wait_at_barrier(struct queue_barrier *b)
         queue_barrier_cancel(b);
 }
 
-static void
-test_files(void)
+TEST(files)
 {
     sim_disk_reset();
     begin(0);
@@ -153,8 +152,7 @@ test_files(void)
 }
 
 /* Marks that wait show when the message is read again. */
-static void
-test_overlay(void)
+TEST(overlay)
 {
     sim_disk_reset();
     begin(0);
@@ -185,8 +183,7 @@ test_overlay(void)
 }
 
 /* A message whose END waits is there after a crash; new mail passes. */
-static void
-test_journal(void)
+TEST(journal)
 {
     for (int opens = 0; opens < 2; opens++) {
         sim_disk_reset();
@@ -220,8 +217,7 @@ test_journal(void)
 }
 
 /* In a stop nothing waits for a turn. */
-static void
-test_stop(void)
+TEST(stop)
 {
     for (int64_t journal = 0; journal <= 4 << 20; journal += 4 << 20) {
         sim_disk_reset();
@@ -243,14 +239,4 @@ test_stop(void)
         envelope_free(&open);
         leave();
     }
-}
-
-int
-main(void)
-{
-    test_files();
-    test_overlay();
-    test_journal();
-    test_stop();
-    return done();
 }

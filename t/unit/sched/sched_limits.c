@@ -29,8 +29,7 @@ slow_down(struct world *w)
 
 TEST(rate)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, sched_world_end);
     slow_down(&w);
     struct sched_site site = world_site(&w, "smtp:a.example").site;
     ok_named(site.rate > 0 && site.rate_since_ms == w.now, "a rate is learnt");
@@ -43,13 +42,11 @@ TEST(rate)
     ok_named(site.bound != SCHED_BOUND_LEARNT_RATE, "and mail is not bound");
     world_run(&w);
     ok_named(channel_take(&w, world_channel(&w, "", 0)), "it leaves in this turn");
-    sched_world_end(&w);
 }
 
 TEST(dead)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, sched_world_end);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     channel_refuse(&w, world_channel(&w, "", 0));
@@ -59,7 +56,6 @@ TEST(dead)
     world_run(&w);
     is_number(sched_count(w.s).dead, 0, "and lives");
     is_number(world_channels(&w, "a.example"), 1, "one session tries");
-    sched_world_end(&w);
 }
 
 TEST(state)
@@ -88,14 +84,12 @@ TEST(state)
 /* The key of a site by MX has spaces. */
 TEST(state_by_mx)
 {
-    struct world w;
     struct site_state r = {.key = "smtp: mx:10 m.example,20 n.example"};
-    begin(&w);
+    FIXTURE(world, w, begin, sched_world_end);
     r.at_ms = w.now;
     sched_recall(w.s, &r);
     ok_named(!sched_forget_limits(w.s, "n.example"),
              "a part of its name is none");
     ok_named(sched_forget_limits(w.s, "mx:10 m.example,20 N.example"),
              "by its whole name");
-    sched_world_end(&w);
 }

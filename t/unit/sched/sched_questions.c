@@ -65,8 +65,7 @@ is_bound(const struct id_set *seen, enum sched_bound bound)
 /* A window of 1: one is delivered, two wait for it. */
 TEST(active)
 {
-    struct world w;
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
     unsigned first = world_add(&w, "a.test", 0, 0);
     world_run(&w);
@@ -102,26 +101,22 @@ TEST(active)
     channel_drain(&w, c);
     seen = explain(&w, first, false);
     is_number(seen.count, 0, "nothing is told of what is over");
-    sched_world_end(&w);
 }
 
 TEST(expiry)
 {
-    struct world w;
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     w.target.transport.bounce_lifetime_ms = 1000 * 1000;
     unsigned mail = world_add(&w, "a.test", 0, 0);
     w.mails[mail].null_sender = true;
     world_run(&w);
     ok(explain(&w, mail, true).wait.expires_ms == w.mails[mail].birth + 1000 * 1000);
     channel_drain(&w, world_channel(&w, "a.test", 0));
-    sched_world_end(&w);
 }
 
 TEST(dead)
 {
-    struct world w;
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     w.target.transport.adaptive = 1;
     is_number(look(&w, "a.test").count, 0, "nothing is known yet");
     unsigned mail = world_add(&w, "a.test", 0, 0);
@@ -158,13 +153,11 @@ TEST(dead)
     seen = look(&w, "a.test");
     ok(!seen.site.probing && seen.site.dead_since_ms == 0);
     is_number(seen.site.failures, 0, "it works");
-    sched_world_end(&w);
 }
 
 TEST(ahead)
 {
-    struct world w;
-    sched_world_start(&w, 2, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 2, 100);
     unsigned mails[8];
     for (int i = 0; i < 6; i++)
         mails[i] = world_add(&w, "a.test", 0, 0);
@@ -184,16 +177,14 @@ TEST(ahead)
     is_number((long)sched_ahead(w.s, (struct id){1, 1}), 0, "an unknown one");
     for (struct channel *c; (c = world_channel(&w, "", 0));)
         channel_drain(&w, c);
-    sched_world_end(&w);
 }
 
 /* Two domains with the same servers. */
 TEST(shared)
 {
-    struct world w;
     const char *domains[] = {"a.test", "b.test", "c.test",
                              "d.test", "e.test", "f.test"};
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     w.target.transport.initial_concurrency = 10;
     for (int i = 0; i < 6; i++) {
         world_add(&w, domains[i], 0, 0);
@@ -210,14 +201,12 @@ TEST(shared)
         is_string(seen.site.members[i], domains[i], "by name");
     for (struct channel *c; (c = world_channel(&w, "", 0));)
         channel_drain(&w, c);
-    sched_world_end(&w);
 }
 
 /* A deferred recipient beside one that is carried. */
 TEST(deferred)
 {
-    struct world w;
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     w.target.transport.recipient_limit = 1;
     w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
     unsigned mail = world_add(&w, "a.test a.test a.test", 0, 0);
@@ -232,14 +221,12 @@ TEST(deferred)
     is_number(seen.wait.waiting, 1, "one waits");
     channel_send(&w, c);
     channel_drain(&w, c);
-    sched_world_end(&w);
 }
 
 /* How many wait with a message, if it can leave. */
 TEST(crowd)
 {
-    struct world w;
-    sched_world_start(&w, 3, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 3, 100);
     w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
     w.target.transport.recipient_limit = 1;
     unsigned first = world_add(&w, "a.test a.test", 0, 0);
@@ -261,14 +248,12 @@ TEST(crowd)
     channel_send(&w, c);
     channel_drain(&w, c);
     is_number(sched_crowd(w.s, (struct id){.time_ms = 1}), 0, "nor what is unknown");
-    sched_world_end(&w);
 }
 
 /* Each client that waits asks every few milliseconds, with up to 50,000 domains. */
 TEST(crowd_of_many)
 {
-    struct world w;
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
     for (int i = 0; i < 10; i++)
         world_add(&w, "z.test", 0, 0);
@@ -279,14 +264,12 @@ TEST(crowd_of_many)
     is_number(crowd_of(&w, fifth), 2, "and no more");
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
-    sched_world_end(&w);
 }
 
 /* With a rate more sessions would not help. */
 TEST(crowd_rate)
 {
-    struct world w;
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     w.target.transport.rate_delay_ms = 60 * 1000;
     unsigned first = world_add(&w, "a.test", 0, 0), second = world_add(&w, "a.test", 0, 0);
     unsigned third = world_add(&w, "a.test", 0, 0);
@@ -298,7 +281,6 @@ TEST(crowd_rate)
     ok_named(crowd_of(&w, second) == 0 && crowd_of(&w, third) == 0 &&
                  crowd_of(&w, first) == 0,
              "afterwards they wait for time");
-    sched_world_end(&w);
 }
 
 static void
@@ -319,9 +301,8 @@ glance(struct world *w)
  * days. */
 TEST(backlogged_removed)
 {
-    struct world w;
     struct outcome no = world_trouble(VERDICT_DEFERRED, "no route");
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     for (unsigned i = 0; i < 30; i++)
         world_add(&w, "a.example", 0, 0);
     world_run(&w);
@@ -345,7 +326,6 @@ TEST(backlogged_removed)
     }
     is_number(glance(&w), 0, "nothing is left");
     is_number(world_site(&w, "smtp:a.example").site.backlogged, 0, "nothing at all");
-    sched_world_end(&w);
 }
 
 static void
@@ -379,8 +359,7 @@ begin_removed(struct world *w)
 /* For all sites together: a step may show 500 of them. */
 TEST(removed_in_steps)
 {
-    struct world w;
-    begin_removed(&w);
+    FIXTURE(world, w, begin_removed, sched_world_end);
     size_t before = MANY_SITES * MANY_MESSAGES, least = before, sum = 0, passed = 0;
     for (int round = 0; round < MANY_SITES; round++) {
         struct sched_walk *walk = sched_walk_begin(w.s);
@@ -397,7 +376,6 @@ TEST(removed_in_steps)
     ok(sched_walk_pass(walk, 5, &passed) && passed == 5);
     ok(!sched_walk_pass(walk, 100, &passed) && passed == MANY_SITES);
     sched_walk_end(&walk);
-    sched_world_end(&w);
 }
 
 struct look_sum {
@@ -414,15 +392,13 @@ glance_and_look(void *context, const struct sched_glance *site)
 
 TEST(removed_looked_at)
 {
-    struct world w;
-    begin_removed(&w);
+    FIXTURE(world, w, begin_removed, sched_world_end);
     struct look_sum first = {.w = &w}, second = {.w = &w};
     sched_glance(w.s, glance_and_look, &first);
     is_number((long)first.sum, MANY_SITES * MANY_MESSAGES - 10000,
               "what is shown is counted with all others");
     sched_glance(w.s, glance_and_look, &second);
     is_number((long)second.sum, 0, "the rest later");
-    sched_world_end(&w);
 }
 
 static struct destination *
@@ -456,8 +432,7 @@ begin_huge(struct world *w)
 /* Questions that are repeated come to the end of it. */
 TEST(removed_of_many)
 {
-    struct world w;
-    begin_huge(&w);
+    FIXTURE(world, w, begin_huge, sched_world_end);
     long sum = HUGE_BACKLOG;
     for (int i = 0; i < HUGE_BACKLOG / 9000; i++) {
         long now = glance(&w);
@@ -469,14 +444,12 @@ TEST(removed_of_many)
     w.mails[100].gone = true;
     is_number(glance(&w) > HUGE_BACKLOG / 100, 0, "never more again");
     is_number((long)look(&w, "a.example").site.backlogged, HUGE_BACKLOG / 100 - 1, "also for a message that waits");
-    sched_world_end(&w);
 }
 
 /* And a sweep does without a question. */
 TEST(removed_swept)
 {
-    struct world w;
-    begin_huge(&w);
+    FIXTURE(world, w, begin_huge, sched_world_end);
     const struct site *site = destination_of(&w, "smtp:a.example")->site;
     ok(!sched_backlog_is_swept(w.s));
     size_t before = backlog_count(site), steps = 0;
@@ -495,7 +468,6 @@ TEST(removed_swept)
     is_number((long)backlog_count(site), HUGE_BACKLOG / 100 - 1, "in one step");
     ok(sched_forget(w.s, w.mails[300].id) && sched_forget(w.s, w.mails[400].id));
     w.mails[300].gone = w.mails[400].gone = true;
-    sched_world_end(&w);
 }
 
 /* Messages of two dead sites. */
@@ -514,8 +486,7 @@ begin_two_sites(struct world *w, int first, int second)
 /* The backlog moves to a site that was checked since. */
 TEST(removed_then_moved)
 {
-    struct world w;
-    begin_two_sites(&w, 5, 1);
+    FIXTURE(world, w, begin_two_sites, sched_world_end, 5, 1);
     for (int i = 0; i < 3; i++) {
         ok(sched_forget(w.s, w.mails[i].id));
         w.mails[i].gone = true;
@@ -527,14 +498,12 @@ TEST(removed_then_moved)
     sched_backlog_check(w.s, b, &(size_t){100});
     destination_move(&w.s->destinations, a, b->transport, text_from(b->key), w.now);
     is_number(glance(&w), 3, "what was removed is not counted there");
-    sched_world_end(&w);
 }
 
 /* A site that has it too forgets it; the first one must still hear of its removal. */
 TEST(removed_at_two_sites)
 {
-    struct world w;
-    begin_two_sites(&w, 1, 1);
+    FIXTURE(world, w, begin_two_sites, sched_world_end, 1, 1);
     struct site *a = destination_of(&w, "smtp:a.example")->site;
     backlog_repeat(a, FLOW_OLD, w.mails[1].id);
     sched_site_wake(w.s, a);
@@ -543,5 +512,4 @@ TEST(removed_at_two_sites)
     is_number(glance(&w), 0, "no site counts it");
     w.mails[0].due = w.now;
     world_run(&w);
-    sched_world_end(&w);
 }

@@ -91,8 +91,7 @@ close_session(struct sched_session *s)
 
 TEST(window_binds)
 {
-    struct place p;
-    start(&p);
+    FIXTURE(place, p, start, finish);
     ok(bound(&p, NOW) == SCHED_BOUND_NONE && p.until == INT64_MAX);
     is_number(site_allows(p.site, NOW), 5, "the initial window");
     p.site->sessions = 4;
@@ -100,13 +99,11 @@ TEST(window_binds)
     p.site->sessions = 5;
     ok_named(bound(&p, NOW) == SCHED_BOUND_WINDOW, "the window is full");
     ok_named(p.until == INT64_MAX, "until something happens");
-    finish(&p);
 }
 
 TEST(dead_binds)
 {
-    struct place p;
-    start(&p);
+    FIXTURE(place, p, start, finish);
     die(&p, NOW);
     ok(bound(&p, NOW) == SCHED_BOUND_DEAD);
     ok_named(p.until == p.site->dead_until_ms &&
@@ -127,7 +124,6 @@ TEST(dead_binds)
     p.site->sessions = 1;
     ok_named(bound(&p, at) == SCHED_BOUND_PROBE && p.until == INT64_MAX,
              "one session tries");
-    finish(&p);
 }
 
 TEST(rates_bind)
@@ -154,8 +150,7 @@ TEST(rates_bind)
 
 TEST(transport_delay_binds)
 {
-    struct place p;
-    prepare(&p);
+    FIXTURE(place, p, prepare, finish);
     p.target.transport.transport_rate_delay_ms = 9000;
     begin(&p);
     struct destination *other =
@@ -167,7 +162,6 @@ TEST(transport_delay_binds)
     ok_named(p.until == INT64_MAX, "whose end has no time");
     transport_end(other->transport);
     ok(bound(&p, NOW + 9000) == SCHED_BOUND_NONE);
-    finish(&p);
 }
 
 TEST(learnt_rate)
@@ -199,8 +193,7 @@ TEST(learnt_rate)
 
 TEST(ceiling)
 {
-    struct place p;
-    start(&p);
+    FIXTURE(place, p, start, finish);
     struct sched_session *s[6];
     for (int i = 0; i < 4; i++)
         s[i] = open_session(&p, NOW, true);
@@ -230,14 +223,12 @@ TEST(ceiling)
     is_number(p.site->ceiling.sessions, 5, "greeted: it bears one more");
     for (int i = 0; i < 5; i++)
         close_session(s[i]);
-    finish(&p);
 }
 
 /* With a window above the ceiling a probe that is under way is bound by the ceiling. */
 TEST(ceiling_probe_out)
 {
-    struct place p;
-    prepare(&p);
+    FIXTURE(place, p, prepare, finish);
     p.target.transport.initial_concurrency = 20;
     begin(&p);
     struct sched_session *s = open_session(&p, NOW, true);
@@ -249,13 +240,11 @@ TEST(ceiling_probe_out)
     ok_named(p.until == INT64_MAX, "until something happens");
     close_session(probing);
     close_session(s);
-    finish(&p);
 }
 
 TEST(congested)
 {
-    struct place p;
-    start(&p);
+    FIXTURE(place, p, start, finish);
     struct sched_session *a = open_session(&p, NOW, false);
     ok_named(bound(&p, NOW + 60000) == SCHED_BOUND_NONE,
              "with none greeted it is no line");
@@ -272,13 +261,11 @@ TEST(congested)
     close_session(a);
     close_session(b);
     close_session(c);
-    finish(&p);
 }
 
 TEST(pause)
 {
-    struct place p;
-    start(&p);
+    FIXTURE(place, p, start, finish);
     site_pause(p.site, NOW);
     ok(bound(&p, NOW) == SCHED_BOUND_PAUSE && p.until == NOW + SITE_OPEN_PAUSE_MS);
     ok(bound(&p, p.until) == SCHED_BOUND_NONE);
@@ -293,13 +280,11 @@ TEST(pause)
     ok_named(p.site->open_after_ms == NOW + SITE_OPEN_PAUSE_MS,
              "longer with each that fails, up to a second");
     close_session(s);
-    finish(&p);
 }
 
 TEST(latency)
 {
-    struct place p;
-    start(&p);
+    FIXTURE(place, p, start, finish);
     for (int i = 0; i < 100; i++)
         (void)!site_served(&p.set.sites, p.site, NOW, FEEDBACK_GOOD, 20, 100);
     is_number(p.site->window.size, 20, "a fast site's window grows to the limit");
@@ -320,16 +305,14 @@ TEST(latency)
     for (int i = 0; i < 400; i++)
         (void)!site_served(&p.set.sites, p.site, NOW, FEEDBACK_GOOD, 20, 50);
     is_number(p.site->window.size, 20, "fast again: it grows again");
-    finish(&p);
 }
 
 /* A host that has become slow for good: its sessions come back after ten minutes, though
  * its best time is that of long ago. */
 TEST(slow_for_good)
 {
-    struct place p;
     int64_t now = NOW, until = NOW + 11 * 60000;
-    start(&p);
+    FIXTURE(place, p, start, finish);
     for (int i = 0; i < 100; i++)
         (void)!site_served(&p.set.sites, p.site, now, FEEDBACK_GOOD, 20, 50);
     for (; p.site->window.size > 2; now += 3000, until = now + 11 * 60000)
@@ -340,7 +323,6 @@ TEST(slow_for_good)
     for (; now < until; now += 3000)
         (void)!site_served(&p.set.sites, p.site, now, FEEDBACK_GOOD, 20, 3000);
     is_number(p.site->window.size, 20, "then as many as before");
-    finish(&p);
 }
 
 TEST(death)
@@ -410,9 +392,8 @@ TEST(probe_times)
 
 TEST(backlog)
 {
-    struct place p;
     struct id id;
-    start(&p);
+    FIXTURE(place, p, start, finish);
     ok(!backlog_waits(p.site) && !backlog_take(p.site, FLOW_NEW, &id));
     uint64_t in = 0, out = 0;
     bool in_order = true;
@@ -449,17 +430,15 @@ TEST(backlog)
     }
     ok_named(in_order && id_queue_memory(&p.site->backlog[FLOW_NEW].ids) <= 24 * 4096,
              "with many there all the time");
-    finish(&p);
 }
 
 /* Ids that are added again and again take no more space, and keep their order. */
 TEST(backlog_repeated)
 {
     enum { IDS = 1000, ROUNDS = 50 };
-    struct place p;
     struct id id;
     uint64_t wrong = 0;
-    start(&p);
+    FIXTURE(place, p, start, finish);
     for (int round = 0; round < ROUNDS; round++)
         for (uint64_t i = 1; i <= IDS; i++) {
             /* Three to a millisecond, their hashes in no order. */
@@ -483,13 +462,11 @@ TEST(backlog_repeated)
     is_number((long long)wrong, 0, "in the order of their first addition");
     backlog_drop(p.site, FLOW_OLD); /* nothing */
     ok(backlog_count(p.site) == 0 && !backlog_waits(p.site));
-    finish(&p);
 }
 
 TEST(clock)
 {
-    struct place p;
-    prepare(&p);
+    FIXTURE(place, p, prepare, finish);
     p.target.transport.rate =
         (struct rate){.amount = 1, .burst = 1, .period_ms = 60000};
     p.target.transport.transport_rate_delay_ms = 1000;
@@ -518,7 +495,6 @@ TEST(clock)
     is_number(p.site->dead_until_ms, until + back, "and the dead");
     is_number(sites_wake_ms(&p.set.sites), until + back, "and timers");
     is_number(p.site->dead_since_ms, NOW + back, "since when");
-    finish(&p);
 }
 
 /* State that a restart has left for a site that does not exist yet moves along, too. */
@@ -552,8 +528,7 @@ TEST(clock_restored)
 
 TEST(inherit)
 {
-    struct place p;
-    start(&p);
+    FIXTURE(place, p, start, finish);
     struct destination *old = p.d;
     p.site->window.size = 15;
     p.site->ceiling.sessions = p.site->ceiling.found = 7;
@@ -568,14 +543,12 @@ TEST(inherit)
     is_number(latency_short_ms(&d->site->latency), 80, "the latency");
     is_number(p.set.sites.count, 1, "the old one is gone");
     p.site = d->site;
-    finish(&p);
 }
 
 /* Two domains at a site on probation, with a rate: all are freed. */
 TEST(free_probing)
 {
-    struct place p;
-    prepare(&p);
+    FIXTURE(place, p, prepare, finish);
     p.target.transport.rate =
         (struct rate){.amount = 1, .burst = 1, .period_ms = 60000};
     begin(&p);
@@ -596,5 +569,4 @@ TEST(free_probing)
     site_update(&p.set.sites, p.site, NOW);
     ok(p.site->is_ready);
     p.site->transport->target.transport.adaptive = 1;
-    finish(&p);
 }

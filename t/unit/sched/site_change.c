@@ -40,9 +40,8 @@ TEST(ring)
 
 TEST(by_scheduler)
 {
-    struct world w;
     struct site_change c;
-    sched_world_start(&w, 100, 100);
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     ok_named(!sched_site_change(w.s, &c), "none");
@@ -66,5 +65,4 @@ TEST(by_scheduler)
     channel_send(&w, probe);
     ok(sched_site_change(w.s, &c) && !c.is_dead && c.dead_ms > 0);
     channel_end(&w, probe, NULL);
-    sched_world_end(&w);
 }

@@ -148,8 +148,7 @@ TEST(slices)
         {"{\"command\":\"adopt\",\"slice\":1}",     "no such slice: there are 0 to 0"     },
         {"{\"command\":\"adopt\",\"slice\":0}",     "slice 0 of 1 is handled here already"},
     };
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     struct control_client *a = connected(&w);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         json_t *answer =
@@ -159,13 +158,11 @@ TEST(slices)
         json_decref(answer);
     }
     control_client_free(&a);
-    end(&w);
 }
 
 TEST(state)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     struct stat status;
     ok(stat(w.path, &status) == 0 && S_ISSOCK(status.st_mode));
     is_number(status.st_mode & 0777, 0600, "for root and the daemon's user");
@@ -195,14 +192,12 @@ TEST(state)
     json_decref(answer);
     control_client_free(&a);
     control_client_free(&a);
-    end(&w);
 }
 
 /* All that state tells, and what it waits for. */
 TEST(why)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     struct control_client *a = connected(&w);
     json_t *answer = about(a, "why", (struct id){.time_ms = 1, .hash = 2});
     is_string(string_at(answer, "place"), "gone", "an unknown message");
@@ -229,7 +224,6 @@ TEST(why)
     is_number(json_array_size(json_object_get(answer, "reasons")), 1, "a reason");
     json_decref(answer);
     control_client_free(&a);
-    end(&w);
 }
 
 TEST(sites)
@@ -245,8 +239,7 @@ TEST(sites)
         {"{\"command\":\"sites\",\"from\":\"0\"}",               -1},
         {"{\"command\":\"sites\"}",                              -1},
     };
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     struct control_client *a = connected(&w);
     send_mail(&w, 2, "later.test");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -259,14 +252,12 @@ TEST(sites)
         json_decref(answer);
     }
     control_client_free(&a);
-    end(&w);
 }
 
 /* While it is active each recipient has its own reason. An answer may be long. */
 TEST(long_answer)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     struct control_client *a = connected(&w);
     w.stalled = true;
     send_mail(&w, 3000, "later.test");
@@ -295,7 +286,6 @@ TEST(long_answer)
     char why[MANAGER_WHY_MAX];
     ok(manager_operate(w.manager, MANAGER_REMOVE, w.id, why) == MANAGER_DONE);
     control_client_free(&a);
-    end(&w);
 }
 
 /* It says how far it is where that takes a while. */
@@ -344,8 +334,7 @@ is_tried(struct world *w, struct control_client *a, json_int_t count, const char
 
 TEST(commands)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     struct control_client *a = connected(&w);
     static const char *const words[] = {"hold", "release", "retry", "bounce", "rm"};
     for (size_t i = 0; i < 5; i++)
@@ -382,7 +371,6 @@ TEST(commands)
     is_done(a, "retry", w.id, false, "is held and cannot be retried");
     is_done(a, "rm", w.id, true, "removed");
     control_client_free(&a);
-    end(&w);
 }
 
 /* Ids that a command told, in order; the end is heard. */
@@ -402,8 +390,7 @@ told(struct control_client *a, json_t *request, bool good)
 
 TEST(filters)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     struct control_client *a = connected(&w);
     told(a, json_pack("{s:s,s:b}", "command", "rm", "all", true), true);
     send_many(&w, 100, "keep.test");
@@ -435,7 +422,6 @@ TEST(filters)
     is_number(told(a, json_pack("{s:s,s:b}", "command", "rm", "all", true), true), 0,
               "all are gone");
     control_client_free(&a);
-    end(&w);
 }
 
 static const char refusal[] =
@@ -508,9 +494,8 @@ lines_with(const struct raw *r, const char *start)
 /* Two at once, and one that leaves: each message is held or not, and both ends come. */
 TEST(two)
 {
-    struct world w;
     struct raw one, two, three;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     send_many(&w, 200, "later.test");
     raw_begin(&w, &one);
     raw_begin(&w, &two);
@@ -533,15 +518,13 @@ TEST(two)
     is_number(told(a, json_pack("{s:s,s:s}", "command", "rm", "place", "hold"), true),
               200, "each message is there, and held");
     control_client_free(&a);
-    end(&w);
 }
 
 /* The answer to a command about many is read late: the command waits. */
 TEST(slow_reader)
 {
-    struct world w;
     struct raw r;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     send_many(&w, 5000, "keep.test");
     raw_begin(&w, &r);
     net_want_input(r.connection, false);
@@ -554,7 +537,6 @@ TEST(slow_reader)
     ok_named(has_end(&r), "all is told in the end");
     is_number(lines_with(&r, "{\"id\":"), 5000, "each message");
     raw_end(&r);
-    end(&w);
 }
 
 /* The daemon refuses these with a sentence, and goes on. */
@@ -578,9 +560,8 @@ TEST(bad_requests)
         {TEXT("{\"command\":1}\n"),                                              no_name  },
         {TEXT("{\"command\":\"state\",\"id\":7}\n"),                             no_id    },
     };
-    struct world w;
     struct raw r;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     raw_begin(&w, &r);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         buffer_clear(&r.got);
@@ -616,14 +597,12 @@ TEST(bad_requests)
     is_text(buffer_text(&r.got), text_from(no_object), "deep nesting");
     ok(!r.ended);
     raw_end(&r);
-    end(&w);
 }
 
 TEST(limits)
 {
-    struct world w;
     struct raw r, more[40];
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     raw_begin(&w, &r);
     static char endless[40000];
     memset(endless, 'x', sizeof(endless));
@@ -643,15 +622,13 @@ TEST(limits)
     control_turns(&w, SOME);
     struct control_client *a = connected(&w);
     control_client_free(&a);
-    end(&w);
 }
 
 /* Ten thousand questions in one go, read late: every one is answered. */
 TEST(pipeline)
 {
-    struct world w;
     struct raw r;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     raw_begin(&w, &r);
     net_want_input(r.connection, false);
     for (int i = 0; i < 10000; i++) {
@@ -668,16 +645,14 @@ TEST(pipeline)
     is_number(lines_with(&r, "{\"ok\":true,\"place\":\"gone\""), 10000,
               "all are answered");
     raw_end(&r);
-    end(&w);
 }
 
 /* One client does not hold the loop. */
 TEST(pipeline_steps)
 {
-    struct world w;
     struct raw r;
     size_t before = 0, most = 0;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     raw_begin(&w, &r);
     for (int i = 0; i < 100; i++)
         net_send(r.connection, TEXT("{\"command\":\"state\",\"id\":\"01JD3ZK5Q8-9F3K2C7A\"}\n"));
@@ -690,7 +665,6 @@ TEST(pipeline_steps)
     is_number((long)before, 100, "all are answered");
     ok_named(most > 1 && most <= 32, "some in a turn");
     raw_end(&r);
-    end(&w);
 }
 
 TEST(no_daemon)
@@ -710,8 +684,7 @@ TEST(no_daemon)
 /* The daemon ends between two questions. */
 TEST(daemon_goes)
 {
-    struct world w;
-    begin(&w);
+    FIXTURE(world, w, begin, end);
     struct control_client *a = connected(&w);
     json_decref(about(a, "state", (struct id){.time_ms = 1}));
     control_server_free(&w.control);
@@ -719,7 +692,6 @@ TEST(daemon_goes)
     ok(about(a, "state", (struct id){.time_ms = 1}) == NULL);
     ok_named(about(a, "state", (struct id){.time_ms = 1}) == NULL, "from then on");
     control_client_free(&a);
-    end(&w);
 }
 
 TEST(bad_paths)

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void
-test_rows(void)
+TEST(rows)
 {
     const struct counter *a, *b;
     for (size_t i = 0; (a = counters_at(i)) != NULL; i++) {
@@ -23,12 +22,10 @@ test_rows(void)
     }
 }
 
-static void
-test_parts(void)
+TEST(parts)
 {
-    struct world w;
     struct counters c;
-    manager_world_begin(&w, "held.test hold\n* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "held.test hold\n* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test");
     world_deliver(&w, "ann@a.test", "x@held.test");
     counters_read(w.manager, &c);
@@ -46,13 +43,4 @@ test_parts(void)
               2, "of another part");
     json_decref(status);
     json_decref(queue);
-    manager_world_end(&w);
-}
-
-int
-main(void)
-{
-    test_rows();
-    test_parts();
-    return done();
 }

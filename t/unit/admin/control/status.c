@@ -51,8 +51,7 @@ printed(const json_t *status)
 
 TEST(counts)
 {
-    struct world w;
-    manager_world_begin(&w, "held.test hold\n* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "held.test hold\n* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "good@b.test");
     world_deliver(&w, "ann@a.test", "later@b.test");
     world_deliver(&w, "ann@a.test", "x@held.test");
@@ -87,13 +86,11 @@ TEST(counts)
     is_at(status, "queue", "hold", 0);
     is_at(status, "totals", "quarantined", 1);
     json_decref(status);
-    manager_world_end(&w);
 }
 
 TEST(journal)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     w.settings.queue.journal_size = 8 << 20;
     w.settings.queue.journal_message_max = 64 * 1024;
     world_restart(&w);
@@ -110,14 +107,13 @@ TEST(journal)
     json_decref(status);
     world_unstall(&w);
     world_turns(&w);
-    manager_world_end(&w);
 }
 
 /* A site that is down, and one with a full window. */
 TEST(sites)
 {
-    struct world w;
-    manager_world_begin(&w, "dead.test smtp://dead.test?initial=1\n* "
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
+            "dead.test smtp://dead.test?initial=1\n* "
                             "smtp://sink.test?concurrency=1&initial=1");
     world_deliver(&w, "ann@a.test", "site@dead.test");
     w.stalled = true;
@@ -153,15 +149,13 @@ TEST(sites)
     json_decref(status);
     world_unstall(&w);
     world_turns(&w);
-    manager_world_end(&w);
 }
 
 /* More of them than are shown. */
 TEST(many_sites)
 {
-    struct world w;
     char to[40];
-    manager_world_begin(&w, "* mx?initial=1");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* mx?initial=1");
     for (int i = 0; i < 30; i++) {
         snprintf(to, sizeof(to), "site@n%d.test", i);
         world_deliver(&w, "ann@a.test", to);
@@ -171,13 +165,11 @@ TEST(many_sites)
     is_at(status, "site_totals", "sites", 30);
     has_line(printed(status), "  (sites with most mail; --sites shows all)");
     json_decref(status);
-    manager_world_end(&w);
 }
 
 TEST(refusing)
 {
-    struct world w;
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     w.settings.queue.bytes_reserve = INT64_C(1) << 60;
     world_restart(&w);
     json_t *status = status_make(w.manager, 0, 0, false);
@@ -185,7 +177,6 @@ TEST(refusing)
     is_string(string_at(status, NULL, "reason"), "the disk is full", "why");
     has_line(printed(status), "accepting  no: the disk is full");
     json_decref(status);
-    manager_world_end(&w);
 }
 
 /* --- For people ------------------------------------------------------------------- */

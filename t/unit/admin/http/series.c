@@ -104,10 +104,8 @@ TEST(form)
         is_number(size_of("minute", kinds[i]), SERIES_MINUTES, kinds[i]);
         is_number(sum("second", kinds[i]) + sum("minute", kinds[i]), 0, "nothing yet");
     }
-    struct buffer small;
-    buffer_init(&small, 1000);
+    FIXTURE(buffer, small, buffer_init, buffer_free, 1000);
     ok_named(!series_write(w.series, &small), "too little room is an error");
-    buffer_free(&small);
 }
 
 TEST(counts)
@@ -199,13 +197,11 @@ TEST(age)
 /* The largest answer fits. */
 TEST(size)
 {
-    struct buffer out;
     FIXTURE(world, w, begin, end);
     w.waiting = UINT32_MAX;
     sim_loop_advance(w.loop, INT64_C(60000) * SERIES_MINUTES);
-    buffer_init(&out, SERIES_TEXT_MAX);
+    FIXTURE(buffer, out, buffer_init, buffer_free, SERIES_TEXT_MAX);
     ok(series_write(w.series, &out) && out.length > 2000 * 11);
-    buffer_free(&out);
 }
 
 int

@@ -164,10 +164,8 @@ accepting(void)
 static void
 greeting(const char *want)
 {
-    struct visitor v;
-    visit(&v, &g.w);
+    FIXTURE(visitor, v, visit, leave, &g.w);
     ok_named(hears(&v, text_from(want)), want);
-    leave(&v);
 }
 
 TEST(bad_questions)
@@ -237,13 +235,11 @@ TEST(time_over)
 static void
 submit(int count)
 {
-    struct visitor v;
-    visit(&v, &g.w);
+    FIXTURE(visitor, v, visit, leave, &g.w);
     ok(hears(&v, TEXT("220")) && asks(&v, "HELO x\r\n", "250"));
     for (int i = 0; i < count; i++)
         ok(asks(&v, "MAIL FROM:<a@x.test>\r\n", "250") && asks(&v, "RCPT TO:<b@y.test>\r\n", "250") && asks(&v, "DATA\r\n", "354") &&
            asks(&v, "Subject: m\r\n\r\nm\r\n.\r\n", "250"));
-    leave(&v);
 }
 
 /* All are held by the routes of this world. */

@@ -19,20 +19,17 @@ collect(struct world *w, struct daemon *d)
 
 TEST(nothing)
 {
-    struct world w;
-    struct daemon d = {0};
-    manager_world_begin(&w, "* smtp://sink.test");
-    struct finding_facts f = collect(&w, &d);
+    struct findings_mail mail = {0};
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
+    struct finding_facts f = collect(&w, &mail);
     ok_named(f.oldest_ms == 0 && f.behind_ms == 0 && f.behind[0] == '\0', "no mail");
     ok_named(f.sites.dead + f.sites.clogged + f.sites.silent == 0, "no sites");
-    manager_world_end(&w);
 }
 
 TEST(dead)
 {
-    struct world w;
-    struct daemon d = {0};
-    manager_world_begin(&w, "* smtp://sink.test");
+    struct findings_mail mail = {0};
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     world_send(&w, "ann@a.test", "site@b.test");
     world_send(&w, "ann@a.test", "site@b.test");
     sim_loop_advance(w.loop, 10 * MINUTE_MS);
@@ -54,14 +51,12 @@ TEST(dead)
     sim_loop_advance(w.loop, 60 * MINUTE_MS);
     f = collect(&w, &d);
     ok_named(f.sites.dead == 0 && f.behind_ms == 0, "it works again");
-    manager_world_end(&w);
 }
 
 TEST(clogged)
 {
-    struct world w;
-    struct daemon d = {0};
-    manager_world_begin(&w, "* smtp://sink.test");
+    struct findings_mail mail = {0};
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     w.settings.sched.active_limit = 10;
     w.settings.sched.site_share = 50;
     world_restart(&w);
@@ -78,7 +73,6 @@ TEST(clogged)
     world_unstall(&w);
     sim_loop_advance(w.loop, 20 * MINUTE_MS);
     is_number(collect(&w, &d).sites.clogged, 0, "over");
-    manager_world_end(&w);
 }
 
 /* The channel connects nowhere. */
@@ -116,10 +110,9 @@ fail_pending(struct world *w)
 
 TEST(blocked)
 {
-    struct world w;
-    struct daemon d = {0};
+    struct findings_mail mail = {0};
     char to[40];
-    manager_world_begin(&w, "* mx");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* mx");
     manager_set_channel(w.manager, TARGET_MX, open_later, &w);
     for (int i = 0; i < 5; i++) {
         snprintf(to, sizeof(to), "x@d%d.test", i);
@@ -137,16 +130,14 @@ TEST(blocked)
     struct finding_facts f = collect(&w, &d);
     is_number(f.sites.silent, 5, "five sites are silent");
     ok_named(!f.sites.direct_greeted, "none has ever greeted");
-    manager_world_end(&w);
 }
 
 /* A walk rests for two hundred times as long as it took. */
 TEST(rest)
 {
-    struct world w;
-    struct daemon d = {0};
+    struct findings_mail mail = {0};
     struct finding_facts facts = {0};
-    manager_world_begin(&w, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     d.loop = w.loop;
     d.manager = w.manager;
     d.findings.rest_us = INT64_MAX;
@@ -157,7 +148,6 @@ TEST(rest)
     part_findings_see_mail(&d, &facts);
     is_number(facts.sites.dead, 0, "walked again");
     ok_named(d.findings.rest_us > 0, "then it rests");
-    manager_world_end(&w);
 }
 
 static struct world *limit_world;
@@ -195,9 +185,8 @@ open_limited(void *context, struct sched_session *session, const struct target *
 
 TEST(named)
 {
-    struct world w;
-    struct daemon d = {0};
-    manager_world_begin(&w, "* smtp://joe@smtp.b.test:587");
+    struct findings_mail mail = {0};
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://joe@smtp.b.test:587");
     manager_set_channel(w.manager, TARGET_SMTP, open_limited, &w);
     limit_said = "550 5.4.5 Daily sending quota exceeded";
     world_send(&w, "ann@a.test", "x@b.test");
@@ -221,5 +210,4 @@ TEST(named)
     is_number((long)f.named.count, 1, "it refuses us");
     ok_named(strcmp(f.named.items[0].row->code, "receiver_refuses_us") == 0 && strcmp(f.named.items[0].subject, "smtp.b.test") == 0, f.named.items[0].subject);
     faults_free(&f.named);
-    manager_world_end(&w);
 }

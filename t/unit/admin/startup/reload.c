@@ -99,8 +99,7 @@ make_keys(const char *dir)
 static void
 test_parts(char *setting, char *none)
 {
-    struct world w;
-    world_begin(&w);
+    FIXTURE(world, w, world_begin, world_end);
     begin(&w, none);
     is_number(w.ended, 1, "without keys one turn is enough");
     begin(&w, setting);
@@ -118,23 +117,20 @@ test_parts(char *setting, char *none)
     reload_stop(&w.reload);
     is_number(turns(&w, 4), 100, "one that is given up does not end");
     begin(&w, setting);
-    world_end(&w);
 }
 
 static void
 test_errors(const char *dir, char *setting)
 {
-    struct world w;
     char path[500];
     snprintf(path, sizeof(path), "%s/s._domainkey.d7.test.pem", dir);
     write_file(path, TEXT("nonsense"));
-    world_begin(&w);
+    FIXTURE(world, w, world_begin, world_end);
     begin(&w, setting);
     turns(&w, 1);
     is_number(w.keys, 0, "one bad key, and there are no new settings");
     is_number(json_array_size(reload_errors(&w.reload)), 2, "what is wrong, and that the old settings stay");
     ok(strstr(json_string_value(json_array_get(reload_errors(&w.reload), 0)), "d7.test.pem") != NULL);
-    world_end(&w);
 }
 
 static void
@@ -198,7 +194,6 @@ is_taken(struct world *w, const struct options_sources *sources, const char *nam
 static void
 test_emptied(const char *dir)
 {
-    struct world w;
     struct buffer errors;
     char path[400], routes[400], value[500], host[] = "hostname=a.test";
     char *overrides[] = {host, NULL};
@@ -208,7 +203,7 @@ test_emptied(const char *dir)
     snprintf(value, sizeof(value), "recipient_limit = 9\nroutes_file = %s\n", routes);
     write_file(path, text_from(value));
     write_file(routes, TEXT("* smtp://127.0.0.1\n"));
-    world_begin(&w);
+    FIXTURE(world, w, world_begin, world_end);
     buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
     w.running = configuration_read(&sources, &errors);
     must(w.running != NULL);
@@ -233,7 +228,6 @@ test_emptied(const char *dir)
     is_taken(&w, &sources, "a file that never had a setting");
     configuration_free(&w.running);
     buffer_free(&errors);
-    world_end(&w);
 }
 
 int

@@ -109,8 +109,7 @@ tell(struct world *w, enum event_kind kind, unsigned message, bool is_again,
 
 TEST(quiet)
 {
-    struct world w;
-    begin(&w, LOG_STYLE_PETREL, LOG_LEVEL_INFO, true);
+    FIXTURE(world, w, begin, finish, LOG_STYLE_PETREL, LOG_LEVEL_INFO, true);
     for (unsigned i = 0; i < 10; i++) {
         for (unsigned j = 0; j < EVENT_LOG_WAITING_LINES; j++)
             tell(&w, EVENT_DEFERRED, j, true, "smtp:a.example");
@@ -119,13 +118,11 @@ TEST(quiet)
     is_number(lines_with(&w, "status=deferred"), 10 * EVENT_LOG_WAITING_LINES,
               "few deferrals have their lines");
     is_number(lines_with(&w, "more_deferred"), 0, "and no other");
-    finish(&w);
 }
 
 TEST(many)
 {
-    struct world w;
-    begin(&w, LOG_STYLE_PETREL, LOG_LEVEL_INFO, true);
+    FIXTURE(world, w, begin, finish, LOG_STYLE_PETREL, LOG_LEVEL_INFO, true);
     for (unsigned i = 0; i < 500; i++)
         tell(&w, EVENT_DEFERRED, i, false, "smtp:a.example");
     is_number(lines_with(&w, "status=deferred"), 500,
@@ -156,14 +153,12 @@ TEST(many)
     event_hub_free(&w.hub);
     is_number(lines_with(&w, "queue: site=none, more_deferred=80 ("), 1,
               "a stop loses nothing");
-    finish(&w);
 }
 
 TEST(many_sites)
 {
-    struct world w;
     char site[40];
-    begin(&w, LOG_STYLE_JSON, LOG_LEVEL_INFO, true);
+    FIXTURE(world, w, begin, finish, LOG_STYLE_JSON, LOG_LEVEL_INFO, true);
     for (unsigned i = 0; i < 3 * EVENT_LOG_WAITING_SITES; i++) {
         snprintf(site, sizeof(site), "smtp:%u.example", i);
         tell(&w, EVENT_DEFERRED, i, true, site);
@@ -175,7 +170,6 @@ TEST(many_sites)
     snprintf(others, sizeof(others), "\"site\":\"others\",\"more_deferred\":%d,",
              2 * EVENT_LOG_WAITING_SITES - EVENT_LOG_WAITING_LINES);
     is_number(lines_with(&w, others), 1, "those beyond are counted together");
-    finish(&w);
 }
 
 /* A line each for 100 first deferrals, of which those at an even place are to this host. */
@@ -231,12 +225,10 @@ TEST(other_styles)
         {LOG_STYLE_PETREL,  LOG_LEVEL_DEBUG, "status=deferred"}
     };
     for (size_t i = 0; i < 2; i++) {
-        struct world w;
-        begin(&w, all[i].style, all[i].level, true);
+        FIXTURE(world, w, begin, finish, all[i].style, all[i].level, true);
         for (unsigned j = 0; j < 100; j++)
             tell(&w, EVENT_DEFERRED, j, true, "smtp:a.example");
         is_number(lines_with(&w, all[i].words), 100, "every deferral has its line");
-        finish(&w);
     }
 }
 

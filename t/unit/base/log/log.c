@@ -41,13 +41,11 @@ field(struct log *log, struct text value)
 static void
 recipient_line(struct log *log)
 {
-    struct log_line line;
-    log_start(&line, log, LOG_LEVEL_INFO, "smtp", "01JD3ZK5Q8-9F3K2C7A");
+    FIXTURE(log_line, line, log_start, log_end, log, LOG_LEVEL_INFO, "smtp", "01JD3ZK5Q8-9F3K2C7A");
     log_field(&line, "to", TEXT("<a@b.example>"));
     log_field_format(&line, "relay", "%s[%s]:%d", "mx", "192.0.2.1", 25);
     log_field_number(&line, "size", -12);
     log_remark(&line, TEXT("250 2.0.0 \"Ok\"\r\n"));
-    log_end(&line);
 }
 
 TEST(styles)
@@ -267,12 +265,10 @@ TEST(escape_limit)
         "ab\xe2\x82\xac\\x0ac",
     };
     for (size_t limit = 0; limit < sizeof(want) / sizeof(want[0]); limit++) {
-        struct buffer small;
-        buffer_init(&small, limit);
+        FIXTURE(buffer, small, buffer_init, buffer_free, limit);
         bool whole = log_escape(t, &small);
         is_text(buffer_text(&small), text_from(want[limit]), "cut between characters");
         ok_named(whole == (limit == 10), "and says so");
-        buffer_free(&small);
     }
 }
 
@@ -658,8 +654,7 @@ TEST(unread)
 /* Captures descriptor 2 while say runs. */
 TEST(stderr)
 {
-    struct tapped t;
-    tap_start(&t);
+    FIXTURE(tapped, t, tap_start, tap_stop);
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     struct buffer captured;
     buffer_init(&captured, 1000);
@@ -672,7 +667,6 @@ TEST(stderr)
     is_text(buffer_text(&captured), TEXT("p: second\n"), "unless captured");
     buffer_free(&captured);
     log_free(&log);
-    tap_stop(&t);
 }
 
 /* Short values are copied in words, and a line is long enough for usual ones. */

@@ -476,12 +476,10 @@ TEST(preset)
     settings_read_preset(f.settings, "smtp_port=27");
     ok(settings_apply(f.settings) == 0);
     is_number(f.target.port, 26, "whenever it came");
-    struct buffer out;
-    buffer_init(&out, 4096);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 4096);
     settings_print(f.settings, &out);
     ok_named(text_starts(buffer_text(&out), TEXT("hostname = other   # default\n")),
              "check shows it as a default");
-    buffer_free(&out);
 }
 
 TEST(key_file)

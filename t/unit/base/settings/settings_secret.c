@@ -122,13 +122,11 @@ read_from(struct settings *s, enum source source, const char *path, const char *
 static void
 becomes(const char *value, const char *directory, const char *want, const char *wrong)
 {
-    struct buffer out;
-    buffer_init(&out, 600);
+    FIXTURE(buffer, out, buffer_init, buffer_free, 600);
     const char *why = settings_credential_expand(text_from(value), directory, &out);
     ok_named(wrong == NULL ? why == NULL : why != NULL && strstr(why, wrong) != NULL, value);
     if (wrong == NULL)
         ok_named(text_equal(buffer_text(&out), text_from(want)), want);
-    buffer_free(&out);
 }
 
 static void

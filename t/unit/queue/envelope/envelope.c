@@ -125,8 +125,7 @@ read_all(const struct forms *f, struct id id)
                       buffer_text(&f->remote), id);
 }
 
-static void
-test_todo(void)
+TEST(todo)
 {
     struct envelope *e = sample(), *read = envelope_new();
     struct forms f;
@@ -149,8 +148,7 @@ test_todo(void)
     envelope_free(&e);
 }
 
-static void
-test_preprocessed(void)
+TEST(preprocessed)
 {
     struct envelope *e = sample();
     struct forms f;
@@ -192,8 +190,7 @@ has_record(const struct forms *f, const char *record)
     return memmem(f->todo.at, f->todo.length, record, strlen(record)) != NULL;
 }
 
-static void
-test_priority(void)
+TEST(priority)
 {
     for (int priority = -9; priority <= 9; priority++) {
         struct envelope *e = sample(), *read = envelope_new();
@@ -218,8 +215,7 @@ test_priority(void)
 }
 
 /* Each is there or not. */
-static void
-test_optional(void)
+TEST(optional)
 {
     static const struct {
         struct text made_of, trust;
@@ -250,8 +246,7 @@ test_optional(void)
 }
 
 /* Its submitter, and the needs of its header. */
-static void
-test_ours(void)
+TEST(ours)
 {
     static const struct text submitters[] = {TEXT(""), TEXT("user:ann"), TEXT("uid:0"),
                                              TEXT("user:a b 7\n")};
@@ -290,8 +285,7 @@ test_ours(void)
 }
 
 /* A user that can forge a checksum cannot make an envelope that asserts elsewhere. */
-static void
-test_bad_priority(void)
+TEST(bad_priority)
 {
     static const char *const last[] = {" 10\n", " 19\n", " 00\n",
                                        " 20\n", " 99\n", " 1x\n"};
@@ -320,8 +314,7 @@ test_bad_priority(void)
 }
 
 /* Two flags each in numbers that were one flag. */
-static void
-test_flags(void)
+TEST(flags)
 {
     for (unsigned i = 0; i < 16; i++) {
         struct envelope *e = sample(), *read = envelope_new();
@@ -344,8 +337,7 @@ test_flags(void)
     }
 }
 
-static void
-test_due(void)
+TEST(due)
 {
     struct envelope *e = sample();
     struct forms f;
@@ -410,8 +402,7 @@ test_due(void)
     envelope_free(&e);
 }
 
-static void
-test_empty_and_odd(void)
+TEST(empty_and_odd)
 {
     struct envelope *e = envelope_new(), *read = envelope_new();
     struct forms f;
@@ -442,8 +433,7 @@ test_empty_and_odd(void)
     envelope_free(&e);
 }
 
-static void
-test_many(void)
+TEST(many)
 {
     struct envelope *e = sample(), *read = envelope_new();
     struct forms f;
@@ -477,8 +467,7 @@ test_many(void)
     envelope_free(&e);
 }
 
-static void
-test_byte_limit(void)
+TEST(byte_limit)
 {
     struct envelope *e = envelope_new();
     enum { HALF = ENVELOPE_BYTES_MAX / 2 };
@@ -585,8 +574,7 @@ test_damage_of(const struct envelope *e, struct forms *f, struct buffer *form,
     free(copy);
 }
 
-static void
-test_damage(void)
+TEST(damage)
 {
     struct envelope *e = sample();
     struct forms f;
@@ -645,8 +633,7 @@ sample_with_failures(struct buffer *out)
     return e;
 }
 
-static void
-test_failures(void)
+TEST(failures)
 {
     struct buffer out;
     struct envelope *e = sample_with_failures(&out), *read = sample();
@@ -688,8 +675,7 @@ test_failures(void)
     envelope_free(&e);
 }
 
-static void
-test_successes(void)
+TEST(successes)
 {
     struct envelope *e = sample(), *read = sample();
     struct buffer out;
@@ -713,8 +699,7 @@ test_successes(void)
     envelope_free(&e);
 }
 
-static void
-test_torn_failures(void)
+TEST(torn_failures)
 {
     struct buffer out, torn;
     struct envelope *e = sample_with_failures(&out), *read;
@@ -759,8 +744,7 @@ test_torn_failures(void)
     envelope_free(&e);
 }
 
-static void
-test_fail(void)
+TEST(fail)
 {
     struct envelope *e = sample();
     struct outcome o = failure_text("one");
@@ -774,26 +758,4 @@ test_fail(void)
             e, &(struct failure){.recipient = i, .expired = false, .outcome = o});
     is_number(e->delivery.failure_count, 4, "failures grow");
     envelope_free(&e);
-}
-
-int
-main(void)
-{
-    test_todo();
-    test_preprocessed();
-    test_priority();
-    test_optional();
-    test_ours();
-    test_bad_priority();
-    test_flags();
-    test_due();
-    test_empty_and_odd();
-    test_many();
-    test_byte_limit();
-    test_damage();
-    test_failures();
-    test_successes();
-    test_torn_failures();
-    test_fail();
-    return done();
 }

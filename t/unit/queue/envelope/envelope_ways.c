@@ -50,8 +50,7 @@ are_same(const struct envelope *a, const struct envelope *b)
     return same;
 }
 
-static void
-test_memory(void)
+TEST(memory)
 {
     struct envelope *e = sample();
     const struct recipient *r = e->recipients;
@@ -69,8 +68,7 @@ test_memory(void)
     envelope_free(&e);
 }
 
-static void
-test_todo(void)
+TEST(todo)
 {
     struct envelope *e = sample(), *again = envelope_new();
     struct buffer form;
@@ -109,8 +107,7 @@ read_channels(const struct envelope *from, struct envelope *to)
     buffer_free(&remote);
 }
 
-static void
-test_preprocessed(void)
+TEST(preprocessed)
 {
     struct envelope *e = sample(), *again = envelope_new();
     struct buffer form;
@@ -127,8 +124,7 @@ test_preprocessed(void)
 }
 
 /* An injector may not say where its mail came from, nor send as somebody else. */
-static void
-test_injected(void)
+TEST(injected)
 {
     struct envelope *e = sample();
     ok(injected_take(e, 1000, 1750000000000) == NULL);
@@ -139,14 +135,4 @@ test_injected(void)
     }
     ok(e->ways == NULL);
     envelope_free(&e);
-}
-
-int
-main(void)
-{
-    test_memory();
-    test_todo();
-    test_preprocessed();
-    test_injected();
-    return done();
 }

@@ -18,8 +18,7 @@ reads(struct text t)
     return set_mark_read(t, &mark);
 }
 
-static void
-round_trips(void)
+TEST(round_trips)
 {
     static const int64_t epochs[] = {0, 9, 1795219000, 999999999999};
     struct set_mark mark =
@@ -50,8 +49,7 @@ round_trips(void)
     is_number(strlen(out), SET_MARK_LENGTH_MAX, "the longest fills its room");
 }
 
-static void
-one_is_known(void)
+TEST(one_is_known)
 {
     struct set_mark mark;
     char out[SET_MARK_SIZE];
@@ -65,8 +63,7 @@ one_is_known(void)
     is_string(out, good, "it is written as it was read");
 }
 
-static void
-others_are_refused(void)
+TEST(others_are_refused)
 {
     static const char *const bad[] = {
         "",
@@ -119,8 +116,7 @@ others_are_refused(void)
 }
 
 /* Any byte at any place: only its own kind of digit may stand there. */
-static void
-each_byte_counts(void)
+TEST(each_byte_counts)
 {
     char t[sizeof(good)];
     unsigned wrong = 0;
@@ -180,8 +176,7 @@ forge(struct buffer *todo, struct id id)
 }
 
 /* Only what has come with it keeps it: towards a peer it is made anew. */
-static void
-only_received_is_kept(void)
+TEST(only_received_is_kept)
 {
     struct buffer todo, info;
     struct envelope *e = envelope_of(false, &todo), *read = envelope_new();
@@ -228,8 +223,7 @@ damaged_are_read(struct text whole, struct id id)
 }
 
 /* A reader of an envelope may trust its mark. */
-static void
-damage_is_found(void)
+TEST(damage_is_found)
 {
     static const struct {
         const char *record;
@@ -262,16 +256,4 @@ damage_is_found(void)
     }
     buffer_free(&todo);
     envelope_free(&e);
-}
-
-int
-main(void)
-{
-    round_trips();
-    one_is_known();
-    others_are_refused();
-    each_byte_counts();
-    only_received_is_kept();
-    damage_is_found();
-    return done();
 }

@@ -232,8 +232,7 @@ test_quarantine_half_moved(const char *directory, const char *suffix)
     stop();
 }
 
-static void
-test_from_disk(void)
+TEST(from_disk)
 {
     sim_disk_reset();
     start();
@@ -250,8 +249,7 @@ test_from_disk(void)
     stop();
 }
 
-static void
-test_from_memory(void)
+TEST(from_memory)
 {
     sim_disk_reset();
     start();
@@ -271,8 +269,7 @@ test_from_memory(void)
 }
 
 /* 6 MB of it; 4 are kept in memory. */
-static void
-test_from_both(void)
+TEST(from_both)
 {
     struct id ids[800];
     size_t count = sizeof(ids) / sizeof(ids[0]), wrong = 0;
@@ -297,8 +294,7 @@ test_from_both(void)
     stop();
 }
 
-static void
-test_told(void)
+TEST(told)
 {
     sim_disk_reset();
     start();
@@ -587,10 +583,7 @@ main(void)
     test_quarantine_half_moved("corrupt", ".mess");
     test_quarantine_half_moved("corrupt", ".todo");
     test_quarantine_half_moved("info", "");
-    test_from_disk();
-    test_from_memory();
-    test_from_both();
-    test_told();
+    tap_tests("");
     test_note(100);
     test_note(LARGE); /* in a file */
     test_long_note();

@@ -90,8 +90,7 @@ is_whole(struct envelope *e, size_t size)
     return e != NULL && kit_content_is(&kit, e, content_of(size));
 }
 
-static void
-test_waits_in_the_journal(void)
+TEST(waits_in_the_journal)
 {
     sim_disk_reset();
     start();
@@ -122,8 +121,7 @@ test_waits_in_the_journal(void)
 }
 
 /* At a dead site for hours: files cost as much as some copies, once. */
-static void
-test_waits_for_long(void)
+TEST(waits_for_long)
 {
     unsigned rounds = 0;
     sim_disk_reset();
@@ -142,8 +140,7 @@ test_waits_for_long(void)
     kit_close(&kit);
 }
 
-static void
-test_what_moves(void)
+TEST(what_moves)
 {
     sim_disk_reset();
     start();
@@ -162,8 +159,7 @@ test_what_moves(void)
 }
 
 /* So much waits that copies alone would fill the journal. */
-static void
-test_too_much(void)
+TEST(too_much)
 {
     struct envelope *waiting[20];
     unsigned whole = 0;
@@ -186,8 +182,7 @@ test_too_much(void)
 
 /* Its end comes at any time, also while a copy is being written: then it leaves both
  * places, and the journal does not fill up with nothing. */
-static void
-test_ends_while_copied(void)
+TEST(ends_while_copied)
 {
     enum { WAITING = 60 };
     struct envelope *waiting[WAITING];
@@ -274,11 +269,7 @@ test_fails_while_copied(int error)
 int
 main(void)
 {
-    test_waits_in_the_journal();
-    test_waits_for_long();
-    test_what_moves();
-    test_too_much();
-    test_ends_while_copied();
+    tap_tests("");
     test_fails_while_copied(EIO);
     test_fails_while_copied(ENOSPC);
     return done();

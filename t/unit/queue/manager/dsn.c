@@ -10,8 +10,7 @@
 
 static char folder[] = "/tmp/petrel-notice-XXXXXX";
 
-static void
-test_plain(void)
+TEST(plain)
 {
     struct kit k;
     is_number(queue_kit_open(&k, folder), 0, k.error);
@@ -60,8 +59,7 @@ test_plain(void)
 }
 
 /* NOTIFY: failures of recipients with NEVER are not reported. */
-static void
-test_notify(void)
+TEST(notify)
 {
     static const struct {
         unsigned notify;
@@ -100,8 +98,7 @@ test_notify(void)
 }
 
 /* RET and the size limit: all of it, or its header. */
-static void
-test_return(void)
+TEST(return)
 {
     struct kit k;
     is_number(queue_kit_open(&k, folder), 0, k.error);
@@ -134,8 +131,7 @@ test_return(void)
 }
 
 /* The null sender: postmaster is told, and when that fails nobody. */
-static void
-test_double(void)
+TEST(double)
 {
     struct kit k;
     is_number(queue_kit_open(&k, folder), 0, k.error);
@@ -169,8 +165,7 @@ test_double(void)
 }
 
 /* It stays a double bounce over a restart. */
-static void
-test_double_restart(void)
+TEST(double_restart)
 {
     struct kit k;
     is_number(queue_kit_open(&k, folder), 0, k.error);
@@ -193,8 +188,7 @@ test_double_restart(void)
     kit_close(&k);
 }
 
-static void
-test_dsn(void)
+TEST(dsn)
 {
     struct kit k;
     is_number(queue_kit_open(&k, folder), 0, k.error);
@@ -245,8 +239,7 @@ succeed(struct kit *k, struct envelope *e, unsigned index, bool relayed)
 }
 
 /* Successes that were asked for, alone and beside a failure (RFC 3461 §4.3, §6.2). */
-static void
-test_success(void)
+TEST(success)
 {
     struct kit k;
     is_number(queue_kit_open(&k, folder), 0, k.error);
@@ -292,8 +285,7 @@ test_success(void)
     kit_close(&k);
 }
 
-static void
-test_success_wanted(void)
+TEST(success_wanted)
 {
     static const struct {
         unsigned notify;
@@ -312,8 +304,7 @@ test_success_wanted(void)
     }
 }
 
-static void
-test_eight_bit(void)
+TEST(eight_bit)
 {
     struct kit k;
     is_number(queue_kit_open(&k, folder), 0, k.error);
@@ -384,8 +375,7 @@ header_told(struct kit *k, struct text content, struct text want, const char *na
     dsn_kit_forget(k, &t, &e);
 }
 
-static void
-test_odd_headers(void)
+TEST(odd_headers)
 {
     struct kit k;
     is_number(queue_kit_open(&k, folder), 0, k.error);
@@ -419,8 +409,7 @@ test_odd_headers(void)
 }
 
 /* Peers' words cannot forge anything. */
-static void
-test_hostile(void)
+TEST(hostile)
 {
     struct kit k;
     is_number(queue_kit_open(&k, folder), 0, k.error);
@@ -462,8 +451,7 @@ fail_many(struct kit *k)
 }
 
 /* Many failures make one notice, in many turns; its settings need not live so long. */
-static void
-test_many(void)
+TEST(many)
 {
     struct kit k;
     is_number(queue_kit_open(&k, folder), 0, k.error);
@@ -494,8 +482,7 @@ test_many(void)
 }
 
 /* One that is given up leaves nothing, and nobody hears of it. */
-static void
-test_drop(void)
+TEST(drop)
 {
     struct kit k;
     is_number(queue_kit_open(&k, folder), 0, k.error);
@@ -519,8 +506,7 @@ test_drop(void)
 }
 
 /* The log says that the sender is notified when the notification is durable. */
-static void
-test_refused(void)
+TEST(refused)
 {
     struct kit k;
     char todo[100], aside[100];
@@ -551,20 +537,7 @@ main(void)
 {
     if (mkdtemp(folder) == NULL)
         abort();
-    test_plain();
-    test_notify();
-    test_return();
-    test_double();
-    test_double_restart();
-    test_dsn();
-    test_success();
-    test_success_wanted();
-    test_eight_bit();
-    test_odd_headers();
-    test_hostile();
-    test_many();
-    test_drop();
-    test_refused();
+    tap_tests("");
     char command[100];
     snprintf(command, sizeof(command), "rm -rf %s", folder);
     if (system(command) != 0)

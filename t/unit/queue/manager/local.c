@@ -81,12 +81,10 @@ delivered(const struct world *w, const char *user, char name[256])
     return content;
 }
 
-static void
-test_delivery(void)
+TEST(delivery)
 {
-    struct world w;
     char name[256];
-    begin(&w, "%u");
+    FIXTURE(world, w, begin, end, "%u");
     make_home(&w, "bob");
     make_home(&w, "dan");
     world_deliver(&w, "ann@a.test", "bob@h.test dan@h.test");
@@ -99,7 +97,6 @@ test_delivery(void)
     ok(world_is_empty(&w));
     ok(world_logged(&w, " local: ") && world_logged(&w, "to=<bob@h.test>, relay=/"));
     ok(world_logged(&w, "status=sent (delivered to maildir)"));
-    end(&w);
 }
 
 static void
@@ -110,12 +107,10 @@ filed(const struct world *w, unsigned local, unsigned remote, const char *name)
 }
 
 /* The file of a recipient is that of its route when the file is made. */
-static void
-test_files(void)
+TEST(files)
 {
-    struct world w;
     char name[256];
-    begin(&w, "%u");
+    FIXTURE(world, w, begin, end, "%u");
     make_home(&w, "bob");
     manager_set_channel(w.manager, TARGET_LMTP, fake_open, &w);
     struct route_table *old = w.routes;
@@ -143,22 +138,18 @@ test_files(void)
     sim_loop_advance(w.loop, 2 * 3600 * 1000);
     ok(world_is_empty(&w));
     ok_named(w.attempts == 4, "each recipient was tried again, once");
-    end(&w);
 }
 
-static void
-test_unknown_user(void)
+TEST(unknown_user)
 {
-    struct world w;
     char name[256];
-    begin(&w, "%u");
+    FIXTURE(world, w, begin, end, "%u");
     make_home(&w, "bob");
     world_deliver(&w, "ann@a.test", "bob@h.test nobody@h.test");
     ok(delivered(&w, "bob", name)[0] != '\0');
     world_saw(&w, ">ann@a.test ", "the sender is told");
     ok(world_logged(&w, "to=<nobody@h.test>") && world_logged(&w, "dsn=5.1.1"));
     ok(world_is_empty(&w));
-    end(&w);
 }
 
 static unsigned
@@ -169,11 +160,9 @@ count_in(const struct world *w, const char *path)
     return world_files(w, space);
 }
 
-static void
-test_many(void)
+TEST(many)
 {
-    struct world w;
-    begin(&w, "all");
+    FIXTURE(world, w, begin, end, "all");
     char recipients[4000] = "";
     for (int i = 0; i < 120; i++)
         snprintf(recipients + strlen(recipients), 20, "u%d@h.test ", i);
@@ -184,17 +173,14 @@ test_many(void)
     is_number(count_in(&w, "all/new"), 140, "a file for each recipient");
     is_number(count_in(&w, "all/tmp"), 0, "nothing half");
     ok(world_is_empty(&w));
-    end(&w);
 }
 
 /* The daemon ends while sessions are open: nothing is lost, nothing is touched after.
  */
-static void
-test_stop(void)
+TEST(stop)
 {
-    struct world w;
     char name[256];
-    begin(&w, "all");
+    FIXTURE(world, w, begin, end, "all");
     for (int i = 0; i < 30; i++)
         world_send(&w, "ann@a.test", "x@h.test");
     loop_turn(w.loop, 0);
@@ -205,14 +191,11 @@ test_stop(void)
     is_number(count_in(&w, "all/new"), 30, "each once");
     ok(delivered(&w, "all", name)[0] != '\0');
     ok(world_is_empty(&w));
-    end(&w);
 }
 
-static void
-test_drain(void)
+TEST(drain)
 {
-    struct world w;
-    begin(&w, "all");
+    FIXTURE(world, w, begin, end, "all");
     for (int i = 0; i < 30; i++)
         world_send(&w, "ann@a.test", "x@h.test");
     loop_turn(w.loop, 0);
@@ -224,20 +207,16 @@ test_drain(void)
     manager_world_start(&w);
     sim_loop_advance(w.loop, 1000);
     is_number(count_in(&w, "all/new"), 30, "the rest later, each once");
-    end(&w);
 }
 
-static void
-test_reload(void)
+TEST(reload)
 {
-    struct world w;
     char name[256];
-    begin(&w, "all");
+    FIXTURE(world, w, begin, end, "all");
     local_reload(w.channel, "new.test");
     world_deliver(&w, "", "x@h.test");
     ok(text_starts(text_from(delivered(&w, "all", name)), TEXT("Return-Path: <>\n")));
     ok_named(strstr(name, ".new.test") != NULL, "the new name");
-    end(&w);
 }
 
 static bool
@@ -247,12 +226,10 @@ is_allowed(const void *context, const char *directory)
 }
 
 /* Outside of what may be written mail waits, and says why; it is not lost. */
-static void
-test_forbidden(void)
+TEST(forbidden)
 {
-    struct world w;
     char name[256], root[300];
-    begin(&w, "%u?create=all");
+    FIXTURE(world, w, begin, end, "%u?create=all");
     snprintf(root, sizeof(root), "%s/m/", w.folder);
     local_on_ask(w.channel, is_allowed, root);
     world_deliver(&w, "ann@b.test", "user@h.test");
@@ -265,7 +242,6 @@ test_forbidden(void)
         "Petrel)",
         root);
     ok_named(world_logged(&w, want), "it is deferred, with a plain sentence");
-    end(&w);
 }
 
 /* --- Large mail ------------------------------------------------------------------- */
@@ -325,11 +301,9 @@ write_until(struct world *w, int64_t bytes)
     return most;
 }
 
-static void
-test_large(void)
+TEST(large)
 {
-    struct world w;
-    begin(&w, "all");
+    FIXTURE(world, w, begin, end, "all");
     send_large(&w, "a@h.test b@h.test c@h.test");
     int64_t most = write_until(&w, 3 * INT64_C(5000000));
     ok_named(most > STEP / 2 && most < STEP + 2 * PIECE,
@@ -338,14 +312,11 @@ test_large(void)
     is_number(count_in(&w, "all/new"), 3, "all have it");
     is_number(count_in(&w, "all/tmp"), 0, "nothing half");
     ok_named(world_is_empty(&w), "and it is over");
-    end(&w);
 }
 
-static void
-test_stop_in_the_middle(void)
+TEST(stop_in_the_middle)
 {
-    struct world w;
-    begin(&w, "all");
+    FIXTURE(world, w, begin, end, "all");
     send_large(&w, "a@h.test b@h.test");
     write_until(&w, LARGE + LARGE / 2);
     is_number(count_in(&w, "all/new"), 1, "one is done,");
@@ -356,28 +327,22 @@ test_stop_in_the_middle(void)
     sim_loop_advance(w.loop, 1000);
     is_number(count_in(&w, "all/new"), 2, "each once");
     ok(world_is_empty(&w));
-    end(&w);
 }
 
-static void
-test_drain_in_the_middle(void)
+TEST(drain_in_the_middle)
 {
-    struct world w;
-    begin(&w, "all");
+    FIXTURE(world, w, begin, end, "all");
     send_large(&w, "a@h.test b@h.test");
     write_until(&w, LARGE / 2);
     manager_drain(w.manager, 60 * 1000, world_drained, &w);
     sim_loop_advance(w.loop, 1000);
     is_number(w.drained, 1, "what is carried is carried to its end");
     is_number(count_in(&w, "all/new"), 2, "for both");
-    end(&w);
 }
 
-static void
-test_removed_in_the_middle(void)
+TEST(removed_in_the_middle)
 {
-    struct world w;
-    begin(&w, "all");
+    FIXTURE(world, w, begin, end, "all");
     send_large(&w, "a@h.test");
     write_until(&w, LARGE / 2);
     is_number(world_operate(&w, MANAGER_REMOVE), MANAGER_LATER, "it is in delivery");
@@ -385,7 +350,6 @@ test_removed_in_the_middle(void)
     is_number(count_in(&w, "all/new"), 1, "which ends");
     is_number(count_in(&w, "all/tmp"), 0, "whole");
     ok(world_is_empty(&w));
-    end(&w);
 }
 
 /* --- Why mail waits --------------------------------------------------------------- */
@@ -429,11 +393,9 @@ ask(struct world *w)
 }
 
 /* A step of the wall clock meanwhile makes no session older. */
-static void
-test_watch(void)
+TEST(watch)
 {
-    struct world w;
-    begin(&w, "%u?create=all");
+    FIXTURE(world, w, begin, end, "%u?create=all");
     for (int i = 0; i < 40; i++)
         world_send(&w, "ann@a.test", "x@h.test");
     struct told told = ask(&w);
@@ -457,37 +419,13 @@ test_watch(void)
     ok_named(manager_active(w.manager, id) == NULL, "the Maildirs have theirs");
     world_unstall(&w);
     world_turns(&w);
-    end(&w);
 }
 
-static void
-test_watch_large(void)
+TEST(watch_large)
 {
-    struct world w;
-    begin(&w, "all");
+    FIXTURE(world, w, begin, end, "all");
     send_large(&w, "a@h.test");
     write_until(&w, LARGE / 2);
     struct told told = ask(&w);
     ok_named(told.sessions == 1 && told.carrying == 1, "the session carries it");
-    end(&w);
-}
-
-int
-main(void)
-{
-    test_watch();
-    test_watch_large();
-    test_forbidden();
-    test_delivery();
-    test_files();
-    test_unknown_user();
-    test_many();
-    test_stop();
-    test_large();
-    test_stop_in_the_middle();
-    test_drain_in_the_middle();
-    test_removed_in_the_middle();
-    test_drain();
-    test_reload();
-    return done();
 }

@@ -130,8 +130,7 @@ note_number(void *context, struct id id, unsigned number)
 
 TEST(round)
 {
-    struct bench b;
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     struct outcome shared = busy("try again later", "mx.test[192.0.2.1]:25"),
                    odd = busy("a\nb\t\x1b[31m \xff end 00000000\n", "");
     is_number(bench_write(&b), 0, "nothing is known");
@@ -157,14 +156,12 @@ TEST(round)
     is_number(back.code, 451, "the code");
     is_string(back.enhanced, "4.7.0", "the enhanced code");
     is_string(back.remote, shared.remote, "and who said so");
-    bench_end(&b);
 }
 
 /* No text in an outcome makes the file unreadable. */
 TEST(odd_outcomes)
 {
-    struct bench b;
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     struct outcome o = busy("", "");
     bench_add(&b, 1, 1, &o);
     o.code = 99;
@@ -178,14 +175,12 @@ TEST(odd_outcomes)
     is_number(bench_read(&b), 0, "read");
     is_number(deferral_reasons_count(b.to), 3, "all of them");
     is_string(deferral_reasons_find(b.to, id_of(3)), o.text, "the longest text");
-    bench_end(&b);
 }
 
 /* Only of what waits. */
 TEST(gone)
 {
-    struct bench b;
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     struct outcome o = busy("busy", "");
     for (unsigned n = 1; n <= 3; n++)
         bench_add(&b, n, 60, &o);
@@ -203,14 +198,12 @@ TEST(gone)
     sched_forget(b.sched, id_of(3));
     is_number(bench_write(&b), 0, "none waits");
     is_number(sim_disk_count(""), 0, "no file");
-    bench_end(&b);
 }
 
 TEST(count)
 {
     enum { MORE = 20 };
-    struct bench b;
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     struct outcome o = busy("busy", "");
     for (unsigned n = 0; n < REASONS_COUNT_MAX + MORE; n++)
         bench_add(&b, n, (int)(REASONS_COUNT_MAX + MORE - n), &o);
@@ -223,15 +216,13 @@ TEST(count)
     is_string(deferral_reasons_find(b.to, id_of(MORE)), "busy", "due before it, kept");
     is_string(deferral_reasons_find(b.to, id_of(REASONS_COUNT_MAX + MORE - 1)), "busy",
               "due first, kept");
-    bench_end(&b);
 }
 
 TEST(size)
 {
     enum { COUNT = 18000 };
-    struct bench b;
     char text[OUTCOME_TEXT_MAX];
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     struct outcome shared = busy("shared", "");
     for (unsigned n = 0; n < COUNT; n++) {
         snprintf(text, sizeof(text), "%0470u", n);
@@ -244,14 +235,12 @@ TEST(size)
     ok_named(bench_file().length > REASONS_SIZE_MAX / 4 * 3, "and is well filled");
     is_number(bench_read(&b), 0, "it can be read");
     is_string(deferral_reasons_find(b.to, id_of(COUNT)), "shared", "it has what is due first");
-    bench_end(&b);
 }
 
 /* A byte less, or another one: nothing of it is believed. */
 TEST(damage)
 {
-    struct bench b;
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     struct outcome one = busy("one", "a[::1]:25"), two = busy("two", "");
     bench_add(&b, 1, 60, &one);
     bench_add(&b, 2, 60, &two);
@@ -281,7 +270,6 @@ TEST(damage)
     bench_put(&b, text_of(good, size));
     is_number(bench_read(&b), 0, "as it was");
     free(good);
-    bench_end(&b);
 }
 
 /* Well summed, and yet not what we write. */
@@ -330,10 +318,9 @@ TEST(forged)
         {"petrel reasons 1\noutcomes 1 messages 0 left out 0\n-1 4.2.0 1 0\nx\n",
          -EILSEQ                                                                                },
     };
-    struct bench b;
     struct buffer text;
     char name[40];
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     buffer_init(&text, 1000);
     for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
         buffer_clear(&text);
@@ -351,26 +338,22 @@ TEST(forged)
     bench_put(&b, buffer_text(&text));
     is_number(bench_read(&b), -EILSEQ, "a NUL in a text");
     buffer_free(&text);
-    bench_end(&b);
 }
 
 TEST(huge)
 {
-    struct bench b;
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     size_t size = 2 * REASONS_SIZE_MAX;
     char *huge = memory_new(size);
     memset(huge, '\n', size);
     bench_put(&b, text_of(huge, size));
     is_number(bench_read(&b), -EFBIG, "a huge file is not read to its end");
     free(huge);
-    bench_end(&b);
 }
 
 TEST(slices)
 {
-    struct bench b;
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     struct outcome o = busy("busy", "");
     struct id first = {.time_ms = 1, .hash = 1},
               second = {.time_ms = 1, .hash = UINT64_C(1) << 39};
@@ -382,14 +365,12 @@ TEST(slices)
     is_number(reasons_read(b.disk, PATH, b.to, wants_second_slice, NULL), 0, "read");
     is_string(deferral_reasons_find(b.to, first), "", "not of the other's");
     is_string(deferral_reasons_find(b.to, second), "busy", "of its own");
-    bench_end(&b);
 }
 
 /* Each call of the disk fails once: the file is the old one or the new one. */
 TEST(faults)
 {
-    struct bench b;
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     struct outcome o = busy("old", ""), n = busy("new", "");
     bench_add(&b, 1, 60, &o);
     is_number(bench_write(&b), 0, "written");
@@ -411,7 +392,6 @@ TEST(faults)
     sim_disk_fail_at(0, 0);
     is_number(bench_read(&b), 0, "at last it is read");
     is_string(deferral_reasons_find(b.to, id_of(1)), "new", "and is the new one");
-    bench_end(&b);
 }
 
 /* --- The manager ------------------------------------------------------------------ */
@@ -433,8 +413,7 @@ file_of(const struct world *w, const char *name)
 
 TEST(restart)
 {
-    struct world w;
-    manager_bench_begin(&w);
+    FIXTURE(world, w, manager_bench_begin, manager_world_end);
     world_deliver(&w, "ann@a.test", "later@b.test");
     is_string(manager_reason(w.manager, w.id, 0), "come again", "deferred");
     world_restart(&w);
@@ -454,14 +433,12 @@ TEST(restart)
     world_restart(&w);
     ok_named(file_of(&w, "reasons").at == NULL, "no file when nothing waits");
     ok_named(!world_logged(&w, "is ignored"), "no warning");
-    manager_world_end(&w);
 }
 
 /* Not asked for what another recipient was told. */
 TEST(recipients)
 {
-    struct world w;
-    manager_bench_begin(&w);
+    FIXTURE(world, w, manager_bench_begin, manager_world_end);
     world_deliver(&w, "ann@a.test", "later@b.test site@c.test");
     w.stalled = true;
     manager_retry_all(w.manager);
@@ -471,14 +448,12 @@ TEST(recipients)
              "meanwhile the last attempt tells");
     world_restart(&w);
     ok_named(manager_reason(w.manager, w.id, 1)[0] != '\0', "also after a stop");
-    manager_world_end(&w);
 }
 
 TEST(ignored)
 {
-    struct world w;
     char path[100];
-    manager_bench_begin(&w);
+    FIXTURE(world, w, manager_bench_begin, manager_world_end);
     world_deliver(&w, "ann@a.test", "later@b.test");
     world_stop(&w);
     snprintf(path, sizeof(path), "%s/lock/reasons", w.folder);
@@ -488,13 +463,11 @@ TEST(ignored)
     is_string(manager_reason(w.manager, w.id, 0), "", "no reason is believed");
     ok_named(world_logged(&w, "ignored lock/reasons: damaged"), "a warning");
     is_number(times(buffer_text(&w.lines), "ignored lock/reasons"), 1, "one line");
-    manager_world_end(&w);
 }
 
 TEST(suffix)
 {
-    struct world w;
-    manager_bench_begin(&w);
+    FIXTURE(world, w, manager_bench_begin, manager_world_end);
     world_stop(&w);
     w.settings.queue.slices = 2;
     w.settings.queue.slice = 1;
@@ -505,14 +478,12 @@ TEST(suffix)
     ok_named(times(file_of(&w, "reasons.0512-1023"), "come again") == 1,
              "each slice has a file of its own");
     is_string(manager_reason(w.manager, w.id, 0), "come again", "and reads it");
-    manager_world_end(&w);
 }
 
 /* Without a daemon. */
 TEST(all)
 {
-    struct bench b;
-    bench_begin(&b);
+    FIXTURE(bench, b, bench_begin, bench_end);
     struct outcome one = busy("one", ""), two = busy("two", ""), old = busy("old", "");
     deferral_reasons_free(&b.to);
     b.to = reasons_read_all(b.disk);
@@ -536,5 +507,4 @@ TEST(all)
     is_number(deferral_reasons_count(b.to), 2, "of both, without drafts and damage");
     ok(deferral_reasons_find(b.to, id_of(1))[0] != '\0');
     is_string(deferral_reasons_find(b.to, id_of(2)), "two", "the other");
-    bench_end(&b);
 }

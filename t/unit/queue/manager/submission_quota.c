@@ -54,8 +54,7 @@ used_of(const struct world *w, const char *name)
 /* Five of one recipient each, three a day. */
 TEST(waits)
 {
-    struct world w;
-    quota_begin(&w, "uid:* 3/d");
+    FIXTURE(world, w, quota_begin, quota_end, "uid:* 3/d");
     world_stop(&w);
     for (int i = 0; i < 5; i++)
         injected_add(&w, "me@h.test", "good@x.test");
@@ -73,13 +72,11 @@ TEST(waits)
     is_number(used_of(&w, "uid:"), 3, "nor counts it again");
     sim_loop_advance(w.loop, 22 * (int64_t)HOUR_MS);
     is_number(w.attempts, 5, "after a day they go by themselves");
-    quota_end(&w);
 }
 
 TEST(as_given)
 {
-    struct world w;
-    quota_begin(&w, "uid:* 4/d");
+    FIXTURE(world, w, quota_begin, quota_end, "uid:* 4/d");
     world_stop(&w);
     injected_add(&w, "me@h.test", "team@h.test good@x.test");
     manager_world_start(&w);
@@ -98,7 +95,6 @@ TEST(as_given)
     sim_loop_advance(w.loop, 26 * (int64_t)HOUR_MS);
     is_number(w.attempts, 10, "tomorrow it goes");
     is_number(used_of(&w, "uid:"), 1, "as one");
-    quota_end(&w);
 }
 
 static struct srs *secret;
@@ -173,8 +169,7 @@ TEST(unsure)
 
 TEST(released)
 {
-    struct world w;
-    quota_begin(&w, "");
+    FIXTURE(world, w, quota_begin, quota_end, "");
     injected_held(&w, "me@h.test", "team@h.test");
     manager_world_start(&w);
     is_number(w.attempts, 0, "nothing is tried");
@@ -193,14 +188,12 @@ TEST(released)
               "me@h.test>good@a.test me@h.test>good@b.test me@h.test>good@c.test "
               "me@h.test>good@d.test ",
               "to the members");
-    quota_end(&w);
 }
 
 /* The active queue is full: it goes to the disk, with the members. */
 TEST(released_without_room)
 {
-    struct world w;
-    quota_begin(&w, "");
+    FIXTURE(world, w, quota_begin, quota_end, "");
     injected_held(&w, "me@h.test", "team@h.test");
     w.settings.sched.active_limit = 1;
     manager_world_start(&w);
@@ -214,7 +207,6 @@ TEST(released_without_room)
     world_unstall(&w);
     sim_loop_advance(w.loop, HOUR_MS);
     is_number(w.attempts, 5, "all members get it");
-    quota_end(&w);
 }
 
 /* An address that cannot be verified now waits on, whether the active queue is full or
@@ -369,8 +361,7 @@ test_release_lasts(void)
 static void
 test_release_offline(void)
 {
-    struct world w;
-    manager_world_begin(&w, "held.test hold\n* smtp://x");
+    FIXTURE(world, w, manager_world_begin, quota_end, "held.test hold\n* smtp://x");
     w.plug = plug;
     world_restart(&w);
     injected_held(&w, "me@h.test", "good@held.test one@h.test");
@@ -381,7 +372,6 @@ test_release_offline(void)
     world_saw(&w, "me@h.test>good@held.test me@h.test>good@one.test ", "it passes the route, to the members");
     is_number(world_files(&w, "hold"), 0, "and is not held again");
     ok_named(!is_marked(&w), "nothing is left of that");
-    quota_end(&w);
 }
 
 /* --- Our own mail ----------------------------------------------------------------- */
@@ -510,8 +500,7 @@ TEST(unsure_shared)
 /* More than the quota in one message. */
 TEST(never)
 {
-    struct world w;
-    quota_begin(&w, "uid:* 3/d");
+    FIXTURE(world, w, quota_begin, quota_end, "uid:* 3/d");
     world_stop(&w);
     injected_add(&w, "good@h.test", "good@a.test good@b.test good@c.test team@h.test");
     manager_world_start(&w);
@@ -523,15 +512,13 @@ TEST(never)
     injected_add(&w, "good@h.test", "team@h.test team@h.test one@h.test");
     manager_world_start(&w);
     is_number(used_of(&w, "uid:"), 3, "three fit");
-    quota_end(&w);
 }
 
 /* Mail that bounces has been sent on, too. */
 static void
 test_bounced(void)
 {
-    struct world w;
-    quota_begin(&w, "uid:* 9/d\nsender:me@h.test 2/d");
+    FIXTURE(world, w, quota_begin, quota_end, "uid:* 9/d\nsender:me@h.test 2/d");
     world_stop(&w);
     injected_add(&w, "me@h.test", "bounced@h.test");
     manager_world_start(&w);
@@ -547,14 +534,12 @@ test_bounced(void)
     ok(manager_reset_quota(w.manager, TEXT("sender:me@h.test")));
     world_turns(&w);
     is_number(used_of(&w, "sender:me@h.test"), 2, "a reset lets them go");
-    quota_end(&w);
 }
 
 static void
 test_changes(void)
 {
-    struct world w;
-    quota_begin(&w, "uid:* 1/d");
+    FIXTURE(world, w, quota_begin, quota_end, "uid:* 1/d");
     world_stop(&w);
     for (int i = 0; i < 4; i++)
         injected_add(&w, "me@h.test", "team@h.test");
@@ -568,15 +553,13 @@ test_changes(void)
     manager_reload(w.manager, &w.settings, w.routes);
     world_turns(&w);
     is_number(w.attempts, 16, "no quota: all");
-    quota_end(&w);
 }
 
 /* The next hop is away: what was counted is tried again, and counts once. */
 static void
 test_deferred(void)
 {
-    struct world w;
-    quota_begin(&w, "uid:* 3/d");
+    FIXTURE(world, w, quota_begin, quota_end, "uid:* 3/d");
     world_stop(&w);
     injected_add(&w, "me@h.test", "later@a.test later@b.test");
     manager_world_start(&w);
@@ -588,7 +571,6 @@ test_deferred(void)
     is_number(used_of(&w, "uid:"), 2, "also after a restart");
     w.all_good = true;
     sim_loop_advance(w.loop, 5 * (int64_t)HOUR_MS);
-    quota_end(&w);
 }
 
 int

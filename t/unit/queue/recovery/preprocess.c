@@ -96,8 +96,7 @@ forget(struct world *w)
 static void
 test_whole(bool aio)
 {
-    struct world w;
-    begin(&w, aio);
+    FIXTURE(world, w, begin, end, aio);
     for (unsigned i = 0; i < PREPROCESSOR_MAX; i++)
         add(&w, i, true);
     ok(preprocess_prepare(&w.preprocessor) == !aio);
@@ -120,7 +119,6 @@ test_whole(bool aio)
                   sim_disk_count("/spool/bounce"),
               5 * PREPROCESSOR_MAX, "durably");
     forget(&w);
-    end(&w);
 }
 
 /* Each call fails once: a message has moved, or is what it was, without a trace. */
@@ -129,8 +127,7 @@ test_failures(bool aio, int error)
 {
     unsigned wrong = 0, at = 0;
     for (bool failed = true; failed && at < 500; at++) {
-        struct world w;
-        begin(&w, aio);
+        FIXTURE(world, w, begin, end, aio);
         add(&w, 1, true);
         add(&w, 2, true);
         sim_disk_count_anew();
@@ -150,7 +147,6 @@ test_failures(bool aio, int error)
             envelope_free(&e);
         }
         forget(&w);
-        end(&w);
     }
     char label[80];
     snprintf(label, sizeof(label), "error %d at each of %u calls", error, at);
@@ -160,11 +156,9 @@ test_failures(bool aio, int error)
 
 /* While the sync of a directory is under way nothing that it covers is durable: who needs
  * that must not go on, as the journal's checkpoint would. */
-static void
-test_names_in_flight(void)
+TEST(names_in_flight)
 {
-    struct world w;
-    begin(&w, true);
+    FIXTURE(world, w, begin, end, true);
     sim_disk_set_syncing(DISK_SYNC_AIO, 5);
     add(&w, 1, true);
     ok(!preprocess_prepare(&w.preprocessor));
@@ -177,11 +171,9 @@ test_names_in_flight(void)
     sim_loop_advance(w.loop, 100);
     ok(w.done == 1 && !spool_needs_sync(&w.spool, SPOOL_INFO));
     forget(&w);
-    end(&w);
 }
 
-static void
-test_end_in_flight(void)
+TEST(end_in_flight)
 {
     struct world w;
     begin(&w, true);
@@ -201,8 +193,7 @@ main(void)
     test_failures(false, EIO);
     test_failures(true, EIO);
     test_failures(true, ENOSPC);
-    test_names_in_flight();
-    test_end_in_flight();
+    tap_tests("");
     sim_disk_reset();
     return done();
 }

@@ -122,8 +122,7 @@ make_message(bool preprocessed, struct buffer *todo)
 
 /* --- Leftovers ------------------------------------------------------------------- */
 
-static void
-test_leftovers(void)
+TEST(leftovers)
 {
     struct id s2 = an_id(HOUR_MS, 1), s3 = an_id(HOUR_MS, 2);
     fresh();
@@ -159,8 +158,7 @@ test_leftovers(void)
     kit_close(&kit);
 }
 
-static void
-test_strays(void)
+TEST(strays)
 {
     static const char *const dirs[] = {"intd",   "local", "remote",
                                         "bounce", "hold",  "defrag"};
@@ -236,8 +234,7 @@ damage(const char *dir, struct id id, size_t offset)
     ok_named(sim_disk_damage(path, offset), path);
 }
 
-static void
-test_damage(void)
+TEST(damage)
 {
     fresh();
     struct id id = make_message(false, NULL);
@@ -280,11 +277,9 @@ test_damage(void)
 
 /* --- Between S4 and S5 ----------------------------------------------------------- */
 
-static void
-test_conflicts(void)
+TEST(conflicts)
 {
-    struct buffer todo;
-    buffer_init(&todo, 100000);
+    FIXTURE(buffer, todo, buffer_init, buffer_free, 100000);
     fresh();
     struct id id = make_message(true, &todo);
     put_in("todo", id, buffer_text(&todo));
@@ -323,13 +318,11 @@ test_conflicts(void)
     start_at(0);
     ok_named(!is_in("intd", id) && kit.found_count == 1, "an intd beside S5 goes");
     kit_close(&kit);
-    buffer_free(&todo);
 }
 
 /* --- Many ------------------------------------------------------------------------ */
 
-static void
-test_slices_of_turns(void)
+TEST(slices_of_turns)
 {
     enum { MANY = 1200 };
     fresh();
@@ -364,8 +357,7 @@ test_slices_of_turns(void)
 
 /* Due times come from the device, more at a time than are asked for together, for two
  * kinds of messages. */
-static void
-test_cold(void)
+TEST(cold)
 {
     enum { MANY = 130 };
     struct id ids[MANY];
@@ -416,8 +408,7 @@ put_strange(const char *dir)
     disk_close(&disk);
 }
 
-static void
-test_large_directory(void)
+TEST(large_directory)
 {
     fresh();
     struct id old = make_message(false, NULL), fragment = make_message(true, NULL);
@@ -444,8 +435,7 @@ test_large_directory(void)
 
 /* The disk fails in the middle: what was listed counts for nothing, and a minute later
  * the listing begins anew. */
-static void
-test_large_directory_fails(void)
+TEST(large_directory_fails)
 {
     fresh();
     (void)make_message(false, NULL);
@@ -463,8 +453,7 @@ test_large_directory_fails(void)
 }
 
 /* A stop in the middle leaves nothing open. */
-static void
-test_large_directory_stops(void)
+TEST(large_directory_stops)
 {
     fresh();
     (void)make_message(false, NULL);
@@ -477,11 +466,9 @@ test_large_directory_stops(void)
 }
 
 /* Mail of an injector is found while todo/ has more names than a turn lists, and once. */
-static void
-test_large_scan(void)
+TEST(large_scan)
 {
-    struct buffer todo;
-    buffer_init(&todo, 1 << 16);
+    FIXTURE(buffer, todo, buffer_init, buffer_free, 1 << 16);
     fresh();
     struct id id = make_message(false, &todo);
     take_away("todo", id);
@@ -501,11 +488,9 @@ test_large_scan(void)
     sim_loop_advance(kit.loop, 2000);
     is_number(kit.found_count, 1, "and never again");
     kit_close(&kit);
-    buffer_free(&todo);
 }
 
-static void
-test_slices_of_hash(void)
+TEST(slices_of_hash)
 {
     enum { MANY = 200, SLICES = 4 };
     unsigned all = 0, wrong = 0;
@@ -553,8 +538,7 @@ pull(void)
     sim_loop_advance(kit.loop, 1);
 }
 
-static void
-test_trigger(void)
+TEST(trigger)
 {
     struct kit injector;
     fresh();
@@ -602,8 +586,7 @@ test_trigger(void)
     kit_close(&kit);
 }
 
-static void
-test_held(void)
+TEST(held)
 {
     fresh();
     struct id id = make_message(false, NULL);
@@ -620,8 +603,7 @@ test_held(void)
 }
 
 /* An owner goes away between commit and answer. */
-static void
-test_orphan(void)
+TEST(orphan)
 {
     fresh();
     start_at(0);
@@ -637,24 +619,4 @@ test_orphan(void)
     kit_close(&kit);
     is_number(sim_disk_count("/spool/mess"), 1,
               "what was not answered when the queue closes is taken back");
-}
-
-int
-main(void)
-{
-    test_leftovers();
-    test_strays();
-    test_damage();
-    test_conflicts();
-    test_slices_of_turns();
-    test_cold();
-    test_large_directory();
-    test_large_directory_fails();
-    test_large_directory_stops();
-    test_large_scan();
-    test_slices_of_hash();
-    test_trigger();
-    test_held();
-    test_orphan();
-    return done();
 }

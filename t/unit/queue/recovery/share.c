@@ -87,8 +87,7 @@ test_return(bool power)
     kit_close(&kit);
 }
 
-static void
-test_new_mail(void)
+TEST(new_mail)
 {
     static const char *const one[] = {"a@x", NULL};
     struct answer a;
@@ -129,8 +128,7 @@ test_new_mail(void)
 /* --- Refusals ----------------------------------------------------------------------
  */
 
-static void
-test_refusals(void)
+TEST(refusals)
 {
     struct kit other;
     slices_begin(&kit, &dead);
@@ -158,8 +156,7 @@ test_refusals(void)
 }
 
 /* Another slice has been upgraded already, and has died: what it has written is damage to us. */
-static void
-test_newer(void)
+TEST(newer)
 {
     struct kit other;
     char error[200];
@@ -220,8 +217,7 @@ start_beside(int64_t hold_ms, int64_t *waited_ms)
     return code;
 }
 
-static void
-test_patience(void)
+TEST(patience)
 {
     int64_t waited_ms;
     is_number(start_beside(1500, &waited_ms), 0, "a command has the lock: we wait");
@@ -230,8 +226,7 @@ test_patience(void)
     ok(waited_ms >= 9000 && waited_ms < 15000);
 }
 
-static void
-test_ignored(void)
+TEST(ignored)
 {
     struct answer a = {0};
     slices_begin(&kit, &dead);
@@ -253,8 +248,7 @@ test_ignored(void)
 }
 
 /* Another petrel moves the same journal: it is waited for. */
-static void
-test_busy(void)
+TEST(busy)
 {
     struct answer a = {0};
     struct disk *disk;
@@ -332,12 +326,7 @@ main(void)
     test_take_over();
     test_return(false);
     test_return(true);
-    test_new_mail();
-    test_refusals();
-    test_newer();
-    test_patience();
-    test_ignored();
-    test_busy();
+    tap_tests("");
     test_faults(KILLED, "killed at every call");
     test_faults(POWER, "a power cut at every call");
     test_faults(FAILED_EIO, "EIO at every call");

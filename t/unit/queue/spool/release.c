@@ -63,8 +63,7 @@ is_whole(struct spool *s, struct id id)
     return whole;
 }
 
-static void
-test_held(void)
+TEST(held)
 {
     struct spool s;
     char note[RELEASE_NOTE_MAX];
@@ -96,8 +95,7 @@ test_held(void)
     spool_close(&s);
 }
 
-static void
-test_quarantined(void)
+TEST(quarantined)
 {
     struct spool s;
     char note[RELEASE_NOTE_MAX], path[SPOOL_PATH_MAX];
@@ -203,9 +201,8 @@ on_change(void *context)
 static void
 test_power_cuts(bool damaged)
 {
-    struct spool s;
     sim_disk_reset();
-    spool_kit_open(&s, quiet);
+    FIXTURE(spool, s, spool_kit_open, spool_close, quiet);
     struct cutting c = {.id = deferred(&s, 1)};
     if (damaged) {
         char name[ID_LENGTH + 1], path[100];
@@ -223,7 +220,6 @@ test_power_cuts(bool damaged)
     ok_named(c.cuts > 20, "power cuts");
     is_number(c.bad, 0, "after none of them anything is missing");
     printf("# %u cuts\n", c.cuts);
-    spool_close(&s);
 }
 
 /* Every call fails once, or is the last one: all is there, or all is quarantined. */
@@ -264,8 +260,7 @@ main(void)
     quiet = log_new(loop, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
     buffer_init(&lines, 16 * 1024 * 1024);
     log_capture(quiet, &lines);
-    test_held();
-    test_quarantined();
+    tap_tests("");
     test_power_cuts(false);
     test_power_cuts(true);
     test_faults();

@@ -37,8 +37,7 @@ queued(struct spool *s, unsigned char n)
     return e;
 }
 
-static void
-test_names(void)
+TEST(names)
 {
     char path[SPOOL_PATH_MAX];
     struct id id;
@@ -51,8 +50,7 @@ test_names(void)
     ok(!spool_corrupt_id("", &id) && !spool_corrupt_id("README.note", &id));
 }
 
-static void
-test_refusals(void)
+TEST(refusals)
 {
     static const struct {
         int error, code;
@@ -73,8 +71,7 @@ test_refusals(void)
 }
 
 /* Remedies that make it writable. */
-static void
-test_remedies(void)
+TEST(remedies)
 {
     struct spool s = {.disk = NULL};
     char error[512];
@@ -97,12 +94,10 @@ test_remedies(void)
     spool_close(&s);
 }
 
-static void
-test_trouble(void)
+TEST(trouble)
 {
-    struct spool s;
     sim_disk_reset();
-    spool_kit_open(&s, quiet);
+    FIXTURE(spool, s, spool_kit_open, spool_close, quiet);
     is_number(spool_trouble(&s, -ENOSPC, NULL, "test"), -ENOSPC,
               "says what it is told");
     is_string(s.trouble, "", "a full disk is no lasting trouble");
@@ -110,7 +105,6 @@ test_trouble(void)
     spool_trouble(&s, -EIO, &id, "test once");
     spool_trouble(&s, -EROFS, &id, "test twice");
     ok_named(strstr(s.trouble, "test once") != NULL, "the first trouble is kept");
-    spool_close(&s);
 }
 
 static int
@@ -130,15 +124,13 @@ materialise(struct spool *s, struct envelope *e)
     return result;
 }
 
-static void
-test_steps(void)
+TEST(steps)
 {
-    struct spool s;
     unsigned marks[] = {0, 1}, dirs;
     char reason[LOAD_REASON_MAX];
     struct envelope *read = NULL;
     sim_disk_reset();
-    spool_kit_open(&s, quiet);
+    FIXTURE(spool, s, spool_kit_open, spool_close, quiet);
     struct envelope *e = queued(&s, 1);
     ok_named(spool_write_new(&s, SPOOL_MESS, e->id, TEXT("x"), false) == -EEXIST,
              "a name is taken once");
@@ -191,17 +183,14 @@ test_steps(void)
     ok(read == NULL);
     buffer_free(&texts);
     envelope_free(&e);
-    spool_close(&s);
 }
 
 /* Files of an older attempt are gone durably before others of the same name are written: one
  * of them could come back beside these. */
-static void
-test_scrap(void)
+TEST(scrap)
 {
-    struct spool s;
     sim_disk_reset();
-    spool_kit_open(&s, quiet);
+    FIXTURE(spool, s, spool_kit_open, spool_close, quiet);
     struct envelope *e = queued(&s, 1);
     is_number(materialise(&s, e), 0, "the first attempt");
     is_number(spool_sync_preprocessed(&s, e->id), 0, "durable");
@@ -212,12 +201,10 @@ test_scrap(void)
                   sim_disk_count("/spool/remote"),
               0, "nothing of the first is back");
     envelope_free(&e);
-    spool_close(&s);
 }
 
 /* Where nothing can be nothing is removed: each question costs a system call. */
-static void
-test_places(void)
+TEST(places)
 {
     static const unsigned always = SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO) |
                                    SPOOL_BIT(SPOOL_HOLD) | SPOOL_BIT(SPOOL_MESS);
@@ -237,15 +224,13 @@ test_places(void)
     envelope_free(&e);
 }
 
-static void
-test_read_errors(void)
+TEST(read_errors)
 {
-    struct spool s;
     struct envelope *read = NULL;
     char reason[LOAD_REASON_MAX];
     unsigned later = 0, done = 0, other = 0;
     sim_disk_reset();
-    spool_kit_open(&s, quiet);
+    FIXTURE(spool, s, spool_kit_open, spool_close, quiet);
     struct envelope *e = queued(&s, 1);
     for (unsigned at = 1; at <= 12; at++) {
         sim_disk_count_anew();
@@ -259,12 +244,10 @@ test_read_errors(void)
     ok_named(later >= 6 && done > 0 && other == 0,
              "a disk that does not answer is no evidence of damage");
     envelope_free(&e);
-    spool_close(&s);
 }
 
 /* At any moment at which quarantining dies, the content is in mess/ or in corrupt/. */
-static void
-test_quarantine(void)
+TEST(quarantine)
 {
     unsigned lost = 0, at = 0, calls = 0;
     struct spool s;
@@ -296,12 +279,10 @@ test_quarantine(void)
     ok_named(lost == 0 && calls > 5, "quarantining loses no content at any call");
 }
 
-static void
-test_erase(void)
+TEST(erase)
 {
-    struct spool s;
     sim_disk_reset();
-    spool_kit_open(&s, quiet);
+    FIXTURE(spool, s, spool_kit_open, spool_close, quiet);
     struct envelope *e = queued(&s, 1), *other = queued(&s, 2);
     spool_quarantine(&s, e->id, "one", 0);
     spool_quarantine(&s, e->id, "two", 0);
@@ -313,15 +294,12 @@ test_erase(void)
     is_number(sim_disk_count("/spool"), 0, "nothing is left");
     envelope_free(&e);
     envelope_free(&other);
-    spool_close(&s);
 }
 
-static void
-test_stubborn_todo(void)
+TEST(stubborn_todo)
 {
-    struct spool s;
     sim_disk_reset();
-    spool_kit_open(&s, quiet);
+    FIXTURE(spool, s, spool_kit_open, spool_close, quiet);
     struct envelope *e = queued(&s, 1);
     sim_disk_count_anew();
     sim_disk_fail_at(1, EIO);
@@ -330,7 +308,6 @@ test_stubborn_todo(void)
     ok(spool_remove_all(&s, e->id) == 0);
     is_number(sim_disk_count("/spool"), 0, "then all goes");
     envelope_free(&e);
-    spool_close(&s);
 }
 
 int
@@ -339,17 +316,7 @@ main(void)
     quiet = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
     buffer_init(&lines, 1 << 24);
     log_capture(quiet, &lines);
-    test_names();
-    test_refusals();
-    test_remedies();
-    test_trouble();
-    test_steps();
-    test_scrap();
-    test_places();
-    test_read_errors();
-    test_quarantine();
-    test_erase();
-    test_stubborn_todo();
+    tap_tests("");
     log_free(&quiet);
     buffer_free(&lines);
     sim_disk_reset();

@@ -35,8 +35,7 @@ ask(struct bank *b, int64_t now_us, struct bank_question q)
 
 /* --- One by one ------------------------------------------------------------------- */
 
-static void
-test_tokens(void)
+TEST(tokens)
 {
     struct bank *b = bank_new();
     struct bank_question q = {.interval_us = 100000, .want = 1000, .had = -1};
@@ -62,8 +61,7 @@ test_tokens(void)
 }
 
 /* Hosts ask in the first fifth of a period, and what comes in it belongs to them. */
-static void
-test_slack(void)
+TEST(slack)
 {
     struct bank *b = bank_new();
     struct bank_question q = {.interval_us = 100000, .want = 1000, .had = -1};
@@ -74,8 +72,7 @@ test_slack(void)
 }
 
 /* Transactions given back of the last period count as far as the burst goes. */
-static void
-test_back(void)
+TEST(back)
 {
     struct bank *b = bank_new();
     struct bank_question q = {
@@ -96,8 +93,7 @@ test_back(void)
 }
 
 /* The last hosts that want little get one in advance: all of them a tenth of a period. */
-static void
-test_advance(void)
+TEST(advance)
 {
     struct bank *b = bank_new();
     struct bank_question all = {
@@ -123,8 +119,7 @@ test_advance(void)
 }
 
 /* It goes its own way. */
-static void
-test_copy(void)
+TEST(copy)
 {
     struct bank *b = bank_new();
     struct bank_question q = {.interval_us = 100000, .want = 30, .had = -1};
@@ -138,8 +133,7 @@ test_copy(void)
     bank_free(&copy);
 }
 
-static void
-test_weights(void)
+TEST(weights)
 {
     struct bank *b = bank_new();
     struct bank_question small = {
@@ -182,8 +176,7 @@ seats(struct bank *b, int64_t now_us, int before, int open, int need)
                                       .hosts = 4});
 }
 
-static void
-test_sessions(void)
+TEST(sessions)
 {
     struct bank *b = bank_new();
     int64_t now_us = START_US;
@@ -211,8 +204,7 @@ test_sessions(void)
 }
 
 /* It knows nothing of the leases that another one gave before, in this period. */
-static void
-test_emptied(void)
+TEST(emptied)
 {
     struct bank *b = bank_new();
     struct bank_question again = {
@@ -230,8 +222,7 @@ test_emptied(void)
 }
 
 /* Another Redis takes over, whose clock is behind. */
-static void
-test_behind(void)
+TEST(behind)
 {
     struct bank *b = bank_new();
     struct bank_question q = {.interval_us = 100000,
@@ -253,8 +244,7 @@ test_behind(void)
     bank_free(&b);
 }
 
-static void
-test_memory(void)
+TEST(memory)
 {
     struct bank *b = bank_new();
     struct bank_question q = {
@@ -279,8 +269,7 @@ test_memory(void)
 }
 
 /* Each number of another process has its bounds. */
-static void
-test_sound(void)
+TEST(sound)
 {
     enum { MAX = BANK_COUNT_MAX, LEFT_MAX = 3 * BANK_PERIOD_US };
     static const double odd[][13] = {
@@ -558,17 +547,7 @@ main(void)
 {
     const char *seed = getenv("SEED"), *rounds = getenv("ROUNDS");
     state = seed != NULL ? strtoull(seed, NULL, 10) : 1;
-    test_tokens();
-    test_slack();
-    test_back();
-    test_advance();
-    test_copy();
-    test_weights();
-    test_sessions();
-    test_emptied();
-    test_behind();
-    test_memory();
-    test_sound();
+    tap_tests("");
     test_groups(rounds != NULL ? strtol(rounds, NULL, 10) : ROUNDS_DEFAULT);
     return done();
 }

@@ -164,9 +164,8 @@ good(void)
 TEST(late_answers)
 {
     static const int64_t delays[] = {1000, 2000, 4000, 8000, 10000, 10000};
-    struct client c;
     FIXTURE(world, w, world_start, world_end, 10);
-    arrive(&c, &w, 1);
+    FIXTURE(client, c, arrive, leave, &w, 1);
     for (unsigned i = 0; i < sizeof(delays) / sizeof(delays[0]); i++) {
         struct text more = TEXT("NOOP\r\n");
         ok(!tries(&c, WRONG));
@@ -182,7 +181,6 @@ TEST(late_answers)
         buffer_clear(&w.out);
     }
     ok_named(tries(&c, GOOD) && heard(&c, "235"), "who knows it is let in");
-    leave(&c);
 }
 
 TEST(locked_out)
@@ -235,8 +233,7 @@ TEST(pace)
     sim_loop_advance(w.loop, 1);
     ok(c[1].resumed == 1 && heard(&c[1], "235") && c[2].resumed == 0);
     auth_attempt_free(&c[2].login); /* it has hung up */
-    struct client scram;
-    arrive(&scram, &w, 200);
+    FIXTURE(client, scram, arrive, leave, &w, 200);
     ok_named(tries(&scram, "AUTH SCRAM-SHA-256\r\n") && heard(&scram, "334"),
              "what costs nothing need not wait");
     sim_loop_advance(w.loop, AUTH_ATTEMPT_PACE_MS);
@@ -250,7 +247,6 @@ TEST(pace)
     is_number(c[2].resumed, 0, "who has gone is not called");
     for (unsigned i = 0; i < CROWD; i++)
         leave(&c[i]);
-    leave(&scram);
 }
 
 /* Many sessions of one client ask together, again and again: it has no more than its

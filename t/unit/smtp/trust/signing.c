@@ -128,9 +128,8 @@ note_trouble(void *context, const char *name, const char *domain, const char *wh
 
 TEST(trouble)
 {
-    struct buffer said;
     struct dkim_keys *keys = dkim_kit_keys("a.test", "s", 2);
-    buffer_init(&said, 1000);
+    FIXTURE(buffer, said, buffer_init, buffer_free, 1000);
     FIXTURE(world, w, world_begin, world_end, NULL);
     signing_each_trouble(w.signing, note_trouble, &said);
     signing_reload(w.signing, keys);
@@ -148,7 +147,6 @@ TEST(trouble)
     is_text(buffer_text(&said),
             TEXT("s._domainkey.a.test: the key cannot sign, and mail waits\n"),
             "a key that cannot sign");
-    buffer_free(&said);
 }
 
 TEST(memory)
@@ -310,9 +308,8 @@ TEST(unsigned)
 /* Headers too long for a signature, and content beyond one piece. */
 TEST(large)
 {
-    struct buffer letter;
     FIXTURE(world, w, world_begin, world_end, dkim_kit_keys("a.test", "s", 1));
-    buffer_init(&letter, 4 * 1024 * 1024);
+    FIXTURE(buffer, letter, buffer_init, buffer_free, 4 * 1024 * 1024);
     ok(buffer_add(&letter, TEXT("From: a@a.test\r\nX: ")));
     while (letter.length < 300 * 1024)
         ok(buffer_add(&letter, TEXT("0123456789012345678901234567890\r\n ")));
@@ -329,7 +326,6 @@ TEST(large)
     fields = fields_of(&w, letter.at, SIZE_MAX, SIGNING_PLAIN);
     ok_named(strncmp(fields, "DKIM-Signature:", 15) == 0, "a large body in one piece");
     free(fields);
-    buffer_free(&letter);
 }
 
 /* At every step of a pass the keys go, or the pass does. */
