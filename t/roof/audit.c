@@ -802,7 +802,7 @@ all_are_answered(void)
 }
 
 /* More comes together than the journal has room for: all of it is taken, some later. */
-static void
+void
 audit_flood(void)
 {
     const struct options *o = audit_options();

@@ -27,6 +27,7 @@ enum {
     ROUTE_SIZE = MODEL_ADDRESS_MAX + 20,
     ANSWERED_MS = 500, /* an order */
     FAULTS = 4,
+    FLOODS = 3,
     ENDS = 12,
     TORN = 6,
     CALLS = 90,
@@ -90,15 +91,19 @@ audit_failed_calls(void)
     audit_departure("mail of a disk that failed now and again");
 }
 
-/* What has left in files does not come back, though the power goes. */
+/* What has left in files does not come back when the power goes, though the journal that
+ * knew of its end has been used again meanwhile. */
 static void
 audit_removed_files(void)
 {
+    size_t size = (size_t)audit_options()->journal_message_max + 1024;
     if (!may_cut())
         return;
     for (unsigned i = 0; i < FAULTS; i++)
-        (void)audit_try(audit_message(0, 1, LARGE));
+        (void)audit_try(audit_message(0, 1, size));
     audit_departure("mail in files");
+    for (unsigned i = 0; i < FLOODS; i++)
+        audit_flood();
     (void)world_run_for(LEAVES_MS, NULL);
     world_cut();
     (void)audit_has_gone(audit_longest_ms());

@@ -26,6 +26,8 @@ void audit_give_and_leave(struct model_message *m);
 bool audit_give_to_dying(struct model_message *m, unsigned calls, bool by_cut);
 /* No mail is open; false: not within that time. */
 bool audit_has_gone(int64_t ms);
+/* More mail at once than the journal has room for, if it takes such mail; it leaves. */
+void audit_flood(void);
 /* All that was given leaves soon, with the weather good, or the run has failed. */
 void audit_departure(const char *what);
 
