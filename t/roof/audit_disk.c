@@ -96,7 +96,7 @@ audit_failed_calls(void)
 static void
 audit_removed_files(void)
 {
-    size_t size = (size_t)audit_options()->journal_message_max + 1024;
+    size_t size = (size_t)audit_options()->manager.queue.journal_message_max + 1024;
     if (!may_cut())
         return;
     for (unsigned i = 0; i < FAULTS; i++)
