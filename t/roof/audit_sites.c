@@ -33,11 +33,11 @@ enum {
 
 static unsigned attempts;
 
+/* Mail of before may be due again, at another next hop. */
 static void
 sites_attempted(struct model_rcpt *r)
 {
-    (void)r;
-    attempts++;
+    attempts += r->domain == 0;
 }
 
 /* Nothing else decides when the first domain's mail goes. */

@@ -20,7 +20,7 @@ enum {
     /* For what is there once: listeners, questions of operators, startup. Connections that
      * have been closed are there for half a minute if their peers say nothing. */
     SPARE_SOCKETS = 120 + NET_LINGERING_MAX,
-    SPARE_FILES = 150,
+    SPARE_FILES = 200, /* of these up to 160 of messages that become S5 (preprocess.h) */
     SPARE_TIMERS = 80,
     SPARE_CLIENTS = 2 /* that are refused for their number */
 };
