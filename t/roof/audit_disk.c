@@ -26,6 +26,8 @@ enum {
     RELEASED = 3,
     ROUTE_SIZE = MODEL_ADDRESS_MAX + 20,
     ANSWERED_MS = 500, /* an order */
+    UNWRITTEN_CALLS = 8,
+    UNWRITTEN_MS = 9000, /* some attempts, and no second try to write */
     FAULTS = 4,
     FLOODS = 3,
     ENDS = 12,
@@ -176,6 +178,42 @@ audit_refused_results(void)
     audit_departure("mail whose results the disk had refused");
 }
 
+/* A message that is read again while its first result has yet to be written: the recipient
+ * has his mail, and the other is tried. */
+static void
+audit_unwritten_results(void)
+{
+    struct hop_mood good = {0}, refusing = {.rcpt = 1000};
+    if (model_domains() < 2)
+        return;
+    editor_set("minimal_backoff_time", "2s");
+    editor_set("maximal_backoff_time", "2s");
+    world_set_route("");
+    world_set_moods(&refusing);
+    world_set_first_mood(&good);
+    for (unsigned i = 0; i < ENDS; i++) {
+        struct model_message *m = audit_message(0, 2, any_size());
+        m->rcpts[1].domain = 1;
+        first = &m->rcpts[0];
+        (void)audit_try(m);
+        (void)world_run_for(FAULT_MS, is_first_stored);
+        host.fails_after = 1 + roof_below(UNWRITTEN_CALLS);
+        host.fails_with = EIO;
+        (void)world_run_for(UNWRITTEN_MS, NULL);
+        host.fails_after = 0;
+        if (m->rcpts[0].stored > 1)
+            roof_break("once", m->id, "m%ur0 is stored again: its result is not known",
+                       m->number);
+        world_restart(false); /* a disk that has failed takes no mail until then */
+    }
+    editor_set("minimal_backoff_time", "");
+    editor_set("maximal_backoff_time", "");
+    world_set_route("");
+    world_set_moods(&good);
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail whose results were written late");
+}
+
 /* Mail that is deferred while no sync succeeds, and then all do, outlives a power cut. */
 static void
 audit_refused_moves(void)
@@ -279,9 +317,10 @@ void
 audit_disk(void)
 {
     static void (*const questions[])(void) = {
-        audit_failed_batch,    audit_failed_calls,    audit_removed_files,
-        audit_orphan,          audit_refused_results, audit_refused_moves,
-        audit_release_and_cut, audit_torn_batches,    audit_ends};
+        audit_failed_batch,  audit_failed_calls,    audit_removed_files,
+        audit_orphan,        audit_refused_results, audit_unwritten_results,
+        audit_refused_moves, audit_release_and_cut, audit_torn_batches,
+        audit_ends};
     /* a notice that the disk has refused comes a minute later */
     editor_set("delay_warning_time", "");
     world_set_route("");

@@ -212,16 +212,18 @@ host_start(struct host *h)
     };
     h->starts++;
     law_log_start(host_log(h));
-    if (h == &host) {
-        law_metrics_start();
+    if (h == &host)
         policy_start();
-    }
     roof_note("%s: starts", word_of(h));
     if (!daemon_read(d))
         roof_break("start", NULL, "the settings have errors");
     d->loop = sim_loop_new_at(h->seed + h->starts, roof_now_ms(), h->machine->step_ms);
     upgrade_starts(h);
-    int code = daemon_start(d, DAEMON_RUNS);
+    int code = daemon_start(d, DAEMON_QUEUE);
+    if (h == &host) /* the ends that recovery makes up for are logged, not counted */
+        law_metrics_start();
+    if (code == 0)
+        code = daemon_start(d, DAEMON_RUNS);
     upgrade_started(h, code);
     if (code == 0) {
         h->fill_dns(d->dns);
