@@ -29,7 +29,6 @@ enum {
     EARLY_MS = 2 * 1000, /* due times count whole seconds */
     PACES = 6,
     PACE_MS = 1000,
-    PACE_SLACK_MS = 500, /* the first one waits for its connection, too */
     RCPTS_ASKED = 60,
     SIZE_ASKED = 1 << 21,
     HEADER_LINES = 80, /* of a header of more than 64 KiB */
@@ -840,44 +839,6 @@ audit_flood(void)
         teller_end(t);
     }
     audit_departure("mail of a flood");
-}
-
-/* --- Rates --- */
-
-static int64_t paces_ms[PACES];
-static unsigned paced;
-
-static void
-pace_attempted(struct model_rcpt *r)
-{
-    (void)r;
-    for (unsigned i = 0; i < paced; i++)
-        if (roof_now_ms() - paces_ms[i] + PACE_SLACK_MS < (paced - i) * PACE_MS)
-            roof_break("bounds", NULL,
-                       "%u transactions in %" PRId64 " ms, with a rate of 1/s",
-                       paced - i + 1, roof_now_ms() - paces_ms[i]);
-    if (paced < PACES)
-        paces_ms[paced++] = roof_now_ms();
-}
-
-/* One a second, and no less. */
-static void
-audit_rate(void)
-{
-    struct teller *t = &audit.tellers[0];
-    world_set_route("rate=1/s");
-    paced = 0;
-    model_on_attempted(pace_attempted);
-    teller_greet(t);
-    for (unsigned i = 0; i < PACES; i++) {
-        struct model_message *m = new_message(1, 100);
-        m->rcpts[0].domain = 0;
-        give(t, m, 1, false);
-    }
-    teller_end(t);
-    audit_departure("mail at a rate of 1/s");
-    model_on_attempted(NULL);
-    world_set_route("");
 }
 
 /* The power goes some time after mail has left: it does not come back, though the journal

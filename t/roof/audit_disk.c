@@ -93,8 +93,8 @@ audit_failed_calls(void)
     audit_departure("mail of a disk that failed now and again");
 }
 
-/* What has left in files does not come back when the power goes, though the journal that
- * knew of its end has been used again meanwhile. */
+/* Mail that has left in files does not come back when the power goes, though the journal
+ * that knew of its end has been used again meanwhile. */
 static void
 audit_removed_files(void)
 {
@@ -237,7 +237,7 @@ audit_refused_moves(void)
     audit_departure("mail that was deferred on a disk that failed");
 }
 
-/* A message that an operator has released stays so, though the power goes. */
+/* Mail that an operator has released stays so, though the power goes. */
 static void
 audit_release_and_cut(void)
 {

@@ -31,6 +31,8 @@ void audit_flood(void);
 /* All that was given leaves soon, with the weather good, or the run has failed. */
 void audit_departure(const char *what);
 
+/* A rate of a route is used, and kept (audit_sites.c). */
+void audit_rate(void);
 /* Sites that are away, slow down, take few, and have no place (audit_sites.c). */
 void audit_sites(void);
 /* A disk that fails for a moment, and a host that ends time and again (audit_disk.c). */

@@ -23,6 +23,9 @@ enum {
     TAKES = 5,                 /* recipients of a transaction */
     GIVEN = 17,                /* of a message */
     QUOTA_MS = 25 * 60 * 1000, /* twice within an hour */
+    PACES = 6,
+    PACE_MS = 1000,
+    PACE_SLACK_MS = 500, /* the first one waits for its connection, too */
     PAUSE_MS = 5000,
     PAUSE_SLACK_MS = 300, /* the way to the hop */
     LMTP_DOMAIN = 2,
@@ -279,6 +282,36 @@ audit_no_place(void)
     editor_set("active_limit", "");
     world_set_route("");
     audit_departure("mail that had no place");
+}
+
+static int64_t paces_ms[PACES];
+static unsigned paced;
+
+static void
+pace_attempted(struct model_rcpt *r)
+{
+    (void)r;
+    for (unsigned i = 0; i < paced; i++)
+        if (roof_now_ms() - paces_ms[i] + PACE_SLACK_MS < (paced - i) * PACE_MS)
+            roof_break("bounds", NULL,
+                       "%u transactions in %" PRId64 " ms, with a rate of 1/s",
+                       paced - i + 1, roof_now_ms() - paces_ms[i]);
+    if (paced < PACES)
+        paces_ms[paced++] = roof_now_ms();
+}
+
+/* One a second, and no less. */
+void
+audit_rate(void)
+{
+    world_set_route("rate=1/s");
+    paced = 0;
+    model_on_attempted(pace_attempted);
+    for (unsigned i = 0; i < PACES; i++)
+        (void)audit_give(0, 1);
+    audit_departure("mail at a rate of 1/s");
+    model_on_attempted(NULL);
+    world_set_route("");
 }
 
 void

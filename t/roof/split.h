@@ -28,7 +28,7 @@ void split_draw(struct model_message *m);
 void split_ended(struct model_message *m, unsigned given, enum model_state how);
 /* The clock, or the disk, may end the wait early from now on. */
 void split_forgive(void);
-/* The log of the first host is meant: behind a contradiction no fragment of the set waits. */
+/* A line of the first host's log: behind a contradiction no fragment of the set waits. */
 void split_line(struct text line);
 
 /* Nothing in this run keeps fragments that are all there from being one message. */

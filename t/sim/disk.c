@@ -23,7 +23,7 @@ struct flight {
     struct flight *prev, *next, *all_prev, *all_next;
 };
 
-/* Those of all disks: of a process that died, too. */
+/* Those of all disks, and of processes that have died. */
 static struct flight *all_flights;
 
 struct disk {

@@ -30,18 +30,6 @@ delivery_set_tokens(struct delivery *delivery, struct tokens *tokens)
 }
 
 void
-delivery_set_tokens(struct delivery *d, struct tokens *tokens)
-{
-    d->tokens = tokens;
-}
-
-struct tls_client *const *
-delivery_tls(const struct delivery *d)
-{
-    return &d->tls;
-}
-
-void
 manager_set_token(struct manager *manager, const struct sched_login *login,
                   enum sched_token token, const char *why)
 {
