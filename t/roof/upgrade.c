@@ -13,16 +13,16 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { OLDER = 1, NEWER = 2, IDS_MAX = 20, COMMAND_SIZE = 512 };
+enum { OLDER = 1, NEWER = 2, IDS_MAX = 20, COMMAND_SIZE = 512, COMMANDS_AT_A_TIME = 8 };
 
 static struct {
     uint64_t chance;
     unsigned installed;
     unsigned form; /* of the program whose calls come now */
     uint64_t seen; /* of the disk, before a start */
-    struct roof_timer again;
+    struct roof_timer again, more;
     char (*unread)[ID_LENGTH + 1]; /* ids of mail that an older daemon cannot read */
-    size_t unread_count;
+    size_t unread_count, released;
 } upgrade = {.installed = OLDER, .form = OLDER};
 
 unsigned
@@ -159,11 +159,14 @@ tell_all(const char *command)
 }
 
 /* Many in a command: a daemon takes few connections at a time. */
-void
-upgrade_release(void)
+static void
+release_some(void *context)
 {
     char command[COMMAND_SIZE];
-    for (size_t i = 0; i < upgrade.unread_count;) {
+    (void)context;
+    size_t i = upgrade.released;
+    for (unsigned sent = 0; sent < COMMANDS_AT_A_TIME && i < upgrade.unread_count;
+         sent++) {
         int used =
             snprintf(command, sizeof(command), "{\"command\":\"release\",\"ids\":[");
         for (unsigned count = 0; count < IDS_MAX && i < upgrade.unread_count; count++)
@@ -172,7 +175,15 @@ upgrade_release(void)
         snprintf(command + used, sizeof(command) - (size_t)used, "]}");
         tell_all(command);
     }
-    upgrade.unread_count = 0;
+    upgrade.released = i;
+    if (i < upgrade.unread_count)
+        roof_timer_start(&upgrade.more, SECOND_MS, release_some, NULL);
+}
+
+void
+upgrade_release(void)
+{
+    release_some(NULL);
 }
 
 void
