@@ -19,16 +19,16 @@ collect(struct world *w, struct daemon *d)
 
 TEST(nothing)
 {
-    struct findings_mail mail = {0};
+    struct daemon d = {0};
     FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
-    struct finding_facts f = collect(&w, &mail);
+    struct finding_facts f = collect(&w, &d);
     ok_named(f.oldest_ms == 0 && f.behind_ms == 0 && f.behind[0] == '\0', "no mail");
     ok_named(f.sites.dead + f.sites.clogged + f.sites.silent == 0, "no sites");
 }
 
 TEST(dead)
 {
-    struct findings_mail mail = {0};
+    struct daemon d = {0};
     FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     world_send(&w, "ann@a.test", "site@b.test");
     world_send(&w, "ann@a.test", "site@b.test");
@@ -55,7 +55,7 @@ TEST(dead)
 
 TEST(clogged)
 {
-    struct findings_mail mail = {0};
+    struct daemon d = {0};
     FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     w.settings.sched.active_limit = 10;
     w.settings.sched.site_share = 50;
@@ -110,7 +110,7 @@ fail_pending(struct world *w)
 
 TEST(blocked)
 {
-    struct findings_mail mail = {0};
+    struct daemon d = {0};
     char to[40];
     FIXTURE(world, w, manager_world_begin, manager_world_end, "* mx");
     manager_set_channel(w.manager, TARGET_MX, open_later, &w);
@@ -135,7 +135,7 @@ TEST(blocked)
 /* A walk rests for two hundred times as long as it took. */
 TEST(rest)
 {
-    struct findings_mail mail = {0};
+    struct daemon d = {0};
     struct finding_facts facts = {0};
     FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     d.loop = w.loop;
@@ -185,7 +185,7 @@ open_limited(void *context, struct sched_session *session, const struct target *
 
 TEST(named)
 {
-    struct findings_mail mail = {0};
+    struct daemon d = {0};
     FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://joe@smtp.b.test:587");
     manager_set_channel(w.manager, TARGET_SMTP, open_limited, &w);
     limit_said = "550 5.4.5 Daily sending quota exceeded";
