@@ -36,12 +36,7 @@ enum {
 
 static unsigned attempts;
 
-<<<<<<< HEAD
 /* Mail of before may be due again, at another next hop. */
-||||||| parent of 35d6e4d8 (t/roof: Count the attempts of the site that is asked about)
-=======
-/* Other mail may wait still, where the clock was set. */
->>>>>>> 35d6e4d8 (t/roof: Count the attempts of the site that is asked about)
 static void
 sites_attempted(struct model_rcpt *r)
 {
