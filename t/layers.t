@@ -75,19 +75,25 @@ may defrag/reassembly base+crypto+loop mime+parts+report queue+envelope+manager 
 may defrag base+event+log+loop mime+report sched/route queue+envelope+manager defrag/set defrag/registry defrag/reassembly
 
 # A section of the settings is a struct of the room that takes it.
-may admin/settings base+crypto+disk+dns+event+http+log+net+sandbox+settings mime sched/route queue/manager smtp/oauth smtp/session smtp/delivery defrag admin/history
-may admin/control base+disk+event+http+log+loop+net+sandbox+settings mime+report sched+limits queue+envelope+group+manager smtp/oauth admin/settings admin/history
-may admin/history base+disk+event+log+loop sched+limits queue
-may admin/findings base+crypto+disk+dns+event+http+log+loop+net+sandbox+tls mime+auth sched/route queue smtp/oauth admin/settings admin/control
+may admin/settings base+crypto+disk+dns+event+log+net+sandbox+settings mime sched/route queue/manager smtp/delivery smtp/oauth smtp/session defrag admin/history
+may admin/history base+disk+event+log+loop sched/limits
+# Views make numbers and words of the parts, answers serve questions by them, control carries both.
+may admin/view base+log+loop+net+sandbox sched+limits queue+manager admin/settings
+may admin/answer base+disk+event+log+loop+settings mime queue+envelope+manager smtp/oauth admin/settings admin/history admin/view
+may admin/control base+log+loop+net queue+group+manager admin/answer
+may admin/findings base+disk+dns+event+log+loop+net+sandbox+tls mime+auth sched/route queue smtp/oauth admin/settings admin/view
 may admin/page base+crypto
-may admin/http base+crypto+disk+dns+event+http+log+loop+net+settings+tls sched+limits queue+manager admin/settings admin/control admin/history admin/page
-may admin/command base+crypto+disk+dns+event+http+log+loop+net+sandbox+settings+tls mime+auth queue+envelope+manager smtp/oauth admin/settings admin/control admin/history
-# All settings come together here: the one room that knows both sides of SMTP.
-may admin/startup base+disk+dns+event+http+log+loop+net+redis+sandbox+settings+tls sched+route queue+group+manager+spool smtp/access smtp/session smtp/oauth smtp/trust smtp/connect smtp/delivery smtp/peer defrag+registry admin/settings admin/control admin/history admin/findings admin/http
-may admin/sendmail base+loop+sandbox mime+report queue+envelope+spool admin/settings admin/command
-may admin/setup base+disk+log+loop+sandbox+settings mime sched/route queue+spool admin/settings admin/control admin/history admin/command admin/sendmail
+may admin/http base+crypto+event+http+log+loop+net
+may admin/metrics base+disk+dns+event+log+loop+tls sched/limits queue/manager admin/view admin/control admin/http
+may admin/api base+event+log+loop+settings queue admin/history admin/view admin/answer admin/control admin/page admin/http admin/metrics
+may admin/tool base+crypto+disk+dns+loop+net+sandbox+tls mime/auth admin/settings admin/view
+may admin/command base+crypto+disk+dns+event+http+loop+net+sandbox+settings+tls queue+envelope+manager smtp/oauth admin/settings admin/history admin/view admin/answer admin/tool
+may admin/sendmail base+loop+sandbox mime queue+envelope+spool admin/settings admin/command
+may admin/setup base+disk+loop+sandbox+settings mime sched/route queue/spool admin/settings admin/history admin/view admin/answer admin/tool admin/command admin/sendmail
+# All parts come together here: the one room that knows both sides of SMTP.
+may admin/startup base+disk+dns+event+http+log+loop+net+redis+sandbox sched/route queue+group+manager+spool smtp/access smtp/delivery smtp/oauth smtp/peer smtp/session smtp/trust defrag+registry admin/settings admin/history admin/view admin/control admin/findings admin/http admin/api
 # One command line, all commands.
-may admin/dispatch base+redis+settings admin/settings admin/command admin/sendmail admin/setup admin/startup
+may admin/dispatch base/redis base/settings admin/settings admin/command admin/sendmail admin/setup admin/startup
 
 result 'every folder is a room' "$(for d in */ */*/; do
     case $d in t/* | build* | man/ | etc/) continue ;; esac
@@ -142,7 +148,7 @@ include sockets '<(sys/socket|sys/un|arpa/inet|netinet/.*|netdb)\.h>' base/net_a
 only 'socket calls' '(^|[^a-z_.>])(socket|socketpair|bind|listen|accept4?|connect|shutdown|recv|recvfrom|recvmsg|send|sendto|sendmsg|getsockname|getpeername|getsockopt|setsockopt)\(' base/net/socket.c $(ls base/dns/*.c)
 only 'clock and chance' '(^|[^a-z_.>])(time|gettimeofday|clock_gettime|rand|random|getrandom|ev_time)\(' base/loop/loop.c
 only 'file calls' '(^|[^a-z_.>])(open|openat|creat|fopen|pread|pwrite|fsync|fdatasync|syncfs|truncate|ftruncate|fallocate|posix_fallocate|rename|renameat|link|linkat|symlink|symlinkat|readlink|readlinkat|unlink|unlinkat|rmdir|remove|mkdir|mkdirat|mkfifo|mkfifoat|opendir|fdopendir|stat|fstat|lstat|fstatat|flock|mmap|munmap|statfs|fstatfs|statvfs|fstatvfs|chmod|fchmod|chown|fchown|fsetxattr|utimensat|futimens)\(' $(ls base/disk/*.c base/sandbox/*.c) base/net/socket.c
-only 'nameless system calls' '(^|[^a-z_.>])(syscall|ioctl)\(' base/disk/disk.c base/disk/disk_sync.c base/disk/disk_traits.c base/sandbox/sandbox.c base/sandbox/identity.c admin/control/terminal.c
+only 'nameless system calls' '(^|[^a-z_.>])(syscall|ioctl)\(' base/disk/disk.c base/disk/disk_sync.c base/disk/disk_traits.c base/sandbox/sandbox.c base/sandbox/identity.c admin/view/terminal.c
 only 'fork and exec' '(^|[^a-z_.>])(fork|vfork|execve|execv|execvp|execl|execlp|system|popen|posix_spawn|pthread_create)\(' none
 only 'unbounded calls' '(^|[^a-z_.>])(strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca|atoi|scanf|sscanf)\(' none
 only 'own memory' '(^|[^a-z_.>])(malloc|calloc|realloc|strdup|strndup)\(' base/memory.c

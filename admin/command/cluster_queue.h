@@ -3,7 +3,7 @@
 #ifndef ADMIN_COMMAND_CLUSTER_QUEUE_H
 #define ADMIN_COMMAND_CLUSTER_QUEUE_H
 
-#include "admin/control/filter.h"
+#include "admin/answer/filter.h"
 #include "admin/settings/options.h"
 
 #include <jansson.h>

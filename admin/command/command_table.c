@@ -1,14 +1,14 @@
 /* The table of commands, with their texts for usage and help. */
 #include "admin/command/command_table.h"
 
-#include "admin/command/cert_command.h"
+#include "admin/tool/cert_command.h"
 #include "admin/command/command.h"
 #include "admin/command/daemon_command.h"
-#include "admin/command/dkim_key.h"
-#include "admin/command/page_command.h"
-#include "admin/command/passwd.h"
+#include "admin/tool/dkim_key.h"
+#include "admin/tool/page_command.h"
+#include "admin/tool/passwd.h"
 #include "admin/command/trace_command.h"
-#include "admin/control/status.h"
+#include "admin/view/status.h"
 #include "base/settings/settings_value.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static int
 row_passwd(int count, char **arguments, const struct options *options)
 {
     (void)options;
-    return command_passwd(count, arguments);
+    return passwd_command(count, arguments);
 }
 
 /* The name of the command is before its arguments. */
@@ -281,7 +281,7 @@ static const struct command_row command_table[] = {
      .help = help_dkim_key,
      .example = "petrel dkim-key example.org",
      .kind = COMMAND_OPTIONS,
-     .run = command_dkim_key,
+     .run = dkim_key_command,
      },
     {
      .name = "oauth",

@@ -1,9 +1,9 @@
 /* Asks the daemon once, and prints its answer. */
 #include "admin/command/daemon_command.h"
 
-#include "admin/control/control_client.h"
-#include "admin/control/json_field.h"
-#include "admin/control/words.h"
+#include "admin/view/control_client.h"
+#include "base/json_field.h"
+#include "admin/view/words.h"
 #include "base/loop/loop.h"
 #include "base/settings/settings.h"
 

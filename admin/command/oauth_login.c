@@ -2,8 +2,8 @@
  * is pasted (RFC 7636), or with the application's own right. One request at a time. */
 #include "admin/command/oauth_login.h"
 
-#include "admin/command/prompt.h"
-#include "admin/control/format_time.h"
+#include "admin/tool/prompt.h"
+#include "base/format_time.h"
 #include "admin/settings/complaint.h"
 #include "base/crypto/digest.h"
 #include "base/disk/disk.h"

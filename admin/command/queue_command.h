@@ -2,7 +2,7 @@
 #ifndef ADMIN_COMMAND_QUEUE_COMMAND_H
 #define ADMIN_COMMAND_QUEUE_COMMAND_H
 
-#include "admin/control/filter.h"
+#include "admin/answer/filter.h"
 #include "admin/settings/options.h"
 #include "queue/manager/manager.h"
 

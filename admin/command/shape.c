@@ -1,8 +1,8 @@
 /* Counts mail by name and age. */
 #include "admin/command/shape.h"
 
-#include "admin/control/json_field.h"
-#include "admin/control/listing.h"
+#include "base/json_field.h"
+#include "admin/view/listing.h"
 #include "admin/settings/complaint.h"
 #include "base/memory.h"
 

@@ -1,8 +1,8 @@
 /* `petrel version`: the parts of this binary. */
 #include "admin/command/command.h"
 
-#include "admin/control/json_field.h"
-#include "admin/control/status.h"
+#include "base/json_field.h"
+#include "admin/view/status.h"
 #include "base/crypto/sign.h"
 #include "base/dns/dns.h"
 #include "base/dns/idna.h"

@@ -1,9 +1,9 @@
 /* Puts the answers of all hosts together. */
 #include "admin/control/cluster_answer.h"
 
-#include "admin/control/json_field.h"
-#include "admin/control/list_answer.h"
-#include "admin/control/request.h"
+#include "base/json_field.h"
+#include "admin/answer/list_answer.h"
+#include "admin/answer/request.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 

@@ -13,7 +13,7 @@
 #ifndef ADMIN_CONTROL_CLUSTER_ANSWER_H
 #define ADMIN_CONTROL_CLUSTER_ANSWER_H
 
-#include "admin/control/answer.h"
+#include "admin/answer/answer.h"
 #include "admin/control/fan_out.h"
 
 enum {

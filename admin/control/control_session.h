@@ -7,8 +7,8 @@
 #ifndef ADMIN_CONTROL_CONTROL_SESSION_H
 #define ADMIN_CONTROL_CONTROL_SESSION_H
 
-#include "admin/control/questions.h"
-#include "admin/control/trial.h"
+#include "admin/answer/questions.h"
+#include "admin/answer/trial.h"
 
 struct control_session;
 struct cluster_hosts;

@@ -1,7 +1,7 @@
 /* Questions to many hosts, and the lines that come back. */
 #include "admin/control/fan_out.h"
 
-#include "admin/control/json_field.h"
+#include "base/json_field.h"
 #include "admin/control/sibling_ask.h"
 #include "base/buffer.h"
 #include "base/loop/loop.h"

@@ -1,7 +1,7 @@
 /* Remembers the nodes that have said ETRN, and walks over the queue for them. */
 #include "admin/control/flush.h"
 
-#include "admin/control/operation.h"
+#include "admin/answer/operation.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"

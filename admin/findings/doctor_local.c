@@ -2,9 +2,9 @@
  * this host in lists of spammers. */
 #include "admin/findings/doctor_internal.h"
 
-#include "admin/control/control_client.h"
-#include "admin/control/format_time.h"
-#include "admin/control/json_field.h"
+#include "admin/view/control_client.h"
+#include "base/format_time.h"
+#include "base/json_field.h"
 #include "base/dns/dns_reply.h"
 #include "base/tls/tls_file.h"
 

@@ -1,7 +1,7 @@
 /* Smarthosts that we log in to, and the tokens that they want. */
 #include "admin/findings/doctor_internal.h"
 
-#include "admin/control/format_time.h"
+#include "base/format_time.h"
 #include "smtp/oauth/oauth_file.h"
 #include "base/disk/disk.h"
 #include "base/memory.h"

@@ -4,7 +4,7 @@
 #include "admin/settings/complaint.h"
 #include "admin/setup/init_files.h"
 #include "admin/setup/init_plan.h"
-#include "admin/command/prompt.h"
+#include "admin/tool/prompt.h"
 #include "base/disk/disk.h"
 #include "base/memory.h"
 #include "base/sandbox/identity.h"

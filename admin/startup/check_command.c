@@ -1,7 +1,7 @@
 /* Prints the settings in effect, as lines of a settings file or as JSON. */
 #include "admin/startup/commands.h"
 
-#include "admin/control/listing.h"
+#include "admin/view/listing.h"
 #include "admin/settings/sandbox_rules.h"
 #include "admin/startup/configuration.h"
 

@@ -16,7 +16,7 @@
 #include "admin/control/flush.h"
 #include "admin/control/health.h"
 #include "admin/findings/findings.h"
-#include "admin/http/http_routes.h"
+#include "admin/api/http_routes.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/notify.h"
 #include "base/disk/disk.h"

@@ -2,10 +2,10 @@
  * the level of the log, lockouts, a reload. */
 #include "admin/startup/parts.h"
 
-#include "admin/control/format_time.h"
-#include "admin/control/json_field.h"
-#include "admin/control/listing.h"
-#include "admin/control/site_view.h"
+#include "base/format_time.h"
+#include "base/json_field.h"
+#include "admin/view/listing.h"
+#include "admin/view/site_view.h"
 #include "base/memory.h"
 #include "queue/queue_operator.h"
 #include "smtp/delivery/failed_dialogues.h"

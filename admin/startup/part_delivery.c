@@ -2,7 +2,7 @@
  * smarthosts. */
 #include "admin/startup/parts.h"
 
-#include "admin/control/listing.h"
+#include "admin/view/listing.h"
 #include "base/http/http_call.h"
 #include "queue/spool/slices.h"
 #include "smtp/trust/sts_cache.h"

@@ -1,8 +1,8 @@
 /* Goes from state to state, by a timer. */
 #include "admin/startup/parts.h"
 
-#include "admin/control/counters.h"
-#include "admin/control/json_field.h"
+#include "admin/view/counters.h"
+#include "base/json_field.h"
 #include "base/event/event.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* The group of hosts that share limits: its bank, its status, and one view of its hosts. */
 #include "admin/startup/parts.h"
 
-#include "admin/control/json_field.h"
-#include "admin/control/site_view.h"
+#include "base/json_field.h"
+#include "admin/view/site_view.h"
 #include "admin/settings/settings_digest.h"
 #include "base/redis/redis.h"
 #include "queue/group/group_lead.h"

@@ -2,7 +2,7 @@
  * changed and rest, they are read and judged. */
 #include "admin/startup/parts.h"
 
-#include "admin/control/format_time.h"
+#include "base/format_time.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * it, and answer questions. */
 #include "admin/startup/parts.h"
 
-#include "admin/control/listing.h"
+#include "admin/view/listing.h"
 #include "admin/control/sibling_ask.h"
 #include "queue/queue_operator.h"
 #include "queue/spool/spool_identity.h"

@@ -1,7 +1,7 @@
 /* One part of the settings in each turn. */
 #include "admin/startup/parts.h"
 
-#include "admin/control/listing.h"
+#include "admin/view/listing.h"
 #include "smtp/trust/security.h"
 
 #include <errno.h>

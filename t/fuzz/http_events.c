@@ -1,6 +1,6 @@
 /* Fuzz target: where a reader of the live stream wants to go on, by its query and by Last-Event-ID. It is refused, or
  * hears each event behind that place once. The first line is the query, the second the field. */
-#include "admin/http/http_streams.h"
+#include "admin/api/http_streams.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 

@@ -1,7 +1,7 @@
 /* The history, as `petrel trace` reads it. */
 #include "t/roof/law_history.h"
 
-#include "admin/control/json_field.h"
+#include "base/json_field.h"
 #include "admin/history/trace.h"
 #include "t/roof/host.h"
 #include "t/roof/law_log.h"

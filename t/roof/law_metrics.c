@@ -1,7 +1,7 @@
 /* Compares a scrape with what was said before it and behind it. */
 #include "t/roof/law_metrics.h"
 
-#include "admin/control/json_field.h"
+#include "base/json_field.h"
 #include "t/roof/host.h"
 #include "t/roof/operator.h"
 #include "t/roof/roof.h"

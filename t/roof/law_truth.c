@@ -1,8 +1,8 @@
 /* Compares what the operator is told with the log and the model. */
 #include "t/roof/law_truth.h"
 
-#include "admin/control/json_field.h"
-#include "admin/control/why.h"
+#include "base/json_field.h"
+#include "admin/view/why.h"
 #include "base/memory.h"
 #include "queue/spool/guard.h"
 #include "t/roof/host.h"

@@ -31,7 +31,7 @@ sub sentences {
     return grep { !$seen{$_}++ } @found;
 }
 
-my @files = ((map { "$root/$_" } qw(admin/command/cert_command.c admin/http/http_access.c admin/startup/reload.c admin/control/trial.c)), glob "$root/admin/setup/*.c");
+my @files = ((map { "$root/$_" } qw(admin/tool/cert_command.c admin/http/http_access.c admin/startup/reload.c admin/answer/trial.c)), glob "$root/admin/setup/*.c");
 push @files, map { "$root/admin/http/$_.c" } qw(http_serve http_routes http_events http_test);
 my $all = 0;
 for my $file (grep { -e } @files) {

@@ -3,7 +3,7 @@
 #include "admin/command/command.h"
 
 #include "admin/command/queue_command.h"
-#include "admin/control/status.h"
+#include "admin/view/status.h"
 #include "t/support/child.h"
 #include "t/support/command_world.h"
 #include "t/support/control_world.h"

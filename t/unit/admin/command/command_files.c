@@ -1,5 +1,5 @@
 /* A command that reads a terminal: passwd. */
-#include "admin/command/passwd.h"
+#include "admin/tool/passwd.h"
 
 #include "t/support/command_world.h"
 #include "t/support/tap.h"
@@ -21,7 +21,7 @@ static int
 passwd(int count, char **arguments, const struct options *options)
 {
     (void)options;
-    return command_passwd(count, arguments);
+    return passwd_command(count, arguments);
 }
 
 /* --- A terminal -------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ run_there(const char *const *answers)
     command_world_listen(&world);
     dup2(person, 0);
     dup2(person, 2);
-    int code = command_passwd(1, arguments);
+    int code = passwd_command(1, arguments);
     struct termios mode;
     bool restored = tcgetattr(0, &mode) == 0 && (mode.c_lflag & ECHO) != 0;
     dup2(saved, 0);

@@ -2,7 +2,7 @@
  * the directory, so that a half one would keep it from its start. */
 /* link: t/sim/disk.c */
 /* link: t/sim/disk_world.c */
-#include "admin/command/dkim_key.h"
+#include "admin/tool/dkim_key.h"
 
 #include "base/disk/disk.h"
 #include "t/sim/sim_disk.h"
@@ -20,7 +20,7 @@ static struct command_world world;
 static int
 make(void)
 {
-    return run(command_dkim_key, "a.test s --bits 1024 --directory /keys");
+    return run(dkim_key_command, "a.test s --bits 1024 --directory /keys");
 }
 
 /* It is not there, or whole. */

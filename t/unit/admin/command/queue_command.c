@@ -1,9 +1,9 @@
 /* Commands without a daemon, from the arguments to the spool: admin/command/queue_command.h,
- * admin/command/offline.h and admin/control/operation.h, as a process of its own would run them. */
+ * admin/command/offline.h and admin/answer/operation.h, as a process of its own would run them. */
 #include "admin/command/queue_command.h"
 
 #include "admin/command/offline.h"
-#include "admin/control/operation.h"
+#include "admin/answer/operation.h"
 #include "base/loop/loop.h"
 #include "queue/queue_operator.h"
 #include "base/event/event.h"

@@ -1,7 +1,7 @@
 /* The control socket and its clients, over a real socket to a real manager. */
-#include "admin/control/control_client.h"
-#include "admin/control/json_field.h"
-#include "admin/control/counters.h"
+#include "admin/view/control_client.h"
+#include "base/json_field.h"
+#include "admin/view/counters.h"
 
 #include "t/support/control_world.h"
 #include "t/support/folder.h"

@@ -1,5 +1,5 @@
 /* A walk through the queue: which messages, where it goes on, and that it changes nothing. */
-#include "admin/control/list_answer.h"
+#include "admin/answer/list_answer.h"
 
 #include "t/support/control_world.h"
 #include "t/support/folder.h"

@@ -1,7 +1,7 @@
 /* Accounts as `petrel status` has them: without an account, and with each state of one. */
 /* link: t/sim/dns.c */
-#include "admin/control/questions.h"
-#include "admin/control/status.h"
+#include "admin/answer/questions.h"
+#include "admin/view/status.h"
 
 #include "base/disk/disk.h"
 #include "base/http/http_call.h"

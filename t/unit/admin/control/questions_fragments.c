@@ -1,5 +1,5 @@
 /* Proves the JSON of sets of fragments: addresses are escaped, what is not known is null, pages. */
-#include "admin/control/questions.h"
+#include "admin/answer/questions.h"
 
 #include "t/support/control_world.h"
 #include "t/support/folder.h"

@@ -1,7 +1,7 @@
 /* Lists of very many sites are made in steps, and are complete. */
-#include "admin/http/http_routes.h"
+#include "admin/api/http_routes.h"
 
-#include "admin/control/site_view.h"
+#include "admin/view/site_view.h"
 /* link: t/sim/clock.c */
 #include "t/sim/clock.h"
 #include "t/support/control_world.h"

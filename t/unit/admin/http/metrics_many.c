@@ -1,6 +1,6 @@
 /* Metrics have one size, however much mail, however many domains and clients there are,
  * and a scrape looks at no more than so many sites in a turn. */
-#include "admin/http/metrics_internal.h"
+#include "admin/metrics/metrics_internal.h"
 
 #include "base/memory.h"
 #include "base/event/event.h"

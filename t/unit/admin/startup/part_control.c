@@ -2,7 +2,7 @@
  * that are answered later. */
 #include "admin/startup/parts.h"
 
-#include "admin/control/control_client.h"
+#include "admin/view/control_client.h"
 #include "smtp/access/lockout.h"
 #include "t/support/listener_world.h"
 #include "t/support/tap.h"

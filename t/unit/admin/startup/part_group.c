@@ -1,7 +1,7 @@
 /* The description that a host gives to the others, and the hosts that it asks. */
 #include "admin/startup/parts.h"
 
-#include "admin/http/metrics.h"
+#include "admin/metrics/metrics.h"
 #include "t/support/control_world.h"
 #include "t/support/folder.h"
 #include "t/support/siblings_memory.h"
