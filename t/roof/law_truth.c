@@ -156,8 +156,9 @@ judge_files(void)
     size_t listed = roof_breaks("files") ? 0 : json_array_size(truth.rows);
     host_enter(&host);
     size_t files = sim_disk_count(HOST_SPOOL "/info");
+    bool is_settled = roof_now_ms() - law_log_last_ms() >= REMOVED_MS &&
+                      sim_disk_syncs() == 0; /* which they may wait for */
     host_leave();
-    bool is_settled = roof_now_ms() - law_log_last_ms() >= REMOVED_MS;
     if (host.cuts == 0 && is_settled && files > listed)
         roof_break("bounds", NULL, "%zu messages are in info/, and %zu in the list",
                    files, listed);
