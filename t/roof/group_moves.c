@@ -18,6 +18,7 @@ enum {
 struct move {
     struct move *prev, *next;
     char giver[NAME_MAX], taker[NAME_MAX], was[MODEL_ID_MAX], first[MODEL_ID_MAX];
+    int64_t given_ms; /* when its giver knew; 0: not yet. Its end is durable later */
 };
 static struct move *moves;
 
@@ -79,15 +80,14 @@ move_given(const char *host, struct text line)
 {
     char id[MODEL_ID_MAX];
     struct text rest = text_after(line, sizeof("queue: ") - 1), word;
-    struct move *m, *next;
+    struct move *m;
     text_cut(&rest, ':', &word);
     if (!text_copy(id, sizeof(id), word))
         return;
-    DL_FOREACH_SAFE (moves, m, next) {
+    DL_FOREACH (moves, m) {
         if (strcmp(m->giver, host) != 0 || strcmp(m->was, id) != 0)
             continue;
-        DL_DELETE(moves, m);
-        free(m);
+        m->given_ms = roof_now_ms();
     }
 }
 
@@ -103,13 +103,27 @@ group_moves_line(const char *host, struct text line)
         move_given(host, line);
 }
 
+static void
+forget_old_moves(void)
+{
+    struct move *m, *next;
+    DL_FOREACH_SAFE (moves, m, next) {
+        if (m->given_ms == 0 || roof_now_ms() - m->given_ms < UNDER_WAY_MS)
+            continue;
+        DL_DELETE(moves, m);
+        free(m);
+    }
+}
+
 void
 group_moves_ended(const char *host)
 {
     struct move *m, *next;
     end_of(host)->at_ms = roof_now_ms();
+    forget_old_moves();
     DL_FOREACH_SAFE (moves, m, next)
-        if (strcmp(m->giver, host) == 0 || strcmp(m->taker, host) == 0)
+        if (strcmp(m->giver, host) == 0 ||
+            (m->given_ms == 0 && strcmp(m->taker, host) == 0))
             move_come_twice(m);
 }
 
@@ -118,6 +132,6 @@ group_moves_unheard(const char *taker)
 {
     struct move *m, *next;
     DL_FOREACH_SAFE (moves, m, next)
-        if (strcmp(m->taker, taker) == 0)
+        if (m->given_ms == 0 && strcmp(m->taker, taker) == 0)
             move_come_twice(m);
 }
