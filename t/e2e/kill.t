@@ -15,7 +15,7 @@ use Petrel;
 use Sink;
 
 my $seed = $ENV{SEED} || time;
-my $rounds = $ENV{ROUNDS} || 50;
+my $rounds = $ENV{ROUNDS} || 12;
 srand $seed;
 diag "SEED=$seed ROUNDS=$rounds";
 
@@ -162,7 +162,7 @@ sub survive {
     my @unsent = grep { $log =~ / $_: .*\(queued\)/ && $log !~ / $_: to=.*status=sent/ } keys %begun;
     is "@unsent", '', "$title: what was killed while it came or went was never promised, or was sent";
     cmp_ok scalar(keys %begun), '<=', $rounds * keys %senders, sprintf '%s: and that is little (%d)', $title, scalar keys %begun;
-    my @odd = grep { /status=deferred/ && !/4[0-9][0-9] 4\./ && !/shutting down/ } split /\n/, $log;
+    my @odd = grep { /status=deferred/ && !/4[0-9][0-9] 4\./ && !/shutting down/ && !/\(for the reason of / } split /\n/, $log;
     is scalar(@odd), 0, "$title: no other trouble" or diag join "\n", @odd[0 .. ($#odd < 4 ? $#odd : 4)];
     $sink->stop;
     return $deferred;

@@ -9,7 +9,7 @@ use PageBrowser;
 # --- What is printed
 
 # Not remedies: usage lines and examples (t/e2e/commands.t runs them), help of settings and metrics.
-my $omitted = qr{^(?:admin/command/(?:command_table|complete)|admin/settings/options_rows|admin/http/metrics_families)\.c$};
+my $omitted = qr{^(?:admin/command/(?:command_table|complete)|admin/settings/options_rows|admin/metrics/metrics_families)\.c$};
 my $shell = qr/(?:petrel|systemctl|journalctl|sudo|make|ss|chmod|chown)/;
 
 # The sentences of a source: its string literals, joined.
