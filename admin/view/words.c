@@ -191,7 +191,7 @@ words_form(const struct words *w, struct text name, int64_t number,
     for (size_t i = 0; i < sizeof(words_forms) / sizeof(words_forms[0]); i++)
         if (text_equal(name, words_forms[i].name))
             return words_forms[i].write(number, w->now_ms, out);
-    assert(!"a form that templates use");
+    assert(false && "a form that templates use");
     return "";
 }
 
