@@ -149,8 +149,10 @@ static void
 take_removed(struct life *l, struct text line)
 {
     const struct model_message *m = message_of(l);
-    bool is_whole =
-        l->begun == l->book->excuses && !l->cancelled && !l->is_part && !l->moved;
+    /* A kill may have come before the line that it is accepted, or taken from another host
+     * with some of its ends. */
+    bool is_whole = l->accepted && l->begun == l->book->excuses && !l->cancelled &&
+                    !l->is_part && !l->moved;
     l->removed = true;
     if (is_whole && l->rcpts > 0 && l->fates != l->rcpts)
         break_life(l, "removed, with another number of fates than recipients", line);
