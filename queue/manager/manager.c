@@ -492,7 +492,7 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     m->log = event_hub_log(events);
     m->settings = *settings;
     m->settings.queue.events = events;
-    m->settings.queue.is_local = manager_is_local;
+    m->settings.queue.is_local = routes != NULL ? manager_is_local : NULL;
     m->routes = routes;
     int code = queue_open(&m->queue, loop, m->log, &m->settings.queue, manager_found, m,
                           error, error_size);

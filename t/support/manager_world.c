@@ -120,8 +120,9 @@ manager_world_start(struct world *w)
     w->settings.sched.session_limit = 100;
     w->settings.sched.seed = 1;
     w->settings.bounce_size_limit = 50000;
-    int code = manager_new(&w->manager, w->loop, w->events, &w->settings, w->routes, error,
-                           sizeof(error));
+    /* Only the daemon has routes. */
+    int code = manager_new(&w->manager, w->loop, w->events, &w->settings,
+                           w->settings.offline ? NULL : w->routes, error, sizeof(error));
     if (code != 0) {
         printf("# %s\n", error);
         abort();

@@ -624,6 +624,31 @@ TEST(offline)
     ok(is_held(&w));
 }
 
+/* Nobody has asked the routes yet where it goes, and without a daemon there are none. */
+TEST(offline_journal)
+{
+    FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
+    world_stop(&w);
+    w.settings.queue.journal_size = 4 << 20;
+    manager_world_start(&w);
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "bob@b.test");
+    world_stop(&w);
+    is_number(world_files(&w, "info"), 0, "the journal has it");
+    w.settings.offline = true;
+    manager_world_start(&w);
+    ok(world_operate(&w, MANAGER_HOLD) == MANAGER_DONE);
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_stop(&w);
+    is_number(world_files(&w, "info"), 1, "it has become files");
+    w.settings.offline = w.stalled = false;
+    w.all_good = true;
+    buffer_clear(&w.seen);
+    manager_world_start(&w);
+    world_saw(&w, "ann@a.test>bob@b.test ", "at the start");
+    ok(world_is_empty(&w));
+}
+
 /* Mail that is due much later is due now. */
 TEST(offline_retry)
 {
