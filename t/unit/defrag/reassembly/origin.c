@@ -80,7 +80,7 @@ TEST(keys)
 {
     static const char near[] = "ext net:192.0.2.0/24", far[] = "ext net:192.0.3.0/24",
                       own[] = "int net:192.0.2.0/24";
-    for (enum origin_keying k = ORIGIN_BY_SENDER; k <= ORIGIN_STRICT; k++) {
+    for (enum origin_keying k = ORIGIN_BY_SENDER; k <= ORIGIN_BY_ID; k++) {
         bool all = k == ORIGIN_BY_ID;
         ok_named(same(k, near, "s@X", "i", near, "s@x", "i"), "the same");
         ok_named(!same(k, near, "s@x", "i", near, "s@x", "j"), "another id");
@@ -96,7 +96,7 @@ TEST(keys)
     unsigned char keys[3][DIGEST_SIZE], plain[DIGEST_SIZE];
     struct origin o;
     origin_read(TEXT(""), TEXT("s@o.example"), &o);
-    for (enum origin_keying k = ORIGIN_BY_SENDER; k <= ORIGIN_STRICT; k++)
+    for (enum origin_keying k = ORIGIN_BY_SENDER; k <= ORIGIN_BY_ID; k++)
         origin_key(k, &o, TEXT("x@h"), keys[k]);
     fragment_key(FRAGMENT_EXTERNAL, TEXT(""), TEXT("s@o.example"), TEXT("x@h"), plain);
     ok_named(memcmp(keys[ORIGIN_BY_SENDER], plain, DIGEST_SIZE) == 0,
