@@ -111,7 +111,7 @@ struct writing {
     int file;
     struct buffer out;
     bool carriage; /* a CR waits for the next byte */
-    bool queued;   /* the last line has no end yet */
+    bool in_line;  /* the last line has no end yet */
     int result;
 };
 
@@ -125,7 +125,7 @@ put_bytes(struct writing *w, struct text t)
     if (w->result == 0) {
         bool fits = buffer_add(&w->out, t);
         assert(fits);
-        w->queued = t.length > 0 ? t.at[t.length - 1] != '\n' : w->queued;
+        w->in_line = t.length > 0 ? t.at[t.length - 1] != '\n' : w->in_line;
     }
 }
 
@@ -149,7 +149,7 @@ maildir_put(struct writing *w, struct text t)
 static int
 maildir_finish(struct writing *w)
 {
-    if (w->queued || w->carriage)
+    if (w->in_line || w->carriage)
         put_bytes(w, TEXT("\n"));
     if (w->result == 0)
         w->result = disk_write(w->disk, w->file, buffer_text(&w->out));

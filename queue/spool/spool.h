@@ -78,7 +78,7 @@ struct spool {
     unsigned syncing[SPOOL_DIRS];
     bool
         has_scrap; /* files of an S5 were removed that did not count, and may come back */
-    /* Whether S5 has the recipient in local/: queue_is_local. NULL: none. */
+    /* Whether S5 has the recipient in local/: is_local of queue_settings. NULL: none. */
     bool (*is_local)(void *context, const struct envelope *e,
                      const struct recipient *r);
     void *is_local_context;

@@ -10,7 +10,7 @@
  * is swept, and the sessions of a dead host are free after one to two periods. doc/scheduler.md
  * "A group of hosts" has the reasons.
  *
- * bank_script.c is the same in Lua, for Redis. Both compute with doubles, in the same
+ * bank_script[] is the same in Lua, for Redis. Both compute with doubles, in the same
  * order, and give the same answers: t/unit/sched/limits/bank_redis.c. */
 #ifndef SCHED_LIMITS_BANK_H
 #define SCHED_LIMITS_BANK_H
