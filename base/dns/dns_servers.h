@@ -42,7 +42,7 @@ void dns_servers_read(struct dns_servers *servers, struct text resolv_conf);
 bool dns_servers_replace(struct dns_servers *servers, const struct dns_servers *fresh);
 
 /* The place of the server to ask next. SIZE_MAX: all are in asked, a bit for each
- * place. / */
+ * place. */
 size_t dns_servers_next(const struct dns_servers *servers, unsigned asked,
                         int64_t now_ms);
 /* The server has sent an answer of any kind. True: it was dead before. */

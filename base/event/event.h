@@ -118,7 +118,7 @@ struct event {
     const char
         *verb; /* REFUSED: of the command, in lower case; "connect": before any */
     const char *site;   /* of a verdict at a next hop: its site's name; NULL: none */
-    const char *reason; /* REFUSED: event_refusal.h's; EVENT_NOTIFIED: its kind */
+    const char *reason; /* REFUSED: of refusals.h; EVENT_NOTIFIED: its kind */
     int64_t size;
     uint32_t recipients, attempt, injector;
     bool is_again; /* DEFERRED: so was the message, in an attempt before */

@@ -47,7 +47,7 @@ enum target_family {
 };
 /* Whether mail that is ours is signed. */
 enum target_dkim { TARGET_DKIM_UNSET, TARGET_DKIM_YES, TARGET_DKIM_NO };
-/* Whether canaries ask the host (smtp/delivery/upstreams.h); unset: if we log in. */
+/* Whether canaries ask the host (smarthost_probe.h); unset: if we log in. */
 enum target_canary { TARGET_CANARY_UNSET, TARGET_CANARY_YES, TARGET_CANARY_NO };
 enum {
     TARGET_HOST_MAX = 256,

@@ -70,8 +70,8 @@ void mx_lookup_free(struct mx_lookup **lookup);
 
 /* From a list of hosts, tried in order, to their addresses: a look-up for each.
  *
- * The place in the list becomes the preference: manager_hosts_order() then passes over
- * a host that fails until it works again. */
+ * The place in the list becomes the preference: sched_hosts_order() then passes over a
+ * host that fails until it works again. */
 
 struct mx_lookup_list;
 
