@@ -65,7 +65,7 @@ struct sts_cache {
     struct sts_entry *entries; /* the least recently used first */
     size_t kept;
     int file;         /* being synced, or -1 */
-    bool has_changed; /* since that write began */
+    bool has_changed; /* since that write began, or the last one has failed */
     struct disk_sync sync;
 };
 
@@ -219,7 +219,8 @@ sts_entry_on_patience(void *context)
         e->begun_ms = now_ms + STEP_MS; /* by the next look it may have begun */
     if (now_ms - e->begun_ms >= STS_CACHE_WAIT_MS)
         sts_entry_finish(e, false);
-    else if (in_line && now_ms - e->asked_ms >= STS_CACHE_LINE_MS)
+    else if (in_line &&
+             (sts_entry_holds(e) || now_ms - e->asked_ms >= STS_CACHE_LINE_MS))
         sts_entry_finish(e, true);
     else
         loop_timer_start(loop, &e->patience, STEP_MS, sts_entry_on_patience, e);
@@ -273,8 +274,8 @@ sts_cache_create(struct sts_cache *c)
 
 static void sts_cache_save(struct sts_cache *c);
 
-/* The whole file has its name, or the old one stays until the next change. A full or
- * broken disk is reported elsewhere. */
+/* The whole file has its name, or the old one stays until the next change, or the end. A
+ * full or broken disk is reported elsewhere. */
 static void
 sts_cache_synced(void *context, int result)
 {
@@ -287,6 +288,8 @@ sts_cache_synced(void *context, int result)
         result = disk_rename(c->settings.spool, fresh, c->path);
     if (c->has_changed)
         sts_cache_save(c);
+    else
+        c->has_changed = result != 0;
 }
 
 static void
@@ -296,6 +299,7 @@ sts_cache_save(struct sts_cache *c)
     if (c->settings.spool == NULL || c->has_changed)
         return;
     c->file = sts_cache_create(c);
+    c->has_changed = c->file < 0;
     if (c->file < 0)
         return;
     c->sync.done = sts_cache_synced;
@@ -594,6 +598,10 @@ sts_cache_free(struct sts_cache **cache)
         return;
     struct sts_entry *e, *next;
     while (c->file >= 0) /* the write that is under way, and perhaps one more */
+        disk_sync_wait(c->settings.spool);
+    if (c->has_changed) /* it has failed: a restart would not know the policy */
+        sts_cache_save(c);
+    while (c->file >= 0)
         disk_sync_wait(c->settings.spool);
     HASH_ITER (hh, c->entries, e, next) {
         while (e->waiting != NULL) {

@@ -418,6 +418,15 @@ TEST(not_written)
     ask(&b, "y.test");
     sts_cache_free(&b.cache);
     is_number(kept(&b), 1, "the old file is still there");
+    /* The end tries it once more. */
+    cache_start(&b);
+    sim_dns_text_change(b.dns, "_mta-sts.y.test", "v=STSv1; id=44");
+    ask(&b, "y.test");
+    if (rmdir(fresh) != 0 || stat(path, &status) != 0)
+        abort();
+    sts_cache_free(&b.cache);
+    struct stat last;
+    ok_named(stat(path, &last) == 0 && last.st_size == status.st_size + 1, "what failed is written at the end");
     cache_start(&b);
     stop(&b);
 }
@@ -703,7 +712,9 @@ TEST(refused)
     unsigned calls = sim_http_calls(b.http);
     later(&b, DAY_MS + 1000);
     sim_http_hold(b.http, true);
+    int64_t before_ms = loop_monotonic_ms(b.loop);
     is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "a day later, in line");
+    ok_named(loop_monotonic_ms(b.loop) - before_ms < 2000, "a policy that holds does not wait there");
     sim_http_hold(b.http, false);
     pass(&b, 100);
     is_number(sim_http_calls(b.http), calls + 1, "it is fetched again");
