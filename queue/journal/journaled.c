@@ -790,7 +790,8 @@ put_corrupt(struct journaled *y, const struct journaled_message *m,
 enum { REASON_SIZE = 160 };
 
 /* S4 would deliver again to recipients that are done; S5 has their marks. A process
- * that delivered has read this envelope, so reading it does not crash the daemon.
+ * that delivered has read this envelope, so reading it does not crash the daemon. Its
+ * recipients are not routed, since that may be what crashes: all are in remote/.
  * -EBADMSG: it cannot be read. */
 static int
 make_preprocessed(struct journaled *y, struct journaled_message *m)
@@ -806,9 +807,12 @@ make_preprocessed(struct journaled *y, struct journaled_message *m)
         m->large ? NULL : journaled_read_content(y, m, &result);
     struct text bytes = content != NULL ? buffer_text(&content->bytes) : TEXT("");
     struct mark_place *places = memory_array(e->count + 1, sizeof(*places));
+    queue_is_local *is_local = y->spool->is_local;
+    y->spool->is_local = NULL;
     if (result == 0)
         result = spool_write_preprocessed(y->spool, e, content != NULL ? &bytes : NULL,
                                           places, files, &count);
+    y->spool->is_local = is_local;
     free(places);
     while (count > 0)
         disk_close_file(y->spool->disk, files[--count]);

@@ -11,6 +11,9 @@ struct envelope;
 struct event_hub;
 struct recipient;
 
+typedef bool queue_is_local(void *context, const struct envelope *e,
+                            const struct recipient *r);
+
 struct queue_settings {
     const char *spool;
     unsigned slices, slice;
@@ -25,8 +28,7 @@ struct queue_settings {
     /* Whether the recipient is qmail's "local": delivered on this machine, by its route.
      * Asked when its message becomes files, and never again; context: that of `found`.
      * NULL: no recipient is. */
-    bool (*is_local)(void *context, const struct envelope *e,
-                     const struct recipient *r);
+    queue_is_local *is_local;
 };
 
 /* A message that startup, or a later scan, found. */

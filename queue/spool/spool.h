@@ -22,6 +22,7 @@
 #include "base/gate.h"
 #include "base/log/log.h"
 #include "queue/envelope/envelope.h"
+#include "queue/spool/queue_settings.h"
 #include "queue/spool/guard.h"
 #include "queue/spool/junk.h"
 
@@ -79,8 +80,7 @@ struct spool {
     bool
         has_scrap; /* files of an S5 were removed that did not count, and may come back */
     /* Whether S5 has the recipient in local/: is_local of queue_settings. NULL: none. */
-    bool (*is_local)(void *context, const struct envelope *e,
-                     const struct recipient *r);
+    queue_is_local *is_local;
     void *is_local_context;
     uint64_t syncs, quarantined;
     uint64_t bytes_read; /* of contents that were checked */

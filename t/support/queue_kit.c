@@ -35,7 +35,8 @@ kit_open_with(struct kit *k, const struct queue_settings *settings)
     buffer_init(&k->lines, 16 * 1024 * 1024);
     log_capture(k->log, &k->lines);
     struct queue_settings used = *settings;
-    used.is_local = spool_kit_is_local;
+    if (used.is_local == NULL)
+        used.is_local = spool_kit_is_local;
     return queue_open(&k->queue, k->loop, k->log, &used, kit_found, k, k->error,
                       sizeof(k->error));
 }

@@ -19,11 +19,24 @@ enum { LARGE = 20000, SEGMENT = 65536 };
 static const char *const three[] = {"a@x", "b@x", "c@x", NULL};
 static struct kit kit;
 
+static unsigned asked;
+
+static bool
+count_route(void *context, const struct envelope *e, const struct recipient *r)
+{
+    (void)context;
+    (void)e;
+    (void)r;
+    asked++;
+    return false;
+}
+
 static void
 start_with(int64_t journal_size)
 {
     struct queue_settings settings = {.spool = "/spool",
                                       .slices = 1,
+                                      .is_local = count_route,
                                       .journal_size = journal_size,
                                       .journal_segment = SEGMENT,
                                       .journal_message_max = 8192};
@@ -190,6 +203,31 @@ test_no_space_for_a_text(void)
     ok_named(e != NULL && e->delivery.done == 1 && e->recipients[0].done,
              "who has got it is marked, who failed is tried again");
     queue_retire(kit.queue, &e);
+    stop();
+}
+
+/* What crashes the daemon may be the route of a recipient. */
+static void
+test_quarantine_asks_no_route(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(3000);
+    struct id id = e->id;
+    queue_settle(kit.queue, e, 0, NULL);
+    sim_loop_advance(kit.loop, 300);
+    lose_power();
+    envelope_free(&e);
+    start();
+    asked = 0;
+    queue_quarantine(kit.queue, id, "for a test");
+    sim_loop_advance(kit.loop, 300);
+    is_number(asked, 0, "quarantine asks no route");
+    is_number(queue_release(kit.queue, id), 0, "and is released");
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->delivery.done == 1, "with its mark");
+    if (e != NULL)
+        queue_retire(kit.queue, &e);
     stop();
 }
 
@@ -579,6 +617,7 @@ main(void)
     test_small();
     test_no_space_to_move();
     test_no_space_for_a_text();
+    test_quarantine_asks_no_route();
     test_quarantine_half_moved("mess", "");
     test_quarantine_half_moved("corrupt", ".mess");
     test_quarantine_half_moved("corrupt", ".todo");
