@@ -33,10 +33,13 @@ part_manager_reload(struct daemon *d, struct configuration *fresh)
     about_write(queue_disk(manager_queue(d->manager)), &fresh->options);
 }
 
+/* It may turn the loop, in which others still ask it: the service manager is told. */
 void
 part_manager_stop(struct daemon *d)
 {
-    manager_free(&d->manager);
+    struct manager *manager = d->manager;
+    manager_free(&manager);
+    d->manager = NULL;
 }
 
 /* --- Fragments --------------------------------------------------------------------- */

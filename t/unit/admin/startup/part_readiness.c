@@ -83,3 +83,32 @@ TEST(line)
     event_hub_free(&events);
     manager_world_end(&w);
 }
+
+static void
+ask(void *context)
+{
+    const struct daemon *d = context;
+    char line[NOTIFY_STATUS_MAX];
+    part_answers_describe(context, line);
+    ok_named(d->draining == 1 && strstr(line, "not accepting mail: the daemon stops; ") == line, line);
+}
+
+/* The service manager is told that the daemon still stops, while a disk makes it slow. */
+TEST(line_at_the_end)
+{
+    struct world w;
+    struct loop_task task = {0};
+    manager_world_begin(&w, "* smtp://sink.test");
+    struct daemon d = {.configuration = &configuration, .loop = w.loop, .manager = w.manager, .draining = 1};
+    struct delivery_request request;
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "later@b.test");
+    ok(manager_take(w.manager, w.fakes->session, &request) && world_operate(&w, MANAGER_BOUNCE) == MANAGER_LATER);
+    fake_settle(w.fakes, &request);
+    manager_fake_end(w.fakes);
+    loop_post(w.loop, &task, ask, &d);
+    part_manager_stop(&d);
+    ok_named(d.manager == NULL, "the bounce is written, for which the loop is turned");
+    w.manager = NULL;
+    manager_world_end(&w);
+}
