@@ -282,7 +282,7 @@ part_peer_start(struct daemon *d)
         return 0;
     part_peer_take_mail(d);
     if (!part_peer_open(d))
-        return EX_UNAVAILABLE;
+        return net_passed_is_missing(d->net) ? EX_CONFIG : EX_UNAVAILABLE;
     part_peer_find_address(d);
     part_peer_log(d);
     group_describe(d->group.group, part_peer_describe, d);

@@ -94,6 +94,9 @@ fails('no names', qr/cannot listen on fd:smtp: no socket/, { LISTEN_FDNAMES => '
 fails('for another process', qr/cannot listen on fd:smtp: no socket/, { LISTEN_PID => 1 }, [smtp => $one]);
 fails('no number', qr/^petrel: LISTEN_FDS: 'many': not a number up to 128$/m, { LISTEN_FDS => 'many' }, [smtp => $one]);
 fails('not open', qr/^petrel: LISTEN_FDS: descriptor 4 \(fd:unknown\) is not a listening stream socket: a socket unit needs ListenStream= and Accept=no$/m, { LISTEN_FDS => 2 }, [smtp => $one]);
+$petrel->configure(listen => 'fd:smtp, fd:door?peer', cluster => 'mail', cluster_redis => 'none', cluster_peers => 'b=127.0.0.1:1', cluster_secret => 's' x 32);
+fails('no door for the group', qr/cannot listen on fd:door: no socket/, {}, [smtp => $one]);
+$petrel->configure(listen => 'fd:smtp', map { $_ => undef } qw(cluster cluster_redis cluster_peers cluster_secret));
 my $datagram = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Proto => 'udp') or die;
 fails('a datagram socket', qr/descriptor 3 \(fd:smtp\) is not a listening stream socket/, {}, [smtp => $datagram]);
 my $connected = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $sink->{port}) or die;
