@@ -246,9 +246,11 @@ daemon_interrupt(void *daemon)
         daemon_drain(d, INTERRUPT_MS);
 }
 
+/* A part that ends may turn the loop: signals find a daemon that stops. */
 void
 daemon_stop(struct daemon *d)
 {
+    d->draining = 1;
     reload_stop(&d->reload);
     while (d->part_count > 0) {
         const struct daemon_part *part = &d->parts[--d->part_count];

@@ -2,6 +2,7 @@
  * side, reloads good and bad, the order of its parts, and starts that fail at each of them. */
 #include "admin/startup/daemon.h"
 
+#include "admin/startup/parts.h"
 #include "t/support/folder.h"
 #include "t/support/must.h"
 #include "t/support/port.h"
@@ -282,6 +283,31 @@ each_fails(struct home *h)
     daemon_stop(&h->daemon);
 }
 
+/* The manager may turn the loop while it ends. */
+static void
+stop_amid_signals(struct daemon *d)
+{
+    daemon_reload(d);
+    daemon_terminate(d);
+    daemon_interrupt(d);
+    ok_named(daemon_leaves(d) != NULL, "it still stops");
+    part_manager_stop(d);
+}
+
+static void
+signals_at_the_end(struct home *h)
+{
+    make_table(PARTS_MAX);
+    for (size_t i = 0; i < part_total; i++)
+        if (table[i].stop != NULL && strcmp(table[i].name, "queue") == 0)
+            table[i].stop = stop_amid_signals;
+    is_number(home_start_parts(h, table), 0, "one that hears signals to its end");
+    daemon_terminate(&h->daemon);
+    loop_run(h->daemon.loop);
+    daemon_stop(&h->daemon);
+    ok_named(h->daemon.loop == NULL, "which change nothing");
+}
+
 int
 main(void)
 {
@@ -295,6 +321,7 @@ main(void)
     order();
     all_parts(&b);
     each_fails(&b);
+    signals_at_the_end(&b);
     folder_remove(a.folder);
     folder_remove(b.folder);
     return done();
