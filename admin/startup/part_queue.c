@@ -33,7 +33,7 @@ part_manager_reload(struct daemon *d, struct configuration *fresh)
     about_write(queue_disk(manager_queue(d->manager)), &fresh->options);
 }
 
-/* It may turn the loop, in which others still ask it: the service manager is told. */
+/* Not NULL before it has ended: it may turn the loop, whose timers ask the manager. */
 void
 part_manager_stop(struct daemon *d)
 {
