@@ -20,7 +20,7 @@ const struct daemon_part daemon_parts[] = {
     {"base",        DAEMON_OPEN,  part_base_start,      part_base_reload,      part_base_stop},
     {"names",       DAEMON_QUEUE, part_dns_start,       part_dns_reload,       part_dns_stop},
     {"anchors",     DAEMON_QUEUE, part_anchors_start,   NULL,                  NULL},
-    {"alias table", DAEMON_QUEUE, NULL,                 NULL,                  part_aliases_stop},
+    {"alias table", DAEMON_QUEUE, NULL,                 NULL,                  part_aliases_free},
     {"event files", DAEMON_QUEUE, NULL,                 NULL,                  part_events_stop},
     {"queue",       DAEMON_QUEUE, part_manager_start,   part_manager_reload,   part_manager_stop},
     {"history end", DAEMON_QUEUE, NULL,                 NULL,                  part_history_stop},
@@ -43,7 +43,7 @@ const struct daemon_part daemon_parts[] = {
     {"passed",      DAEMON_LAST,  part_passed_start,    NULL,                  NULL},
     {"findings",    DAEMON_LAST,  part_findings_start,  part_findings_reload,  part_findings_stop},
     {"rights",      DAEMON_LAST,  part_rights_start,    part_rights_reload,    NULL},
-    {"aliases",     DAEMON_LAST,  part_aliases_start,   part_aliases_reload,   NULL},
+    {"aliases",     DAEMON_LAST,  part_aliases_start,   part_aliases_reload,   part_aliases_stop},
     {"tls files",   DAEMON_LAST,  part_tls_start,       NULL,                  part_tls_stop},
     {"run",         DAEMON_RUNS,  daemon_run,           NULL,                  NULL},
     {NULL, DAEMON_RUNS, NULL, NULL, NULL}

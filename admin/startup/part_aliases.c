@@ -173,6 +173,11 @@ part_aliases_stop(struct daemon *d)
 {
     loop_timer_stop(d->loop, &d->aliases.timer);
     part_aliases_give_up(d);
+}
+
+void
+part_aliases_free(struct daemon *d)
+{
     aliases_free(&d->aliases.table);
     alias_files_free(&d->aliases.files);
     srs_free(&d->aliases.srs);

@@ -163,8 +163,10 @@ enum { PART_ALIASES_EVERY_MS = 10 * 1000 };
  * complete the old one counts. */
 int part_aliases_start(struct daemon *d);
 void part_aliases_reload(struct daemon *d, struct configuration *fresh);
-/* After the manager and the listener, which use them. */
+/* The files are not watched any more. */
 void part_aliases_stop(struct daemon *d);
+/* After the manager and the listener, which use them. */
+void part_aliases_free(struct daemon *d);
 
 /* --- part_control.c: the control socket ---------------------------------------------- */
 

@@ -171,6 +171,7 @@ static void
 keeper_end(struct keeper_world *w)
 {
     part_aliases_stop(&w->daemon);
+    part_aliases_free(&w->daemon);
     loop_free(&w->daemon.loop);
     log_free(&w->daemon.log);
     keeper_forget(&w->daemon.configuration);
@@ -280,6 +281,7 @@ TEST(reload)
     keeper_end(&w);
     struct daemon unused = {.loop = sim_loop_new(3)};
     part_aliases_stop(&unused);
+    part_aliases_free(&unused);
     loop_free(&unused.loop);
 }
 
