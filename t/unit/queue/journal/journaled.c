@@ -206,7 +206,7 @@ test_no_space_for_a_text(void)
     stop();
 }
 
-/* What crashes the daemon may be the route of a recipient. */
+/* The route of a recipient may be the crash that the message is quarantined for. */
 static void
 test_quarantine_asks_no_route(void)
 {
