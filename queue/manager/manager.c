@@ -542,7 +542,6 @@ manager_free(struct manager **manager)
         note_hints(m);
         manager_quotas_write(m);
     }
-    loop_unpost(m->loop, &m->wake_task);
     HASH_ITER (hh, m->actives, a, next)
         dsn_drop(&a->notification); /* its draft belongs to the queue */
     /* The queue closes first: it still writes marks of these envelopes. */
@@ -557,6 +556,7 @@ manager_free(struct manager **manager)
     free(m->lost_reports);
     free(m->loads);
     manager_reroute_stop(m);
+    loop_unpost(m->loop, &m->wake_task); /* last: the end of the queue wakes, too */
     free(m);
 }
 
