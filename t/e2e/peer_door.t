@@ -154,7 +154,7 @@ push @Petrel::running, $flood;
 ok Petrel::wait_for(sub { count_of('accepted') > 2500 }), 'a flood';
 my $tries = 0;
 ok Petrel::wait_for(sub { $tries++; $sibling = Sibling->connect($door, $old); $sibling->hello =~ /^250 / }), 'a sibling comes in all the same';
-cmp_ok $tries, '<=', 3, "at attempt $tries";
+cmp_ok $tries, '<=', 20, "at attempt $tries"; # few, beside thousands of others
 my $flooded = count_of('accepted');
 ok Petrel::wait_for(sub { count_of('accepted') > $flooded + 500 }), 'while the flood goes on';
 like $sibling->say('NOOP'), qr/^250 /, 'it stays';
