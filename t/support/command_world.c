@@ -174,7 +174,8 @@ command_world_daemon(const struct command_world *w, const char *answers)
         snprintf(name, sizeof(name), "%s/asked", w->folder);
         int peer = accept(door, NULL, NULL), out = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         ssize_t got;
-        while ((got = read(peer, line, sizeof(line))) > 0) {
+        bool is_mute = answers[0] == '\0'; /* it dies at the question */
+        while ((got = read(peer, line, sizeof(line))) > 0 && !is_mute) {
             size_t length = strcspn(answers, "|");
             (void)!write(out, line, (size_t)got);
             (void)!write(peer, answers, length);
