@@ -79,8 +79,7 @@ check_moved(const struct envelope *e, const char *hold)
     is_text(e->moved.hold, text_from(hold), "why it is held");
 }
 
-static void
-test_given(void)
+TEST(given)
 {
     struct envelope *e = delivered();
     struct buffer form = given_form(e);
@@ -107,8 +106,7 @@ test_given(void)
     envelope_free(&e);
 }
 
-static void
-test_damage(void)
+TEST(damage)
 {
     struct envelope *e = delivered();
     struct buffer form = given_form(e);
@@ -119,8 +117,7 @@ test_damage(void)
 
 /* Mail that was born here and has not been tried: three records less, and not a byte more
  * in the ordinary form. */
-static void
-test_ordinary(void)
+TEST(ordinary)
 {
     struct envelope *e = sample();
     struct buffer form;
@@ -138,8 +135,7 @@ test_ordinary(void)
     envelope_free(&e);
 }
 
-static void
-test_info(void)
+TEST(info)
 {
     struct envelope *e = delivered(), *again = envelope_new();
     struct buffer form;
@@ -153,8 +149,7 @@ test_info(void)
 }
 
 /* Nobody but a host of the group says so. */
-static void
-test_injected(void)
+TEST(injected)
 {
     struct envelope *e = delivered();
     struct buffer form = given_form(e);
@@ -174,8 +169,7 @@ test_injected(void)
     envelope_free(&e);
 }
 
-static void
-test_bounds(void)
+TEST(bounds)
 {
     static const char *const bad[] = {"relay1", "/01JD3ZK5Q8-9F3K2C7A", "relay1/01JD",
                                       "relay1/"};
@@ -191,8 +185,7 @@ test_bounds(void)
 }
 
 /* Failures beyond eight megabytes stay where they are. */
-static void
-test_too_long(void)
+TEST(too_long)
 {
     struct envelope *e = sample();
     struct failure f = {.outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550,
@@ -211,17 +204,4 @@ test_too_long(void)
     ok(!envelope_write_given(e, &form));
     buffer_free(&form);
     envelope_free(&e);
-}
-
-int
-main(void)
-{
-    test_given();
-    test_damage();
-    test_ordinary();
-    test_info();
-    test_injected();
-    test_bounds();
-    test_too_long();
-    return done();
 }
