@@ -7,7 +7,6 @@
  *   fragment_redirect.c   fragments whose set another host owns (HELD_SENT)
  *   completion.c          complete sets: the reassembled message, its parts, a crash in
  *                         between
- *   channel_list.c        lists the open sets for operators
  *   channel.c             construction, the one task that drives all of them
  *                         (channel_work()), the log line of a release, the timer
  *
@@ -148,7 +147,6 @@ struct fragment_event {
     struct event_field fields[FRAGMENT_FIELDS_MAX];
     char set[CHANNEL_SET_NAME];
 };
-void channel_name_set(const unsigned char key[DIGEST_SIZE], char out[CHANNEL_SET_NAME]);
 void channel_event_start(struct fragment_event *f, struct id id,
                          const unsigned char key[DIGEST_SIZE]);
 /* value is borrowed until the event is reported. */
@@ -177,12 +175,6 @@ const char *channel_owner(const struct defragmenter *c,
 /* Continues with the digests of large fragments. True: there is more. */
 bool channel_examine_on(struct defragmenter *c);
 void channel_examining_free(struct held *h);
-
-/* --- channel_list.c --------------------------------------------------------------- */
-
-/* manager_defragment's. */
-size_t channel_list(void *context, size_t from, size_t count, manager_set_saw *each,
-                    void *each_context);
 
 /* --- fragment_redirect.c ---------------------------------------------------------- */
 

@@ -67,8 +67,6 @@ void sched_message_leave(struct sched *s, struct sched_message *m);
 /* The bound that mail waits for at the site, if any waits; as site_bound(). */
 enum sched_bound sched_bound_now(const struct sched *s, struct site *site,
                                  int64_t *until_ms);
-/* Whether entries of the message may be in no queue, or its attempt is ending. */
-bool sched_is_moving(const struct sched *s, const struct sched_message *m);
 /* Settles all that waits at the site, or in one lane of it (for the destination `only`, if
  * that is not NULL). */
 void sched_site_settle(struct sched *s, struct site *site,

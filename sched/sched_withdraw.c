@@ -17,7 +17,7 @@ withdraw_count(const struct sched_message *m, enum slot_state state)
 
 /* Entries are in no queue: of a message with very many destinations, or before their
  * verdict. Or all have one, and the end of the attempt is on its way. */
-bool
+static bool
 sched_is_moving(const struct sched *s, const struct sched_message *m)
 {
     for (const struct sched_part *part = s->entering; part; part = part->next)

@@ -78,7 +78,7 @@ rfc3339(int64_t ms, char out[RFC3339_MAX])
 }
 
 /* The same bytes whenever the batch is offered: its time is that of its first event. */
-bool
+static bool
 event_sign_body(const struct event_batch *batch, struct buffer *out)
 {
     char time[RFC3339_MAX];
@@ -152,7 +152,8 @@ read_date(struct text value)
     return (int64_t)timegm(&t) * 1000;
 }
 
-int64_t
+/* Retry-After (RFC 9110 §10.2.3) in ms, in seconds or as a date; -1: none. */
+static int64_t
 event_sign_retry_after(struct text value, int64_t now_ms)
 {
     uint64_t seconds;

@@ -9,14 +9,9 @@ struct event_key {
     size_t length;
 };
 size_t event_sign_keys(struct text secrets, struct event_key keys[EVENT_SECRETS_MAX]);
-/* The body of a batch. */
-bool event_sign_body(const struct event_batch *batch, struct buffer *out)
-    __attribute__((warn_unused_result));
 /* webhook-id, webhook-timestamp and, with a key, webhook-signature, each with CRLF. */
 bool event_sign_fields(const char *id, int64_t now_s, struct text body,
                        const struct event_key *keys, size_t count, struct buffer *out)
     __attribute__((warn_unused_result));
-/* Retry-After (RFC 9110 §10.2.3) in ms, in seconds or as a date; -1: none. */
-int64_t event_sign_retry_after(struct text value, int64_t now_ms);
 
 #endif

@@ -437,6 +437,13 @@ begin_some(struct manager *m)
     }
 }
 
+/* Recipients that may still be routed in this turn. */
+static unsigned
+manager_routes_left(const struct manager *m)
+{
+    return m->routed_now < ROUTES_PER_TURN ? ROUTES_PER_TURN - m->routed_now : 0;
+}
+
 bool
 begin_is_busy(const struct manager *m)
 {
@@ -464,17 +471,13 @@ begin_anew(struct manager *m)
     }
 }
 
-void
+/* The answer to SCHED_LOAD for a message that had one in this attempt:
+ * sched_enter_again(). */
+static void
 begin_again(struct active *a)
 {
     a->scheduled = false;
     begin_attempt(a, NULL);
-}
-
-unsigned
-manager_routes_left(const struct manager *m)
-{
-    return m->routed_now < ROUTES_PER_TURN ? ROUTES_PER_TURN - m->routed_now : 0;
 }
 
 void

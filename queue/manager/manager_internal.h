@@ -286,10 +286,6 @@ void begin_some(struct manager *m);
 bool begin_is_busy(const struct manager *m);
 /* Routes anew after a change of routes. */
 void begin_anew(struct manager *m);
-/* The answer to SCHED_LOAD for a message that had one in this attempt: sched_enter_again(). */
-void begin_again(struct active *a);
-/* Recipients that may still be routed in this turn. */
-unsigned manager_routes_left(const struct manager *m);
 /* Only recipients that a route holds are left. */
 void begin_hold(struct active *a);
 /* Settles the recipients that are none (struct recipient: refused). */

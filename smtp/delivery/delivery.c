@@ -96,7 +96,8 @@ tell_conversation(const struct delivery_session *s, struct id message,
     a->scheme = other_scheme(s, a);
 }
 
-void
+/* A manager_watch(); context is the struct delivery. */
+static void
 delivery_watch(void *context, const struct sched_site *site, struct id message,
                manager_saw *each, void *each_context)
 {

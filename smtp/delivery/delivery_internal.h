@@ -135,7 +135,4 @@ bool delivery_family_refused(struct delivery_session *s, const struct outcome *o
 struct outcome delivery_family_judge(struct delivery_session *s,
                                      const struct outcome *outcome);
 
-/* A manager_watch(); context is the struct delivery. */
-manager_watch delivery_watch;
-
 #endif
