@@ -202,6 +202,8 @@ sched_session_begin(struct sites *set, struct sched_session *session, int64_t no
     w->blamed = NULL;
     w->taken_ms = now_ms;
     session->taken++;
+    if (session->run == 0 && session->work_count == 1)
+        session->run_ms = now_ms;
     if (session->turn++ == 0)
         session->turn_ms = now_ms;
     site->carrying += session->work_count == 1;

@@ -38,6 +38,7 @@ struct sched_session {
     struct work works[WORKS_MAX];
     unsigned oldest, work_count; /* of works */
     unsigned run;                /* works since it was idle */
+    int64_t run_ms;              /* the time of the first */
     unsigned turn;               /* all works */
     int64_t turn_ms;             /* the time of the first */
     unsigned taken;              /* messages in all; those over earlier connections */

@@ -12,9 +12,9 @@
 #include <utlist.h>
 
 enum {
-    TURN_WORKS = 20,              /* works of a session while others wait for one */
+    TURN_WORKS = 20,              /* works of a session while others wait for one, */
     RECIPIENTS_LAST_MS = 3600000, /* a limit of recipients is remembered */
-    TURN_MS = 10000,              /* or this time, while another demand waits for one */
+    TURN_MS = 10000,              /* or this time, whichever is over first */
     LANES_TRIED = 8,              /* of those that lack sessions */
     TRANSPORTS_TRIED = 32         /* of those that want a session */
 };
@@ -134,7 +134,9 @@ gives_way(const struct sched *s, const struct sched_session *session,
     }
     mine += session->idle; /* it would work */
     its += spare;
-    return its + 1 < mine || (its < mine && session->run >= TURN_WORKS);
+    bool is_over =
+        session->run >= TURN_WORKS || s->now_ms - session->run_ms >= TURN_MS;
+    return its + 1 < mine || (its < mine && is_over);
 }
 
 /* With all sessions in use, a session that has had its turn gives way to a transport

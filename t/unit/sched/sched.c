@@ -306,6 +306,27 @@ TEST(time_slices)
     is_number(w.finishes, 101, "all delivered");
 }
 
+TEST(time_slices_of_slow_servers)
+{
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 1);
+    for (int i = 0; i < 100; i++)
+        world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    world_add(&w, "b.example", 0, 0);
+    world_run(&w);
+    struct channel *c = world_channel(&w, "", 0);
+    int before = 0;
+    for (; channel_take(&w, c); before++) {
+        world_pass(&w, 4000);
+        channel_send(&w, c);
+    }
+    is_number(before, 3, "transactions of 4 s: it yields after the third");
+    is_number(world_channels(&w, "b.example"), 1, "to the site without a session");
+    channel_drain(&w, world_channel(&w, "b.example", 0));
+    channel_drain(&w, c);
+    is_number(w.finishes, 101, "all delivered");
+}
+
 TEST(active_limit)
 {
     FIXTURE(world, w, sched_world_start, sched_world_end, 100, 50);
