@@ -26,6 +26,7 @@ struct outcome {
     char text[OUTCOME_TEXT_MAX];     /* one line; peer bytes are still unescaped */
     char remote[OUTCOME_REMOTE_MAX]; /* "host[ip]:port", "/path", or "" */
     bool notifies; /* DELIVERED: the next hop notifies the sender if asked to (DSN) */
+    bool may_be_sent; /* the session ended while the reply to the content was awaited */
 };
 
 /* remote stays empty. The text is cut at its limit. */

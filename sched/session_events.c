@@ -134,8 +134,7 @@ gives_way(const struct sched *s, const struct sched_session *session,
     }
     mine += session->idle; /* it would work */
     its += spare;
-    bool is_over =
-        session->run >= TURN_WORKS || s->now_ms - session->run_ms >= TURN_MS;
+    bool is_over = session->run >= TURN_WORKS || s->now_ms - session->run_ms >= TURN_MS;
     return its + 1 < mine || (its < mine && is_over);
 }
 
@@ -323,7 +322,7 @@ work_settled(struct sched *s, struct sched_session *session, struct work *w,
         w->feedback = feedback;
         w->blamed = reason;
     }
-    w->sent += outcome->verdict == VERDICT_DELIVERED;
+    w->sent += outcome->verdict == VERDICT_DELIVERED || outcome->may_be_sent;
     sched_message_settled(s, m, slot, reason);
     if (--w->unsettled > 0)
         return; /* nothing has changed for the site */

@@ -105,12 +105,25 @@ end_transaction(struct client_transaction *l, const struct outcome *outcome)
     l->ended = true;
 }
 
+/* Whether the peer has all content of a message, perhaps, and its reply is awaited. */
+static bool
+is_content_answer_due(const struct client *c)
+{
+    for (size_t i = 0; i < c->in_flight; i++) {
+        enum step_name step = c->waiting[(c->first + i) % CLIENT_IN_FLIGHT_MAX].step;
+        if (step == STEP_END || step == STEP_LAST)
+            return true;
+    }
+    return false;
+}
+
 void
 client_end(struct client *c, struct outcome outcome)
 {
     struct transcript *t = c->settings.transcript;
     if (c->over)
         return;
+    outcome.may_be_sent = is_content_answer_due(c);
     if (t != NULL && outcome.verdict != VERDICT_DELIVERED) {
         transcript_add(t, TRANSCRIPT_NOTE, text_from(outcome.text));
         t->failed = true;

@@ -122,6 +122,27 @@ TEST(given_back)
     sched_world_end(&w);
 }
 
+/* A next hop that does not say whether it has the mail may have sent it. */
+TEST(kept_when_lost)
+{
+    FIXTURE(world, w, start, sched_world_end,
+            "smtp://h.test?quota=2/d&minimal_backoff=60s&maximal_backoff=60s");
+    world_add(&w, "a.test", 0, 0);
+    world_run(&w);
+    struct channel *c = world_channel(&w, "", 0);
+    world_must(c != NULL && channel_take(&w, c), "a session takes mail");
+    struct outcome lost = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.2", "lost");
+    lost.may_be_sent = true;
+    channel_settle(&w, c, 0, &lost);
+    c->busy = false;
+    world_run(&w);
+    channel_end(&w, c, &lost);
+    world_add(&w, "b.test b.test", 0, 0);
+    world_pass(&w, 10 * MINUTE);
+    serve(&w);
+    is_number(sent(&w), 1, "one of the quota is left");
+}
+
 /* All sites of the target have one quota, and so have all targets of an account. */
 TEST(shared)
 {

@@ -729,6 +729,40 @@ TEST(ends)
     ok_named(c == NULL, "freed twice");
 }
 
+/* A next hop that goes after the end of the content may have the message. */
+TEST(maybe_sent)
+{
+    static const struct {
+        bool has_ended;
+        const char *said;
+        bool may_be_sent;
+    } cases[] = {{false, "", false},
+                 {true, "", true},
+                 {true, "421 4.3.2 bye\r\n", false},
+                 {true, "451 4.3.0 no\r\n", false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct client *c = greeted_client(1);
+        struct mail m = {0};
+        struct client_event event;
+        struct text input = text_from(cases[i].said);
+        start_content(c, &m);
+        client_content(c, TEXT("x"));
+        if (cases[i].has_ended)
+            client_content_end(c);
+        while (input.length > 0 && client_next(c, &input, &event) &&
+               event.kind != CLIENT_VERDICT)
+            continue;
+        if (input.length == 0 && cases[i].said[0] == '\0') {
+            client_lost(c);
+            must(client_next(c, &input, &event));
+        }
+        must(event.kind == CLIENT_VERDICT);
+        ok(event.outcome->may_be_sent == cases[i].may_be_sent);
+        mail_free(&m);
+        client_free(&c);
+    }
+}
+
 /* A line that breaks while verdicts are handed out changes none of them. */
 TEST(end_between_verdicts)
 {
