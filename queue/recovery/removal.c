@@ -12,7 +12,14 @@
 #include <uthash.h>
 #include <utlist.h>
 
-enum { SYNC_MS = 100, PER_TURN = 100, PAUSE_MS = 10, TURN_US = 5 * 1000, GATE_MS = 5 };
+enum {
+    SYNC_MS = 100,
+    PER_TURN = 100,
+    PAUSE_MS = 10,
+    TURN_US = 5 * 1000,
+    GATE_MS = 5,
+    AGAIN_MS = 5000
+};
 
 struct ending {
     struct id id;
@@ -47,35 +54,75 @@ forget_all(struct removal *n, struct ending **list)
         removal_forget(n, list, e);
 }
 
-static void
+/* NULL: an operator was faster. */
+static struct ending *
 removal_add_one(struct removal *n, struct ending **list, struct id id, unsigned dirs,
                 uint64_t batch)
 {
     if (removal_find(n, id) != NULL)
-        return; /* an operator was faster */
+        return NULL;
     struct ending *e = memory_new(sizeof(*e));
     e->id = id;
     e->dirs = dirs;
     e->batch = batch;
     DL_APPEND(*list, e);
     HASH_ADD(hh, n->table, id, sizeof(e->id), e);
+    return e;
 }
 
 void
 removal_add(struct removal *n, struct id id, uint64_t batch)
 {
-    removal_add_one(n, &n->list, id, SPOOL_ANYWHERE, batch);
+    (void)removal_add_one(n, &n->list, id, SPOOL_ANYWHERE, batch);
 }
 
 /* While its todo exists, a scan must not take it for a new message. */
-static void
+static bool
 removal_remove_files(struct removal *n, struct id id, unsigned dirs)
 {
-    if (spool_remove_in(n->spool, id, dirs) == 0)
-        id_set_remove(n->seen, id);
+    if (spool_remove_in(n->spool, id, dirs) < 0)
+        return false;
+    id_set_remove(n->seen, id);
+    return true;
 }
 
-static void remove_foreign(struct removal *n, struct id id);
+static bool remove_foreign(struct removal *n, struct id id);
+static void remove_refused(void *context);
+
+/* Without an END the removal is all that says that the message has ended: one that the
+ * disk refuses is tried again, or the next daemon would deliver the message once more. */
+static bool
+end_in_files(struct removal *n, struct id id, unsigned dirs, bool is_foreign)
+{
+    n->unsynced = true;
+    if (is_foreign ? remove_foreign(n, id) : removal_remove_files(n, id, dirs))
+        return true;
+    if (HASH_COUNT(n->table) >= REMOVAL_MAX / 2)
+        return false; /* it stays for the next startup */
+    struct ending *e = removal_add_one(n, &n->refused, id, dirs, 0);
+    if (e != NULL)
+        e->is_foreign = is_foreign;
+    if (!heap_has(&n->again.node))
+        loop_timer_start(n->loop, &n->again, AGAIN_MS, remove_refused, n);
+    return false;
+}
+
+/* Up to the first that is refused again, which becomes the last: one line in the log. */
+static void
+remove_refused(void *context)
+{
+    struct removal *n = context;
+    struct ending *e = n->refused, *last = e == NULL ? NULL : e->prev;
+    for (bool goes_on = e != NULL; goes_on; e = n->refused) {
+        struct id id = e->id;
+        unsigned dirs = e->dirs;
+        bool is_foreign = e->is_foreign;
+        goes_on = e != last;
+        removal_forget(n, &n->refused, e);
+        if (!end_in_files(n, id, dirs, is_foreign))
+            goes_on = goes_on && n->stopping;
+    }
+}
 
 /* The removal stands for END in the files, and follows its event. The batch of one that
  * waits is the number at the gate. */
@@ -91,12 +138,7 @@ removal_pass_gate(void *context)
         unsigned dirs = e->dirs;
         bool is_foreign = e->is_foreign;
         removal_forget(n, &n->barred, e);
-        if (is_foreign) {
-            remove_foreign(n, id);
-        } else {
-            removal_remove_files(n, id, dirs);
-            n->unsynced = true;
-        }
+        (void)end_in_files(n, id, dirs, is_foreign);
     }
     if (n->barred != NULL)
         loop_timer_start(n->loop, &n->gate, GATE_MS, removal_pass_gate, n);
@@ -110,10 +152,11 @@ is_kept_back(struct removal *n, struct id id, unsigned dirs, bool is_foreign)
 {
     if (gate_is_open(n->spool->gate, gate_number(n->spool->gate)))
         return false;
-    if (removal_find(n, id) != NULL)
-        return true; /* an operator was faster */
-    removal_add_one(n, &n->barred, id, dirs, gate_number(n->spool->gate));
-    n->barred->prev->is_foreign = is_foreign;
+    struct ending *e =
+        removal_add_one(n, &n->barred, id, dirs, gate_number(n->spool->gate));
+    if (e == NULL)
+        return true;
+    e->is_foreign = is_foreign;
     if (!heap_has(&n->gate.node))
         loop_timer_start(n->loop, &n->gate, GATE_MS, removal_pass_gate, n);
     return true;
@@ -125,14 +168,13 @@ removal_end(struct removal *n, struct id id, unsigned dirs)
     if (n->journaled->journal == NULL) {
         if (is_kept_back(n, id, dirs, false))
             return 0;
-        removal_remove_files(n, id, dirs);
-        n->unsynced = true;
+        (void)end_in_files(n, id, dirs, false);
         return 0;
     }
     /* Until it is removed a scan finds it. */
     id_set_add(n->seen, id);
     uint64_t batch = journal_end(n->journaled->journal, id, NULL, RECORD_END);
-    removal_add_one(n, &n->list, id, dirs, batch);
+    (void)removal_add_one(n, &n->list, id, dirs, batch);
     return batch;
 }
 
@@ -162,7 +204,7 @@ remove_gone(struct removal *n, unsigned most)
             break;
         struct id id = e->id;
         removal_forget(n, &n->gone, e);
-        removal_remove_files(n, id, SPOOL_ANYWHERE);
+        (void)removal_remove_files(n, id, SPOOL_ANYWHERE);
     }
 }
 
@@ -186,25 +228,25 @@ removal_sync(struct removal *n)
 
 /* Content goes last: files that survive a power cut must not look like a damaged
  * message. */
-static void
+static bool
 remove_foreign(struct removal *n, struct id id)
 {
-    n->unsynced = true;
     if (spool_remove(n->spool, SPOOL_TODO, id) < 0)
-        return;
+        return false;
     id_set_remove(n->seen, id);
     if (spool_remove(n->spool, SPOOL_INFO, id) < 0)
-        return;
-    removal_add_one(n, &n->foreign, id, SPOOL_ANYWHERE, 0);
+        return false;
+    (void)removal_add_one(n, &n->foreign, id, SPOOL_ANYWHERE, 0);
     if (!heap_has(&n->sync.node))
         loop_timer_start(n->loop, &n->sync, SYNC_MS, removal_go_on, n);
+    return true;
 }
 
 void
 removal_end_foreign(struct removal *n, struct id id)
 {
     if (!is_kept_back(n, id, SPOOL_ANYWHERE, true))
-        remove_foreign(n, id);
+        (void)end_in_files(n, id, SPOOL_ANYWHERE, true);
 }
 
 /* --------------------------------------------------------------------------------- */
@@ -239,7 +281,7 @@ remove_due(void *context)
         struct id id = n->due->id;
         unsigned dirs = n->due->dirs;
         removal_forget(n, &n->due, n->due);
-        removal_remove_files(n, id, dirs);
+        (void)removal_remove_files(n, id, dirs);
     }
     if (n->due != NULL)
         loop_post(n->loop, &n->task, remove_due, n);
@@ -253,6 +295,7 @@ removal_hurry(struct removal *n)
     n->stopping = true;
     gate_wait(n->spool->gate);
     removal_pass_gate(n);
+    remove_refused(n);
     loop_unpost(n->loop, &n->task);
     remove_due(n);
 }
@@ -284,7 +327,9 @@ removal_stop(struct removal *n)
         remove_gone(n, UINT_MAX);
     }
     loop_timer_stop(n->loop, &n->gate);
+    loop_timer_stop(n->loop, &n->again);
     loop_unpost(n->loop, &n->task);
+    forget_all(n, &n->refused);
     forget_all(n, &n->barred);
     forget_all(n, &n->due);
     forget_all(n, &n->list);

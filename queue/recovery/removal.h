@@ -37,6 +37,8 @@ struct removal {
     struct ending *foreign, *gone;
     struct ending *barred; /* removed without an END when the gate opens */
     struct loop_timer gate;
+    struct ending *refused; /* by the disk, without an END: tried again */
+    struct loop_timer again;
 };
 
 /* For a message of the spool, or a large journaled one, with its END in batch. */

@@ -6,10 +6,13 @@
 #include "t/sim/sim_disk.h"
 #include "t/support/tap.h"
 
+#include <errno.h>
+
 enum { MANY = 250 };
 
 struct bench {
     struct loop *loop;
+    struct log *log;
     struct spool spool;
     struct journaled journaled;
     struct id_set seen;
@@ -44,7 +47,8 @@ bench_begin(struct bench *b)
     *b = (struct bench){0};
     sim_disk_reset();
     b->loop = sim_loop_new(1);
-    if (spool_open(&b->spool, "/spool", false, NULL, error, sizeof(error)) != 0)
+    b->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
+    if (spool_open(&b->spool, "/spool", false, b->log, error, sizeof(error)) != 0)
         abort();
     b->removal = (struct removal){.spool = &b->spool,
                                   .journaled = &b->journaled,
@@ -65,6 +69,7 @@ bench_end(struct bench *b)
     removal_stop(&b->removal);
     id_set_free(&b->seen);
     spool_close(&b->spool);
+    log_free(&b->log);
     loop_free(&b->loop);
 }
 
@@ -98,6 +103,36 @@ TEST(turns)
     is_number(files(), MANY, "a batch that failed is written anew");
     bench_end(&b);
     is_number(files(), MANY, "what is not durable stays");
+}
+
+/* Without a journal the files alone say that a message lives. */
+TEST(refused)
+{
+    FIXTURE(bench, b, bench_begin, bench_end);
+    struct id id = {.time_ms = 2, .hash = 1};
+    for (int round = 0; round < 2; round++) {
+        for (int place = 0; place < 2; place++) {
+            int file = spool_write_new(&b.spool, place == 0 ? SPOOL_MESS : SPOOL_TODO, id,
+                                       TEXT("x"), false);
+            if (file < 0)
+                abort();
+            disk_close_file(b.spool.disk, file);
+        }
+        sim_disk_fail_calls(EIO);
+        (void)removal_end(&b.removal, id, SPOOL_ANYWHERE);
+        sim_loop_advance(b.loop, 60000);
+        sim_disk_fail_calls(0);
+        is_number(sim_disk_count("/spool/todo"), 1, "the disk refuses to remove it");
+        ok_named(removal_have(&b.removal, id), "no scan takes it for a message");
+        if (round == 0) {
+            sim_loop_advance(b.loop, 5000);
+        } else {
+            removal_hurry(&b.removal);
+        }
+        is_number(sim_disk_count("/spool/todo"), 0,
+                  round == 0 ? "it goes 5 s later" : "it goes at the stop");
+        ok(!removal_have(&b.removal, id));
+    }
 }
 
 TEST(hurry)
