@@ -57,6 +57,16 @@ is_attempted(void)
     return results.attempts > 0;
 }
 
+/* By the log, or, when the power has cut off the line, by the report itself. */
+static bool
+is_delay_reported(const struct model_message *m)
+{
+    bool is_delayed = m->was_delayed;
+    for (unsigned i = 0; i < m->rcpt_count; i++)
+        is_delayed = is_delayed || m->rcpts[i].delayed > 0;
+    return is_delayed;
+}
+
 /* A report notes in its own record which failures it has: behind a power cut they are not
  * reported again, though nothing else of the round was durable. */
 static void
@@ -79,7 +89,7 @@ audit_note(void)
     (void)audit_has_gone(audit_longest_ms());
     /* where a delay is reported within seconds that may be the other one */
     if (before > 0 && results.message->reports > before &&
-        !results.message->was_delayed)
+        !is_delay_reported(results.message))
         roof_break("once", results.message->id,
                    "m%u is reported anew behind a power cut, by another report",
                    results.message->number);
