@@ -164,7 +164,7 @@ doing(const struct client *c)
 }
 
 /* Within content only a refusal is legal: a 2yz before the end cannot be about a
- * message that the peer has not got. */
+ * message that the peer has not got. A second greeting puts all replies out of step. */
 static bool
 is_expected(const struct step *step, const struct reply *reply)
 {
@@ -175,6 +175,9 @@ is_expected(const struct step *step, const struct reply *reply)
         return true;
     if (step == &client_steps[STEP_CONTENT])
         return false;
+    if (reply->code == 220)
+        return step == &client_steps[STEP_GREETING] ||
+               step == &client_steps[STEP_STARTTLS];
     return class == (step == &client_steps[STEP_DATA] ? 3 : 2);
 }
 
