@@ -270,6 +270,7 @@ law_log_line(unsigned log, struct text line)
                      text_starts(line, TEXT("warning: cannot"));
     if (complains && b->excuses > 0) {
         law_log_excuse(log); /* it is the bad disk's */
+        b->lines++;          /* a list of this time may lack the message */
         return;
     }
     bool is_lost = roof_breaks("log") || (roof_breaks("fates") && !is_first(l));
