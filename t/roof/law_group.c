@@ -34,10 +34,10 @@ law_group_begin(unsigned site, const struct law_group_limits *limits)
 }
 
 static bool
-is_in_doubt(void)
+was_in_doubt(int64_t ago_ms)
 {
     int64_t trouble_ms = redises_trouble_ms();
-    return trouble_ms != INT64_MIN && roof_now_ms() - trouble_ms < DOUBT_MS;
+    return trouble_ms != INT64_MIN && roof_now_ms() - ago_ms - trouble_ms < DOUBT_MS;
 }
 
 /* Without a bank those that cannot be divided go from host to host, and one that lasts long
@@ -52,7 +52,7 @@ most_sessions(const struct site *s)
         return 0;
     if (!l->has_bank)
         return parts;
-    return is_in_doubt() ? l->sessions + parts : l->sessions;
+    return was_in_doubt(0) ? l->sessions + parts : l->sessions;
 }
 
 static void
@@ -97,7 +97,7 @@ most_transactions(const struct site *s)
                     l->rate_a_minute / PERIODS + l->burst + l->hosts + 1;
     if (roof_breaks("shared rate"))
         return 0;
-    return is_in_doubt() ? most + l->rate_a_minute / l->hosts : most;
+    return was_in_doubt(WINDOW_MS) ? most + l->rate_a_minute / l->hosts : most;
 }
 
 void
