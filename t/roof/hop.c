@@ -75,6 +75,7 @@ struct visit {
     struct model_message *back;          /* the recipient of a report */
     struct model_rcpt *asked[RCPTS_MAX]; /* in this transaction */
     unsigned asked_count;
+    unsigned counted; /* of those that a quota counts: those not stored yet */
     struct model_rcpt *rcpts[RCPTS_MAX];
     unsigned rcpt_count;
     struct buffer data;
@@ -129,9 +130,19 @@ hops_take_most_rcpts(void)
     return most;
 }
 
+/* What was not stored counts in no quota. */
+static void
+count_no_more(struct visit *v)
+{
+    if (v->counted > 0)
+        limits_unheard((unsigned)v->hop->route, v->counted);
+    v->counted = 0;
+}
+
 static void
 forget_transaction(struct visit *v)
 {
+    count_no_more(v);
     v->has_mail = v->in_data = false;
     v->rcpt_count = v->asked_count = 0;
     v->back = NULL;
@@ -197,6 +208,7 @@ visit_on_over(void *context)
 {
     struct visit *v = context;
     count_session(v, false);
+    count_no_more(v);
     roof_timer_stop(&v->reply_timer);
     roof_timer_stop(&v->idle);
     for (unsigned i = 0; i < v->unsure_count; i++)
@@ -407,7 +419,7 @@ on_rcpt(struct visit *v, struct text line)
     if (r != NULL) {
         judge_secrecy(v, r);
         if (v->hop->route >= 0)
-            limits_heard((unsigned)v->hop->route);
+            v->counted += limits_heard((unsigned)v->hop->route);
         if (v->hop->dsn && !r->message->is_aliased)
             judge_notify(r, line);
         if (!network_is_left(v->peer.end))
@@ -470,6 +482,7 @@ store(struct visit *v, struct model_rcpt *r)
 {
     roof_note("%s: stores m%ur%u", v->hop->name, r->message->number, r->index);
     model_stored(r, buffer_text(&v->data));
+    v->counted -= v->counted > 0;
     if (v->hop->dsn)
         model_passed_on(r);
     if (v->lies)

@@ -5,8 +5,8 @@
 #include "t/roof/editor.h"
 #include "t/roof/roof.h"
 
+#include <assert.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -163,11 +163,11 @@ limits_forgive(void)
     limits.is_forgiven = true;
 }
 
-void
+bool
 limits_heard(unsigned route)
 {
     if (!limits.is_on || route >= limits.count || limits.most[route] == 0)
-        return;
+        return false;
     size_t count = limits.heard[route].count++;
     limits.heard[route].heard_ms =
         memory_resize(limits.heard[route].heard_ms, (count + 1) * sizeof(int64_t));
@@ -177,4 +177,12 @@ limits_heard(unsigned route)
         roof_now_ms() - limits.heard[route].heard_ms[count - most] < WINDOW_MS)
         roof_break("bounds", NULL, "more than %zu recipients of route %u in an hour",
                    most, route);
+    return true;
+}
+
+void
+limits_unheard(unsigned route, unsigned count)
+{
+    assert(count <= limits.heard[route].count);
+    limits.heard[route].count -= count;
 }
