@@ -283,7 +283,7 @@ struct sched_state {
     bool loading;    /* ACTIVE, but not yet answered by sched_loaded() */
     bool backlogged; /* its site wakes it when it lives, perhaps before due_ms */
     bool excess;     /* beyond the share of its site, which wakes it; ignore due_ms */
-    bool lacks_room; /* it has more recipients than there is room for now; the same */
+    bool lacks_room; /* no room now for it, or for mail before it; ignore due_ms */
 };
 struct sched_state sched_find(const struct sched *s, struct id id);
 /* Due now; loading it revives dead sites. Does nothing for active mail, which is being

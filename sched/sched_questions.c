@@ -19,6 +19,17 @@
  * message may have 50,000 domains. */
 enum { CROWD_ENTRIES = 4 };
 
+/* Small mail that has no room waits where it is, and all that is due behind it. */
+static bool
+waits_for_room(const struct sched *s, const struct message_index *k)
+{
+    const struct message_index *first =
+        message_index_first(&s->known, message_index_age(k));
+    return k->due_ms <= s->now_ms &&
+           (sched_admission_blocks(s, k) ||
+            (first != NULL && sched_admission_blocks(s, first)));
+}
+
 /* The due time of excess is a mark, not a time. */
 struct sched_state
 sched_find(const struct sched *s, struct id id)
@@ -34,9 +45,7 @@ sched_find(const struct sched *s, struct id id)
         state.place =
             message_index_age(k) == MESSAGE_INDEX_NEW ? SCHED_INCOMING : SCHED_DEFERRED;
         bool by_event = message_index_is_backlogged(k);
-        state.lacks_room = by_event
-                               ? k->queued
-                               : k->due_ms <= s->now_ms && sched_admission_blocks(s, k);
+        state.lacks_room = by_event ? k->queued : waits_for_room(s, k);
         state.excess = by_event && !k->queued;
         state.due_ms = by_event ? s->now_ms : k->due_ms;
     }

@@ -14,7 +14,7 @@
  *   backlogged     its site wakes it when it lives, if that is before due_ms
  *   excess         its site has more than its share of the active set: that wakes it
  *   draining       no delivery begins: petrel drain, or a stop
- *   lacks_room     it has more recipients than there is room for in the active set
+ *   lacks_room     the active set has no room for its recipients, or for mail before it
  *   ahead          due messages that are loaded before it
  *   active, active_limit, active_recipients, active_recipient_limit, sessions,
  *   delivery_session_limit

@@ -321,6 +321,22 @@ TEST(commands)
     end(&d);
 }
 
+/* It is not in line, and is not read before it either. */
+TEST(behind_small)
+{
+    static struct disk d;
+    begin(&d, 1);
+    arrive_all(&d, 2, 1, true);
+    (void)arrive(&d, 2, true);
+    run(&d);
+    is_number(in_memory(&d), 1, "there is room for one");
+    ok_named(sched_find(d.s, id_at(&d, 1)).lacks_room &&
+                 sched_find(d.s, id_at(&d, 2)).lacks_room,
+             "both others lack room: the second stands behind the first");
+    finish(&d);
+    end(&d);
+}
+
 /* Held and released, it stands in line anew. */
 TEST(many_commands)
 {
