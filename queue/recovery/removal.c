@@ -18,7 +18,7 @@ enum {
     PAUSE_MS = 10,
     TURN_US = 5 * 1000,
     GATE_MS = 5,
-    AGAIN_MS = 5000
+    AGAIN_MS = 10 * 1000 /* files that the disk has refused to remove */
 };
 
 struct ending {
@@ -54,75 +54,43 @@ forget_all(struct removal *n, struct ending **list)
         removal_forget(n, list, e);
 }
 
-/* NULL: an operator was faster. */
-static struct ending *
+static void
 removal_add_one(struct removal *n, struct ending **list, struct id id, unsigned dirs,
                 uint64_t batch)
 {
     if (removal_find(n, id) != NULL)
-        return NULL;
+        return; /* an operator was faster */
     struct ending *e = memory_new(sizeof(*e));
     e->id = id;
     e->dirs = dirs;
     e->batch = batch;
     DL_APPEND(*list, e);
     HASH_ADD(hh, n->table, id, sizeof(e->id), e);
-    return e;
 }
 
 void
 removal_add(struct removal *n, struct id id, uint64_t batch)
 {
-    (void)removal_add_one(n, &n->list, id, SPOOL_ANYWHERE, batch);
+    removal_add_one(n, &n->list, id, SPOOL_ANYWHERE, batch);
 }
 
-/* While its todo exists, a scan must not take it for a new message. */
-static bool
+static void removal_try_again(void *context);
+
+/* While its todo exists, a scan must not take it for a new message, and the next startup
+ * would. */
+static void
 removal_remove_files(struct removal *n, struct id id, unsigned dirs)
 {
-    if (spool_remove_in(n->spool, id, dirs) < 0)
-        return false;
-    id_set_remove(n->seen, id);
-    return true;
-}
-
-static bool remove_foreign(struct removal *n, struct id id);
-static void remove_refused(void *context);
-
-/* Without an END the removal is all that says that the message has ended: one that the
- * disk refuses is tried again, or the next daemon would deliver the message once more. */
-static bool
-end_in_files(struct removal *n, struct id id, unsigned dirs, bool is_foreign)
-{
-    n->unsynced = true;
-    if (is_foreign ? remove_foreign(n, id) : removal_remove_files(n, id, dirs))
-        return true;
-    if (HASH_COUNT(n->table) >= REMOVAL_MAX / 2)
-        return false; /* it stays for the next startup */
-    struct ending *e = removal_add_one(n, &n->refused, id, dirs, 0);
-    if (e != NULL)
-        e->is_foreign = is_foreign;
-    if (!heap_has(&n->again.node))
-        loop_timer_start(n->loop, &n->again, AGAIN_MS, remove_refused, n);
-    return false;
-}
-
-/* Up to the first that is refused again, which becomes the last: one line in the log. */
-static void
-remove_refused(void *context)
-{
-    struct removal *n = context;
-    struct ending *e = n->refused, *last = e == NULL ? NULL : e->prev;
-    for (bool goes_on = e != NULL; goes_on; e = n->refused) {
-        struct id id = e->id;
-        unsigned dirs = e->dirs;
-        bool is_foreign = e->is_foreign;
-        goes_on = e != last;
-        removal_forget(n, &n->refused, e);
-        if (!end_in_files(n, id, dirs, is_foreign))
-            goes_on = goes_on && n->stopping;
+    if (spool_remove_in(n->spool, id, dirs) == 0) {
+        id_set_remove(n->seen, id);
+        return;
     }
+    removal_add_one(n, &n->refused, id, dirs, 0);
+    if (!n->stopping && !heap_has(&n->again.node))
+        loop_timer_start(n->loop, &n->again, AGAIN_MS, removal_try_again, n);
 }
+
+static void remove_foreign(struct removal *n, struct id id);
 
 /* The removal stands for END in the files, and follows its event. The batch of one that
  * waits is the number at the gate. */
@@ -138,7 +106,12 @@ removal_pass_gate(void *context)
         unsigned dirs = e->dirs;
         bool is_foreign = e->is_foreign;
         removal_forget(n, &n->barred, e);
-        (void)end_in_files(n, id, dirs, is_foreign);
+        if (is_foreign) {
+            remove_foreign(n, id);
+        } else {
+            removal_remove_files(n, id, dirs);
+            n->unsynced = true;
+        }
     }
     if (n->barred != NULL)
         loop_timer_start(n->loop, &n->gate, GATE_MS, removal_pass_gate, n);
@@ -152,11 +125,10 @@ is_kept_back(struct removal *n, struct id id, unsigned dirs, bool is_foreign)
 {
     if (gate_is_open(n->spool->gate, gate_number(n->spool->gate)))
         return false;
-    struct ending *e =
-        removal_add_one(n, &n->barred, id, dirs, gate_number(n->spool->gate));
-    if (e == NULL)
-        return true;
-    e->is_foreign = is_foreign;
+    if (removal_find(n, id) != NULL)
+        return true; /* an operator was faster */
+    removal_add_one(n, &n->barred, id, dirs, gate_number(n->spool->gate));
+    n->barred->prev->is_foreign = is_foreign;
     if (!heap_has(&n->gate.node))
         loop_timer_start(n->loop, &n->gate, GATE_MS, removal_pass_gate, n);
     return true;
@@ -168,13 +140,14 @@ removal_end(struct removal *n, struct id id, unsigned dirs)
     if (n->journaled->journal == NULL) {
         if (is_kept_back(n, id, dirs, false))
             return 0;
-        (void)end_in_files(n, id, dirs, false);
+        removal_remove_files(n, id, dirs);
+        n->unsynced = true;
         return 0;
     }
     /* Until it is removed a scan finds it. */
     id_set_add(n->seen, id);
     uint64_t batch = journal_end(n->journaled->journal, id, NULL, RECORD_END);
-    (void)removal_add_one(n, &n->list, id, dirs, batch);
+    removal_add_one(n, &n->list, id, dirs, batch);
     return batch;
 }
 
@@ -204,7 +177,7 @@ remove_gone(struct removal *n, unsigned most)
             break;
         struct id id = e->id;
         removal_forget(n, &n->gone, e);
-        (void)removal_remove_files(n, id, SPOOL_ANYWHERE);
+        removal_remove_files(n, id, SPOOL_ANYWHERE);
     }
 }
 
@@ -228,25 +201,25 @@ removal_sync(struct removal *n)
 
 /* Content goes last: files that survive a power cut must not look like a damaged
  * message. */
-static bool
+static void
 remove_foreign(struct removal *n, struct id id)
 {
+    n->unsynced = true;
     if (spool_remove(n->spool, SPOOL_TODO, id) < 0)
-        return false;
+        return;
     id_set_remove(n->seen, id);
     if (spool_remove(n->spool, SPOOL_INFO, id) < 0)
-        return false;
-    (void)removal_add_one(n, &n->foreign, id, SPOOL_ANYWHERE, 0);
+        return;
+    removal_add_one(n, &n->foreign, id, SPOOL_ANYWHERE, 0);
     if (!heap_has(&n->sync.node))
         loop_timer_start(n->loop, &n->sync, SYNC_MS, removal_go_on, n);
-    return true;
 }
 
 void
 removal_end_foreign(struct removal *n, struct id id)
 {
     if (!is_kept_back(n, id, SPOOL_ANYWHERE, true))
-        (void)end_in_files(n, id, SPOOL_ANYWHERE, true);
+        remove_foreign(n, id);
 }
 
 /* --------------------------------------------------------------------------------- */
@@ -266,7 +239,7 @@ removal_count(const struct removal *n)
 bool
 removal_are_removed(const struct removal *n, uint64_t batch)
 {
-    return n->due == NULL || n->due->batch > batch;
+    return n->refused == NULL && (n->due == NULL || n->due->batch > batch);
 }
 
 static void
@@ -281,10 +254,33 @@ remove_due(void *context)
         struct id id = n->due->id;
         unsigned dirs = n->due->dirs;
         removal_forget(n, &n->due, n->due);
-        (void)removal_remove_files(n, id, dirs);
+        removal_remove_files(n, id, dirs);
     }
     if (n->due != NULL)
         loop_post(n->loop, &n->task, remove_due, n);
+    if (n->removed != NULL)
+        n->removed(n->context);
+}
+
+/* The first that is refused again ends it: one line of the log tells of all. */
+static void
+removal_try_again(void *context)
+{
+    struct removal *n = context;
+    unsigned left = n->stopping ? UINT_MAX : PER_TURN;
+    bool good = true;
+    while (n->refused != NULL && good && left-- > 0) {
+        struct id id = n->refused->id;
+        good = spool_remove_in(n->spool, id, n->refused->dirs) == 0;
+        if (good) {
+            removal_forget(n, &n->refused, n->refused);
+            id_set_remove(n->seen, id);
+        }
+    }
+    n->unsynced = n->unsynced || n->journaled->journal == NULL;
+    if (n->refused != NULL && !n->stopping)
+        loop_timer_start(n->loop, &n->again, good ? PAUSE_MS : AGAIN_MS,
+                         removal_try_again, n);
     if (n->removed != NULL)
         n->removed(n->context);
 }
@@ -295,9 +291,9 @@ removal_hurry(struct removal *n)
     n->stopping = true;
     gate_wait(n->spool->gate);
     removal_pass_gate(n);
-    remove_refused(n);
     loop_unpost(n->loop, &n->task);
     remove_due(n);
+    removal_try_again(n);
 }
 
 void

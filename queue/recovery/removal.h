@@ -37,7 +37,7 @@ struct removal {
     struct ending *foreign, *gone;
     struct ending *barred; /* removed without an END when the gate opens */
     struct loop_timer gate;
-    struct ending *refused; /* by the disk, without an END: tried again */
+    struct ending *refused; /* the disk has kept some of their files: tried again */
     struct loop_timer again;
 };
 
