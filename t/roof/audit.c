@@ -9,6 +9,7 @@
 #include "t/roof/model.h"
 #include "t/roof/operator.h"
 #include "t/roof/peer.h"
+#include "t/roof/plan.h"
 #include "t/roof/roof.h"
 #include "t/roof/world.h"
 #include "t/sim/sim_disk.h"
@@ -39,9 +40,10 @@ enum {
     FLOOD_OCTETS = 180 * 1000,
     SLOW_REPLY_MS = 5000,
     REVIVED = 14,
-    ATTEMPT_MINUTES = 15, /* of silence, at several steps */
-    VISITS_MAX = 2000,    /* in two hours */
-    EXPIRY_PERMILLE = 250
+    EXPIRY_PERMILLE = 250,
+    EXPIRY_SELDOM_PERMILLE = 80, /* days of attempts */
+    LOSSES = 2,
+    ALWAYS = 1000
 };
 #define MINUTE_MS INT64_C(60000)
 #define DAY_MS    (24 * 60 * MINUTE_MS)
@@ -619,7 +621,8 @@ audit_end_of_waiting(void)
 {
     struct hop_mood good = {0};
     const struct model_message *m = audit.watched[0].message;
-    bool expires = roof_chance(EXPIRY_PERMILLE);
+    bool expires =
+        roof_chance(world_is_dense() ? EXPIRY_SELDOM_PERMILLE : EXPIRY_PERMILLE);
     if (expires) {
         int64_t left_ms = m->acked_ms + audit_options()->transport.lifetime_ms - roof_now_ms();
         (void)world_run_for(left_ms + longest_ms() + LATE_MS, NULL);
@@ -859,8 +862,8 @@ audit_power(void)
 
 /* --- Sites that were away --- */
 
-static void
-give_to_first(unsigned count)
+void
+audit_give_to_first(unsigned count)
 {
     struct teller *t = &audit.tellers[0];
     teller_greet(t);
@@ -901,7 +904,7 @@ audit_revival(void)
         return;
     (void)world_run_for(SETTLED_MS, NULL); /* until the daemon knows it */
     world_set_hops(false);
-    give_to_first(REVIVED);
+    audit_give_to_first(REVIVED);
     (void)world_run_for(away_ms, NULL);
     if (roof_chance(500))
         world_step_clock(-10 * 60 * MINUTE_MS);
@@ -979,7 +982,7 @@ audit_rot(void)
     bool young = roof_chance(500); /* still in the journal, if there is one */
     audit.watched_count = 0;
     world_set_moods(young ? &slow : &refusing);
-    give_to_first(1);
+    audit_give_to_first(1);
     struct model_message *m = model_at(model_count() - 1);
     watch(m);
     (void)world_run_for(young ? 1000 : SETTLED_MS, NULL);
@@ -989,89 +992,6 @@ audit_rot(void)
     (void)world_run_for(longest_ms(), NULL);
     operator_order("rm", m);
     (void)world_run_for(SETTLED_MS, NULL);
-}
-
-static void
-set_right(void)
-{
-    world_step_clock(-10 * DAY_MS);
-}
-
-/* Due times that a clock has written that was ten days ahead are not waited for. */
-static void
-audit_clock_ahead(void)
-{
-    const struct options *o = audit_options();
-    struct hop_mood good = {0}, refusing = {.rcpt = 1000};
-    int64_t most_ms = o->transport.maximal_backoff_ms > 4 * 60 * MINUTE_MS ? o->transport.maximal_backoff_ms
-                                                                 : 4 * 60 * MINUTE_MS;
-    world_step_clock(10 * DAY_MS);
-    world_set_moods(&refusing);
-    give_to_first(1);
-    (void)world_run_for(SETTLED_MS, NULL);
-    world_set_moods(&good);
-    world_restart_with(roof_chance(500), set_right);
-    if (!world_run_for(most_ms * 11 / 10 + LATE_MS, is_gone))
-        roof_break("in time", NULL, "mail waits for a clock that was ahead");
-}
-
-/* Mail that waits in memory for its turn expires, and its delay is reported, all the
- * same. */
-static void
-audit_turns(void)
-{
-    const struct options *o = audit_options();
-    if (o->manager.sched.active_limit < 10 || o->manager.sched.recipient_limit < 40)
-        return; /* mail that waits in memory leaves no room for its reports */
-    world_set_route("rate=1/d");
-    give_to_first(3);
-    const struct model_message *last = model_at(model_count() - 1);
-    (void)world_run_for(30 * MINUTE_MS, NULL);
-    if (!last->is_null && last->rcpts[0].delayed != 1)
-        roof_break("in time", last->id, "m%u waits for its turn, and has %u notices",
-                   last->number, last->rcpts[0].delayed);
-    (void)world_run_for(110 * MINUTE_MS, NULL);
-    if (last->rcpts[0].failed != 1 || last->rcpts[0].delayed != 1)
-        roof_break("in time", last->id, "m%u has %u notices and %u failures",
-                   last->number, last->rcpts[0].delayed, last->rcpts[0].failed);
-    world_set_route("");
-    audit_departure("mail that waited for its turn");
-}
-
-/* A host that is never of use is not tried without end, and without a word: its mail
- * expires, too. */
-static void
-audit_useless(void)
-{
-    static const struct hop_mood moods[] = {
-        {.cut = 1000}, {.greeting = 1000}, {.ahead = 1000}};
-    struct hop_mood good = {0};
-    world_set_moods(&moods[roof_below(3)]);
-    hops_forget_visits();
-    give_to_first(2);
-    const struct model_message *last = model_at(model_count() - 1);
-    (void)world_run_for((120 + ATTEMPT_MINUTES) * MINUTE_MS + longest_ms(), NULL);
-    if (last->rcpts[0].failed != 1)
-        roof_break("in time", last->id, "m%u has %u failures, at a host of no use",
-                   last->number, last->rcpts[0].failed);
-    if (hops_visits() > VISITS_MAX)
-        roof_break("in time", NULL, "a host of no use is tried %u times in two hours",
-                   hops_visits());
-    world_set_moods(&good);
-}
-
-static void
-audit_lifetimes(void)
-{
-    editor_set("delay_warning_time", "600s");
-    editor_set("maximal_queue_lifetime", "2h");
-    model_set_lifetime(120 * MINUTE_MS);
-    world_set_route("");
-    audit_useless();
-    audit_turns();
-    editor_set("delay_warning_time", "");
-    editor_set("maximal_queue_lifetime", "");
-    world_set_route("");
 }
 
 /* --- For the other files of the audit --- */
@@ -1086,6 +1006,13 @@ bool
 audit_has_gone(int64_t ms)
 {
     return world_run_for(ms, is_gone);
+}
+
+void
+audit_settle(void)
+{
+    (void)world_run_for(SETTLED_MS, NULL); /* the last reply is on its way */
+    sim_disk_settle();
 }
 
 struct model_message *
@@ -1165,35 +1092,64 @@ audit_give_to_dying(struct model_message *m, unsigned calls, bool by_cut)
     return has_died;
 }
 
-void
-audit_run(void)
+static void
+audit_limits(void)
 {
-    size_t sockets = world_sockets();
     set_limits(true);
     audit_crowds();
     audit_transactions();
     set_limits(false);
-    audit_silence();
-    audit_rate();
-    if (roof_chance(500))
-        audit_flood();
-    audit_orders();
-    audit_step_within();
-    audit_slow_second();
+}
+
+static void
+audit_mixed_without_cut(void)
+{
     audit_mixed(false);
-    audit_waiting();
-    audit_binary();
-    if (roof_chance(300))
-        audit_power();
-    audit_revival();
-    audit_sites();
-    audit_results();
-    audit_disk();
-    audit_rot(); /* behind the last power cut, which may bring back what was removed */
-    if (roof_chance(300))
-        audit_clock_ahead();
-    if (roof_chance(500))
-        audit_lifetimes();
+}
+
+/* Kills, cuts and faults, twice: a loss needs luck. */
+static void
+audit_losses(void)
+{
+    for (unsigned i = 0; i < (world_is_dense() ? LOSSES : 1); i++) {
+        audit_results();
+        audit_disk();
+        if (world_is_dense())
+            audit_order();
+    }
+}
+
+static const struct {
+    void (*ask)(void);
+    unsigned permille;
+} parts[] = {
+    {audit_limits,            ALWAYS},
+    {audit_silence,           ALWAYS},
+    {audit_rate,              ALWAYS},
+    {audit_flood,             500   },
+    {audit_orders,            ALWAYS},
+    {audit_step_within,       ALWAYS},
+    {audit_slow_second,       ALWAYS},
+    {audit_mixed_without_cut, ALWAYS},
+    {audit_waiting,           ALWAYS},
+    {audit_binary,            ALWAYS},
+    {audit_power,             300   },
+    {audit_revival,           ALWAYS},
+    {audit_sites,             ALWAYS},
+    {audit_losses,            ALWAYS},
+    {audit_rot,               ALWAYS}, /* behind the last cut, which may bring back mail */
+    {audit_clock_ahead,       300   },
+    {audit_lifetimes,         500   },
+};
+
+void
+audit_run(void)
+{
+    size_t sockets = world_sockets();
+    for (unsigned i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+        if ((parts[i].permille == ALWAYS || roof_chance(parts[i].permille)) &&
+            plan_takes("ask", i))
+            parts[i].ask();
     model_judge();
     restart();
     (void)world_run_for(30 * MINUTE_MS, NULL);

@@ -219,7 +219,7 @@ static void
 audit_refused_moves(void)
 {
     struct hop_mood good = {0}, refusing = {.rcpt = 1000};
-    sim_disk_settle(); /* what was removed before */
+    audit_settle();
     world_set_moods(&refusing);
     for (unsigned i = 0; i < 4; i++)
         (void)audit_give(0, 1);
@@ -241,8 +241,9 @@ audit_refused_moves(void)
 static void
 audit_release_and_cut(void)
 {
-    struct hop_mood good = {0}, refusing = {.rcpt = 1000};
-    sim_disk_settle();
+    /* no attempt ends before the cut: it would write the release with its result */
+    struct hop_mood good = {0}, refusing = {.rcpt = 1000, .reply_ms = FAULT_MS};
+    audit_settle();
     world_set_moods(&refusing);
     struct model_message *m[RELEASED];
     char routes[RELEASED * ROUTE_SIZE] = "", address[MODEL_ADDRESS_MAX];

@@ -17,6 +17,8 @@ int64_t audit_longest_ms(void);
 struct model_message *audit_give(unsigned domain, unsigned rcpts);
 /* The same, not given yet. */
 struct model_message *audit_message(unsigned domain, unsigned rcpts, size_t size);
+/* So many for the first domain, by one session. */
+void audit_give_to_first(unsigned count);
 /* The code of its reply; 0: none came. */
 int audit_try(struct model_message *m);
 /* Its client goes before the reply. */
@@ -28,15 +30,22 @@ bool audit_give_to_dying(struct model_message *m, unsigned calls, bool by_cut);
 bool audit_has_gone(int64_t ms);
 /* More mail at once than the journal has room for, if it takes such mail; it leaves. */
 void audit_flood(void);
+/* Removals so far are durable, also without a journal. */
+void audit_settle(void);
 /* All that was given leaves soon, with the weather good, or the run has failed. */
 void audit_departure(const char *what);
 
+/* Clocks that were ahead, and lifetimes (audit_ages.c). */
+void audit_clock_ahead(void);
+void audit_lifetimes(void);
 /* A rate of a route is used, and kept (audit_sites.c). */
 void audit_rate(void);
 /* Sites that are away, slow down, take few, and have no place (audit_sites.c). */
 void audit_sites(void);
 /* A disk that fails for a moment, and a host that ends time and again (audit_disk.c). */
 void audit_disk(void);
+/* Ends between two steps that belong to each other (audit_order.c). */
+void audit_order(void);
 /* Results, reports and orders at kills, stops, reloads, and with a full disk
  * (audit_results.c). */
 void audit_results(void);

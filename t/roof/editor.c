@@ -338,6 +338,15 @@ editor_end_ages(void)
 }
 
 void
+editor_forget(void)
+{
+    memset(editor.values, 0, sizeof(editor.values));
+    for (unsigned i = 0; i < editor.domain_count; i++)
+        if (editor.pinned[i] == NULL)
+            editor.options[i][0] = '\0';
+}
+
+void
 editor_change_at_start(void)
 {
     static const int64_t sizes[] = {0, 1 << 20, 4 << 20, 64 << 20};
@@ -487,11 +496,10 @@ editor_write(void)
                               editor.with_tls ? ", 10.0.0.1:465?tls" : "",
                               editor.with_policies ? "yes" : "no", editor.journal_size,
                               editor.journal_message_max);
+    fits = buffer_add(&b, text_from(editor.routes != NULL ? editor.routes : "")) && fits;
     for (unsigned i = 0; i < editor.domain_count; i++)
         fits = write_route(&b, i) && fits;
-    fits =
-        buffer_format(&b, "%s  * mx\n", editor.routes != NULL ? editor.routes : "") &&
-        fits;
+    fits = buffer_add(&b, TEXT("  * mx\n")) && fits;
     if (editor.with_tls)
         fits = buffer_format(&b, "tls_certificate = %s\ntls_ca = %s\n", SECRECY_HOST,
                              SECRECY_ANCHOR) &&

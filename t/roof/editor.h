@@ -39,6 +39,8 @@ enum editor_tls {
 enum editor_tls editor_tls_of(unsigned domain);
 /* Other values for a few of them; only: of keys with this in their name, or NULL. */
 void editor_change(const char *only);
+/* All as by default, but for those that wait for a start. */
+void editor_forget(void);
 /* Values that wait for a start. */
 void editor_change_at_start(void);
 /* The options of one route: "rate=1/s". */

@@ -259,11 +259,35 @@ make_dense(bool with[FEATURES])
         with[special[i]] = kept[special[i]];
 }
 
+/* Few features, deep: what needs several conditions at once comes too seldom by chance
+ * (doc/hacking.md). Those that no other feature blurs are audited. */
+static const char *const themes[] = {
+    "mood,inject",
+    "mood,sts,tls,stop",
+    "mood",
+    "mood,oauth,tls",
+    "mood,inject,kill,operator",
+    "group,redis,mood,kill,stop",
+    "mood,stop,cut",
+    "mood,alias,stop,kill",
+};
+enum { THEMES = sizeof(themes) / sizeof(*themes) };
+
+/* Every second run has a theme; NULL: this one has none. */
+static const char *
+theme_of(const struct wishes *wishes)
+{
+    if (wishes->only != NULL || !course.is_dense || wishes->seed % 2 == 0)
+        return NULL;
+    return plan_takes("theme", 0) ? themes[wishes->seed / 2 % THEMES] : NULL;
+}
+
 /* The first ones share a stream, which kept seeds have drawn from since they were found;
  * each later one has its own, so that it changes nothing of the others. */
 static void
-draw_features(const char *only)
+draw_features(const struct wishes *wishes)
 {
+    const char *only = wishes->only, *theme;
     unsigned permille = 100 + roof_below(600);
     for (enum feature i = 0; i < FEATURES; i++) {
         uint64_t own = roof_fork(feature_names[i]);
@@ -274,8 +298,12 @@ draw_features(const char *only)
         course.with[i] = drawn;
     }
     course.is_dense = plan_takes("dense", 0);
-    if (only == NULL && course.is_dense)
+    theme = theme_of(wishes);
+    if (only == NULL && course.is_dense && theme == NULL)
         make_dense(course.with);
+    if (theme != NULL)
+        for (enum feature i = 0; i < FEATURES; i++)
+            course.with[i] = is_listed(text_from(theme), feature_names[i]);
     for (enum feature i = 0; i < FEATURES; i++)
         course.with[i] = course.with[i] && plan_takes("with", i);
     /* what needs TLS costs no run that has none */
@@ -295,7 +323,7 @@ draw_features(const char *only)
      * of a group may expire what the log of the first began */
     if (course.with[WITH_FRAGMENTS] || course.with[WITH_CLOCKS])
         course.with[WITH_AGES] = false;
-    group_settle(course.with, only != NULL);
+    group_settle(course.with, only != NULL || theme != NULL);
 }
 
 static void
@@ -399,7 +427,7 @@ swarm_draw(const struct wishes *wishes)
 {
     static const unsigned most[] = {10, 40, 40, 150, 150, 400};
     static const int64_t spans_ms[] = {MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 5 * HOUR_MS};
-    draw_features(wishes->only);
+    draw_features(wishes);
     course.messages = 5 + roof_below(most[roof_below(6)]);
     course.domain_count = 1 + roof_below(DOMAINS);
     course.span_ms = roof_between(MINUTE_MS, spans_ms[roof_below(4)]);

@@ -64,14 +64,17 @@ void
 trouble_host_stopped(struct host *h)
 {
     (void)h;
+    bool was_bad = course.disk_was_bad && !course.is_audited;
     /* Marks that a bad disk has refused are made later; the removal of a message without
      * a journal is not synced. */
     int64_t window_ms = LATE_MARKS_MS + 3 * course.slowest_ms +
                         (course.with[WITH_CUTS] ? SETTLE_MS : 0);
-    if (course.disk_was_bad)
+    if (was_bad)
         law_log_excuse(0);
     mailbox_look();
-    if (course.disk_was_bad)
+    if (course.is_audited)
+        window_ms = LATE_MARKS_MS;
+    if (was_bad)
         window_ms = INT64_MAX / 2;
     if (course.with[WITH_GROUP])
         group_first_ended(window_ms);

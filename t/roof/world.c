@@ -96,7 +96,7 @@ on_compare(void *context)
 {
     (void)context;
     /* a message that cannot be read now is not listed */
-    bool is_unread = course.disk_was_bad ||
+    bool is_unread = (course.disk_was_bad && !course.is_audited) ||
                      (course.with[WITH_INJECTORS] && course.with[WITH_UPGRADES]);
     if (!is_unread && !host.is_shared)
         law_truth_ask();
@@ -297,10 +297,33 @@ world_set_route(const char *options)
     (void)world_run_for(10 * SECOND_MS, NULL);
 }
 
+bool
+world_is_dense(void)
+{
+    return course.is_dense;
+}
+
 size_t
 world_sockets(void)
 {
     return network_open(host.process);
+}
+
+/* The trouble is over, and what it may have cost is, too. Settings at random leave little to
+ * be asked: most audits are of the default ones. */
+static void
+begin_audit(void)
+{
+    uint64_t own = roof_fork("audit");
+    if (!course.is_dense) /* as older seeds were kept */
+        return;
+    course.is_audited = true;
+    if (roof_below_of(&own, 3) > 0)
+        editor_forget();
+    editor_change_at_start();
+    editor_write();
+    model_reloaded();
+    world_restart(false);
 }
 
 struct tally
@@ -355,6 +378,7 @@ world_run(const struct wishes *wishes)
             editor_end_ages();
             world_set_route("");
         }
+        begin_audit();
         audit_run();
     }
     world_run_until(roof_now_ms() + 2 * HOUR_MS, NULL);

@@ -83,6 +83,8 @@ void world_set_hops(bool up);
 /* The first domain has a route with these options from now on ("": without any), and the
  * host reads all settings of the editor. */
 void world_set_route(const char *options);
+/* Not a run as when older seeds were kept. */
+bool world_is_dense(void);
 /* The host has so many open. */
 size_t world_sockets(void);
 

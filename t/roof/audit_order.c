@@ -1,0 +1,190 @@
+/* Questions about the order of steps on the disk: the host ends between two that belong to
+ * each other. */
+#include "t/roof/audit_internal.h"
+
+#include "t/roof/editor.h"
+#include "t/roof/hop.h"
+#include "t/roof/host.h"
+#include "t/roof/operator.h"
+#include "t/roof/roof.h"
+#include "t/roof/world.h"
+#include "t/sim/sim_disk.h"
+
+#include <errno.h>
+
+enum {
+    ROUNDS = 8,
+    SMALL = 200,
+    RCPTS = 3,
+    REMOVED = 3,
+    CALLS = 24,      /* of the disk: some marks, and their texts */
+    MOVE_CALLS = 40, /* until some messages are files */
+    REPLY_MS = 1500,
+    ENDING_MS = 20 * 1000,
+    STARTED_MS = 3000,
+    WRITTEN_MS = 45 * 1000, /* results are written each 10 s, and once more then */
+    ANSWERED_MS = 500,      /* an order */
+    LEAVES_MS = 60 * 1000,
+    BACKOFF_S = 10
+};
+
+static struct {
+    struct model_message *messages[REMOVED];
+    unsigned count, attempts;
+} order;
+
+static void
+order_attempted(struct model_rcpt *r)
+{
+    for (unsigned i = 0; i < order.count; i++)
+        order.attempts += r->message == order.messages[i];
+}
+
+static bool
+is_attempted(void)
+{
+    return order.attempts > 0;
+}
+
+static bool
+has_journal(void)
+{
+    return host.daemon.started->options.manager.queue.journal_size > 0;
+}
+
+/* In the journal, or in files. */
+static size_t
+any_size(void)
+{
+    size_t most = (size_t)audit_options()->manager.queue.journal_message_max;
+    return roof_chance(500) ? SMALL : most + 1024;
+}
+
+static void
+await_attempt(void)
+{
+    order.attempts = 0;
+    model_on_attempted(order_attempted);
+    (void)world_run_for(audit_longest_ms(), is_attempted);
+    model_on_attempted(NULL);
+}
+
+static bool
+is_up(void)
+{
+    return host.running;
+}
+
+static void
+await_start(void)
+{
+    (void)world_run_for(ENDING_MS, NULL);
+    host.dies_after = host.fails_after = 0;
+    (void)world_run_for(LEAVES_MS, is_up);
+}
+
+static void
+set_backoff(bool is_short)
+{
+    editor_set("minimal_backoff_time", is_short ? "10s" : "");
+    editor_set("maximal_backoff_time", is_short ? "10s" : "");
+    world_set_route("");
+}
+
+/* The host ends, or the disk fails, while the failures of a message are on their way to its
+ * files: each of them is reported. */
+static void
+audit_failures(void)
+{
+    struct hop_mood good = {0}, never = {.rcpt = 700, .never = 1000, .reply_ms = REPLY_MS};
+    set_backoff(true);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        world_set_moods(&never);
+        order.messages[0] = audit_message(0, RCPTS, any_size());
+        order.count = 1;
+        (void)audit_try(order.messages[0]);
+        await_attempt();
+        unsigned calls = 1 + roof_below(CALLS);
+        if (roof_chance(300)) {
+            host.fails_after = calls;
+            host.fails_with = EIO;
+        } else {
+            host.dies_after = calls;
+            host.dies_by_cut = has_journal() && roof_chance(500);
+        }
+        await_start();
+        world_restart(false); /* a disk that has failed takes no mail until then */
+    }
+    world_set_moods(&good);
+    set_backoff(false);
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail that failed when the host ended");
+}
+
+/* Deferred mail is on its way to files when the host ends; the power goes behind the next
+ * start, which has found some of them. */
+static void
+audit_moves(void)
+{
+    struct hop_mood good = {0}, refusing = {.rcpt = 1000};
+    if (!has_journal())
+        return; /* removals are not synced (doc/queue.md) */
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        audit_settle();
+        world_set_moods(&refusing);
+        for (unsigned j = 0; j < RCPTS; j++)
+            (void)audit_try(audit_message(0, 1, any_size()));
+        host.dies_after = 1 + roof_below(MOVE_CALLS);
+        await_start();
+        (void)world_run_for(roof_below(STARTED_MS), NULL);
+        world_cut();
+    }
+    world_set_moods(&good);
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail that moved when the host ended");
+}
+
+/* Mail that an operator has removed is so behind a cut, also without a journal. */
+static void
+audit_removals(void)
+{
+    struct hop_mood good = {0}, refusing = {.rcpt = 1000};
+    world_set_moods(&refusing);
+    for (unsigned i = 0; i < REMOVED; i++) {
+        order.messages[i] = audit_message(0, 1, any_size());
+        (void)audit_try(order.messages[i]);
+    }
+    (void)world_run_for(WRITTEN_MS, NULL);
+    audit_settle();
+    for (unsigned i = 0; i < REMOVED; i++) {
+        order.messages[i]->rcpts[0].may_vanish = true;
+        operator_order("rm", order.messages[i]);
+    }
+    (void)world_run_for(ANSWERED_MS, NULL);
+    world_cut();
+    order.count = REMOVED;
+    order.attempts = 0;
+    model_on_attempted(order_attempted);
+    world_set_moods(&good);
+    (void)audit_has_gone(audit_longest_ms());
+    (void)world_run_for(LEAVES_MS, NULL);
+    model_on_attempted(NULL);
+    if (order.attempts > 0)
+        roof_break("once", order.messages[0]->id,
+                   "%u of m%u to m%u are tried behind a cut, and were removed",
+                   order.attempts, order.messages[0]->number,
+                   order.messages[REMOVED - 1]->number);
+    audit_departure("mail that was removed before the power went");
+}
+
+void
+audit_order(void)
+{
+    static void (*const questions[])(void) = {audit_failures, audit_moves,
+                                              audit_removals};
+    editor_set("delay_warning_time", "");
+    world_set_route("");
+    for (unsigned i = 0; i < sizeof(questions) / sizeof(*questions); i++)
+        if (roof_chance(500))
+            questions[i]();
+}
