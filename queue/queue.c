@@ -36,18 +36,6 @@ on_damaged(void *context, struct id id, const char *reason)
     queue_quarantine(context, id, reason);
 }
 
-/* A message that was being processed at a crash is moved to files: should it be
- * quarantined, its marks tell which recipients have it already. */
-static void
-queue_on_found(void *context, const struct queue_entry *entry)
-{
-    struct queue *q = context;
-    if (guard_ends(&q->spool.guard, entry->id) > 0 &&
-        journaled_find(&q->journaled, entry->id) != NULL)
-        marks_move(&q->marks, entry->id);
-    q->found(q->found_context, entry);
-}
-
 /* Until its END or MOVED the journal is the authority, whatever files there are. */
 static bool
 queue_is_moving(void *context, struct id id)
@@ -280,8 +268,6 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                size_t error_size)
 {
     const struct queue_settings *settings = &q->settings;
-    q->found = found;
-    q->found_context = context;
     q->recover = (struct recover){.spool = &q->spool,
                                   .loop = q->loop,
                                   .seen = &q->seen,
@@ -289,7 +275,8 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                                   .slices = &q->share.slices,
                                   .blocked = &q->share.blocked,
                                   .withheld = &q->share.withheld,
-                                  .found = queue_on_found,
+                                  .found = found,
+                                  .found_context = context,
                                   .is_moving = queue_is_moving,
                                   .is_at_work = queue_is_at_work,
                                   .context = q,

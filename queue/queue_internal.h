@@ -43,8 +43,6 @@ struct queue {
     struct filesystem_check filesystem_check;
     bool journals_read;             /* an operator's process has read all journals */
     struct adopt_journals journals; /* of all slices, if journals_read */
-    queue_found *found;
-    void *found_context;
     uint64_t retired;
     uint64_t last_end, durable_batch; /* batches of the journal */
     bool checkpointing;               /* see queue/recovery/removal.h */

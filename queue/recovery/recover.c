@@ -122,7 +122,7 @@ recover_report_one(struct recover *r, struct id id, unsigned dirs)
     if ((dirs & DEFRAG) != 0 && entry.due_ms <= loop_now_ms(r->loop))
         entry.due_ms = 0;
     if ((dirs & HOLD) == 0)
-        r->found(r->context, &entry);
+        r->found(r->found_context, &entry);
 }
 
 /* Reports it after this time, or earlier with others that wait. */
@@ -200,7 +200,7 @@ recover_journaled(struct recover *r, const struct recover_row *row, unsigned *di
     else if (m->large && (*dirs & MESS) == 0)
         r->damaged(r->damaged_context, row->id, "the content is missing");
     else if ((*dirs & HOLD) == 0)
-        r->found(r->context, &entry);
+        r->found(r->found_context, &entry);
     return true;
 }
 

@@ -28,6 +28,7 @@ struct recover {
     const bool *blocked;           /* no scan: a journal must be adopted first */
     const struct id_set *withheld; /* in a journal that could not be adopted */
     queue_found *found;
+    void *found_context;
     void (*damaged)(void *context, struct id id, const char *reason);
     void *damaged_context;
     void *context;

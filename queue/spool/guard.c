@@ -322,13 +322,6 @@ guard_forget(struct guard *g, struct id id)
     guard_drop(g, guard_find(g, id));
 }
 
-unsigned
-guard_ends(const struct guard *g, struct id id)
-{
-    const struct guard_row *row = guard_find(g, id);
-    return row != NULL ? row->ends : 0;
-}
-
 const char *
 guard_reason(const struct guard *g, struct id id)
 {

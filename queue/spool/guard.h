@@ -66,8 +66,6 @@ void guard_leave(struct guard *g, struct id before);
 void guard_rest(struct guard *g, struct id id);
 /* Ended, or released by the operator. */
 void guard_forget(struct guard *g, struct id id);
-/* The number of ends during its processing, at most GUARD_ENDS_MAX. */
-unsigned guard_ends(const struct guard *g, struct id id);
 /* NULL, or why the message must be quarantined. */
 const char *guard_reason(const struct guard *g, struct id id);
 static inline bool

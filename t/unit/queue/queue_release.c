@@ -4,7 +4,7 @@
 #include "queue/queue_operator.h"
 
 #include "base/log/log_internal.h"
-#include "queue/spool/guard_internal.h"
+#include "t/support/guard_kit.h"
 #include "t/support/queue_home.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "t/support/manager_world.h"
 
 #include "base/log/log_internal.h"
-#include "queue/spool/guard_internal.h"
+#include "t/support/guard_kit.h"
 
 #include <fcntl.h>
 #include <signal.h>
