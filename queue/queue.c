@@ -651,6 +651,11 @@ queue_load_stored(struct queue *q, struct id id, bool whole)
     marks_write(&q->marks, id);
     queue_read_journals(q);
     struct journaled_message *m = journaled_find(&q->journaled, id);
+    /* Its results must go where it is. */
+    if (m != NULL && is_daemon(q)) {
+        recover_settle(&q->recover, m);
+        m = journaled_find(&q->journaled, id);
+    }
     if (m != NULL)
         return queue_load_journaled(q, m);
     switch (whole ? load_whole(q, id, &e, reason)

@@ -174,6 +174,23 @@ settle_journaled(struct recover *r, struct journaled_message *m, unsigned *dirs)
     return true;
 }
 
+/* A crowded journal may already be moving it again: then its files are being made. */
+static bool
+was_moving(const struct journaled_message *m, unsigned dirs)
+{
+    return m->recovered && !m->moving &&
+           ((dirs & (QUEUED | INFO | SCRAP)) != 0 || (!m->large && (dirs & MESS) != 0));
+}
+
+void
+recover_settle(struct recover *r, struct journaled_message *m)
+{
+    unsigned dirs;
+    if (m->recovered && spool_dirs_of(r->spool, m->id, &dirs) == 0 &&
+        was_moving(m, dirs))
+        (void)settle_journaled(r, m, &dirs);
+}
+
 /* True: that was all. */
 static bool
 recover_journaled(struct recover *r, const struct recover_row *row, unsigned *dirs)
@@ -187,10 +204,7 @@ recover_journaled(struct recover *r, const struct recover_row *row, unsigned *di
     entry.attempts = m->attempts;
     if (!m->recovered && row->origin != ASKED)
         return true; /* accepted by this run, which knows about it */
-    /* A crowded journal may already be moving it: then its files are being made. */
-    bool conflict = !m->moving && ((*dirs & (QUEUED | INFO | SCRAP)) != 0 ||
-                                   (!m->large && (*dirs & MESS) != 0));
-    if (conflict && m->recovered && !settle_journaled(r, m, dirs))
+    if (was_moving(m, *dirs) && !settle_journaled(r, m, dirs))
         return false;
     m->recovered = false;
     m->held = (*dirs & HOLD) != 0;

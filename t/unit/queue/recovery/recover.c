@@ -433,6 +433,55 @@ TEST(large_directory)
     kit_close(&kit);
 }
 
+/* A message of the journal whose files are whole, in the moment before MOVED is written. */
+static struct id
+make_moved(struct queue_settings *settings)
+{
+    sim_disk_reset();
+    if (kit_open_with(&kit, settings) != 0)
+        abort();
+    struct envelope *e = queue_kit_accept(&kit, kit_envelope("s@x", two), TEXT("x"));
+    struct id id = e->id;
+    queue_defer(kit.queue, &e, 1000, 1);
+    kit_turns(&kit, 2);
+    struct world *moved = sim_disk_copy();
+    kit_close(&kit);
+    struct world *closed = sim_disk_exchange(moved);
+    sim_disk_free(&closed);
+    ok(sim_disk_count("/spool/info") == 1);
+    if (kit_open_with(&kit, settings) != 0)
+        abort();
+    return id;
+}
+
+/* An operator may name a message before startup has found it: whether journal or files
+ * have it is clear before it gets a result, which would be written to the other. */
+TEST(loaded_before_found)
+{
+    struct queue_settings settings = {.spool = "/spool",
+                                      .slices = 1,
+                                      .journal_size = 4 * 65536,
+                                      .journal_segment = 65536,
+                                      .journal_message_max = 8192};
+    struct id id = make_moved(&settings);
+    struct envelope *e = queue_load(kit.queue, id);
+    queue_settle(kit.queue, e, 0, NULL);
+    ok(queue_may_notify(kit.queue, e));
+    kit_turns(&kit, 10);
+    is_number(kit.found_count, 1, "it is found, too");
+    queue_defer(kit.queue, &e, 2000, 2);
+    sim_loop_advance(kit.loop, 1000);
+    kit_close(&kit);
+    if (kit_open_with(&kit, &settings) != 0)
+        abort();
+    kit_turns(&kit, 10);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->recipients[0].done && !e->recipients[1].done,
+             "nobody gets it twice");
+    envelope_free(&e);
+    kit_close(&kit);
+}
+
 /* The disk fails in the middle: what was listed counts for nothing, and a minute later
  * the listing begins anew. */
 TEST(large_directory_fails)
