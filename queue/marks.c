@@ -149,41 +149,6 @@ marks_to_journal(struct marks *m, struct pending *p,
 
 /* --- Where a message is ---------------------------------------------------------- */
 
-/* Whether the message became S5 while e was in use, so that e does not say so. */
-static bool
-marks_are_outdated(const struct marks *m, const struct envelope *e)
-{
-    return !e->storage.preprocessed && journaled_find(m->journaled, e->id) == NULL &&
-           !id_set_has(m->seen, e->id) && !spool_has(m->spool, SPOOL_TODO, e->id);
-}
-
-/* Else the files were changed from outside. */
-static bool
-has_same_recipients(const struct envelope *a, const struct envelope *b)
-{
-    bool same = a->count == b->count;
-    for (unsigned i = 0; i < a->count && same; i++)
-        same = text_equal(a->recipients[i].address, b->recipients[i].address);
-    return same;
-}
-
-/* An envelope from before S5 lacks the places where the D marks are written. */
-static int
-marks_bring_up_to_date(struct marks *m, struct envelope *e)
-{
-    struct envelope *found = NULL;
-    char reason[LOAD_REASON_MAX];
-    enum load_result result = load_preprocessed(m->spool, e->id, &found, reason);
-    if (result != LOAD_DONE)
-        return result == LOAD_LATER ? -EAGAIN : -ENOENT;
-    bool same = has_same_recipients(e, found);
-    for (unsigned i = 0; i < e->count && same; i++)
-        e->recipients[i].mark = found->recipients[i].mark;
-    e->storage.preprocessed = same;
-    envelope_free(&found);
-    return same ? 0 : -ENOENT;
-}
-
 static bool
 marks_file_is_missing(struct spool *s, enum spool_dir dir, struct id id)
 {
@@ -195,13 +160,9 @@ marks_file_is_missing(struct spool *s, enum spool_dir dir, struct id id)
 
 /* In S4 they are still to be made. */
 static bool
-marks_have_place(struct marks *m, struct envelope *e)
+marks_have_place(const struct marks *m, const struct envelope *e)
 {
     bool has[2] = {false, false};
-    if (!e->storage.preprocessed && !marks_are_outdated(m, e))
-        return true;
-    if (!e->storage.preprocessed && marks_bring_up_to_date(m, e) == -ENOENT)
-        return false;
     for (unsigned i = 0; i < e->count && e->storage.preprocessed; i++)
         has[e->recipients[i].mark.channel == CHANNEL_LOCAL] = true;
     return !(has[0] && marks_file_is_missing(m->spool, SPOOL_REMOTE, e->id)) &&
@@ -214,7 +175,7 @@ needs_move(const struct marks *m, const struct pending *p)
     const struct envelope *e = p->envelope;
     if (e == NULL || journaled_find(m->journaled, p->id) != NULL)
         return e == NULL || p->due;
-    return !e->storage.preprocessed && !marks_are_outdated(m, e);
+    return !e->storage.preprocessed;
 }
 
 /* Files show results; the journal lets its own records wait. */
@@ -358,8 +319,17 @@ fill_move(struct marks *m, struct pending *p)
     m->preprocessor.moves[m->preprocessor.count++] = move;
 }
 
-/* The files count from this moment on: the envelope in use learns where its marks are. It
- * has their recipients (take_list()), unless files were changed from outside. */
+/* It has the recipients of the files (take_list()), unless these were changed from
+ * outside. */
+static void
+give_places(struct envelope *e, const struct preprocess *move)
+{
+    if (e != NULL && e->count == move->recipients)
+        envelope_take_places(e, move->places);
+}
+
+/* The files count from this moment on: every envelope of the message learns where its
+ * marks are. */
 static void
 marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
 {
@@ -369,8 +339,9 @@ marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
         (void)journaled_end(m->journaled, journaled, RECORD_MOVED);
     else if (spool_leave_todo(m->spool, p->id, move->released) == 0)
         id_set_remove(m->seen, p->id);
-    if (p->envelope != NULL && p->envelope->count == move->recipients)
-        envelope_take_places(p->envelope, move->places);
+    give_places(p->envelope, move);
+    if (m->in_use != NULL)
+        give_places(m->in_use(m->in_use_context, p->id), move);
     if (p->envelope != NULL && p->envelope->fragment.awaits_parts && !p->ended)
         (void)marker_put(m->spool, MARKER_AWAITING, p->id);
 }
@@ -478,10 +449,7 @@ static bool
 write_preprocessed(struct marks *m, struct pending *p)
 {
     unsigned count = p->count < MARKS_PER_TURN ? p->count : MARKS_PER_TURN;
-    int result =
-        marks_are_outdated(m, p->envelope) ? marks_bring_up_to_date(m, p->envelope) : 0;
-    if (result == 0)
-        result = write_marks(m, p, count);
+    int result = write_marks(m, p, count);
     if (result == 0 && count < p->count) {
         drop_marks(m, p, count);
         return true;
@@ -676,7 +644,7 @@ queue_wait(struct queue *q, struct envelope *e, bool waits)
         journaled->awaits_parts = waits;
     if (p != NULL && p->envelope != NULL)
         p->envelope->fragment.awaits_parts = waits;
-    if (waits == was || (!e->storage.preprocessed && !marks_are_outdated(m, e)))
+    if (waits == was || !e->storage.preprocessed)
         return;
     if (!waits)
         marker_drop(m->spool, MARKER_AWAITING, e->id);

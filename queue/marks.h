@@ -23,7 +23,9 @@ struct marks {
     struct loop *loop;
     struct id_set *seen;
     struct journaled *journaled;
-    bool synchronous; /* an injector or operator: no end of turn follows */
+    bool synchronous;     /* an injector or operator: no end of turn follows */
+    queue_in_use *in_use; /* of queue_settings; may be NULL */
+    void *in_use_context;
     /* A message that was retired during its move is S5 now, and must be ended. */
     void (*ended)(void *context, struct id id);
     /* The message cannot be read back and must be quarantined. */

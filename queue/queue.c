@@ -188,6 +188,7 @@ start_modules(struct queue *q)
                               .seen = &q->seen,
                               .journaled = &q->journaled,
                               .synchronous = synchronous,
+                              .in_use = q->settings.in_use,
                               .ended = queue_on_ended,
                               .damaged = on_damaged,
                               .moved = on_moved,
@@ -356,6 +357,7 @@ queue_open(struct queue **queue, struct loop *loop, struct log *log,
     if (!q->settings.sync_blocks)
         (void)disk_sync_on(q->spool.disk, loop);
     start_modules(q);
+    q->marks.in_use_context = context;
     code = open_journal(q, error, error_size);
     if (code == 0)
         code = start_recovery(q, found, context, error, error_size);

@@ -474,6 +474,13 @@ manager_is_local(void *context, const struct envelope *e, const struct recipient
     return t != NULL && (t->kind == TARGET_LMTP || t->kind == TARGET_MAILDIR);
 }
 
+static struct envelope *
+manager_in_use(void *context, struct id id)
+{
+    const struct active *a = manager_active_find(context, id);
+    return a != NULL ? a->envelope : NULL;
+}
+
 static int64_t
 manager_steady_ms(void *context)
 {
@@ -493,6 +500,7 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     m->settings = *settings;
     m->settings.queue.events = events;
     m->settings.queue.is_local = routes != NULL ? manager_is_local : NULL;
+    m->settings.queue.in_use = manager_in_use;
     m->routes = routes;
     int code = queue_open(&m->queue, loop, m->log, &m->settings.queue, manager_found, m,
                           error, error_size);

@@ -228,7 +228,7 @@ begin_put_back(struct active *a, unsigned done_before)
 {
     const struct envelope *e = a->envelope;
     if (e->delivery.done > done_before || awaiting_names_members(a) ||
-        (e->delivery.released && !e->storage.preprocessed && !manager_must_expand(e)))
+        (e->delivery.released && !manager_must_expand(e)))
         manager_active_defer(a, e->delivery.due_ms, e->delivery.attempts);
     else
         manager_active_drop(a);

@@ -161,7 +161,7 @@ give_put_back(struct active *a)
     unsigned recipients = a->envelope->count;
     bool held = a->was_held;
     a->loaned = false;
-    if (a->is_changed || (d.released && !a->envelope->storage.preprocessed))
+    if (a->is_changed || d.released)
         manager_active_defer(a, d.due_ms, d.attempts);
     else
         manager_active_drop(a);

@@ -14,6 +14,8 @@ struct recipient;
 typedef bool queue_is_local(void *context, const struct envelope *e,
                             const struct recipient *r);
 
+typedef struct envelope *queue_in_use(void *context, struct id id);
+
 struct queue_settings {
     const char *spool;
     unsigned slices, slice;
@@ -29,6 +31,10 @@ struct queue_settings {
      * Asked when its message becomes files, and never again; context: that of `found`.
      * NULL: no recipient is. */
     queue_is_local *is_local;
+    /* The envelope of the message that the owner keeps over turns, as loaded or stored, and may
+     * settle; or NULL. Asked when its files are made under it; context: that of `found`. NULL:
+     * the owner settles, defers or frees each before the turn ends. */
+    queue_in_use *in_use;
 };
 
 /* A message that startup, or a later scan, found. */

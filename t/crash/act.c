@@ -95,6 +95,7 @@ open_daemon(struct work *w, unsigned i)
         printf("# cannot start: %s\n", d->error);
         abort();
     }
+    d->envelopes = w->envelopes;
 }
 
 static void

@@ -31,11 +31,22 @@ on_found(void *context, const struct queue_entry *entry)
     d->found[d->found_count++] = *entry;
 }
 
+static struct envelope *
+daemon_in_use(void *context, struct id id)
+{
+    const struct daemon *d = context;
+    for (unsigned i = 0; d->envelopes != NULL && i < MESSAGES_MAX; i++)
+        if (d->envelopes[i] != NULL && id_compare(d->envelopes[i]->id, id) == 0)
+            return d->envelopes[i];
+    return NULL;
+}
+
 static struct queue_settings
 settings_of(const struct setup *setup)
 {
     return (struct queue_settings){.spool = crash_spool,
                                    .is_local = shadow_is_local,
+                                   .in_use = daemon_in_use,
                                    .slices = 1,
                                    .message_size_limit = 10 * 1000 * 1000,
                                    .journal_size = setup->journal_size,

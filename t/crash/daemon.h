@@ -23,6 +23,7 @@ struct daemon {
     size_t found_count, found_capacity;
     size_t listed; /* found at the start */
     bool disordered;
+    struct envelope *const *envelopes; /* those in use, MESSAGES_MAX places; or NULL */
     char error[300];
 };
 

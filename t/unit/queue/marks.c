@@ -4,6 +4,7 @@
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/marks.h"
+#include "queue/queue_internal.h"
 #include "queue/queue_operator.h"
 
 #include "t/support/queue_kit.h"
@@ -328,6 +329,68 @@ TEST(other_envelope_while_moving)
     is_number(sim_disk_count("/spool/mess") + sim_disk_count("/spool/info"), 0,
               "one that is retired under it goes");
     kit_close(&kit);
+}
+
+static struct envelope *in_use;
+
+static struct envelope *
+which_in_use(void *context, struct id id)
+{
+    (void)context;
+    return in_use != NULL && id_compare(in_use->id, id) == 0 ? in_use : NULL;
+}
+
+static void
+open_in_use(bool journal)
+{
+    struct queue_settings settings = {.spool = "/spool",
+                                      .slices = 1,
+                                      .journal_size = journal ? 4 * 65536 : 0,
+                                      .journal_segment = 65536,
+                                      .journal_message_max = 8192,
+                                      .in_use = which_in_use};
+    if (kit_open_with(&kit, &settings) != 0)
+        abort();
+}
+
+/* A message that is in memory when it becomes files, with and without a result that
+ * these have, and one whose move has begun before it was loaded: a result after that
+ * goes into these files. */
+TEST(in_use_while_moving)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        bool journal = i < 2;
+        sim_disk_reset();
+        open_in_use(journal);
+        in_use = queue_kit_accept(&kit, kit_envelope("s@x", four), TEXT("x"));
+        struct id id = in_use->id;
+        sim_disk_set_syncing(DISK_SYNC_AIO, 3);
+        if (i != 0)
+            settle(in_use, 1);
+        if (journal)
+            marks_move(&kit.queue->marks, id); /* as a full journal does */
+        else
+            queue_defer(kit.queue, &in_use, 1000, 1);
+        sim_loop_advance(kit.loop, 2);
+        if (!journal)
+            in_use = queue_load(kit.queue, id);
+        ok(sim_disk_count("/spool/info") == 1 && !in_use->storage.preprocessed);
+        sim_loop_advance(kit.loop, 300);
+        ok_named(in_use->storage.preprocessed, "it learns where its marks are");
+        settle(in_use, 0);
+        sim_loop_advance(kit.loop, 300);
+        queue_defer(kit.queue, &in_use, 2000, 2);
+        kit_close(&kit);
+        sim_disk_power_cut();
+        open_in_use(journal);
+        sim_loop_advance(kit.loop, 10);
+        struct envelope *e = queue_load(kit.queue, id);
+        ok_named(e != NULL && e->recipients[0].done &&
+                     e->recipients[1].done == (i != 0) && !e->recipients[2].done,
+                 "and its results are there");
+        envelope_free(&e);
+        kit_close(&kit);
+    }
 }
 
 /* Damage that is noticed under a move waits for its end: nothing is removed. */
