@@ -308,8 +308,6 @@ fill_move(struct marks *m, struct pending *p)
             return;
         }
     }
-    if (journaled != NULL)
-        journaled->moving = true;
     move.released = p->envelope->delivery.released;
     p->due = false;
     p->moving = true;
@@ -355,8 +353,6 @@ take_move(struct marks *m, struct preprocess *move)
     struct journaled_message *journaled = journaled_find(m->journaled, id);
     bool ended = p->ended;
     p->moving = false;
-    if (journaled != NULL)
-        journaled->moving = false;
     if (move->result == 0)
         marks_arrive(m, p, move);
     bool more = move->result < 0 || p->due || p->count > 0;

@@ -36,12 +36,11 @@ on_damaged(void *context, struct id id, const char *reason)
     queue_quarantine(context, id, reason);
 }
 
-/* Until its END or MOVED the journal is the authority, whatever files there are. */
 static bool
 queue_is_moving(void *context, struct id id)
 {
     const struct queue *q = context;
-    return journaled_find(&q->journaled, id) == NULL && marks_are_moving(&q->marks, id);
+    return marks_are_moving(&q->marks, id);
 }
 
 /* A listing is older than what this process has begun since. */
@@ -111,7 +110,7 @@ on_crowded(void *context, uint64_t sequence)
     struct journaled_message *m, *next;
     bool all = true;
     HASH_ITER (hh, q->journaled.messages, m, next) {
-        if (m->place.sequence > sequence || m->moving)
+        if (m->place.sequence > sequence || marks_are_moving(&q->marks, m->id))
             continue;
         if (m->is_new)
             all = false;

@@ -713,8 +713,8 @@ journaled_add_results(struct journaled *y, struct journaled_message *m,
 static bool
 may_copy(const struct journaled_message *m)
 {
-    return m->results == NULL && !m->is_new && !m->recovered && !m->moving &&
-           !m->held && !m->awaits_parts && m->copies < COPIES_MAX;
+    return m->results == NULL && !m->is_new && !m->recovered && !m->held &&
+           !m->awaits_parts && m->copies < COPIES_MAX;
 }
 
 bool

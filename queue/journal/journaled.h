@@ -40,7 +40,6 @@ struct journaled_message {
     bool awaits_parts; /* a fragment; it gets its mark in defrag/ when it moves */
     bool made;         /* found at startup, with an envelope that has made_of */
     bool recovered;    /* found at startup and not yet examined: recover.c */
-    bool moving;       /* to the spool: preprocess.h */
     uint8_t copies;    /* within the journal: journaled_copy() */
     /* Not acknowledged yet, and its record may not be written: not a message to other
      * modules. */

@@ -174,11 +174,17 @@ settle_journaled(struct recover *r, struct journaled_message *m, unsigned *dirs)
     return true;
 }
 
+static bool
+is_under_move(const struct recover *r, struct id id)
+{
+    return r->is_moving != NULL && r->is_moving(r->context, id);
+}
+
 /* A crowded journal may already be moving it again: then its files are being made. */
 static bool
-was_moving(const struct journaled_message *m, unsigned dirs)
+was_moving(const struct recover *r, const struct journaled_message *m, unsigned dirs)
 {
-    return m->recovered && !m->moving &&
+    return m->recovered && !is_under_move(r, m->id) &&
            ((dirs & (QUEUED | INFO | SCRAP)) != 0 || (!m->large && (dirs & MESS) != 0));
 }
 
@@ -187,7 +193,7 @@ recover_settle(struct recover *r, struct journaled_message *m)
 {
     unsigned dirs;
     if (m->recovered && spool_dirs_of(r->spool, m->id, &dirs) == 0 &&
-        was_moving(m, dirs))
+        was_moving(r, m, dirs))
         (void)settle_journaled(r, m, &dirs);
 }
 
@@ -204,7 +210,7 @@ recover_journaled(struct recover *r, const struct recover_row *row, unsigned *di
     entry.attempts = m->attempts;
     if (!m->recovered && row->origin != ASKED)
         return true; /* accepted by this run, which knows about it */
-    if (was_moving(m, *dirs) && !settle_journaled(r, m, dirs))
+    if (was_moving(r, m, *dirs) && !settle_journaled(r, m, dirs))
         return false;
     m->recovered = false;
     m->held = (*dirs & HOLD) != 0;
@@ -271,12 +277,13 @@ recover_examine(struct recover *r, const struct recover_row *row, bool marked)
         remove_ended(r, id);
         return;
     }
-    if ((r->is_moving != NULL && r->is_moving(r->context, id)) ||
+    bool moved = journaled_find(r->journaled, id) != NULL;
+    /* Until its END or MOVED the journal is the authority, whatever files there are. */
+    if ((!moved && is_under_move(r, id)) ||
         (is_doubtful(r, row) && spool_dirs_of(r->spool, id, &dirs) < 0)) {
         recover_report_later(r, id);
         return;
     }
-    bool moved = journaled_find(r->journaled, id) != NULL;
     if (recover_journaled(r, row, &dirs))
         return;
     if ((dirs & QUEUED) != 0 && is_junk_gone(r, id, &dirs))

@@ -32,8 +32,8 @@ struct recover {
     void (*damaged)(void *context, struct id id, const char *reason);
     void *damaged_context;
     void *context;
-    /* A message of todo/ whose files are being made, and may be removed again
-     * (preprocess.h). NULL: there is none. */
+    /* The files of the message are being made, and may be removed again (preprocess.h).
+     * NULL: of none. */
     bool (*is_moving)(void *context, struct id id);
     /* Files without todo or info that this process makes or removes. NULL: none. */
     bool (*is_at_work)(void *context, struct id id);
