@@ -228,7 +228,7 @@ parse_failure(struct text payload, unsigned recipients, struct failure *f)
 {
     struct reading r = {.all = payload, .end = payload.length};
     *f = (struct failure){0};
-    f->recipient = (unsigned)envelope_take_number(&r, ' ', ENVELOPE_RECIPIENTS_MAX);
+    f->recipient = (unsigned)envelope_take_number(&r, ' ', ENVELOPE_STORED_MAX);
     uint64_t circumstances = envelope_take_number(&r, ' ', CIRCUMSTANCES);
     f->expired = (circumstances & CIRCUMSTANCE_EXPIRED) != 0;
     f->relayed = (circumstances & CIRCUMSTANCE_RELAYED) != 0;
@@ -420,7 +420,7 @@ given_take_marks(struct reading *r, struct envelope *e)
 {
     uint64_t count = envelope_take_number(r, ':', e->count), least = 0;
     for (; count > 0 && !r->bad; count--) {
-        uint64_t index = envelope_take_number(r, ' ', ENVELOPE_RECIPIENTS_MAX);
+        uint64_t index = envelope_take_number(r, ' ', ENVELOPE_STORED_MAX);
         if (index < least || index >= e->count)
             r->bad = true;
         if (r->bad)

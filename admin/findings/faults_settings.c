@@ -3,6 +3,8 @@
 
 #include "base/net/net.h"
 #include "base/event/event_post.h"
+#include "mime/address.h"
+#include "sched/route/copies.h"
 #include "sched/route/peers.h"
 
 #include <inttypes.h>
@@ -363,6 +365,36 @@ faults_judge_quotas(const struct fault_world *w, struct faults *out)
                      "%s: each host of %s counts by itself, so all together may "
                      "send more: divide the amounts",
                      what, o->cluster != NULL ? "the cluster" : "defrag_peers");
+    return false;
+}
+
+/* All of them would fail, or stay here; nobody would hear of it. */
+static const char *
+faults_copy_ends(const struct target *t)
+{
+    if (t == NULL || t->kind == TARGET_ERROR)
+        return "is refused by its route";
+    if (t->kind == TARGET_UNKNOWN)
+        return "is in a domain of ours without a mailbox; set `local`, or a route";
+    if (t->kind == TARGET_DISCARD)
+        return "is discarded by its route";
+    return t->kind == TARGET_HOLD ? "is held by its route" : NULL;
+}
+
+bool
+faults_judge_copies(const struct fault_world *w, struct faults *out)
+{
+    struct copies *copies = copies_new(w->options->manager.copy_to, NULL);
+    struct text mailbox;
+    struct address address;
+    for (unsigned i = 0; copies != NULL && copies_address(copies, i, &mailbox); i++) {
+        bool good = address_parse(mailbox, &address);
+        const char *why =
+            faults_copy_ends(good ? route_find(w->routes, &address) : NULL);
+        if (why != NULL)
+            faults_found(out, "copy_to: mail for <%.*s> %s", TEXT_ARGS(mailbox), why);
+    }
+    copies_free(&copies);
     return false;
 }
 

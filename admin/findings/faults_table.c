@@ -199,6 +199,20 @@ judge_log_lost(const struct fault_world *w, struct faults *out)
                         f->log_lost == 1 ? "was" : "were");
 }
 
+static bool
+judge_copies_failed(const struct fault_world *w, struct faults *out)
+{
+    const struct finding_facts *f = w->facts;
+    if (f->copy_failed_to == NULL)
+        return false;
+    faults_found(out,
+                 "%" PRIu64 " cop%s for the addresses of copy_to failed since startup, "
+                 "the last one for <%s>",
+                 f->copies_failed, f->copies_failed == 1 ? "y" : "ies",
+                 f->copy_failed_to);
+    return faults_about(out, f->copy_failed_to);
+}
+
 /* --- Certificates ----------------------------------------------------------------- */
 
 static bool
@@ -412,6 +426,9 @@ static const struct fault_row fault_rows[] = {
     {"hold_by_route", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_hold_by_route), NULL,
      "Say where mail goes with `petrel init --force`, `relay` or `routes`, then "
      "`systemctl restart petrel` and `petrel queue release --queue hold`."},
+    {"copies_failed", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_copies_failed), NULL,
+     "Repair the mailbox or its route: `petrel trace {ADDRESS}` has the replies. Copies "
+     "that failed are not made again."},
     {"loop_slow", FAULT_HINT, FAULT_RUNNING, JUDGE(judge_loop_slow), NULL,
      "Look for a slow disk, a busy machine or swapping; report it as a bug otherwise."},
     {"clock_jumped", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_clock_jumped), NULL,
@@ -495,6 +512,7 @@ static const struct fault_row fault_rows[] = {
      "slices do not share fragments while defrag_registry is local: a message whose "
      "fragments reach several slices is not reassembled", NULL},
     {"account_unused", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_accounts)},
+    {"copy_lost", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_copies)},
     {"quotas_apart", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_quotas)},
     {"events_unsigned", FAULT_WARNING, FAULT_READ, JUDGE(faults_judge_events),
      "events_secret is not set: the receiver of events cannot know who sends them",

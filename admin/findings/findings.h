@@ -37,7 +37,8 @@ enum {
     FINDINGS_EXPIRES_PERCENT = 80, /* of the lifetime */
     FINDINGS_CERTIFICATE_DAYS = 14,
     FINDINGS_RECENT_MS = 10 * 60 * 1000, /* an event is shown for this time */
-    FINDINGS_JUMP_MS = 60 * 60 * 1000    /* ... for the wall clock, which is set once */
+    FINDINGS_JUMP_MS = 60 * 60 * 1000,   /* ... for the wall clock, which is set once */
+    FINDINGS_COPY_MS = 24 * 60 * 60 * 1000 /* ... for a copy that failed */
 };
 
 /* The sites with waiting mail. */
@@ -92,6 +93,8 @@ struct finding_facts {
     const char *name_servers; /* their fault, or that of resolv.conf */
     const char *sandbox_missing;
     const char *changed_settings; /* a file */
+    const char *copy_failed_to;   /* `copy_to`: recently; else NULL */
+    uint64_t copies_failed;       /* since startup */
 };
 
 struct findings_setup {

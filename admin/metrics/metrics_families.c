@@ -500,6 +500,8 @@ static const struct metrics_row {
     ROW("petrel_site_deliveries", COUNTER, write_site_deliveries,
         "Verdicts on recipients at the site, since its series began",
         "site; status: delivered, deferred, bounced"),
+    ROW("petrel_copies", COUNTER, write_members, "Copies for the addresses of copy_to",
+        "result: delivered, failed"),
     ROW("petrel_fragment_sets", GAUGE, write_members,
         "Sets of fragments that are not complete", ""),
     ROW("petrel_fragment_messages", GAUGE, write_members, "Fragments that await others",

@@ -180,6 +180,14 @@ const struct setting options_rows[] = {
         "REPLACEMENT: user@domain, @domain (keeps the local part), = (keeps the "
         "address).\n"
         "Example: local alerts@example.org"),
+    TEXTUAL(LIST, manager.copy_to, "copy_to", NULL,
+            "Table of [WHOSE] ADDRESS, one a line: each message that is accepted also "
+            "goes to these\n"
+            "addresses, once, and nobody hears of it.\n"
+            "WHOSE: sender:PATTERN, recipient:PATTERN, * (all mail, also without it).\n"
+            "PATTERN: user@domain, domain, .domain (sub-domains). Every line that "
+            "matches counts.\n"
+            "Example: archive@example.org"),
     TEXTUAL(
         STRING, delivery.bounce_sender, "bounce_sender", "<>",
         "Sender of notifications of failed and delayed mail to the hosts of relay and "

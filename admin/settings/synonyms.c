@@ -41,6 +41,7 @@ const struct setting_synonym synonyms_rows[] = {
     {"relayhost", "relay", takes_bracketed, relayhost_help},
 
     REFUSED("alias_maps", "write aliases = /etc/aliases, without hash: before it"),
+    REFUSED("always_bcc", "write copy_to = ADDRESS"),
     REFUSED("content_filter",
             "write a route to the filter: routes = * smtp://HOST:PORT"),
     REFUSED("defer_transports",
@@ -60,8 +61,10 @@ const struct setting_synonym synonyms_rows[] = {
     REFUSED("mailbox_transport", "write local = lmtp://unix:/PATH"),
     REFUSED("queue_directory", "write spool = DIRECTORY, not that of Postfix: their "
                                "queue files differ"),
+    REFUSED("recipient_bcc_maps", "write copy_to = recipient:PATTERN ADDRESS"),
     REFUSED("relay_domains", "write routes = DOMAIN TARGET and add DOMAIN to "
                              "local_domains"),
+    REFUSED("sender_bcc_maps", "write copy_to = sender:PATTERN ADDRESS"),
     REFUSED("sender_dependent_relayhost_maps", "write sender_routes = PATTERN TARGET"),
     REFUSED("smtp_address_preference", "write smtp_family = ipv4 or ipv6"),
     REFUSED("smtp_bind_address6", "write smtp_bind = IPV4-ADDRESS, IPV6-ADDRESS"),

@@ -10,6 +10,7 @@
 #include "base/event/event.h"
 #include "base/event/event_post.h"
 #include "queue/queue.h"
+#include "sched/route/copies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,6 +204,13 @@ check_quotas(struct text table, struct buffer *errors)
     quotas_free(&quotas);
 }
 
+static void
+check_copies(struct text table, struct buffer *errors)
+{
+    struct copies *copies = copies_new(table, errors);
+    copies_free(&copies);
+}
+
 /* A command that any user may run goes on without files that only the daemon can read. */
 static void
 begin_aliases(struct configuration *c, struct buffer *errors)
@@ -247,6 +255,7 @@ check_all(struct configuration *c)
     begin_aliases(c, errors);
     srs_secret_check(&c->options, errors);
     check_quotas(c->options.manager.quotas, errors);
+    check_copies(c->options.manager.copy_to, errors);
     check_events(&c->options, errors);
     accounts_read_secrets(&c->accounts, errors);
     (void)!listener_check(&listener, errors);

@@ -144,6 +144,7 @@ struct part_findings {
     } files[PART_FINDINGS_FILES_MAX]; /* when they were read; more are not looked at */
     size_t file_count;
     char name_servers[FINDINGS_NAMED_TEXT_MAX];
+    char copy_failed_to[MANAGER_COPY_SIZE];
     struct finding_sites sites; /* of the last walk through the sites */
     int64_t rest_us;            /* loop_clock_us(): no further walk before */
     struct part_findings_growth lost, namesakes;

@@ -334,6 +334,19 @@ count_apart(struct daemon *d)
     d->findings.apart_ms = now_ms;
 }
 
+static void
+part_findings_see_copies(struct daemon *d, struct finding_facts *facts)
+{
+    struct manager_copied copied = manager_copied(d->manager);
+    if (copied.failed == 0 ||
+        loop_monotonic_ms(d->loop) - copied.failed_ms >= FINDINGS_COPY_MS)
+        return;
+    (void)text_copy(d->findings.copy_failed_to, sizeof(d->findings.copy_failed_to),
+                    text_from(copied.failed_to));
+    facts->copy_failed_to = d->findings.copy_failed_to;
+    facts->copies_failed = copied.failed;
+}
+
 /* A findings_setup.collect. */
 static void
 part_findings_collect(void *context, struct finding_facts *facts)
@@ -354,6 +367,7 @@ part_findings_collect(void *context, struct finding_facts *facts)
     (void)manager_fragments(d->manager, &fragments);
     part_findings_see_logins(d, facts);
     part_findings_see_process(d, listener_tls(d->listener), &fragments, facts);
+    part_findings_see_copies(d, facts);
     facts->open_relay = listener_is_open_relay(d->listener);
     facts->auth_cleartext = listener_takes_cleartext(d->listener);
     facts->certificate_trouble = part_tls_trouble(d);

@@ -73,6 +73,10 @@ static const struct counter counters_rows[] = {
     PLAIN("totals", "stored", health.stored),
     PLAIN("totals", "ended", health.retired),
     PLAIN("totals", "quarantined", health.quarantined),
+    COUNTER("totals", "copied", copied.delivered, "petrel_copies",
+            "result=\"delivered\""),
+    COUNTER("totals", "copies_failed", copied.failed, "petrel_copies",
+            "result=\"failed\""),
 #define LIMIT(name, member, word)                                                      \
     COUNTER("limits", name, member, "petrel_limit", "name=\"" word "\"")
     LIMIT("active_limit", sched.active_limit, "active"),
@@ -101,7 +105,8 @@ counters_read(struct manager *m, struct counters *out)
                              .health = queue_health(manager_queue(m)),
                              .apart = queue_count_apart(manager_queue(m)),
                              .sched = sched_count(manager_sched(m)),
-                             .places = manager_count(m)};
+                             .places = manager_count(m),
+                             .copied = manager_copied(m)};
     (void)manager_fragments(m, f);
     manager_find_oldest(m, &out->oldest);
     out->sync = out->health.sync_blocks ? "blocking" : "aio";

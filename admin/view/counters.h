@@ -15,6 +15,7 @@ struct counters {
     struct manager_places places;
     struct manager_fragments fragments;
     struct manager_oldest oldest;
+    struct manager_copied copied;
     const char *version, *sync, *registry; /* words */
     bool registry_up;
     unsigned used_segments;

@@ -81,12 +81,12 @@ envelope_text(struct envelope *e, struct text t)
     return arena_copy(&e->arena, t);
 }
 
-bool
-envelope_add(struct envelope *e, struct text address, unsigned notify,
-             struct text original)
+static bool
+add_within(struct envelope *e, unsigned most, struct text address, unsigned notify,
+           struct text original)
 {
     assert(!e->storage.preprocessed);
-    if (e->count >= ENVELOPE_RECIPIENTS_MAX)
+    if (e->count >= most)
         return false;
     struct recipient r = {
         .address = envelope_text(e, address),
@@ -103,6 +103,13 @@ envelope_add(struct envelope *e, struct text address, unsigned notify,
     }
     e->recipients[e->count++] = r;
     return true;
+}
+
+bool
+envelope_add(struct envelope *e, struct text address, unsigned notify,
+             struct text original)
+{
+    return add_within(e, ENVELOPE_RECIPIENTS_MAX, address, notify, original);
 }
 
 /* Recipients that share a way mostly stand together: only the newest ones are compared. A
@@ -127,10 +134,39 @@ envelope_way(struct envelope *e, struct text origin, struct text sender)
     return e->ways = made;
 }
 
+/* The form is one that older versions read. */
+static const struct text null_sender = TEXT("<>");
+
+bool
+envelope_is_copy(const struct recipient *r)
+{
+    return r->way != NULL && text_equal(r->way->sender, null_sender);
+}
+
+struct text
+envelope_way_sender(const struct envelope *e, const struct recipient_way *way)
+{
+    if (way == NULL || way->sender.length == 0)
+        return e->sender;
+    return text_equal(way->sender, null_sender) ? TEXT("") : way->sender;
+}
+
+bool
+envelope_add_copy(struct envelope *e, struct text address)
+{
+    const struct recipient_way *way = envelope_way(e, address, null_sender);
+    if (way == NULL ||
+        !add_within(e, ENVELOPE_STORED_MAX, address, NOTIFY_NEVER, TEXT("")))
+        return false;
+    e->recipients[e->count - 1].way = way;
+    return true;
+}
+
 static bool
 take_recipient(struct envelope *e, const struct recipient *from)
 {
-    if (!envelope_add(e, from->address, from->notify, from->original))
+    if (!add_within(e, ENVELOPE_STORED_MAX, from->address, from->notify,
+                    from->original))
         return false;
     struct recipient *r = &e->recipients[e->count - 1];
     if (from->way != NULL)
@@ -156,7 +192,7 @@ envelope_take_recipients(struct envelope *e, const struct envelope *from)
 struct text
 envelope_sender_of(const struct envelope *e, const struct recipient *r)
 {
-    return r->way != NULL && r->way->sender.length > 0 ? r->way->sender : e->sender;
+    return envelope_way_sender(e, r->way);
 }
 
 struct text
@@ -632,9 +668,9 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     /* Version 0.1 had nine; the eleventh is there when it is not 0. */
     if (count < 9 || number[1] > INT64_MAX / 2 || number[2] > UINT32_MAX ||
         number[3] > RETURN_FULL || number[4] > bits(true, true) ||
-        number[5] > bits(true, true) || number[7] > ENVELOPE_RECIPIENTS_MAX ||
-        number[8] > ENVELOPE_RECIPIENTS_MAX ||
-        number[7] + number[8] > ENVELOPE_RECIPIENTS_MAX || number[10] == 0 ||
+        number[5] > bits(true, true) || number[7] > ENVELOPE_STORED_MAX ||
+        number[8] > ENVELOPE_STORED_MAX ||
+        number[7] + number[8] > ENVELOPE_STORED_MAX || number[10] == 0 ||
         number[10] > PRIORITY_ZERO + ENVELOPE_PRIORITY_MAX)
         r->bad = true;
     e->sender = envelope_text(e, envelope_take_record(r, 'F'));
@@ -693,7 +729,7 @@ static void
 envelope_take_recipient(struct reading *r, struct envelope *e, struct recipient made)
 {
     made.done = envelope_take_mark(r);
-    uint64_t index = envelope_take_number(r, ' ', ENVELOPE_RECIPIENTS_MAX);
+    uint64_t index = envelope_take_number(r, ' ', ENVELOPE_STORED_MAX);
     made.notify = (unsigned)envelope_take_number(r, ' ', UINT32_MAX);
     size_t address = (size_t)envelope_take_number(r, ' ', ENVELOPE_BYTES_MAX);
     size_t original = (size_t)envelope_take_number(r, ':', ENVELOPE_BYTES_MAX);

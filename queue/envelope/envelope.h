@@ -10,6 +10,8 @@
 
 enum {
     ENVELOPE_RECIPIENTS_MAX = 50000, /* `recipient_limit` is a setting below it */
+    ENVELOPE_COPIES_MAX = 16,        /* recipients beyond it: envelope_add_copy() */
+    ENVELOPE_STORED_MAX = ENVELOPE_RECIPIENTS_MAX + ENVELOPE_COPIES_MAX,
     ENVELOPE_BYTES_MAX = 64 * 1024 * 1024,
     ENVELOPE_PRIORITY_MAX = 9, /* and -9; RFC 6710 */
     ENVELOPE_MESSAGE_ID_MAX = 255,
@@ -45,7 +47,9 @@ struct recipient_way {
     struct recipient_way *next; /* of the envelope */
     unsigned number;            /* from 1 on */
     struct text origin;         /* the address as given, in normal form */
-    struct text sender;         /* instead of the envelope's; empty: that one */
+    /* Instead of the envelope's; empty: that one; "<>": the null sender, of a copy
+     * (`copy_to`), whose origin is its own address. */
+    struct text sender;
 };
 
 /* Why a recipient of an injector's mail, or of our own, fails when it is routed; not on disk,
@@ -185,6 +189,11 @@ void envelope_free(struct envelope **e);
 /* Copies the texts. False: the limit of recipients or bytes is reached. */
 bool envelope_add(struct envelope *e, struct text address, unsigned notify,
                   struct text original) __attribute__((warn_unused_result));
+/* A recipient whom nobody has given: a copy of the message, as a mail of its own. The same as
+ * above; there are at most ENVELOPE_COPIES_MAX. */
+bool envelope_add_copy(struct envelope *e, struct text address)
+    __attribute__((warn_unused_result));
+bool envelope_is_copy(const struct recipient *r);
 /* The recipients of another envelope of the message, with their results, instead of its
  * own, which must not be S5. False: the limit of bytes is reached. */
 bool envelope_take_recipients(struct envelope *e, const struct envelope *from)
@@ -194,6 +203,9 @@ bool envelope_take_recipients(struct envelope *e, const struct envelope *from)
 const struct recipient_way *envelope_way(struct envelope *e, struct text origin,
                                          struct text sender)
     __attribute__((warn_unused_result));
+/* The sender of mail that goes that way (NULL: as given). */
+struct text envelope_way_sender(const struct envelope *e,
+                                const struct recipient_way *way);
 /* The sender of mail to the recipient, and the alias by which the recipient came
  * (empty: none). */
 struct text envelope_sender_of(const struct envelope *e, const struct recipient *r);

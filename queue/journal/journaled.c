@@ -315,7 +315,7 @@ read_accept(struct journaled *y, const struct journal_record *record)
             m->note_length = (uint32_t)(NUMBER_SIZE + parts.note.length);
         take_note(y, parts.note);
         /* An envelope that is not read cannot say how many; any mark may count. */
-        m->recipients = deadly ? ENVELOPE_RECIPIENTS_MAX : e->count;
+        m->recipients = deadly ? ENVELOPE_STORED_MAX : e->count;
         m->large = parts.large;
         m->recovered = true;
         m->made = e->fragment.made_of.length > 0;

@@ -514,6 +514,7 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     sched_quota_clock(m->sched, manager_steady_ms, m);
     m->quotas = quotas_new();
     manager_quotas_set(m, settings->quotas);
+    manager_copies_set(m, settings->copy_to);
     manager_clock_limit(m);
     if (settings->offline) {
         m->draining = true;
@@ -560,6 +561,7 @@ manager_free(struct manager **manager)
     deferral_reasons_free(&m->reasons);
     sched_free(&m->sched);
     quotas_free(&m->quotas);
+    copies_free(&m->copies);
     free(m->refusers);
     free(m->lost_reports);
     free(m->loads);
@@ -595,6 +597,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     m->settings = *settings;
     m->routes = routes;
     manager_quotas_set(m, settings->quotas);
+    manager_copies_set(m, settings->copy_to);
     manager_quota_retry(m);
     manager_clock_limit(m);
     m->reloads++;

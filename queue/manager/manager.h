@@ -14,6 +14,8 @@
 #include "sched/route/quotas.h"
 #include "sched/sched.h"
 
+enum { MANAGER_COPY_SIZE = 320 };
+
 struct aliases;
 struct event_hub;
 struct manager;
@@ -34,6 +36,7 @@ struct manager_settings {
     int64_t bulk_size;        /* larger mail gets fewer turns; 0: no mail is bulk */
     bool sender_turns;        /* at a site; else all mail counts as one sender's */
     struct text quotas;       /* sched/route/quotas.h; only read by new and reload */
+    struct text copy_to;      /* sched/route/copies.h; likewise */
     bool offline;             /* an operator without a daemon: nothing is delivered */
 };
 
@@ -75,6 +78,18 @@ void manager_set_aliases(struct manager *manager, struct aliases *aliases,
 /* A message of this host, about to be named: in place of its aliases their members, as in
  * an injector's message. */
 void manager_expand_own(struct manager *manager, struct envelope *e);
+
+/* A message that was accepted here, named, and about to be committed: adds the recipients
+ * of `copy_to`. Not for our own mail, and mail of another host of the group. Mail of
+ * injectors gets them when it is loaded. */
+void manager_copy(struct manager *manager, struct envelope *e);
+/* Copies since startup. */
+struct manager_copied {
+    uint64_t delivered, failed;
+    int64_t failed_ms; /* monotonic: the last one that failed, for: */
+    char failed_to[MANAGER_COPY_SIZE];
+};
+struct manager_copied manager_copied(const struct manager *manager);
 
 /* A message is stored (the queue's callback): the manager takes ownership of it. */
 void manager_accept(struct manager *manager, struct envelope **e);

@@ -96,14 +96,16 @@ manager_expand(struct manager *m, struct envelope *e)
 {
     struct expansion_rules rules = manager_expansion(m);
     struct alias_header header = {.queue = m->queue, .envelope = e};
-    if (expansion_is_idle(&rules) || !e->storage.in_todo || e->storage.preprocessed ||
-        e->storage.fixed || e->delivery.done > 0 ||
-        e->moved.given > 0) /* its giver has done so */
+    if ((expansion_is_idle(&rules) && copies_are_empty(m->copies)) ||
+        !e->storage.in_todo || e->storage.preprocessed || e->storage.fixed ||
+        e->delivery.done > 0 || e->moved.given > 0) /* its giver has done so */
         return;
     if (e->storage.given == 0)
         e->storage.given = e->count;
     m->routed_now +=
         expansion_apply(e, &rules, loop_now_ms(m->loop), alias_was_delivered, &header);
+    if (e->storage.injected)
+        manager_copy(m, e);
 }
 
 bool

@@ -235,7 +235,9 @@ tell_verdict(struct active *a, unsigned index, const struct outcome *outcome,
                           .id = e->id,
                           .sender = e->sender,
                           .recipient = e->recipients[index].address,
-                          .original = envelope_origin_of(&e->recipients[index]),
+                          .original = envelope_is_copy(&e->recipients[index])
+                                          ? TEXT("")
+                                          : envelope_origin_of(&e->recipients[index]),
                           .reason =
                               failed ? refusal_name(refusal_classify(outcome)) : "",
                           .attempt = e->delivery.attempts,
@@ -307,6 +309,7 @@ attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
         return;
     }
     tell_result(a, index, outcome, expired, timing);
+    manager_copy_settled(m, e, &e->recipients[index], outcome);
     switch (outcome->verdict) {
     case VERDICT_DEFERRED:
         remember_reason(a, index, outcome);

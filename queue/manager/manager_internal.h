@@ -8,6 +8,7 @@
 #include "queue/manager/dsn.h"
 #include "base/event/event.h"
 #include "queue/manager/deferral_reasons.h"
+#include "sched/route/copies.h"
 #include "sched/limits/refusal.h"
 
 #include <uthash.h>
@@ -132,6 +133,8 @@ struct manager {
     void (*drained)(void *context);
     void *drained_context;
     struct loop_timer wake, site_cache, trial;
+    struct copies *copies;
+    struct manager_copied copied;
     struct quotas *quotas;
     struct loop_timer quotas_timer;
     bool quotas_changed;          /* since they were written, at: */
@@ -227,6 +230,13 @@ void manager_quotas_set(struct manager *m, struct text table);
 void manager_quotas_read(struct manager *m);
 /* If something has changed; also before the time. */
 void manager_quotas_write(struct manager *m);
+
+/* --- manager_copies.c ------------------------------------------------------------- */
+
+void manager_copies_set(struct manager *m, struct text table);
+/* A verdict, which counts if the recipient is a copy. */
+void manager_copy_settled(struct manager *m, const struct envelope *e,
+                          const struct recipient *r, const struct outcome *outcome);
 
 /* --- manager_attempt.c ------------------------------------------------------------ */
 

@@ -208,7 +208,8 @@ injected_take_given(struct envelope *e, int64_t now_ms)
     for (unsigned i = 0; i < e->count && why == NULL; i++) {
         const struct recipient_way *way = e->recipients[i].way;
         if (way != NULL &&
-            (!is_sender(way->sender) || way->origin.length > INJECTED_ADDRESS_MAX ||
+            ((!is_sender(way->sender) && !envelope_is_copy(&e->recipients[i])) ||
+             way->origin.length > INJECTED_ADDRESS_MAX ||
              text_has_control(way->origin)))
             why = "the alias of a recipient is no address";
     }

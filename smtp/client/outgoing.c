@@ -31,7 +31,8 @@ replace_sender(struct outgoing *o, const struct envelope *e,
 {
     struct rewrites_answer found = {.local = false};
     bool has_own = way != NULL && way->sender.length > 0;
-    struct text sender = has_own ? way->sender : e->sender;
+    struct text sender = envelope_way_sender(e, way);
+    o->null_sender = sender.length == 0;
     if (rules != NULL && e->ours && rules->rewrites != NULL && sender.length > 0 &&
         !(has_own && envelope_is_srs(sender)))
         rewrites_find(rules->rewrites, sender, &found);
@@ -152,8 +153,8 @@ static bool
 outgoing_is_bounce(const struct envelope *e, const struct recipient_way *way,
                    const struct outgoing_rules *rules)
 {
-    return rules != NULL && rules->bounce_sender != NULL && e->sender.length == 0 &&
-           (way == NULL || way->sender.length == 0);
+    return rules != NULL && rules->bounce_sender != NULL &&
+           envelope_way_sender(e, way).length == 0;
 }
 
 /* Appends the header as it is stored to o. */
@@ -230,7 +231,9 @@ outgoing_free(struct outgoing **o)
 struct text
 outgoing_sender(const struct outgoing *o, const struct envelope *e)
 {
-    return o != NULL && o->sender[0] != '\0' ? text_from(o->sender) : e->sender;
+    if (o == NULL || (o->sender[0] == '\0' && !o->null_sender))
+        return e->sender;
+    return text_from(o->sender);
 }
 
 int64_t

@@ -26,6 +26,7 @@ struct outgoing {
     int64_t skip;         /* of content */
     int64_t size;         /* of the whole message */
     char sender[REWRITES_ADDRESS_MAX]; /* of the envelope, replaced; "": it stays */
+    bool null_sender;                  /* or it is the null sender */
     bool utf8_header;                  /* it needs SMTPUTF8, or that is unknown */
 };
 

@@ -527,6 +527,8 @@ session_store(struct server_session *s)
         redirect_date(server_envelope(&s->server), now_ms, s->rules->lifetime_ms);
     queue_name(s->draft, server_envelope(&s->server));
     struct envelope *e = server_seal(&s->server, now_ms);
+    if (s->host->manager != NULL)
+        manager_copy(s->host->manager, e);
     s->storing = true;
     s->sealed_us = loop_clock_us();
     queue_commit(&s->draft, &e, s->host->on_stored, s);

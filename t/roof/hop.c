@@ -73,6 +73,7 @@ struct visit {
         EARLY_NEVER
     } early;                             /* it has been said */
     struct model_message *back;          /* the recipient of a report */
+    bool has_sender, to_archive;
     struct model_rcpt *asked[RCPTS_MAX]; /* in this transaction */
     unsigned asked_count;
     unsigned counted; /* of those that a quota counts: those not stored yet */
@@ -146,6 +147,7 @@ forget_transaction(struct visit *v)
     v->has_mail = v->in_data = false;
     v->rcpt_count = v->asked_count = 0;
     v->back = NULL;
+    v->to_archive = false;
     v->early_in = 0;
     v->early = EARLY_NOT;
     buffer_clear(&v->data);
@@ -366,6 +368,7 @@ on_mail(struct visit *v, struct text line)
         return;
     }
     v->has_mail = true;
+    v->has_sender = path_of(line).length > 0;
     if (say(v, "250 2.1.0 ok") && v->hop->is_shared)
         law_group_transaction(v->hop->site);
 }
@@ -413,7 +416,8 @@ on_rcpt(struct visit *v, struct text line)
         return;
     }
     roof_note("%s: RCPT %.*s", v->hop->name, TEXT_ARGS(path));
-    if (r == NULL && back == NULL)
+    bool to_archive = text_equal(path, TEXT(MODEL_ARCHIVE));
+    if (r == NULL && back == NULL && !to_archive)
         roof_break("whole", NULL, "a recipient that nobody has given: %.*s",
                    TEXT_ARGS(path));
     if (r != NULL) {
@@ -452,6 +456,9 @@ on_rcpt(struct visit *v, struct text line)
         v->rcpts[v->rcpt_count++] = r;
     if (back != NULL)
         v->back = back;
+    v->to_archive = v->to_archive || to_archive;
+    if (v->to_archive && (v->has_sender || v->rcpt_count > 0 || v->back != NULL))
+        roof_break("whole", NULL, "a copy comes from its author, or with other mail");
     if (v->rcpt_count > most_rcpts)
         most_rcpts = v->rcpt_count;
     say(v, "250 2.1.5 ok");
@@ -461,7 +468,7 @@ static void
 on_data(struct visit *v)
 {
     bool never;
-    if (v->rcpt_count == 0 && v->back == NULL) {
+    if (v->rcpt_count == 0 && v->back == NULL && !v->to_archive) {
         say(v, "503 5.5.1 RCPT first");
         return;
     }
@@ -472,7 +479,7 @@ on_data(struct visit *v)
         return;
     }
     v->in_data = true;
-    if (v->hop->mood.early > 0 && roof_chance(v->hop->mood.early))
+    if (v->hop->mood.early > 0 && !v->to_archive && roof_chance(v->hop->mood.early))
         v->early_in = 1 + roof_below(EARLY_LINES);
     say(v, "354 go on");
 }
@@ -528,6 +535,8 @@ end_smtp(struct visit *v)
     }
     for (unsigned i = 0; i < v->rcpt_count; i++)
         store(v, v->rcpts[i]);
+    if (v->to_archive)
+        store(v, model_find_copy(buffer_text(&v->data)));
     if (v->back != NULL) {
         roof_note("%s: stores a report to s%u", v->hop->name, v->back->number);
         model_reported(v->back, buffer_text(&v->data));
@@ -768,7 +777,7 @@ on_bdat(struct visit *v, struct text line)
     bool good = text_number(number, DATA_MAX, &size);
     assert(good);
     v->chunk_last = text_equal(rest, TEXT("LAST"));
-    v->chunk_refused = v->rcpt_count == 0 && v->back == NULL;
+    v->chunk_refused = v->rcpt_count == 0 && v->back == NULL && !v->to_archive;
     v->peer.raw_left = (size_t)size;
     if (size == 0)
         end_chunk(v);

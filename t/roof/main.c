@@ -68,6 +68,7 @@ test_laws(void)
         {"joined",          "once",    "fragment"        },
         {"policy",          "bounds",  "sts"             },
         {"token",           "bounds",  "oauth"           },
+        {"copy",            "once",    "copy"            },
         {"leak",            "bounds",  NULL              },
         {"files",           "bounds",  NULL              },
         {"window",          "bounds",  NULL              },

@@ -25,6 +25,7 @@ static struct {
     unsigned count, messages_max;
     const char *const *domains;
     unsigned domain_count, reloads;
+    bool copies; /* one of each message */
     int64_t lifetime_ms;
     void (*acked)(void), (*stored)(void);
     void (*attempted)(struct model_rcpt *r);
@@ -131,8 +132,10 @@ draw_content(struct model_message *m, size_t size)
 void
 model_draw(struct model_message *m, unsigned rcpts, size_t size)
 {
-    m->rcpts = memory_array(rcpts, sizeof(*m->rcpts));
+    m->rcpts = memory_array(rcpts + 1, sizeof(*m->rcpts));
     m->rcpt_count = rcpts;
+    m->rcpts[rcpts] =
+        (struct model_rcpt){.message = m, .index = rcpts, .accepted = true};
     for (unsigned i = 0; i < rcpts; i++)
         m->rcpts[i] = (struct model_rcpt){
             .message = m, .index = i, .domain = roof_below(model.domain_count)};
@@ -240,6 +243,39 @@ model_find_sender(struct text t)
                                                            : NULL;
 }
 
+static unsigned
+with_copy(const struct model_message *m)
+{
+    return m->rcpt_count + (m->rcpts != NULL && model.copies);
+}
+
+static bool
+is_copy(const struct model_rcpt *r)
+{
+    return model.copies && r->index == r->message->rcpt_count;
+}
+
+void
+model_copy(void)
+{
+    model.copies = true;
+}
+
+struct model_rcpt *
+model_find_copy(struct text content)
+{
+    static const char name[] = "X-Roof: m";
+    unsigned number;
+    const char *at = memmem(content.at, content.length, name, sizeof(name) - 1);
+    if (at == NULL)
+        roof_break("whole", NULL, "the archive gets what nobody has sent");
+    struct text rest =
+        text_after(content, (size_t)(at - content.at) + sizeof(name) - 1);
+    bool is_ours = cut_number(&rest, &number) && number < model.count;
+    assert(is_ours);
+    return &model.messages[number].rcpts[model.messages[number].rcpt_count];
+}
+
 static noreturn void
 break_rcpt(const char *law, const struct model_rcpt *r, const char *why)
 {
@@ -290,6 +326,8 @@ model_on_stored(void (*stored)(void))
 static bool
 is_tried_alone(const struct model_message *m)
 {
+    if (model.copies)
+        return false;
     for (unsigned i = 1; i < m->rcpt_count; i++)
         if (m->rcpts[i].domain != m->rcpts[0].domain)
             return false;
@@ -375,7 +413,7 @@ model_stored(struct model_rcpt *r, struct text content)
         break_rcpt("whole", r, "stored, but refused");
     if (!r->accepted)
         break_rcpt("whole", r, "stored for a recipient that was not accepted");
-    r->stored += roof_breaks("once") ? 2 : 1;
+    r->stored += roof_breaks("once") || (roof_breaks("copy") && is_copy(r)) ? 2 : 1;
     r->stored_ms = roof_now_ms();
     if (model.stored != NULL)
         model.stored();
@@ -565,7 +603,7 @@ process_ended(int64_t since_ms, unsigned slices, unsigned mask,
             continue;
         m->report_chances += m->reported_ms > 0 && m->reported_ms >= since_ms;
         m->report_chances += m->notified_ms > 0 && m->notified_ms >= since_ms;
-        for (unsigned j = 0; j < m->rcpt_count; j++) {
+        for (unsigned j = 0; j < with_copy(m); j++) {
             bool lost = lost_mark_of(&m->rcpts[j], since_ms);
             m->rcpts[j].chances += lost;
             m->report_chances +=
@@ -599,7 +637,7 @@ model_slices_ended(int64_t window_ms, unsigned slices, unsigned mask)
 {
     int64_t since_ms = roof_now_ms() - window_ms;
     for (unsigned i = 0; i < model.count; i++)
-        for (unsigned j = 0; j < model.messages[i].rcpt_count; j++) {
+        for (unsigned j = 0; j < with_copy(&model.messages[i]); j++) {
             struct model_rcpt *r = &model.messages[i].rcpts[j];
             bool again = r->relayed_ms > 0 && r->relayed_ms >= since_ms;
             r->copied = r->copied || again;
@@ -657,7 +695,7 @@ model_given_twice(int64_t window_ms)
     int64_t since_ms = roof_now_ms() - window_ms;
     for (unsigned i = 0; i < model.count; i++) {
         struct model_message *m = &model.messages[i];
-        for (unsigned j = 0; j < m->rcpt_count; j++) {
+        for (unsigned j = 0; j < with_copy(m); j++) {
             struct model_rcpt *r = &m->rcpts[j];
             bool is_settled =
                 (r->stored > 0 && r->stored_ms < since_ms) ||
@@ -682,7 +720,7 @@ model_moved_twice(struct text first)
         if (is_known && !text_equal(text_from(m->id), first))
             continue;
         m->report_chances++;
-        for (unsigned j = 0; j < m->rcpt_count; j++) {
+        for (unsigned j = 0; j < with_copy(m); j++) {
             m->rcpts[j].chances += is_known || m->id[0] == '\0';
             m->rcpts[j].deferred_ms = 0;
         }
@@ -693,7 +731,7 @@ void
 model_forget_waits(void)
 {
     for (unsigned i = 0; i < model.count; i++)
-        for (unsigned j = 0; j < model.messages[i].rcpt_count; j++)
+        for (unsigned j = 0; j < with_copy(&model.messages[i]); j++)
             model.messages[i].rcpts[j].deferred_ms = 0;
 }
 
@@ -736,7 +774,7 @@ is_reported(const struct model_rcpt *r)
     /* with ages that nobody knows the report may have expired, too, or where mail expires
      * soon */
     bool may_be_lost = law_age_is_short() && r->message->notified_ms > 0;
-    return wants_failure(r->message) && model.lifetime_ms > 0 &&
+    return wants_failure(r->message) && !is_copy(r) && model.lifetime_ms > 0 &&
            !r->message->is_ageless && !may_be_lost;
 }
 
@@ -744,7 +782,7 @@ is_reported(const struct model_rcpt *r)
 static bool
 is_untold(const struct model_rcpt *r)
 {
-    return r->stored > 0 && wants_success(r->message) && !r->passed_on &&
+    return r->stored > 0 && wants_success(r->message) && !is_copy(r) && !r->passed_on &&
            r->told == 0 && r->failed == 0 && !r->may_vanish && !may_have_failed(r);
 }
 
@@ -784,7 +822,7 @@ model_open(void)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < model.count; i++)
-        for (unsigned j = 0; j < model.messages[i].rcpt_count; j++)
+        for (unsigned j = 0; j < with_copy(&model.messages[i]); j++)
             count += is_open(&model.messages[i].rcpts[j]);
     return count;
 }
@@ -821,7 +859,7 @@ void
 model_judge(void)
 {
     for (unsigned i = 0; i < model.count; i++)
-        for (unsigned j = 0; j < model.messages[i].rcpt_count; j++)
+        for (unsigned j = 0; j < with_copy(&model.messages[i]); j++)
             judge_rcpt(&model.messages[i].rcpts[j]);
 }
 
@@ -881,7 +919,7 @@ void
 model_print(void)
 {
     for (unsigned i = 0, shown = 0; i < model.count && shown < 20; i++)
-        for (unsigned j = 0; j < model.messages[i].rcpt_count && shown < 20; j++) {
+        for (unsigned j = 0; j < with_copy(&model.messages[i]) && shown < 20; j++) {
             const struct model_rcpt *r = &model.messages[i].rcpts[j];
             if (!is_open(r))
                 continue;

@@ -115,6 +115,13 @@ void model_set_domains(const char *const *names, unsigned count);
 const char *model_domain(unsigned index);
 unsigned model_domains(void);
 
+/* Each message has a copy for the archive (`copy_to`), which is a recipient behind the
+ * others, in all that is said of marks, moves and chances. */
+#define MODEL_ARCHIVE "archive@" MODEL_BACK
+void model_copy(void);
+/* The copy that has this content; none of ours: a law is broken. */
+struct model_rcpt *model_find_copy(struct text content);
+
 /* Said by clients. */
 void model_acked(struct model_message *m, struct text id);
 /* acked() comes with each. */

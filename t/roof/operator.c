@@ -171,7 +171,7 @@ operator_act(void)
         return;
     }
     /* From now on, and whether or not it is done: the answer may be lost. */
-    for (unsigned i = 0; i < m->rcpt_count; i++) {
+    for (unsigned i = 0; i <= m->rcpt_count; i++) { /* one for its copy */
         m->rcpts[i].deferred_ms = 0;
         if (wish == WISH_BOUNCE)
             model_refused(&m->rcpts[i]);

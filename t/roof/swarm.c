@@ -28,7 +28,8 @@ enum {
     MESSAGES_MOST = 2000,
     FEW_UNDER_TLS = 60,
     MESSAGES_OF_ANY_SIZE = 100,
-    UNDER_TLS = 600 /* in a thousand: features that need it */
+    UNDER_TLS = 600, /* in a thousand: features that need it */
+    COPIED = 150     /* the same: runs in which all mail has a copy */
 };
 
 /* The domains that mail is for, and the last one, to which reports go. */
@@ -291,7 +292,9 @@ draw_features(const struct wishes *wishes)
     unsigned permille = 100 + roof_below(600);
     for (enum feature i = 0; i < FEATURES; i++) {
         uint64_t own = roof_fork(feature_names[i]);
-        unsigned rate = i == WITH_POLICIES || i == WITH_TOKENS ? UNDER_TLS : permille;
+        unsigned rate = i == WITH_POLICIES || i == WITH_TOKENS ? UNDER_TLS
+                        : i == WITH_COPIES                     ? COPIED
+                                                               : permille;
         bool drawn = i < FEATURES_OF_ONE_STREAM ? roof_chance(permille)
                                                 : roof_random_of(&own) % 1000 < rate;
         drawn = only != NULL ? is_listed(text_from(only), feature_names[i]) : drawn;
@@ -319,6 +322,9 @@ draw_features(const struct wishes *wishes)
                 course.with[WITH_ALIASES] = false;
     if (course.with[WITH_SLICES])
         course.with[WITH_FRAGMENTS] = false;
+    /* a relay copies, too; of fragments each has a copy */
+    if (course.with[WITH_RELAY] || course.with[WITH_FRAGMENTS])
+        course.with[WITH_COPIES] = false;
     /* fragments have no model of what expires, clocks that are set no ages, and another host
      * of a group may expire what the log of the first began */
     if (course.with[WITH_FRAGMENTS] || course.with[WITH_CLOCKS])
@@ -364,12 +370,12 @@ draw_limits(void)
             limits_forgive();
 }
 
-/* With logins a refusal of the account is reported early. */
+/* With logins a refusal of the account is reported early; an attempt waits for its copy. */
 static void
 begin_ages(void)
 {
     static const enum feature blurring[] = {WITH_CLOCKS, WITH_DISKS, WITH_FRAGMENTS,
-                                            WITH_AUTH, WITH_GROUP};
+                                            WITH_AUTH,   WITH_GROUP, WITH_COPIES};
     uint64_t own = roof_fork("ages");
     law_age_begin(course.with[WITH_AGES]);
     for (size_t i = 0; i < sizeof(blurring) / sizeof(*blurring); i++)
@@ -477,6 +483,10 @@ swarm_draw(const struct wishes *wishes)
     if (course.with[WITH_TOKENS])
         begin_tokens();
     begin_names();
+    if (course.with[WITH_COPIES]) {
+        editor_add("copy_to = " MODEL_ARCHIVE "\n");
+        model_copy();
+    }
     for (enum feature i = 0; i < FEATURES; i++)
         if (course.with[i])
             roof_note("with: %s", feature_names[i]);

@@ -36,7 +36,7 @@ const char *const feature_names[FEATURES] = {
     "reload", "kill",    "cut",   "stop",   "mood", "weather", "operator", "inject",
     "clock",  "disk",    "path",  "mx",     "tls",  "relay",   "slice",    "pace",
     "http",   "webhook", "dsn",   "double", "auth", "alias",   "maildir",  "fragment",
-    "limit",  "upgrade", "group", "redis",  "sts",  "age",     "oauth",
+    "limit",  "upgrade", "group", "redis",  "sts",  "age",     "oauth",    "copy",
 };
 
 enum {
@@ -217,7 +217,8 @@ can_audit(void)
 {
     static const enum feature unknown[] = {
         WITH_TLS,      WITH_RELAY,     WITH_SLICES, WITH_AUTH, WITH_ALIASES,
-        WITH_MAILDIRS, WITH_FRAGMENTS, WITH_LIMITS, WITH_HOOK, WITH_GROUP};
+        WITH_MAILDIRS, WITH_FRAGMENTS, WITH_LIMITS, WITH_HOOK, WITH_GROUP,
+        WITH_COPIES};
     for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
         if (course.with[unknown[i]])
             return false;

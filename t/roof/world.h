@@ -42,6 +42,7 @@ enum feature {
     WITH_POLICIES, /* of MTA-STS; with WITH_TLS alone */
     WITH_AGES,     /* mail expires within hours */
     WITH_TOKENS,   /* of OAuth2; with WITH_TLS alone */
+    WITH_COPIES,   /* of each message, for an archive */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];

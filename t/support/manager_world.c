@@ -31,13 +31,13 @@ fake_settle(struct fake *f, const struct delivery_request *request)
 {
     struct world *w = f->world;
     for (size_t i = 0; i < request->count; i++) {
-        struct text to = request->envelope->recipients[request->indexes[i]].address;
+        const struct recipient *r = &request->envelope->recipients[request->indexes[i]];
+        struct text to = r->address, from = envelope_sender_of(request->envelope, r);
         struct outcome outcome = fake_outcome(w, to);
         outcome.notifies = w->notifies;
         struct timing timing = {.connect_ms = 10, .transmit_ms = 20};
         w->attempts++;
-        if (!buffer_format(&w->seen, "%.*s>%.*s ", TEXT_ARGS(request->envelope->sender),
-                           TEXT_ARGS(to)))
+        if (!buffer_format(&w->seen, "%.*s>%.*s ", TEXT_ARGS(from), TEXT_ARGS(to)))
             w->seen.length = 0;
         manager_settled(w->manager, request, i, &outcome, &timing);
     }
@@ -211,6 +211,7 @@ world_send(struct world *w, const char *sender, const char *recipients)
     }
     (void)!queue_write(draft, TEXT("Subject: x\r\n\r\nbody\r\n"));
     queue_name(draft, e);
+    manager_copy(w->manager, e);
     w->id = e->id;
     queue_commit(&draft, &e, world_stored, w);
 }

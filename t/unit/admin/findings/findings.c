@@ -190,6 +190,7 @@ events_stuck(void)
 {
     now.events = (struct event_keeping){.pending_bytes = 5000, .failing_ms = FINDINGS_STUCK_MS, .why = "status 500"};
 }
+static void copies_failed(void) { now.copies_failed = 2, now.copy_failed_to = "arc@x.test"; }
 static void reload_refused(void) { now.reload_refused = true; }
 static void settings_changed(void) { now.changed_settings = "/etc/petrel/petrel.conf"; }
 
@@ -236,6 +237,7 @@ static const struct {
     {"secrets_readable", secrets_readable, "/etc/petrel/password can be read"},
     {"auth_cleartext", auth_cleartext, "without TLS"},
     {"events_stuck", events_stuck, "has taken none for 15 minutes (status 500), and 5 KiB wait"},
+    {"copies_failed", copies_failed, "2 copies for the addresses of copy_to failed since startup, the last one for <arc@x.test>"},
     {"reload_refused", reload_refused, "the old settings stay"},
     {"settings_changed", settings_changed, "petrel.conf has changed"},
 };
