@@ -39,7 +39,7 @@ may base/event base+crypto+disk+http+log+loop
 may mime base+crypto+dns+log
 may mime/auth base+crypto mime
 may mime/parts base+crypto mime
-may mime/report base+log mime
+may mime/report base+log mime+parts
 
 may sched/limits base+settings
 may sched/route base+crypto+settings mime sched/limits
