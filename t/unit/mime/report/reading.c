@@ -252,7 +252,7 @@ static const struct reading *
 read_in(struct report_reader *r, struct text t, enum form form, size_t piece)
 {
     struct buffer crlf;
-    buffer_init(&crlf, 1 << 20);
+    buffer_init(&crlf, 1 << 23);
     for (size_t i = 0; i < t.length; i++) {
         if (form == FORM_CRLF && t.at[i] == '\n')
             add(&crlf, TEXT("\r"));
