@@ -13,7 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HASH_DIGITS = 6, DAY_DIGITS = 2, DAYS_ROUND = 1024, LOCAL_BYTES_MAX = 300 };
+enum {
+    HASH_DIGITS = 6,
+    DAYS_ROUND = 1024,
+    LOCAL_BYTES_MAX = 300,
+    KEYED_BYTES_MAX = 1024
+};
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 static const int64_t day_ms = INT64_C(24) * 60 * 60 * 1000;
@@ -67,18 +72,22 @@ srs_is_blind(const struct srs *s)
 
 /* --- Parts ------------------------------------------------------------------------ */
 
-static void
-srs_hash(const struct secret_bytes *secret, struct text rest, char out[HASH_DIGITS])
+bool
+srs_digits(const struct srs *s, size_t which, struct text t, unsigned count, char *out)
 {
     unsigned char digest[DIGEST_SIZE];
-    char lower[LOCAL_BYTES_MAX];
-    (void)text_copy(lower, sizeof(lower), rest);
-    text_lower(lower, strlen(lower));
-    digest_keyed(text_of(secret->at, secret->length), text_from(lower), digest);
-    uint32_t bits = (uint32_t)digest[0] << 24 | (uint32_t)digest[1] << 16 |
-                    (uint32_t)digest[2] << 8 | digest[3];
-    for (unsigned i = 0; i < HASH_DIGITS; i++)
-        out[i] = digits[bits >> (27 - 5 * i) & 31];
+    char lower[KEYED_BYTES_MAX];
+    if (which >= s->count || !text_copy(lower, sizeof(lower), t))
+        return false;
+    text_lower(lower, t.length);
+    digest_keyed(text_of(s->secrets[which].at, s->secrets[which].length),
+                 text_of(lower, t.length), digest);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned bit = 5 * i,
+                 pair = (unsigned)digest[bit / 8] << 8 | digest[bit / 8 + 1];
+        out[i] = digits[pair >> (11 - bit % 8) & 31];
+    }
+    return true;
 }
 
 static bool
@@ -92,10 +101,8 @@ srs_is_ours(const struct srs *s, struct text hash, struct text rest)
         upper[i] =
             (char)(hash.at[i] >= 'a' && hash.at[i] <= 'z' ? hash.at[i] - 'a' + 'A'
                                                           : hash.at[i]);
-    for (size_t i = 0; i < s->count; i++) {
-        srs_hash(&s->secrets[i], rest, made);
+    for (size_t i = 0; srs_digits(s, i, rest, HASH_DIGITS, made); i++)
         good = digest_same(made, upper, HASH_DIGITS) || good;
-    }
     return good;
 }
 
@@ -108,11 +115,19 @@ srs_digit(char c)
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-static bool
+void
+srs_day(int64_t now_ms, char out[SRS_DAY_DIGITS])
+{
+    int64_t day = now_ms / day_ms % DAYS_ROUND;
+    out[0] = digits[day >> 5 & 31];
+    out[1] = digits[day & 31];
+}
+
+bool
 srs_is_young(struct text day, int64_t now_ms)
 {
-    int high = day.length == DAY_DIGITS ? srs_digit(day.at[0]) : -1;
-    int low = day.length == DAY_DIGITS ? srs_digit(day.at[1]) : -1;
+    int high = day.length == SRS_DAY_DIGITS ? srs_digit(day.at[0]) : -1;
+    int low = day.length == SRS_DAY_DIGITS ? srs_digit(day.at[1]) : -1;
     int64_t today = now_ms / day_ms % DAYS_ROUND;
     int64_t age = (today - (high * 32 + low) + DAYS_ROUND) % DAYS_ROUND;
     /* A clock that was a day ahead when it was made. */
@@ -182,9 +197,8 @@ srs_sign(const struct srs *s, const char *prefix, struct text rest,
          char out[SRS_ADDRESS_MAX])
 {
     char hash[HASH_DIGITS], local[LOCAL_BYTES_MAX];
-    if (rest.length >= LOCAL_BYTES_MAX || srs_is_blind(s))
+    if (rest.length >= LOCAL_BYTES_MAX || !srs_digits(s, 0, rest, HASH_DIGITS, hash))
         return false;
-    srs_hash(&s->secrets[0], rest, hash);
     int length = snprintf(local, sizeof(local), "%s=%.*s=%.*s", prefix, HASH_DIGITS,
                           hash, TEXT_ARGS(rest));
     return length > 0 && (size_t)length < sizeof(local) &&
@@ -218,14 +232,13 @@ srs_forward(const struct srs *s, struct text sender, int64_t now_ms,
 {
     struct buffer local;
     struct text domain;
-    char rest[LOCAL_BYTES_MAX];
-    int64_t day = now_ms / day_ms % DAYS_ROUND;
+    char rest[LOCAL_BYTES_MAX], day[SRS_DAY_DIGITS];
     bool good = srs_read(sender, &local, &domain);
     if (good && srs_shorten(buffer_text(&local), domain, rest) > 0) {
         good = srs_sign(s, "SRS1", text_from(rest), out);
     } else if (good) {
-        int length = snprintf(rest, sizeof(rest), "%c%c=%.*s=%.*s",
-                              digits[day >> 5 & 31], digits[day & 31],
+        srs_day(now_ms, day);
+        int length = snprintf(rest, sizeof(rest), "%.*s=%.*s=%.*s", SRS_DAY_DIGITS, day,
                               TEXT_ARGS(domain), TEXT_ARGS(buffer_text(&local)));
         good = length > 0 && (size_t)length < sizeof(rest) &&
                srs_sign(s, "SRS0", text_from(rest), out);

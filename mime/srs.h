@@ -16,6 +16,7 @@
 enum {
     SRS_ADDRESS_MAX = 512, /* of the array of an address */
     SRS_DAYS_MAX = 21,
+    SRS_DAY_DIGITS = 2,
     SRS_SECRETS_MAX = 16,
     SRS_SECRET_MIN = 16 /* bytes */
 };
@@ -34,6 +35,19 @@ struct text srs_domain(const struct srs *srs);
  * result would be longer than an address may be, or it is blind; out is undefined. */
 bool srs_forward(const struct srs *srs, struct text sender, int64_t now_ms,
                  char out[SRS_ADDRESS_MAX]) __attribute__((warn_unused_result));
+
+/* --- For other tags by the same secrets (mime/verp.h) ------------------------------ */
+
+/* The first `count` digits, of 5 bits each and at most 50, of a keyed hash of t in lower
+ * case. False: t is too long, or there is no secret of that number. */
+bool srs_digits(const struct srs *srs, size_t which, struct text t, unsigned count,
+                char *out);
+/* TT. */
+void srs_day(int64_t now_ms, char out[SRS_DAY_DIGITS]);
+/* SRS_DAYS_MAX old at most. */
+bool srs_is_young(struct text day, int64_t now_ms);
+
+/* --- Back --------------------------------------------------------------------------- */
 
 enum srs_answer {
     SRS_NO,   /* it is no address of this scheme and domain */

@@ -134,7 +134,7 @@ flow_free(struct flows *flows, struct flow_turns *turns, struct flow *f)
 static unsigned
 entry_limit(const struct entry *e)
 {
-    int limit = destination_transport(e->destination)->recipient_limit;
+    int limit = transport_params_recipients(destination_transport(e->destination));
     return limit > 0 ? (unsigned)limit : UINT32_MAX;
 }
 

@@ -25,7 +25,7 @@ lane_less(size_t a, size_t b)
 static size_t
 lane_worth(const struct site *site, const struct lane_counts *counts)
 {
-    int limit = site_transport(site)->recipient_limit;
+    int limit = transport_params_recipients(site_transport(site));
     size_t entries = counts->entries[FLOW_NEW] + counts->entries[FLOW_OLD];
     size_t full =
         limit > 0 ? (counts->recipients + (size_t)limit - 1) / (size_t)limit : 0;

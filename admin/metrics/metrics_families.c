@@ -512,6 +512,10 @@ static const struct metrics_row {
     ROW("petrel_fragments", COUNTER, write_members, "Fragments by their outcome",
         "fate: waited, reassembled, absorbed, timed_out, conflict, limited, malformed, "
         "failed, redirected, returned"),
+    ROW("petrel_returns", COUNTER, write_members,
+        "Reports that came back, and other mail to their address",
+        "kind: bounced, delayed, complained, positive, other, untagged, bad_tag, "
+        "wrong_recipient"),
     ROW("petrel_group_bank_up", GAUGE, write_members,
         "0 while the Redis of the group of hosts does not answer", ""),
     ROW("petrel_group_hosts", GAUGE, write_members, "Hosts of the group",

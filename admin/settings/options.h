@@ -39,7 +39,7 @@ struct options {
     /* where to */
     char *routes, *sender_routes, *rewrite, *relay, *relay_password, *auth_passwords,
         *oauth;
-    char *local, *local_domains, *aliases, *root, *srs_domain, *srs_secret;
+    char *local, *local_domains, *aliases, *root, *srs_domain, *srs_secret, *bounces;
     bool srs;
     /* out */
     char *dkim_keys, *dns_servers, *tls_ca;

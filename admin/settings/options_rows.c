@@ -223,6 +223,15 @@ const struct setting options_rows[] = {
                  "Secrets that sign these senders; the first signs, all verify. Unset: "
                  "one is made,\n"
                  "in lock/srs of the spool."),
+    TEXTUAL(STRING, bounces, "bounces", NULL,
+            "Address to which reports about mail of `verp` come, and those of feedback "
+            "loops:\n"
+            "they are read, not delivered. Example: bounce@example.org"),
+    TEXTUAL(
+        BOOL, transport.verp, "verp", "no",
+        "Whether submitted mail leaves with a sender for each recipient, by which a "
+        "report that\n"
+        "comes back is recognised: BOUNCES+TAG. One recipient in a transaction then."),
     BOUNDED(SIZE, message_size_limit, "message_size_limit", "50M", 1024,
             INT64_C(1) << 40, "Larger messages are refused."),
     BOUNDED(
@@ -582,7 +591,9 @@ const struct setting options_rows[] = {
                  "of 24 characters and more; all of them sign. Prefer "
                  "events_secret_file."),
     TEXTUAL(LIST, events_types, "events_types",
-            "delivered, deferred, bounced, expired, quota, trouble, recovered",
+            "delivered, deferred, bounced, expired, bounced_later, complained, quota, "
+            "trouble, "
+            "recovered",
             "Events that are reported: list of these, and accepted."),
     BOUNDED(NUMBER, post.batch, "events_batch", "100", 1, 1000,
             "Events in one request, at most."),

@@ -19,6 +19,8 @@ static const char *const digested[] = {
     "rewrite",
     "srs",
     "srs_domain",
+    "bounces",
+    "verp",
     "providers",
     "dane",
     "mta_sts",

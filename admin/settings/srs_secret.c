@@ -1,4 +1,4 @@
-/* Reads or makes the secrets of SRS. */
+/* Reads or makes the secrets of SRS and of tagged senders. */
 #include "admin/settings/srs_secret.h"
 
 #include "base/crypto/digest.h"
@@ -21,9 +21,35 @@ enum {
 static const char path[] = "lock/srs";
 static const char separators[] = ", \t\r\n";
 
-void
-srs_secret_check(const struct options *o, struct buffer *errors)
+static void
+srs_secret_find_tagged(void *context, const struct target *target)
 {
+    bool *tags = context;
+    *tags = *tags || target->transport.verp != 0;
+}
+
+static void
+srs_secret_check_tags(const struct options *o, const struct route_table *routes,
+                      struct buffer *errors)
+{
+    bool tags = o->transport.verp != 0;
+    if (routes != NULL)
+        route_each_target(routes, srs_secret_find_tagged, &tags);
+    if (o->bounces == NULL && tags)
+        (void)!buffer_format(errors, "verp: needs `bounces`, the address to which "
+                                     "reports come back\n");
+    if (o->bounces != NULL && !verp_fits(text_from(o->bounces)))
+        (void)!buffer_format(errors,
+                             "bounces: '%.100s': say LOCAL@DOMAIN, LOCAL of letters, "
+                             "digits, '.', '-', '_', at most %d\n",
+                             o->bounces, VERP_LOCAL_MAX);
+}
+
+void
+srs_secret_check(const struct options *o, const struct route_table *routes,
+                 struct buffer *errors)
+{
+    srs_secret_check_tags(o, routes, errors);
     struct text rest = text_from(o->srs_secret), word;
     size_t count = 0;
     while (text_word(&rest, separators, &word)) {
@@ -113,22 +139,44 @@ srs_of_file(struct text domain, struct disk *spool,
     return made;
 }
 
+static size_t
+srs_secret_list(const struct options *o, struct text secrets[SRS_SECRETS_MAX])
+{
+    struct text rest = text_from(o->srs_secret), word;
+    size_t count = 0;
+    while (count < SRS_SECRETS_MAX && text_word(&rest, separators, &word))
+        secrets[count++] = word;
+    return count;
+}
+
 struct srs *
 srs_secret_use(const struct options *o, const struct route_table *routes,
                struct disk *spool, const uint64_t random[SRS_SECRET_RANDOM],
                bool wanted, int *error)
 {
-    struct text secrets[SRS_SECRETS_MAX], rest = text_from(o->srs_secret), word;
+    struct text secrets[SRS_SECRETS_MAX];
     struct text domain = o->srs_domain != NULL ? text_from(o->srs_domain)
                                                : route_first_local_domain(routes);
-    size_t count = 0;
     *error = 0;
     if (!o->srs || domain.length == 0)
         return NULL;
-    while (count < SRS_SECRETS_MAX && text_word(&rest, separators, &word))
-        secrets[count++] = word;
+    size_t count = srs_secret_list(o, secrets);
     return count > 0 ? srs_new(domain, secrets, count)
                      : srs_of_file(domain, spool, random, wanted, error);
+}
+
+struct verp *
+srs_secret_tags(const struct options *o, struct disk *spool,
+                const uint64_t random[SRS_SECRET_RANDOM], int *error)
+{
+    struct text secrets[SRS_SECRETS_MAX];
+    *error = 0;
+    if (o->bounces == NULL)
+        return NULL;
+    size_t count = srs_secret_list(o, secrets);
+    return verp_new(text_from(o->bounces),
+                    count > 0 ? srs_new(TEXT(""), secrets, count)
+                              : srs_of_file(TEXT(""), spool, random, true, error));
 }
 
 void

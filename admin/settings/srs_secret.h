@@ -1,9 +1,10 @@
-/* The secrets of SRS: of the setting, or made once in the spool, for all slices. */
+/* The secrets of SRS and of tagged senders: of the setting, or made once in the spool, for
+ * all slices. */
 #ifndef ADMIN_SETTINGS_SRS_SECRET_H
 #define ADMIN_SETTINGS_SRS_SECRET_H
 
 #include "admin/settings/options.h"
-#include "mime/srs.h"
+#include "mime/verp.h"
 
 enum { SRS_SECRET_RANDOM = 5 }; /* numbers for a new secret and the name of its file */
 
@@ -14,9 +15,14 @@ struct srs *srs_secret_use(const struct options *options,
                            const struct route_table *routes, struct disk *spool,
                            const uint64_t random[SRS_SECRET_RANDOM], bool wanted,
                            int *error);
+/* Tagged senders, by the same secrets. NULL: there is no address `bounces`. *error as
+ * above. */
+struct verp *srs_secret_tags(const struct options *options, struct disk *spool,
+                             const uint64_t random[SRS_SECRET_RANDOM], int *error);
 enum { SRS_SECRET_WHY_MAX = 120 };
 void srs_secret_why(int error, char out[SRS_SECRET_WHY_MAX]);
-/* The errors of the settings. */
-void srs_secret_check(const struct options *options, struct buffer *errors);
+/* The errors of the settings; routes: NULL if they have errors. */
+void srs_secret_check(const struct options *options, const struct route_table *routes,
+                      struct buffer *errors);
 
 #endif

@@ -253,7 +253,7 @@ check_all(struct configuration *c)
         (void)!accounts_read(&c->options, &c->accounts, errors);
     c->rewrites = options_rewrites(&c->options, c->settings, errors);
     begin_aliases(c, errors);
-    srs_secret_check(&c->options, errors);
+    srs_secret_check(&c->options, c->routes, errors);
     check_quotas(c->options.manager.quotas, errors);
     check_copies(c->options.manager.copy_to, errors);
     check_events(&c->options, errors);

@@ -159,7 +159,8 @@ struct part_aliases {
     struct aliases *table;
     struct alias_files *files;
     struct srs *srs;
-    int srs_error; /* why it is blind, as it was logged; 0: it is not */
+    struct verp *verp;
+    int srs_error, verp_error; /* why it is blind, as it was logged; 0: it is not */
     struct loop_timer timer;
     struct alias_files_reading *reading; /* files that have changed */
     struct buffer errors;                /* of these */

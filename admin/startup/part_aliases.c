@@ -17,20 +17,20 @@ part_aliases_hand_on(struct daemon *d, struct aliases *table)
 
 /* An error is logged once. */
 static void
-part_aliases_tell_srs(struct daemon *d, int error)
+part_aliases_tell(struct daemon *d, const char *key, int *known, int error,
+                  const char *what)
 {
     char why[SRS_SECRET_WHY_MAX];
-    if (error == d->aliases.srs_error)
+    if (error == *known)
         return;
-    d->aliases.srs_error = error;
+    *known = error;
     srs_secret_why(error, why);
     if (error == 0)
-        log_say(d->log, LOG_LEVEL_INFO, "main", NULL, "srs: the secret has been read");
+        log_say(d->log, LOG_LEVEL_INFO, "main", NULL, "%s: the secret has been read",
+                key);
     else
         log_say(d->log, LOG_LEVEL_WARNING, "main", NULL,
-                "srs: %s: senders of forwarded mail stay as they are, and mail to "
-                "addresses of SRS waits, until it can be read",
-                why);
+                "%s: %s: %s, until it can be read", key, why, what);
 }
 
 /* The caller hands it on, and frees the old one then. */
@@ -44,8 +44,30 @@ part_aliases_new_srs(struct daemon *d, const struct configuration *c, bool forwa
     struct srs *made =
         srs_secret_use(&c->options, c->routes, queue_disk(manager_queue(d->manager)),
                        random, forwards, &error);
-    part_aliases_tell_srs(d, error);
+    part_aliases_tell(d, "srs", &d->aliases.srs_error, error,
+                      "senders of forwarded mail stay as they are, and mail to "
+                      "addresses of SRS waits");
     return made;
+}
+
+static void
+part_aliases_use_tags(struct daemon *d, const struct configuration *c)
+{
+    uint64_t random[SRS_SECRET_RANDOM];
+    struct verp *old = d->aliases.verp;
+    int error;
+    if (c->options.bounces == NULL && old == NULL)
+        return;
+    for (size_t i = 0; i < SRS_SECRET_RANDOM; i++)
+        random[i] = loop_random(d->loop);
+    d->aliases.verp = srs_secret_tags(
+        &c->options, queue_disk(manager_queue(d->manager)), random, &error);
+    part_aliases_tell(d, "bounces", &d->aliases.verp_error, error,
+                      "senders have no tag, and reports wait");
+    manager_set_verp(d->manager, d->aliases.verp);
+    listener_set_verp(d->listener, d->aliases.verp);
+    delivery_set_verp(d->delivery, d->aliases.verp);
+    verp_free(&old);
 }
 
 /* A secret that could not be read, or that nobody needed until now. */
@@ -54,6 +76,8 @@ part_aliases_try_srs(struct daemon *d)
 {
     struct srs *old = d->aliases.srs;
     bool forwards = !aliases_are_empty(d->aliases.table);
+    if (d->aliases.verp != NULL && verp_is_blind(d->aliases.verp))
+        part_aliases_use_tags(d, d->configuration);
     if (old != NULL ? !srs_is_blind(old) : !forwards)
         return;
     d->aliases.srs = part_aliases_new_srs(d, d->configuration, forwards);
@@ -152,12 +176,14 @@ part_aliases_reload(struct daemon *d, struct configuration *fresh)
     fresh->aliases = NULL;
     a->srs = part_aliases_new_srs(d, fresh, !aliases_are_empty(table));
     part_aliases_hand_on(d, table);
+    part_aliases_use_tags(d, fresh);
     srs_free(&old);
     alias_files_free(&a->files);
     a->files = fresh->alias_files;
     fresh->alias_files = NULL;
     loop_timer_stop(d->loop, &a->timer);
-    if (a->files != NULL || (a->srs != NULL && srs_is_blind(a->srs)))
+    if (a->files != NULL || (a->srs != NULL && srs_is_blind(a->srs)) ||
+        (a->verp != NULL && verp_is_blind(a->verp)))
         part_aliases_watch(d);
 }
 
@@ -181,4 +207,5 @@ part_aliases_free(struct daemon *d)
     aliases_free(&d->aliases.table);
     alias_files_free(&d->aliases.files);
     srs_free(&d->aliases.srs);
+    verp_free(&d->aliases.verp);
 }

@@ -65,6 +65,16 @@ static const struct counter counters_rows[] = {
     PLAIN("fragments", "namesakes", fragments.namesakes),
     PLAIN("fragments", "registry", registry),
     COUNTER("fragments", NULL, registry_up, "petrel_registry_up", ""),
+#define RETURNED(name, member, word)                                                   \
+    COUNTER("returns", name, returns.member, "petrel_returns", "kind=\"" word "\"")
+    RETURNED("bounced", bounced, "bounced"),
+    RETURNED("delayed", delayed, "delayed"),
+    RETURNED("complained", complained, "complained"),
+    RETURNED("positive", positive, "positive"),
+    RETURNED("others", others, "other"),
+    RETURNED("untagged", forged[MANAGER_FORGED_UNTAGGED], "untagged"),
+    RETURNED("bad_tag", forged[MANAGER_FORGED_TAG], "bad_tag"),
+    RETURNED("wrong_recipient", forged[MANAGER_FORGED_RECIPIENT], "wrong_recipient"),
     COUNTER("sessions", "in", sessions_in, "petrel_sessions", "direction=\"in\""),
     COUNTER("sessions", "out", sched.sessions, "petrel_sessions", "direction=\"out\""),
     COUNTER("sessions", "idle", sched.idle, "petrel_sessions", "direction=\"idle\""),
@@ -107,6 +117,7 @@ counters_read(struct manager *m, struct counters *out)
                              .sched = sched_count(manager_sched(m)),
                              .places = manager_count(m),
                              .copied = manager_copied(m)};
+    out->returns = *manager_returns(m);
     (void)manager_fragments(m, f);
     manager_find_oldest(m, &out->oldest);
     out->sync = out->health.sync_blocks ? "blocking" : "aio";

@@ -16,6 +16,7 @@ struct counters {
     struct manager_fragments fragments;
     struct manager_oldest oldest;
     struct manager_copied copied;
+    struct manager_returns returns;
     const char *version, *sync, *registry; /* words */
     bool registry_up;
     unsigned used_segments;

@@ -48,6 +48,10 @@ enum event_kind {
     EVENT_RETURNED,
     EVENT_GIVEN, /* to another host of the group, or taken from it: fields */
     EVENT_TAKEN,
+    /* A report about the message has come back: fields; recipient, outcome, reason (its
+     * class), relay (who reports), other (the report), sender (its domain alone). */
+    EVENT_BOUNCED_LATER, /* command: "failed" or "delayed" */
+    EVENT_COMPLAINED,    /* command: "abuse", "fraud" ... */
     /* Fragments. */
     EVENT_FRAGMENT, /* fields */
     /* Sites and upstreams. */

@@ -456,6 +456,8 @@ event_log_petrel(struct event_log *l, const struct event *v)
     case EVENT_GIVEN:
     case EVENT_TAKEN:
     case EVENT_FRAGMENT:
+    case EVENT_BOUNCED_LATER:
+    case EVENT_COMPLAINED:
         line_fields(&line, v);
         break;
     case EVENT_QUOTA:
@@ -556,6 +558,8 @@ event_log_history(struct log *log, const struct event *v)
     case EVENT_EXPIRED:
     case EVENT_GIVEN:
     case EVENT_TAKEN:
+    case EVENT_BOUNCED_LATER:
+    case EVENT_COMPLAINED:
     case EVENT_FRAGMENT:
     case EVENT_QUOTA:
         event_log_petrel(&own, v);

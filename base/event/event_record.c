@@ -10,14 +10,16 @@ static const struct {
     const char *word;
     uint64_t kinds;
 } record_types[] = {
-    {"accepted",  EVENT_BIT(EVENT_ACCEPTED) | EVENT_BIT(EVENT_SUBMITTED)},
-    {"delivered", EVENT_BIT(EVENT_DELIVERED)                            },
-    {"deferred",  EVENT_BIT(EVENT_DEFERRED)                             },
-    {"bounced",   EVENT_BIT(EVENT_BOUNCED)                              },
-    {"expired",   EVENT_BIT(EVENT_EXPIRED)                              },
-    {"quota",     EVENT_BIT(EVENT_QUOTA)                                },
-    {"trouble",   EVENT_BIT(EVENT_TROUBLE)                              },
-    {"recovered", EVENT_BIT(EVENT_RECOVERED)                            },
+    {"accepted",      EVENT_BIT(EVENT_ACCEPTED) | EVENT_BIT(EVENT_SUBMITTED)},
+    {"delivered",     EVENT_BIT(EVENT_DELIVERED)                            },
+    {"deferred",      EVENT_BIT(EVENT_DEFERRED)                             },
+    {"bounced",       EVENT_BIT(EVENT_BOUNCED)                              },
+    {"expired",       EVENT_BIT(EVENT_EXPIRED)                              },
+    {"bounced_later", EVENT_BIT(EVENT_BOUNCED_LATER)                        },
+    {"complained",    EVENT_BIT(EVENT_COMPLAINED)                           },
+    {"quota",         EVENT_BIT(EVENT_QUOTA)                                },
+    {"trouble",       EVENT_BIT(EVENT_TROUBLE)                              },
+    {"recovered",     EVENT_BIT(EVENT_RECOVERED)                            },
 };
 
 static uint64_t
@@ -161,6 +163,25 @@ record_finding(struct json_writer *w, const struct event *v)
         json_put_number(w, MEMBER("since_ms"), v->since_ms);
 }
 
+/* A report that has come back. */
+static void
+record_returned(struct json_writer *w, const struct event *v)
+{
+    char report[ID_LENGTH + 1];
+    record_text(w, MEMBER("recipient"), v->recipient);
+    record_text(w, MEMBER("sender_domain"), v->sender);
+    json_put_string(w,
+                    v->kind == EVENT_COMPLAINED ? MEMBER("feedback") : MEMBER("action"),
+                    v->command);
+    if (v->outcome->code > 0)
+        json_put_number(w, MEMBER("code"), v->outcome->code);
+    record_text(w, MEMBER("enhanced"), text_from(v->outcome->enhanced));
+    record_text(w, MEMBER("text"), text_from(v->outcome->text));
+    record_text(w, MEMBER("class"), text_from(v->reason));
+    record_text(w, MEMBER("reporter"), v->relay);
+    json_put_string(w, MEMBER("report"), text_from(id_format(v->other, report)));
+}
+
 static void
 record_rest(struct json_writer *w, const struct event *v)
 {
@@ -168,6 +189,10 @@ record_rest(struct json_writer *w, const struct event *v)
     case EVENT_ACCEPTED:
     case EVENT_SUBMITTED:
         record_accepted(w, v);
+        break;
+    case EVENT_BOUNCED_LATER:
+    case EVENT_COMPLAINED:
+        record_returned(w, v);
         break;
     case EVENT_QUOTA:
         record_text(w, MEMBER("subject"), v->relay);
@@ -182,7 +207,8 @@ record_rest(struct json_writer *w, const struct event *v)
     }
 }
 
-/* MESSAGE-recipient-attempt; the message as a whole is recipient 0. A deferral, which
+/* MESSAGE-recipient-attempt; the message as a whole is recipient 0; of a report
+ * MESSAGE-REPORT-recipient. A deferral, which
  * another verdict of the same attempt may follow, ends in "d": a reader that drops events
  * with a known id must not lose that verdict. */
 static void
@@ -193,6 +219,13 @@ record_id(struct json_writer *w, const struct event *v, struct text message,
     if (message.length == 0) {
         w->full = w->full || !buffer_format(w->out, "%016" PRIx64 "-%" PRIu64,
                                             source->run, source->serial);
+        return;
+    }
+    if (v->kind == EVENT_BOUNCED_LATER || v->kind == EVENT_COMPLAINED) {
+        json_put(w, message);
+        json_put(w, TEXT("-"));
+        json_put(w, text_from(ID_TEXT(v->other)));
+        json_put_number(w, TEXT("-"), v->attempt);
         return;
     }
     json_put(w, message);

@@ -13,8 +13,8 @@ enum { ORIGINAL_BYTES_MAX = 2048 };
 bool
 expansion_is_idle(const struct expansion_rules *rules)
 {
-    return rules->routes == NULL ||
-           (aliases_are_empty(rules->aliases) && rules->srs == NULL);
+    return rules->routes == NULL || (aliases_are_empty(rules->aliases) &&
+                                     rules->srs == NULL && rules->verp == NULL);
 }
 
 /* --- Members ---------------------------------------------------------------------- */
@@ -130,6 +130,32 @@ expansion_unwinds(struct expanding *e)
     return true;
 }
 
+/* Likewise an address to which reports come. */
+static bool
+expansion_returns(struct expanding *e)
+{
+    struct address a;
+    struct verp_tag tag;
+    if (e->rules->verp == NULL || !address_parse(e->question->address, &a))
+        return false;
+    switch (verp_read(e->rules->verp, &a, e->question->now_ms, &tag)) {
+    case VERP_NO:
+        return false;
+    case VERP_PLAIN:
+    case VERP_GOOD:
+        e->x->kind = EXPANSION_RETURN;
+        break;
+    case VERP_FORGED:
+    case VERP_OLD:
+        e->x->kind = EXPANSION_FORGED_RETURN;
+        break;
+    case VERP_BLIND:
+        e->x->kind = EXPANSION_UNSURE;
+        break;
+    }
+    return true;
+}
+
 static enum expansion_kind
 expansion_kind_of(enum aliases_answer answer)
 {
@@ -157,7 +183,7 @@ expansion_make(struct expansion *x, const struct expansion_rules *rules,
     struct expanding e = {.x = x, .rules = rules, .question = question};
     *x = (struct expansion){.kind = EXPANSION_NONE};
     arena_init(&x->arena, EXPANSION_BYTES_MAX);
-    if (expansion_is_idle(rules) || expansion_unwinds(&e))
+    if (expansion_is_idle(rules) || expansion_returns(&e) || expansion_unwinds(&e))
         return;
     struct aliases_question q = {
         .routes = rules->routes, .address = question->address, .ours = question->ours};
@@ -326,7 +352,7 @@ applied_keep(struct applying *a, const struct recipient *r, enum recipient_refus
 static enum recipient_refusal
 applied_refusal(const struct expansion *x)
 {
-    if (x->kind == EXPANSION_FORGED)
+    if (x->kind == EXPANSION_FORGED || x->kind == EXPANSION_FORGED_RETURN)
         return RECIPIENT_UNKNOWN;
     if (x->kind == EXPANSION_UNSURE)
         return RECIPIENT_UNSURE;

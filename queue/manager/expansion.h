@@ -4,7 +4,7 @@
 #ifndef QUEUE_MANAGER_EXPANSION_H
 #define QUEUE_MANAGER_EXPANSION_H
 
-#include "mime/srs.h"
+#include "mime/verp.h"
 #include "queue/envelope/envelope.h"
 #include "sched/route/aliases.h"
 
@@ -18,6 +18,7 @@ struct expansion_rules {
     const struct route_table *routes; /* NULL: nothing is expanded */
     struct aliases *aliases;          /* NULL: there are none */
     const struct srs *srs;            /* NULL: senders stay */
+    const struct verp *verp;          /* NULL: no reports are read */
 };
 
 struct expansion_question {
@@ -35,6 +36,8 @@ enum expansion_kind {
     EXPANSION_SRS,     /* an address of SRS that was made here */
     EXPANSION_FORGED,  /* another one, or one that is too old */
     EXPANSION_UNSURE,  /* one of them: the secret of SRS cannot be read now */
+    EXPANSION_RETURN,  /* reports come to it (manager_returns.c); the recipient stays */
+    EXPANSION_FORGED_RETURN, /* a tagged sender that is not ours, or too old */
     EXPANSION_TOO_MANY,
     EXPANSION_EMPTY /* an alias without an address */
 };

@@ -73,6 +73,60 @@ bool manager_is_draining(const struct manager *manager);
 void manager_set_aliases(struct manager *manager, struct aliases *aliases,
                          const struct srs *srs);
 
+/* --- Reports that come back (manager_returns.c) ----------------------------------- */
+
+/* Reports that come to the addresses of verp are read, not delivered, when the message is
+ * routed: the verdict `delivered` follows their event (EVENT_BOUNCED_LATER,
+ * EVENT_COMPLAINED), so that a crash may repeat an event and never loses one. Other mail
+ * to these addresses goes where the routes lead, if a mailbox or a host of a local domain
+ * is there. verp: borrowed; NULL: nothing is read. May be replaced at any time. */
+struct verp;
+void manager_set_verp(struct manager *manager, const struct verp *verp);
+
+enum manager_return_kind {
+    MANAGER_RETURN_BOUNCED, /* for good */
+    MANAGER_RETURN_DELAYED, /* it is still tried */
+    MANAGER_RETURN_COMPLAINED
+};
+/* A report about a message of ours, by a valid tag. */
+struct manager_return {
+    enum manager_return_kind kind;
+    struct id id;          /* of our message */
+    struct id report;      /* of the report */
+    struct text recipient; /* of our message, in normal form */
+    struct text
+        sender_domain;  /* of its true sender; empty: the report did not have it */
+    const char *class;  /* refusal_name(): "no_user", "full" ...; "" */
+    const char *status; /* RFC 3463, "5.1.1"; "": a complaint */
+    int code;           /* SMTP reply; 0: none was named */
+    struct text text;   /* what the receiver said; one line */
+    struct text reporter;
+    struct text feedback; /* of a complaint: "abuse", "fraud" ... */
+};
+/* One function at most, called before the report's verdict; NULL ends it. */
+void manager_on_return(struct manager *manager,
+                       void (*heard)(void *context, const struct manager_return *r),
+                       void *context);
+
+/* Why a report counts for nothing. */
+enum manager_forged {
+    MANAGER_FORGED_UNTAGGED,  /* there is no tag in it */
+    MANAGER_FORGED_TAG,       /* a tag that is not ours, or too old; also at RCPT */
+    MANAGER_FORGED_RECIPIENT, /* it is not about the recipient of its tag */
+    MANAGER_FORGED_REASONS
+};
+extern const char *const manager_forged_words[MANAGER_FORGED_REASONS];
+/* Since startup. */
+struct manager_returns {
+    uint64_t bounced, delayed, complained;
+    uint64_t positive; /* delivered, relayed, expanded; not-spam */
+    uint64_t others;   /* automatic replies, and other mail that is no report */
+    uint64_t forged[MANAGER_FORGED_REASONS];
+};
+const struct manager_returns *manager_returns(const struct manager *manager);
+/* One at RCPT. */
+void manager_forged_return(struct manager *manager, enum manager_forged why);
+
 /* --- For acceptors ---------------------------------------------------------------- */
 
 /* A message of this host, about to be named: in place of its aliases their members, as in

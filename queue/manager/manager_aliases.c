@@ -41,7 +41,7 @@ static struct expansion_rules
 manager_expansion(const struct manager *m)
 {
     return (struct expansion_rules){
-        .routes = m->routes, .aliases = m->aliases, .srs = m->srs};
+        .routes = m->routes, .aliases = m->aliases, .srs = m->srs, .verp = m->verp};
 }
 
 /* The header of a message, read when the first alias is found in it. */

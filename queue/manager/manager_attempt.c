@@ -653,6 +653,11 @@ attempt_finish(struct active *a)
             manager_await_parts(a, 0);
             return;
         }
+        if (has_open(a) && a->unread) {
+            manager_active_defer(a, loop_now_ms(a->manager->loop) + LATER_MS,
+                                 a->envelope->delivery.attempts);
+            return;
+        }
         if (has_open(a) && a->has_held) {
             hold_rest(a);
             return;

@@ -48,17 +48,18 @@ settle_alias(struct active *a, unsigned index)
         int code;
         const char *enhanced, *text;
     } refusals[] = {
-        [RECIPIENT_UNKNOWN] = {550, "5.1.1",
-                               "no such address: the SRS hash is wrong or too old"},
+        [RECIPIENT_UNKNOWN] =
+            {550, "5.1.1",
+                                 "no such address: the SRS hash, or the tag, is wrong or too old"},
         [RECIPIENT_LOOPS] = {554, "5.4.6",
-                               "mail loop: the alias has forwarded this "
-                             "message before"                                     },
+                                 "mail loop: the alias has forwarded this "
+                             "message before"                                                    },
         [RECIPIENT_TOO_MANY] = {552, "5.5.3",
-                               "more than 50000 recipients, with the "
-                                "members of aliases"                              },
-        [RECIPIENT_EMPTY] = {550, "5.1.1", "the alias has no address"           },
+                                 "more than 50000 recipients, with the "
+                                "members of aliases"                                             },
+        [RECIPIENT_EMPTY] = {550, "5.1.1", "the alias has no address"                        },
         [RECIPIENT_UNSURE] = {550, "5.3.0",
-                               "the secret of SRS could not be read in time"      },
+                                 "the secret of SRS could not be read in time"                   },
     };
     const struct recipient *r = &a->envelope->recipients[index];
     if (!r->expanded && r->refused == RECIPIENT_GOOD)
@@ -100,8 +101,15 @@ route_one(struct active *a, unsigned index)
         attempt_settle(a, index, b->verdict, false, NULL);
         return;
     }
+    struct outcome read;
     if (settle_alias(a, index))
         return;
+    if (a->manager->verp != NULL && manager_read_return(a, index, &read)) {
+        a->kinds[index] = TARGET_DISCARD;
+        a->unread = a->unread || read.verdict == VERDICT_DEFERRED;
+        attempt_settle(a, index, &read, false, NULL);
+        return;
+    }
     const struct target *target = attempt_route(a->manager, a->envelope, r, &address);
     if (target == NULL) {
         settle_unparsable(a, index);
@@ -397,7 +405,7 @@ begin_attempt(struct active *a, const struct outcome *never)
     struct manager *m = a->manager;
     const struct envelope *e = a->envelope;
     a->loaded_ms = loop_now_ms(m->loop);
-    a->late = a->has_held = false;
+    a->late = a->has_held = a->unread = false;
     a->is_again =
         e->delivery.attempts > 0 || deferral_reasons_find(m->reasons, a->id)[0] != '\0';
     a->awaits_until_ms = INT64_MAX;
@@ -467,7 +475,7 @@ begin_anew(struct manager *m)
         }
         a->routing.next = 0;
         a->routing.count = 0;
-        a->has_held = a->late = false;
+        a->has_held = a->late = a->unread = false;
     }
 }
 

@@ -54,6 +54,7 @@ struct active {
     bool is_again;    /* an attempt before has deferred it */
     bool late;        /* warn the sender of deferrals in this attempt */
     int64_t warned_s; /* delivery.warned_s with the notification being committed */
+    bool unread;      /* a report could not be read, and stays open */
     bool has_held;    /* a route holds some of its recipients, which stay open */
     bool holding;     /* as `warning`; then the message is held */
     bool warning;     /* a notification of this round, or the delay warning, is being
@@ -102,6 +103,10 @@ struct manager {
     const struct route_table *routes;
     struct aliases *aliases;
     const struct srs *srs;
+    const struct verp *verp; /* NULL: no reports are read */
+    struct manager_returns returns;
+    void (*on_return)(void *context, const struct manager_return *r);
+    void *return_context;
     int64_t blind_since_ms; /* while srs is blind: since when, in this daemon */
     struct queue *queue;
     struct sched *sched;
@@ -223,6 +228,12 @@ void manager_expand_again(struct active *a);
  * for an hour, if others wait with that address and the sender can be notified. */
 bool manager_unsure_waits(struct active *a);
 bool manager_is_unsure(const struct manager *m, struct id id);
+
+/* --- manager_returns.c ------------------------------------------------------------ */
+
+/* Reads a report, unless the recipient is none of that kind, or the message is other mail
+ * that can go on: false, and it is routed. True: *outcome is its verdict. */
+bool manager_read_return(struct active *a, unsigned index, struct outcome *outcome);
 
 /* --- manager_quotas.c ------------------------------------------------------------- */
 

@@ -57,6 +57,7 @@ static const struct option options[] = {
         transport_rate_delay_ms, 0, DAY_MS),
     ROW("rate", "destination_rate", RATE, rate, 0, 0),
     ROW("quota", "destination_quota", QUOTA, quota, 0, 0),
+    ROW("verp", "verp", YES, verp, 0, 1),
     ROW("adaptive", "destination_adaptive", YES, adaptive, 0, 1),
     ROW("shared", "destination_shared", SHARED, shared, 0, 0),
     ROW("reuse", "connection_reuse_count_limit", NUMBER, reuse_limit, 0, COUNT_MAX),
@@ -149,6 +150,12 @@ transport_params_default(struct transport_params *t)
         .lifetime_ms = 5 * DAY_MS,
         .bounce_lifetime_ms = 5 * DAY_MS,
     };
+}
+
+int
+transport_params_recipients(const struct transport_params *t)
+{
+    return t->verp ? 1 : t->recipient_limit;
 }
 
 int64_t

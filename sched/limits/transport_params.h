@@ -38,6 +38,7 @@ struct transport_params {
     struct quota quota;                 /* of recipients; none */
     enum transport_shared shared;
     int has_limit;   /* the route has a concurrency of its own */
+    int verp;        /* 1: a tagged sender for each recipient (mime/verp.h) */
     int adaptive;    /* 1: learn a site's limits; 0: Postfix's rules */
     int reuse_limit; /* transactions over one connection; 0 = no limit */
     int slot_cost, slot_loan, slot_discount, minimum_slots; /* 5, 3, 50, 3 */
@@ -48,6 +49,8 @@ struct transport_params {
 };
 /* Postfix's defaults. */
 void transport_params_default(struct transport_params *t);
+/* Recipients in one transaction; 0: no limit. With verp 1. */
+int transport_params_recipients(const struct transport_params *t);
 /* The lifetime of mail: for the null sender never longer than for others. */
 int64_t transport_params_lifetime_ms(const struct transport_params *t,
                                      bool null_sender);

@@ -602,5 +602,7 @@ target_parse(struct text t, uint16_t smtp_port, const struct transport_params *b
         return false;
     if (question != TEXT_NONE && !options_parse(&p, text_after(t, question + 1)))
         return false;
+    if (out->kind != TARGET_MX && out->kind != TARGET_SMTP)
+        out->transport.verp = 0; /* nothing comes back from there */
     return check_auth(&p) && check_family(&p);
 }

@@ -218,6 +218,50 @@ outgoing_new(struct queue *queue, const struct envelope *e,
     return o;
 }
 
+static bool
+outgoing_is_tagged(const struct envelope *e, const struct recipient *r,
+                   const struct outgoing_rules *rules)
+{
+    return rules != NULL && rules->verp != NULL && e->ours && e->sender.length > 0 &&
+           (r->way == NULL || r->way->sender.length == 0) &&
+           (r->notify & NOTIFY_SUCCESS) == 0;
+}
+
+void
+outgoing_tag(struct outgoing **o, const struct envelope *e, const struct recipient *r,
+             const struct outgoing_rules *rules, int64_t now_ms)
+{
+    char tagged[ADDRESS_MAX + 1];
+    struct buffer header;
+    if (!outgoing_is_tagged(e, r, rules) ||
+        !verp_make(rules->verp, e->id, r->address, now_ms, tagged))
+        return;
+    struct outgoing *made = *o;
+    if (made == NULL) {
+        made = memory_new(sizeof(*made));
+        buffer_init(&made->header, REWRITTEN_MAX);
+        if (!outgoing_keep_header(made, e, 0))
+            outgoing_free(&made);
+    }
+    buffer_init(&header, REWRITTEN_MAX);
+    if (made != NULL &&
+        verp_stamp(rules->verp, text_from(tagged), e->sender, r->address, &header)) {
+        made->size += (int64_t)header.length;
+        if (buffer_add(&header, buffer_text(&made->header))) {
+            buffer_free(&made->header);
+            made->header = header;
+            buffer_init(&header, 0);
+            text_copy(made->sender, sizeof(made->sender), text_from(tagged));
+            *o = made;
+            return;
+        }
+        made->size -= (int64_t)header.length;
+    }
+    buffer_free(&header);
+    if (*o == NULL)
+        outgoing_free(&made);
+}
+
 void
 outgoing_free(struct outgoing **o)
 {

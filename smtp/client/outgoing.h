@@ -12,6 +12,7 @@
 
 #include "base/log/log.h"
 #include "queue/queue.h"
+#include "mime/verp.h"
 #include "sched/route/rewrites.h"
 
 struct outgoing_rules {
@@ -19,6 +20,7 @@ struct outgoing_rules {
     const char *hostname;            /* ours */
     const struct rewrites *rewrites; /* NULL: no table */
     const char *bounce_sender;       /* in place of the null sender; NULL: it stays */
+    const struct verp *verp;         /* tagged senders; NULL: there are none */
 };
 
 struct outgoing {
@@ -36,6 +38,12 @@ struct outgoing {
 struct outgoing *outgoing_new(struct queue *queue, const struct envelope *e,
                               const struct recipient_way *way,
                               const struct outgoing_rules *rules, struct log *log);
+/* Gives mail of ours for that recipient alone a tagged sender, and its stamp. Not the null
+ * sender, nor one of an alias, nor where the sender has asked for a notification of
+ * success: the notification of the next hop goes to it. *o may be NULL before. */
+void outgoing_tag(struct outgoing **o, const struct envelope *e,
+                  const struct recipient *recipient, const struct outgoing_rules *rules,
+                  int64_t now_ms);
 void outgoing_free(struct outgoing **o);
 
 /* Facts of the mail as it leaves: in the form o, or as it is stored (o NULL). */

@@ -773,6 +773,9 @@ client_connection_send(struct client_connection *s, const struct client_mail *ma
     s->forms[s->mail_count] = outgoing_new(s->settings.queue, mail->envelope,
                                            s->redirect_to == NULL ? first->way : NULL,
                                            s->settings.outgoing, s->settings.log);
+    if (s->settings.tagged && mail->count == 1)
+        outgoing_tag(&s->forms[s->mail_count], mail->envelope, first,
+                     s->settings.outgoing, loop_now_ms(s->settings.loop));
     struct client_mail formed = *mail;
     formed.outgoing = s->forms[s->mail_count++];
     formed.sign = client_connection_signs(s, mail->envelope);

@@ -33,6 +33,7 @@ struct client_connection_settings {
     struct tls_client *const *tls;
     /* Likewise; NULL: all mail leaves as it is stored. */
     const struct outgoing_rules *outgoing;
+    bool tagged; /* mail to one recipient has a tagged sender: outgoing_tag() */
     struct signing *signing; /* NULL: nothing is signed */
     /* Keeps it if it fails, under the name of the site, which is copied; NULL: nobody. */
     struct failed_dialogues *failed_dialogues;

@@ -142,7 +142,8 @@ delivery_take_settings(struct delivery *d, const struct delivery_settings *setti
     d->hostname = hostname;
     d->outgoing = (struct outgoing_rules){
         .hostname = hostname,
-        .rewrites = rewrites_are_empty(settings->rewrites) ? NULL : settings->rewrites};
+        .rewrites = rewrites_are_empty(settings->rewrites) ? NULL : settings->rewrites,
+        .verp = d->outgoing.verp};
     d->outgoing_mx = d->outgoing;
     d->outgoing.bounce_sender = settings->bounce_sender;
     d->settings = *settings;
@@ -169,6 +170,12 @@ delivery_take_settings(struct delivery *d, const struct delivery_settings *setti
     if (!bind_address_read(&d->sources, settings->smtp_bind, NULL))
         log_say(d->log, LOG_LEVEL_WARNING, "smtp", NULL, "smtp_bind has errors");
     bind_address_for_peers(&d->peer_sources, &d->sources, settings->peers);
+}
+
+void
+delivery_set_verp(struct delivery *d, const struct verp *verp)
+{
+    d->outgoing.verp = d->outgoing_mx.verp = verp;
 }
 
 void
@@ -687,6 +694,7 @@ converse(struct delivery_session *s, struct net_connection *connection,
         .security = s->security,
         .tls = &d->tls,
         .outgoing = s->target->kind == TARGET_MX ? &d->outgoing_mx : &d->outgoing,
+        .tagged = s->target->transport.verp != 0,
         .signing = target_signs(s->target) ? d->signing : NULL,
         .failed_dialogues = d->failed_dialogues,
         .site = sched_session_site(s->session)};

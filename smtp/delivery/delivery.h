@@ -68,6 +68,9 @@ void delivery_free(struct delivery **d);
 /* The tokens of the accounts among secrets; NULL: there are no accounts. tokens live
  * longer than d. */
 void delivery_set_tokens(struct delivery *d, struct tokens *tokens);
+/* Tagged senders; NULL: there are none. Borrowed until the next ones. */
+struct verp;
+void delivery_set_verp(struct delivery *d, const struct verp *verp);
 /* The policies of MTA-STS; NULL: no policy counts. sts lives longer than d. */
 struct sts_cache;
 void delivery_set_sts(struct delivery *d, struct sts_cache *sts);

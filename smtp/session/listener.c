@@ -764,6 +764,12 @@ listener_set_aliases(struct listener *l, struct aliases *aliases, const struct s
 }
 
 void
+listener_set_verp(struct listener *l, const struct verp *verp)
+{
+    l->host.verp = verp;
+}
+
+void
 listener_reload(struct listener *l, const struct route_table *routes,
                 const struct listener_settings *settings)
 {

@@ -51,6 +51,7 @@ struct listener_settings {
 };
 struct listener;
 struct srs;
+struct verp;
 
 /* Checks everything, the files included, without binding; one line per error. */
 bool listener_check(const struct listener_settings *settings, struct buffer *errors);
@@ -65,6 +66,8 @@ struct listener *listener_new(struct loop *loop, struct net *net,
  * replaced at any time. */
 void listener_set_aliases(struct listener *l, struct aliases *aliases,
                           const struct srs *srs);
+/* The addresses to which reports come; NULL: there are none. Borrowed likewise. */
+void listener_set_verp(struct listener *l, const struct verp *verp);
 /* Sessions in flight keep their old settings until their next transaction. Addresses
  * are not rebound. */
 void listener_reload(struct listener *l, const struct route_table *routes,

@@ -71,6 +71,7 @@ void session_rules_release(struct session_rules **rules);
 
 struct server_session;
 struct srs;
+struct verp;
 
 /* A client requests delivery of the mail for node (see server_node()) by ETRN. */
 typedef enum server_flush session_flush(void *context, const char *node,
@@ -85,6 +86,7 @@ struct session_host {
     struct manager *manager;          /* NULL: no delivery (sendmail -bs) */
     struct aliases *aliases;          /* NULL: there are none; borrowed, as the next */
     const struct srs *srs;            /* NULL: senders of forwarded mail stay */
+    const struct verp *verp;          /* NULL: no reports are read */
     const struct route_table *routes; /* NULL: no peer hosts */
     struct client_usage *clients;     /* NULL: no counts (sendmail -bs) */
     struct session_rules *rules;      /* for new transactions */

@@ -98,7 +98,8 @@ session_expand(struct server_session *s, struct expansion *x)
     const struct expansion_rules rules = {
         .routes = server_is_redirect(server) ? NULL : host->routes,
         .aliases = host->aliases,
-        .srs = host->srs};
+        .srs = host->srs,
+        .verp = host->verp};
     const struct expansion_question question = {.address =
                                                     server_recipient_normal(server),
                                                 .sender = server_sender(server),
@@ -138,6 +139,13 @@ session_reaches(const struct server_session *s, const struct expansion *x,
     case EXPANSION_FORGED:
         return outcome_refuse(refusal, 550, "5.1.1",
                               "no such address: the SRS hash is wrong or too old");
+    case EXPANSION_FORGED_RETURN:
+        if (s->host->manager != NULL)
+            manager_forged_return(s->host->manager, MANAGER_FORGED_TAG);
+        return outcome_refuse(refusal, 550, "5.1.1",
+                              "no such address: the tag is wrong or too old");
+    case EXPANSION_RETURN:
+        return true;
     case EXPANSION_UNSURE:
         return outcome_refuse(refusal, 451, "4.3.0",
                               "addresses of SRS cannot be verified now, try again "

@@ -274,12 +274,40 @@ test_setting(void)
 }
 
 static void
+test_tags(void)
+{
+    char address[] = "bounce@shop.test", one[] = "0123456789abcdef", tag[ADDRESS_MAX + 1];
+    struct id id = {.time_ms = 1795230308000, .hash = 1};
+    int error = 77;
+    srs_home();
+    ok(srs_secret_tags(&options, disk, first, &error) == NULL && error == 0);
+    options.bounces = address;
+    options.srs = false;
+    struct verp *v = srs_secret_tags(&options, disk, first, &error);
+    ok_named(v != NULL && error == 0 && verp_make(v, id, TEXT("joe@b.test"), NOW, tag),
+             "a secret is made, also without SRS");
+    verp_free(&v);
+    v = srs_secret_tags(&options, disk, first, &error);
+    struct address parsed;
+    struct verp_tag read;
+    ok(address_parse(text_from(tag), &parsed) && verp_read(v, &parsed, NOW, &read) == VERP_GOOD);
+    verp_free(&v);
+    options.srs_secret = one;
+    v = srs_secret_tags(&options, disk, first, &error);
+    ok_named(verp_read(v, &parsed, NOW, &read) == VERP_FORGED, "that of the setting counts");
+    verp_free(&v);
+    options.bounces = options.srs_secret = NULL;
+    options.srs = true;
+    disk_close(&disk);
+}
+
+static void
 complains(char *secret, char *domain, const char *want)
 {
     FIXTURE(buffer, errors, buffer_init, buffer_free, 4096);
     options.srs_secret = secret;
     options.srs_domain = domain;
-    srs_secret_check(&options, &errors);
+    srs_secret_check(&options, routes, &errors);
     is_text(buffer_text(&errors), text_from(want), "errors");
     options.srs_secret = options.srs_domain = NULL;
 }
@@ -296,6 +324,14 @@ test_check(void)
         strcat(many, "0123456789abcdef ");
     complains(many, NULL, "srs_secret: more than 16 secrets\n");
     complains(NULL, wrong, "srs_domain: 'a b': not a domain\n");
+    options.bounces = wrong;
+    complains(NULL, NULL,
+              "bounces: 'a b': say LOCAL@DOMAIN, LOCAL of letters, digits, '.', '-', '_', "
+              "at most 27\n");
+    options.bounces = NULL;
+    options.transport.verp = 1;
+    complains(NULL, NULL, "verp: needs `bounces`, the address to which reports come back\n");
+    options.transport.verp = 0;
 }
 
 int
@@ -313,6 +349,7 @@ main(void)
     test_deaths(false);
     test_deaths(true);
     test_setting();
+    test_tags();
     test_check();
     route_free(&routes);
     return done();

@@ -6,7 +6,7 @@
 #include "base/disk/disk.h"
 #include "base/log/log_internal.h"
 #include "base/memory.h"
-#include "mime/srs.h"
+#include "mime/verp.h"
 #include "queue/manager/maildir.h"
 #include "smtp/session/listener.h"
 #include "t/sim/sim.h"
@@ -39,6 +39,31 @@ listener_set_aliases(struct listener *listener, struct aliases *aliases,
 {
     (void)listener;
     same = same && aliases == given && srs == given_srs;
+}
+
+static char *keeper_bounces;
+static const struct verp *given_verp;
+static bool same_verp = true;
+
+void
+manager_set_verp(struct manager *manager, const struct verp *verp)
+{
+    (void)manager;
+    given_verp = verp;
+}
+
+void
+listener_set_verp(struct listener *listener, const struct verp *verp)
+{
+    (void)listener;
+    same_verp = same_verp && verp == given_verp;
+}
+
+void
+delivery_set_verp(struct delivery *delivery, const struct verp *verp)
+{
+    (void)delivery;
+    same_verp = same_verp && verp == given_verp;
 }
 
 struct queue *
@@ -118,6 +143,7 @@ keeper_configuration(const char *aliases, const char *root, bool srs)
     struct configuration *c = memory_new(sizeof(*c));
     struct buffer errors;
     c->options.srs = srs;
+    c->options.bounces = keeper_bounces;
     c->options.aliases = aliases != NULL ? memory_string(keeper_path(aliases)) : NULL;
     c->options.root = root != NULL ? memory_string(root) : NULL;
     buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
@@ -371,6 +397,34 @@ TEST(secret)
     keeper_begin(&w, NULL, NULL, true);
     ok_named(given_srs == NULL, "without anything nothing is made");
     ok(disk_inspect(spool, "lock/srs", &info) != 0);
+    keeper_end(&w);
+}
+
+/* `bounces` has the same secret: it waits likewise. */
+TEST(tags)
+{
+    struct keeper_world w;
+    static const char whole[] = "0123456789abcdef0123456789abcdef";
+    char address[] = "bounce@shop.test";
+    keeper_text("lock/srs", "cut off");
+    keeper_begin(&w, NULL, NULL, false);
+    ok_named(given_verp == NULL, "without the setting there are no tags");
+    keeper_bounces = address;
+    keeper_reload(&w, NULL, NULL, false);
+    ok(given_verp != NULL && verp_is_blind(given_verp));
+    keeper_logged(&w,
+                  "bounces: lock/srs: damaged; remove it to have a new one: senders have no "
+                  "tag, and reports wait, until it can be read",
+                  "is logged");
+    passes(&w, PART_ALIASES_EVERY_MS);
+    keeper_logged(&w, "", "once");
+    keeper_write("lock/srs", whole, 32);
+    passes(&w, PART_ALIASES_EVERY_MS);
+    ok(!verp_is_blind(given_verp));
+    keeper_logged(&w, "bounces: the secret has been read", "is logged, too");
+    keeper_bounces = NULL;
+    keeper_reload(&w, NULL, NULL, false);
+    ok_named(given_verp == NULL && same_verp, "gone, for all of them");
     keeper_end(&w);
 }
 

@@ -162,6 +162,44 @@ TEST(others)
     json_decref(o);
 }
 
+TEST(returns)
+{
+    struct outcome o = {.verdict = VERDICT_FAILED, .code = 550, .enhanced = "5.1.1", .text = "no"};
+    struct event event = {.kind = EVENT_BOUNCED_LATER,
+                          .id = message,
+                          .other = {.time_ms = 9, .hash = 9},
+                          .recipient = TEXT("joe@b"),
+                          .sender = TEXT("shop.test"),
+                          .command = TEXT("failed"),
+                          .reason = "no_user",
+                          .relay = TEXT("mx.b"),
+                          .attempt = 1,
+                          .outcome = &o};
+    char name[ID_LENGTH + 1], report[ID_LENGTH + 1], id[EVENT_ID_MAX];
+    snprintf(id, sizeof(id), "%s-%s-1", id_format(message, name), id_format(event.other, report));
+    json_t *json = written(&event);
+    has(json, "id", id);
+    has(json, "type", "bounced_later");
+    has(json, "message", name);
+    has(json, "recipient", "joe@b");
+    has(json, "sender_domain", "shop.test");
+    has(json, "action", "failed");
+    has_number(json, "code", 550);
+    has(json, "enhanced", "5.1.1");
+    has(json, "class", "no_user");
+    has(json, "reporter", "mx.b");
+    has(json, "report", report);
+    json_decref(json);
+    o = (struct outcome){.verdict = VERDICT_FAILED};
+    event.kind = EVENT_COMPLAINED;
+    event.command = TEXT("abuse");
+    json = written(&event);
+    has(json, "type", "complained");
+    has(json, "feedback", "abuse");
+    ok(json_object_get(json, "enhanced") == NULL && json_object_get(json, "code") == NULL);
+    json_decref(json);
+}
+
 /* Any text of a peer becomes a string of a JSON text in UTF-8, in one line. */
 TEST(bytes)
 {

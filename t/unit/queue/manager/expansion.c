@@ -37,7 +37,7 @@ world_start(struct world *w)
     is_text(buffer_text(&errors), TEXT(""), "no errors");
     buffer_free(&errors);
     w->srs = srs_new(TEXT("d.test"), &secret, 1);
-    w->rules = (struct expansion_rules){w->routes, w->aliases, w->srs};
+    w->rules = (struct expansion_rules){w->routes, w->aliases, w->srs, NULL};
 }
 
 static void
@@ -209,6 +209,23 @@ TEST(refusals)
     becomes(&w, "me@d.test", "all@d.test root@d.test", 0, all,
             "all@d.test?2 alerts@far.test<root@d.test" OF_ROOT);
     ok(expansion_is_idle(&(struct expansion_rules){.routes = NULL}));
+}
+
+/* Addresses to which reports come stay recipients, and nobody else's tag is one. */
+TEST(returns)
+{
+    FIXTURE(world, w, world_start, world_end);
+    struct text secret = TEXT("0123456789abcdef");
+    struct verp *v = verp_new(TEXT("ann@d.test"), srs_new(TEXT(""), &secret, 1));
+    char tagged[ADDRESS_MAX + 1];
+    w.rules.verp = v;
+    ok(verp_make(v, (struct id){.time_ms = 1, .hash = 1}, TEXT("x@y.test"), 0, tagged));
+    becomes(&w, "", "ann@d.test", 0, NULL, "ann@d.test");
+    becomes(&w, "", tagged, 0, NULL, tagged);
+    becomes(&w, "", "ann+x@d.test", 0, NULL, "ann+x@d.test?1");
+    ok(!expansion_is_idle(&(struct expansion_rules){.routes = w.routes, .verp = v}));
+    w.rules.verp = NULL;
+    verp_free(&v);
 }
 
 /* 60 lists of 999 members and owners: more than an envelope takes. */

@@ -237,6 +237,42 @@ comes_through(struct kit *k, bool ours, const char *origin, const char *sender,
     rewrites_free(&rewrites);
 }
 
+/* A tagged sender, and a stamp before all else; what is not ours, and who asks for a
+ * notification of success, keeps its sender. */
+static void
+test_tag(struct kit *k)
+{
+    struct text secret = TEXT("0123456789abcdef");
+    struct verp *v = verp_new(TEXT("bounce@h.test"), srs_new(TEXT(""), &secret, 1));
+    struct outgoing_rules tagging = {.hostname = "h.test", .verp = v};
+    for (unsigned i = 0; i < 4; i++) {
+        struct envelope *e = stored(k, "Received: x\r\n", TEXT("From: a@x.test\r\n\r\nb\r\n"));
+        struct verp_tag tag;
+        struct address a;
+        e->sender = i == 1 ? TEXT("") : TEXT("news@h.test");
+        e->ours = i != 2;
+        struct recipient r = {.address = TEXT("joe@b.test"),
+                              .notify = i == 3 ? NOTIFY_SUCCESS : 0};
+        struct outgoing *o = NULL;
+        outgoing_tag(&o, e, &r, &tagging, 1000);
+        if (i > 0) {
+            ok_named(o == NULL, "it stays");
+        } else {
+            ok(address_parse(outgoing_sender(o, e), &a) &&
+               verp_read(v, &a, 1000, &tag) == VERP_GOOD &&
+               id_compare(tag.id, e->id) == 0 &&
+               verp_is_for(v, &tag, TEXT("joe@b.test")));
+            ok(text_starts(outgoing_header(o), TEXT("X-Petrel-Return: ")));
+            ok(text_ends_nocase(outgoing_header(o), TEXT("\r\nReceived: x\r\n")));
+            is_number(outgoing_size(o, e),
+                      (int64_t)outgoing_header(o).length + e->content_size, "its size");
+        }
+        outgoing_free(&o);
+        queue_retire(k->queue, &e);
+    }
+    verp_free(&v);
+}
+
 /* For a smarthost that refuses the null sender. */
 static void
 test_bounce_sender(struct kit *k)
@@ -360,6 +396,7 @@ main(void)
     test_unchanged(&k);
     test_utf8(&k);
     test_ways(&k);
+    test_tag(&k);
     test_bounce_sender(&k);
     test_mailbox(&k);
     test_gone(&k);
