@@ -69,7 +69,7 @@ override LDFLAGS += -fsanitize=$(SAN)
 endif
 
 # Folders that take at most 1 % of a relay's time are optimized for size.
-COLD := admin defrag $(addprefix base/,disk dns event http redis sandbox settings) $(addprefix queue/,group recovery spool) sched/route smtp/oauth mime/report
+COLD := admin defrag $(addprefix base/,disk dns event http redis sandbox settings) $(addprefix queue/,group recovery spool suppression) sched/route smtp/oauth mime/report
 COLD_FLAGS := $(if $(SAN),,$(if $(findstring -O2,$(CFLAGS)),-Os))
 $(foreach d,$(COLD),$(eval $(BUILD)/$(d)/%.o: override CFLAGS += $$(COLD_FLAGS)))
 

@@ -51,7 +51,8 @@ may queue/spool base+disk+log+loop+sandbox mime queue/envelope
 may queue/journal base+loop queue/spool
 may queue/recovery base+log+loop queue/envelope queue/spool queue/journal
 may queue base+crypto+disk+event+log+loop queue/envelope queue/spool queue/journal queue/recovery
-may queue/manager base+disk+event+log+loop mime+report sched+limits+route queue+envelope+spool
+may queue/suppression base+disk+log+loop mime sched/limits
+may queue/manager base+disk+event+log+loop mime+report sched+limits+route queue+envelope+spool+suppression
 
 may queue/group base+crypto+disk+event+log+loop+net+redis sched+limits queue+envelope+manager+spool
 

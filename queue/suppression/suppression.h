@@ -1,0 +1,78 @@
+/* Recipients that are not tried again: after a hard bounce, or a complaint.
+ *
+ * It judges replies of receivers, keeps the addresses in memory (suppression_list.h) and in
+ * a file (suppression_file.h), and says why one is refused. It never delivers, routes or
+ * reports. A reply counts only if it speaks of the recipient: a 4yz, a full mailbox, and a
+ * 5yz about us, our message or our login never do. postmaster is never listed. */
+#ifndef QUEUE_SUPPRESSION_SUPPRESSION_H
+#define QUEUE_SUPPRESSION_SUPPRESSION_H
+
+#include "base/disk/disk.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
+#include "base/outcome.h"
+#include "queue/suppression/suppression_list.h"
+
+struct suppression;
+
+struct suppression_settings {
+    bool is_on;
+    bool by_domain;       /* an entry counts for the sender's domain alone */
+    int64_t hard_ms;      /* how long those of bounces count; 0: for ever */
+    int64_t complaint_ms; /* likewise */
+    int64_t limit;        /* entries; more are not added */
+};
+
+struct suppression_counts {
+    size_t entries, memory;   /* memory: bytes */
+    uint64_t added;           /* by bounces and complaints, since startup */
+    uint64_t refused, failed; /* at RCPT; mail that had been accepted */
+    bool is_full;
+};
+
+/* disk and path: of the file, below a directory that exists. */
+struct suppression *suppression_new(struct loop *loop, struct log *log,
+                                    struct disk *disk, const char *path,
+                                    const struct suppression_settings *settings);
+void suppression_set(struct suppression *s,
+                     const struct suppression_settings *settings);
+void suppression_free(struct suppression **s);
+struct suppression_counts suppression_count(const struct suppression *s);
+
+/* Judges a reply to a recipient: NONE, DOUBTFUL or HARD. */
+enum suppression_class suppression_judge(const struct outcome *outcome);
+
+/* Whether mail from sender (an address; empty: a notification) to that recipient is not
+ * to be sent; *refusal is 550 5.1.1 with date and reason. s may be NULL: no. */
+bool suppression_refuses(const struct suppression *s, struct text sender,
+                         struct text recipient, struct outcome *refusal);
+/* The refusal was used: for the counts. */
+void suppression_used(struct suppression *s, bool at_rcpt);
+
+/* A verdict about mail from sender to the recipient. True: the address is suppressed from
+ * now on; *entry, which is borrowed, says why. */
+bool suppression_hear(struct suppression *s, struct text sender, struct text recipient,
+                      const struct outcome *outcome, struct suppression_entry *entry)
+    __attribute__((warn_unused_result));
+/* The same of something found out in another way: class DOUBTFUL counts once, HARD and COMPLAINT
+ * suppress. reason: a reply, or words. */
+bool suppression_note(struct suppression *s, struct text sender, struct text recipient,
+                      enum suppression_class class, struct text reason,
+                      struct suppression_entry *entry)
+    __attribute__((warn_unused_result));
+
+/* For operators. The entry's address is normal (suppression_normal()). NULL, or why not. */
+const char *suppression_add(struct suppression *s,
+                            const struct suppression_entry *entry);
+/* The entries of the address, or those for one domain of senders: how many there were. */
+size_t suppression_remove(struct suppression *s, struct text address,
+                          const struct text *domain);
+/* Calls each with at most count of those that count now, but for the first `from`; until:
+ * 0: for ever. Returns their number. */
+size_t suppression_each(const struct suppression *s, size_t from, size_t count,
+                        void (*each)(void *context,
+                                     const struct suppression_entry *entry,
+                                     int64_t until_ms),
+                        void *context);
+
+#endif

@@ -1,0 +1,443 @@
+/* queue/suppression/suppression.c: which replies suppress an address, for whom and how long; and its file
+ * over restarts, kills, power cuts and a disk that fails. */
+/* link: t/sim/loop.c t/sim/disk.c t/sim/disk_world.c t/sim/disk_copy.c t/sim/disk_cut.c */
+#include "queue/suppression/suppression.h"
+#include "queue/suppression/suppression_file.h"
+#include "base/log/log_internal.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+#include "t/support/tap.h"
+
+#include <errno.h>
+
+#define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
+
+struct fixture {
+    struct loop *loop;
+    struct log *log;
+    struct buffer lines; /* of the log */
+    struct disk *disk;
+    struct suppression *s;
+    struct suppression_settings settings;
+    struct suppression_entry entry;
+};
+
+static void
+fixture_start(struct fixture *f)
+{
+    if (disk_open(&f->disk, "/spool", true) != 0 || disk_make_directory(f->disk, "lock", 0700) != 0)
+        abort();
+    (void)disk_sync_on(f->disk, f->loop);
+    f->log = log_new(f->loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    log_capture(f->log, &f->lines);
+    f->s = suppression_new(f->loop, f->log, f->disk, "lock/suppressed", &f->settings);
+}
+
+static void
+fixture_begin(struct fixture *f, const struct suppression_settings *settings)
+{
+    sim_disk_reset();
+    *f = (struct fixture){.loop = sim_loop_new(1), .settings = *settings};
+    buffer_init(&f->lines, 1 << 20);
+    fixture_start(f);
+}
+
+static void
+fixture_stop(struct fixture *f)
+{
+    suppression_free(&f->s);
+    disk_close(&f->disk);
+    log_free(&f->log);
+}
+
+static void
+fixture_end(struct fixture *f)
+{
+    fixture_stop(f);
+    loop_free(&f->loop);
+    buffer_free(&f->lines);
+}
+
+static bool
+says(const struct fixture *f, const char *words)
+{
+    return f->lines.length > 0 && memmem(f->lines.at, f->lines.length, words, strlen(words)) != NULL;
+}
+
+/* A process that ends without a word: its memory is gone. */
+static void
+fixture_killed(struct fixture *f, void (*how)(void))
+{
+    sim_disk_die_at(sim_disk_calls() + 1);
+    fixture_stop(f);
+    how();
+    loop_free(&f->loop);
+    f->loop = sim_loop_new(1);
+    fixture_start(f);
+}
+
+static const struct suppression_settings usual = {
+    .is_on = true, .hard_ms = 90 * DAY_MS, .limit = 100000};
+
+static struct outcome
+reply(const char *words, const char *answered)
+{
+    int code = atoi(words);
+    struct outcome o = outcome_make(code / 100 == 5   ? VERDICT_FAILED
+                                    : code / 100 == 2 ? VERDICT_DELIVERED
+                                                      : VERDICT_DEFERRED,
+                                    code / 100 == 2 ? BLAME_NONE : BLAME_MESSAGE, code, "5.0.0", "%s", words);
+    if (code / 100 != 2)
+        outcome_say_reply(&o, "mx.b.example[192.0.2.1]", text_from(words), answered);
+    text_copy(o.remote, sizeof(o.remote), TEXT("mx.b.example[192.0.2.1]:25"));
+    return o;
+}
+
+static bool
+hear(struct fixture *f, const char *sender, const char *recipient, const char *words)
+{
+    struct outcome o = reply(words, "in reply to RCPT TO command");
+    return suppression_hear(f->s, text_from(sender), text_from(recipient), &o, &f->entry);
+}
+
+static bool
+refuses(const struct fixture *f, const char *sender, const char *recipient)
+{
+    struct outcome o;
+    return suppression_refuses(f->s, text_from(sender), text_from(recipient), &o);
+}
+
+static const struct {
+    const char *words;
+    enum suppression_class rcpt, data;
+} judged[] = {
+    {"550 5.1.1 User unknown", SUPPRESSION_HARD, SUPPRESSION_DOUBTFUL},
+    {"550 5.1.1 <a@b.example>: Recipient address rejected: User unknown in virtual mailbox table", SUPPRESSION_HARD,
+     SUPPRESSION_DOUBTFUL},
+    {"550 5.1.6 moved", SUPPRESSION_HARD, SUPPRESSION_DOUBTFUL},
+    {"550 5.2.1 disabled", SUPPRESSION_HARD, SUPPRESSION_DOUBTFUL},
+    {"550 No such user here", SUPPRESSION_HARD, SUPPRESSION_DOUBTFUL},
+    {"554 delivery error: user doesn't have a yahoo.com account", SUPPRESSION_HARD, SUPPRESSION_DOUBTFUL},
+    {"550 sorry, no mailbox here by that name (#5.1.1)", SUPPRESSION_HARD, SUPPRESSION_DOUBTFUL},
+    {"550 5.1.2 no such domain", SUPPRESSION_DOUBTFUL, SUPPRESSION_NONE},
+    {"550 rejected", SUPPRESSION_DOUBTFUL, SUPPRESSION_NONE},
+    {"550 5.2.0 rejected", SUPPRESSION_DOUBTFUL, SUPPRESSION_NONE},
+    {"550 5.1.0 rejected", SUPPRESSION_DOUBTFUL, SUPPRESSION_NONE},
+    {"554 rejected", SUPPRESSION_NONE, SUPPRESSION_NONE},
+    {"550 5.7.1 rejected", SUPPRESSION_NONE, SUPPRESSION_NONE},
+    {"550 5.5.0 rejected", SUPPRESSION_NONE, SUPPRESSION_NONE},
+    {"550 5.1.8 bad sender", SUPPRESSION_NONE, SUPPRESSION_NONE},
+    {"450 4.1.1 User unknown, perhaps", SUPPRESSION_NONE, SUPPRESSION_NONE},
+    {"552 5.2.2 mailbox full", SUPPRESSION_NONE, SUPPRESSION_NONE},
+    {"550 5.7.26 DMARC", SUPPRESSION_NONE, SUPPRESSION_NONE},
+    {"550 5.1.1 blocked using zen.spamhaus.org", SUPPRESSION_NONE, SUPPRESSION_NONE},
+    {"550 5.1.1 DMARC policy of your domain", SUPPRESSION_NONE, SUPPRESSION_NONE},
+    {"550 5.1.1 relay access denied", SUPPRESSION_NONE, SUPPRESSION_NONE},
+    {"535 5.7.8 authentication failed", SUPPRESSION_NONE, SUPPRESSION_NONE},
+    {"250 2.1.5 ok", SUPPRESSION_NONE, SUPPRESSION_NONE},
+};
+
+TEST(judge)
+{
+    for (size_t i = 0; i < sizeof(judged) / sizeof(judged[0]); i++) {
+        struct outcome rcpt = reply(judged[i].words, "in reply to RCPT TO command");
+        struct outcome data = reply(judged[i].words, "in reply to end of DATA command");
+        is_number(suppression_judge(&rcpt), judged[i].rcpt, judged[i].words);
+        is_number(suppression_judge(&data), judged[i].data, "the same as a reply to the content");
+    }
+    struct outcome o = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "unknown user: our own words");
+    is_number(suppression_judge(&o), SUPPRESSION_NONE, "no receiver has said it");
+}
+
+TEST(hard)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    struct outcome o;
+    ok_named(!refuses(&f, "me@a.example", "dead@b.example"), "nothing is suppressed at first");
+    ok(hear(&f, "me@a.example", "Dead@B.example", "550 5.1.1 <Dead@B.example> User unknown"));
+    is_text(f.entry.reason, TEXT("550 5.1.1 User unknown"), "the reason has no address");
+    ok(suppression_refuses(f.s, TEXT("x@c.example"), TEXT("dead@b.example"), &o));
+    is_number(o.code, 550, "550");
+    is_string(o.enhanced, "5.1.1", "5.1.1");
+    is_string(o.text,
+              "the address is suppressed since 2025-06-15 after a hard bounce (550 5.1.1 User unknown): "
+              "`petrel suppress rm ADDRESS` lifts it",
+              "says since when, why, and how to lift it");
+    ok_named(refuses(&f, "", "DEAD@b.EXAMPLE"), "for all senders, in any case");
+    ok_named(!refuses(&f, "me@a.example", "deadly@b.example"), "and nobody else");
+    ok_named(!hear(&f, "me@a.example", "dead@b.example", "550 5.1.1 User unknown"), "it is told once");
+    is_number(suppression_count(f.s).added, 1, "and counted once");
+    sim_loop_advance(f.loop, 90 * DAY_MS - 1000);
+    ok_named(refuses(&f, "me@a.example", "dead@b.example"), "it counts for 90 days");
+    sim_loop_advance(f.loop, 2000);
+    ok_named(!refuses(&f, "me@a.example", "dead@b.example"), "and no longer");
+}
+
+TEST(postmaster)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    ok(!hear(&f, "me@a.example", "Postmaster@b.example", "550 5.1.1 User unknown"));
+    ok(!refuses(&f, "me@a.example", "postmaster@b.example"));
+    struct suppression_entry e = {.address = TEXT("postmaster@b.example"), .class = SUPPRESSION_MANUAL};
+    ok(suppression_add(f.s, &e) != NULL);
+}
+
+TEST(doubtful)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    ok(!hear(&f, "me@a.example", "x@b.example", "550 rejected"));
+    ok(!hear(&f, "me@a.example", "x@b.example", "550 rejected"));
+    ok_named(!refuses(&f, "me@a.example", "x@b.example"), "twice is not enough");
+    ok(!hear(&f, "me@a.example", "x@b.example", "450 4.2.0 later"));
+    ok(!hear(&f, "me@a.example", "x@b.example", "250 ok"));
+    is_number(suppression_count(f.s).entries, 0, "a success ends the row");
+    ok(!hear(&f, "me@a.example", "x@b.example", "550 rejected"));
+    ok(!hear(&f, "me@a.example", "x@b.example", "550 rejected"));
+    ok(hear(&f, "me@a.example", "x@b.example", "550 rejected"));
+    ok_named(refuses(&f, "me@a.example", "x@b.example"), "three in a row suppress");
+    ok(hear(&f, "me@a.example", "y@b.example", "550 5.1.1 User unknown"));
+    ok(!hear(&f, "me@a.example", "y@b.example", "250 ok"));
+    ok_named(refuses(&f, "me@a.example", "y@b.example"), "a success that was under way lifts no hard one");
+}
+
+TEST(complaint_stays)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    ok(hear(&f, "me@a.example", "x@b.example", "550 5.1.1 User unknown"));
+    ok_named(suppression_note(f.s, TEXT("me@a.example"), TEXT("x@b.example"), SUPPRESSION_COMPLAINT, TEXT("abuse"),
+                              &f.entry),
+             "a complaint outweighs a bounce");
+    ok(!hear(&f, "me@a.example", "x@b.example", "550 5.1.1 User unknown"));
+    sim_loop_advance(f.loop, 4000 * DAY_MS);
+    ok_named(refuses(&f, "me@a.example", "x@b.example"), "and never ends");
+    is_number(suppression_remove(f.s, TEXT("x@b.example"), NULL), 1, "until it is removed");
+    ok(!refuses(&f, "me@a.example", "x@b.example"));
+}
+
+TEST(by_domain)
+{
+    struct suppression_settings settings = usual;
+    settings.by_domain = true;
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &settings);
+    ok(hear(&f, "me@A.example", "x@b.example", "550 5.1.1 User unknown"));
+    ok_named(refuses(&f, "you@a.example", "x@b.example"), "for the sender's domain");
+    ok_named(!refuses(&f, "you@c.example", "x@b.example"), "alone");
+    ok_named(!hear(&f, "", "y@b.example", "550 5.1.1 User unknown"), "a notification has none");
+    for (int i = 0; i < SUPPRESSION_SCOPES_MAX; i++) {
+        char sender[40];
+        snprintf(sender, sizeof(sender), "me@s%d.example", i);
+        (void)!hear(&f, sender, "x@b.example", "550 5.1.1 User unknown");
+    }
+    is_number(suppression_count(f.s).entries, SUPPRESSION_SCOPES_MAX + 1, "no long row of one address");
+    ok_named(refuses(&f, "you@other.example", "x@b.example"), "then it is for all");
+    is_number(suppression_remove(f.s, TEXT("x@b.example"), &TEXT("a.example")), 1, "one of them is removed");
+    is_number(suppression_remove(f.s, TEXT("x@b.example"), NULL), SUPPRESSION_SCOPES_MAX, "or all of them");
+}
+
+TEST(limit)
+{
+    struct suppression_settings settings = usual;
+    settings.limit = 3;
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &settings);
+    ok(hear(&f, "me@a.example", "a@b.example", "550 5.1.1 x"));
+    ok(hear(&f, "me@a.example", "b@b.example", "550 5.1.1 x"));
+    ok(hear(&f, "me@a.example", "c@b.example", "550 5.1.1 x"));
+    ok_named(!hear(&f, "me@a.example", "d@b.example", "550 5.1.1 x"), "a full list takes no more");
+    ok(suppression_count(f.s).is_full);
+    sim_loop_advance(f.loop, 91 * DAY_MS);
+    ok_named(hear(&f, "me@a.example", "d@b.example", "550 5.1.1 x"), "until some are over");
+}
+
+/* --- The file ---------------------------------------------------------------------- */
+
+static bool
+has_file(const char *path)
+{
+    struct disk *disk;
+    struct disk_info info;
+    if (disk_open(&disk, "/spool", false) != 0)
+        abort();
+    bool has = disk_inspect(disk, path, &info) == 0;
+    disk_close(&disk);
+    return has;
+}
+
+TEST(restart)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    ok_named(!has_file("lock/suppressed"), "without an entry there is no file");
+    ok(hear(&f, "me@a.example", "x@b.example", "550 5.1.1 User unknown"));
+    fixture_stop(&f);
+    fixture_start(&f);
+    ok_named(refuses(&f, "me@a.example", "x@b.example"), "a restart forgets nothing");
+    is_number(suppression_remove(f.s, TEXT("x@b.example"), NULL), 1, "nor a removal");
+    fixture_stop(&f);
+    fixture_start(&f);
+    is_number(suppression_count(f.s).entries, 0, "it stays removed");
+}
+
+TEST(kill)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    ok(hear(&f, "me@a.example", "x@b.example", "550 5.1.1 User unknown"));
+    loop_turn(f.loop, 0);
+    fixture_killed(&f, sim_disk_restart);
+    ok_named(refuses(&f, "me@a.example", "x@b.example"), "a kill forgets nothing of turns that have ended");
+}
+
+TEST(power_cut)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    ok(hear(&f, "me@a.example", "x@b.example", "550 5.1.1 User unknown"));
+    sim_loop_advance(f.loop, SUPPRESSION_SYNC_MS + 100);
+    ok(hear(&f, "me@a.example", "y@b.example", "550 5.1.1 User unknown"));
+    loop_turn(f.loop, 0);
+    fixture_killed(&f, sim_disk_power_cut);
+    ok_named(refuses(&f, "me@a.example", "x@b.example"), "a power cut forgets nothing that is older than a second");
+    ok(hear(&f, "me@a.example", "z@b.example", "550 5.1.1 User unknown"));
+    fixture_stop(&f);
+    fixture_start(&f);
+    ok_named(refuses(&f, "me@a.example", "z@b.example"), "the file goes on");
+}
+
+/* 3,000 changes of few addresses. */
+TEST(written_anew)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    for (int i = 0; i < 3000; i++) {
+        char address[40];
+        snprintf(address, sizeof(address), "x%d@b.example", i % 50);
+        struct text text = text_from(address);
+        (void)!hear(&f, "me@a.example", address, "550 5.1.1 User unknown");
+        if (i < 2990)
+            (void)suppression_remove(f.s, text, NULL);
+        loop_turn(f.loop, 0);
+    }
+    sim_loop_advance(f.loop, 5000);
+    struct disk_info info;
+    int file = disk_open_file(f.disk, "lock/suppressed", false);
+    ok(disk_file_info(f.disk, file, &info) == 0 && info.size < 200 * 1000);
+    disk_close_file(f.disk, file);
+    ok_named(!has_file("lock/suppressed.new"), "nothing is left beside it");
+    fixture_killed(&f, sim_disk_power_cut);
+    is_number(suppression_count(f.s).entries, 10, "what is left is what counts");
+    ok(refuses(&f, "me@a.example", "x40@b.example"));
+}
+
+static void
+spoil(struct fixture *f, struct text bytes, int64_t at)
+{
+    int file = disk_open_file(f->disk, "lock/suppressed", true);
+    struct disk_info info;
+    if (disk_file_info(f->disk, file, &info) != 0 ||
+        disk_write_at(f->disk, file, at < 0 ? info.size + at + 1 : at, bytes) != 0)
+        abort();
+    disk_close_file(f->disk, file);
+}
+
+static void
+two_entries(struct fixture *f)
+{
+    ok(hear(f, "me@a.example", "x@b.example", "550 5.1.1 User unknown"));
+    ok(hear(f, "me@a.example", "y@b.example", "550 5.1.1 User unknown"));
+    suppression_free(&f->s);
+}
+
+static void
+reopen(struct fixture *f)
+{
+    f->s = suppression_new(f->loop, f->log, f->disk, "lock/suppressed", &f->settings);
+}
+
+TEST(damage)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    two_entries(&f);
+    spoil(&f, TEXT("0123abcd 17"), -1);
+    reopen(&f);
+    ok_named(refuses(&f, "me@a.example", "y@b.example"), "a torn line costs no other");
+    ok(says(&f, "lock/suppressed: cut off its last line, which was not whole"));
+    ok(hear(&f, "me@a.example", "z@b.example", "550 5.1.1 User unknown"));
+    suppression_free(&f.s);
+    reopen(&f);
+    ok_named(refuses(&f, "me@a.example", "z@b.example"), "and none behind it");
+    suppression_free(&f.s);
+    spoil(&f, TEXT("?"), 30);
+    reopen(&f);
+    ok_named(!refuses(&f, "me@a.example", "x@b.example"), "a damaged line is passed over");
+    ok(says(&f, "lock/suppressed: passed over 1 damaged lines; their addresses may be tried again"));
+    ok_named(refuses(&f, "me@a.example", "y@b.example") && refuses(&f, "me@a.example", "z@b.example"),
+             "the others count");
+    suppression_free(&f.s);
+    spoil(&f, TEXT("?"), 3);
+    reopen(&f);
+    is_number(suppression_count(f.s).entries, 0, "a file of others is not read");
+    ok_named(has_file("lock/suppressed.bad"), "nor lost");
+}
+
+TEST(full_disk)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    two_entries(&f);
+    reopen(&f);
+    sim_disk_fail_calls(ENOSPC);
+    ok(hear(&f, "me@a.example", "z@b.example", "550 5.1.1 User unknown"));
+    sim_loop_advance(f.loop, 5 * SUPPRESSION_AGAIN_MS);
+    ok_named(refuses(&f, "me@a.example", "z@b.example"), "a full disk costs nothing in memory");
+    ok(says(&f, "lock/suppressed: cannot be written: No space left on device"));
+    sim_disk_fail_calls(0);
+    sim_loop_advance(f.loop, 2 * SUPPRESSION_AGAIN_MS);
+    ok(says(&f, "lock/suppressed: written again"));
+    fixture_killed(&f, sim_disk_power_cut);
+    ok_named(refuses(&f, "me@a.example", "z@b.example") && refuses(&f, "me@a.example", "x@b.example"),
+             "and is made up for");
+}
+
+/* Entries, one removed, and a file that is written anew, with the n-th call failing or the last. */
+static uint64_t
+work_with(uint64_t fail_at, uint64_t die_at)
+{
+    struct fixture f;
+    fixture_begin(&f, &usual);
+    sim_disk_count_anew();
+    if (fail_at > 0)
+        sim_disk_fail_at(fail_at, EIO);
+    if (die_at > 0)
+        sim_disk_die_at(die_at);
+    for (int i = 0; i < 1100; i++) {
+        (void)!hear(&f, "me@a.example", "x@b.example", "550 5.1.1 x");
+        if (i < 1099)
+            (void)suppression_remove(f.s, TEXT("x@b.example"), NULL);
+        if (i % 100 == 0)
+            loop_turn(f.loop, 0);
+    }
+    sim_loop_advance(f.loop, 3 * SUPPRESSION_AGAIN_MS);
+    uint64_t calls = sim_disk_calls();
+    if (die_at > 0) {
+        fixture_stop(&f);
+        sim_disk_power_cut();
+        loop_free(&f.loop);
+        f.loop = sim_loop_new(1);
+        fixture_start(&f);
+        (void)!hear(&f, "me@a.example", "x@b.example", "550 5.1.1 x");
+    } else {
+        sim_disk_fail_calls(0);
+        fixture_killed(&f, sim_disk_power_cut);
+    }
+    ok_named(refuses(&f, "me@a.example", "x@b.example"), "the last entry counts");
+    fixture_stop(&f);
+    fixture_start(&f);
+    ok_named(refuses(&f, "me@a.example", "x@b.example"), "after a restart, too");
+    fixture_end(&f);
+    return calls;
+}
+
+TEST(each_call_fails)
+{
+    uint64_t calls = work_with(0, 0);
+    ok(calls > 20);
+    for (uint64_t n = 1; n <= calls; n++)
+        (void)work_with(n, 0);
+    for (uint64_t n = 1; n <= calls; n++)
+        (void)work_with(0, n);
+}
