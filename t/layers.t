@@ -80,7 +80,7 @@ may admin/settings base+crypto+disk+dns+event+log+net+sandbox+settings mime sche
 may admin/history base+disk+event+log+loop sched/limits
 # Views make numbers and words of the parts, answers serve questions by them, control carries both.
 may admin/view base+log+loop+net+sandbox sched+limits queue+manager admin/settings
-may admin/answer base+disk+event+log+loop+settings mime queue+envelope+manager smtp/oauth admin/settings admin/history admin/view
+may admin/answer base+disk+event+log+loop+settings mime queue+envelope+manager+suppression smtp/oauth admin/settings admin/history admin/view
 may admin/control base+log+loop+net queue+group+manager admin/answer
 may admin/findings base+disk+dns+event+log+loop+net+sandbox+tls mime+auth sched/route queue smtp/oauth admin/settings admin/view
 may admin/page base+crypto
@@ -88,7 +88,7 @@ may admin/http base+crypto+event+http+log+loop+net
 may admin/metrics base+disk+dns+event+log+loop+tls sched/limits queue/manager admin/view admin/control admin/http
 may admin/api base+event+log+loop+settings queue admin/history admin/view admin/answer admin/control admin/page admin/http admin/metrics
 may admin/tool base+crypto+disk+dns+loop+net+sandbox+tls mime/auth admin/settings admin/view
-may admin/command base+crypto+disk+dns+event+http+loop+net+sandbox+settings+tls queue+envelope+manager smtp/oauth admin/settings admin/history admin/view admin/answer admin/tool
+may admin/command base+crypto+disk+dns+event+http+loop+net+sandbox+settings+tls queue+envelope+manager+suppression smtp/oauth admin/settings admin/history admin/view admin/answer admin/tool
 may admin/sendmail base+loop+sandbox mime queue+envelope+spool admin/settings admin/command
 may admin/setup base+disk+loop+sandbox+settings mime sched/route queue/spool admin/settings admin/history admin/view admin/answer admin/tool admin/command admin/sendmail
 # All parts come together here: the one room that knows both sides of SMTP.

@@ -1,6 +1,7 @@
 /* Answers the operator's questions about the running daemon. */
 #include "admin/answer/questions.h"
 
+#include "admin/answer/suppression_answer.h"
 #include "admin/view/listing.h"
 #include "admin/view/members.h"
 #include "admin/view/quota_list.h"
@@ -346,21 +347,30 @@ answer_forget_limits(struct questions *q, const json_t *request)
                      manager_forget_limits(q->manager, site));
 }
 
+static json_t *
+answer_suppress(struct questions *q, const json_t *request)
+{
+    return suppression_answer(q->manager, loop_now_ms(q->loop), request);
+}
+
 static const struct question {
     const char *name;
     json_t *(*answer)(struct questions *q, const json_t *request);
 } questions_rows[] = {
-    {"status",        answer_status       },
-    {"sites",         answer_sites        },
-    {"fragments",     answer_fragments    },
-    {"states",        answer_states       },
-    {"state",         answer_state        },
-    {"why",           answer_why          },
-    {"tokens",        answer_tokens       },
-    {"findings",      answer_findings     },
-    {"quotas",        answer_quotas       },
-    {"quota-reset",   answer_quota_reset  },
-    {"forget-limits", answer_forget_limits},
+    {"status",          answer_status       },
+    {"sites",           answer_sites        },
+    {"fragments",       answer_fragments    },
+    {"states",          answer_states       },
+    {"state",           answer_state        },
+    {"why",             answer_why          },
+    {"tokens",          answer_tokens       },
+    {"findings",        answer_findings     },
+    {"quotas",          answer_quotas       },
+    {"quota-reset",     answer_quota_reset  },
+    {"forget-limits",   answer_forget_limits},
+    {"suppress-list",   answer_suppress     },
+    {"suppress-add",    answer_suppress     },
+    {"suppress-remove", answer_suppress     },
 };
 
 json_t *

@@ -341,6 +341,80 @@ http_on_forget_limits(const struct http_routes *routes, struct http_exchange *x)
     json_decref(sent);
 }
 
+/* --- Suppressed addresses ------------------------------------------------------------ */
+
+enum { SUPPRESSED_A_PAGE = 200 };
+
+static const char *
+http_suppress_read(void *context, const struct http_parameter *p)
+{
+    json_t *request = context;
+    uint64_t from;
+    if (text_equal(p->name, TEXT("q")))
+        json_object_set_new(request, "q", json_stringn(p->value.at, p->value.length));
+    else if (text_equal(p->name, TEXT("from")) &&
+             text_number(p->value, INT32_MAX, &from))
+        json_object_set_new(request, "from", json_integer((json_int_t)from));
+    else
+        return "from is a number, and q a part of an address";
+    return NULL;
+}
+
+/* Refused ones are those without `suppress`. */
+static void
+http_suppress_answer(const struct http_routes *routes, struct http_exchange *x,
+                     json_t *request)
+{
+    json_t *answer = questions_answer(routes->questions, request);
+    bool good = json_is_true(json_object_get(answer, "ok"));
+    http_answer_json(x, good ? 200 : 409, answer);
+}
+
+static void
+http_on_suppressed(const struct http_routes *routes, struct http_exchange *x)
+{
+    json_t *request =
+        json_pack("{s:s,s:i}", "command", "suppress-list", "limit", SUPPRESSED_A_PAGE);
+    const char *why = http_exchange_parameters(x, http_suppress_read, request);
+    if (why != NULL)
+        http_answer_error(x, 400, why);
+    else
+        http_suppress_answer(routes, x, request);
+    json_decref(request);
+}
+
+static bool
+http_has_strings(const json_t *list)
+{
+    const json_t *one;
+    size_t i;
+    json_array_foreach ((json_t *)(uintptr_t)list, i, one)
+        if (!json_is_string(one))
+            return false;
+    return json_is_array(list);
+}
+
+/* {"lines": [...]} or {"addresses": [...]} */
+static void
+http_on_suppress(const struct http_routes *routes, struct http_exchange *x)
+{
+    bool adds = text_equal(x->target.path, TEXT("/api/suppress/add"));
+    json_t *request = http_exchange_body(x);
+    const char *member = adds ? "lines" : "addresses";
+    if (json_object_size(request) != 1 ||
+        !http_has_strings(json_object_get(request, member))) {
+        http_answer_error(x, 400,
+                          adds ? "an object with lines, a list of strings, is needed"
+                               : "an object with addresses, a list of strings, is "
+                                 "needed");
+    } else {
+        json_object_set_new(request, "command",
+                            json_string(adds ? "suppress-add" : "suppress-remove"));
+        http_suppress_answer(routes, x, request);
+    }
+    json_decref(request);
+}
+
 /* --- The table --------------------------------------------------------------------- */
 
 static const struct http_route http_route_rows[] = {
@@ -360,6 +434,9 @@ static const struct http_route http_route_rows[] = {
     {"/api/fragments",          HTTP_GET,  HTTP_MAY_READ,    http_on_fragments    },
     {"/api/findings",           HTTP_GET,  HTTP_MAY_READ,    http_on_findings     },
     {"/api/series",             HTTP_GET,  HTTP_MAY_READ,    http_on_series       },
+    {"/api/suppress",           HTTP_GET,  HTTP_MAY_READ,    http_on_suppressed   },
+    {"/api/suppress/add",       HTTP_POST, HTTP_MAY_OPERATE, http_on_suppress     },
+    {"/api/suppress/rm",        HTTP_POST, HTTP_MAY_OPERATE, http_on_suppress     },
     {"/api/log-level",          HTTP_POST, HTTP_MAY_OPERATE, http_on_level        },
     {"/api/test",               HTTP_POST, HTTP_MAY_OPERATE, http_test            },
     {"/events",                 HTTP_GET,  HTTP_MAY_READ,    http_events          },

@@ -7,6 +7,7 @@
 #include "admin/tool/dkim_key.h"
 #include "admin/tool/page_command.h"
 #include "admin/tool/passwd.h"
+#include "admin/command/suppress_command.h"
 #include "admin/command/trace_command.h"
 #include "admin/view/status.h"
 #include "base/settings/settings_value.h"
@@ -56,6 +57,13 @@ static const char help_drain[] =
     "  --keep          in a group: give it to nobody\n"
     "  --cancel        accept and deliver mail again\n"
     "  Exit code: 0: nothing is left; 75: messages are left, or the time is over.\n";
+
+static const char help_suppress[] =
+    "  ls [--json] [TEXT]    all of them, or those whose address has TEXT\n"
+    "  add ADDRESS [REASON]  until it is removed\n"
+    "  rm ADDRESS...         they are tried again\n"
+    "  import [FILE]         lines of ADDRESS[,REASON[,DATE[,CLASS[,DOMAIN]]]]\n"
+    "  export                the same\n";
 
 static const char help_trace[] =
     "  QUERY is an id, an address, a domain, or a Message-ID.\n"
@@ -248,6 +256,15 @@ static const struct command_row command_table[] = {
      .run = row_daemon,
      },
     {
+     .name = "suppress",
+     .arguments = "ls|add|rm|import|export ...",
+     .about = "addresses that are not tried again",
+     .help = help_suppress,
+     .example = "petrel suppress rm alice@example.org",
+     .kind = COMMAND_OPTIONS,
+     .run = suppress_command,
+     },
+    {
      .name = "cluster",
      .arguments = "[--json] | forget HOST",
      .about = "the group of hosts that share limits",
@@ -308,7 +325,7 @@ static const struct command_row command_table[] = {
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
      },
-    {.name = NULL                                            },
+    {.name = NULL                   },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };

@@ -31,7 +31,8 @@ enum {
 /* These are kept although they are about no message. */
 #define WITHOUT_ID                                                                     \
     (REFUSALS | EVENT_BIT(EVENT_UPSTREAM_FAILED) | EVENT_BIT(EVENT_UPSTREAM_OK) |      \
-     EVENT_BIT(EVENT_TROUBLE) | EVENT_BIT(EVENT_RECOVERED))
+     EVENT_BIT(EVENT_TROUBLE) | EVENT_BIT(EVENT_RECOVERED) |                           \
+     EVENT_BIT(EVENT_SUPPRESSED))
 #define WITH_ID                                                                        \
     (EVENT_BIT(EVENT_ACCEPTED) | EVENT_BIT(EVENT_SUBMITTED) | EVENT_BIT(EVENT_MADE) |  \
      EVENT_BIT(EVENT_DELIVERED) | EVENT_BIT(EVENT_DEFERRED) |                          \

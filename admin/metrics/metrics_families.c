@@ -457,6 +457,12 @@ static const struct metrics_row {
         "The used part of the quota of a next hop; 1: all. With several limits the "
         "largest",
         "relay: as `petrel status --quotas` has it (16 at most)"),
+    ROW("petrel_suppressed_addresses", GAUGE, write_members,
+        "Addresses that are not tried again: see suppress in petrel.conf(5)", ""),
+    ROW("petrel_suppression", COUNTER, write_members,
+        "Addresses added by bounces and complaints; recipients refused at RCPT, and "
+        "failed later, since their address is suppressed",
+        "what: added, refused, failed"),
     ROW("petrel_tls_policy", COUNTER, write_members,
         "Sessions for a domain that demands TLS, by result",
         "policy: dane, sts; result: ok, failed"),

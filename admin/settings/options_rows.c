@@ -43,6 +43,7 @@ static const char *const trusts[] = {"auto", "yes", "no", NULL};
 static const char *const danes[] = {"auto", "no", NULL};
 static const char *const keyings[] = {"sender", "strict", "id", NULL};
 static const char *const timeouts[] = {"release", "bounce", "hold", NULL};
+static const char *const suppress_scopes[] = {"all", "domain", NULL};
 static const char *const partials[] = {"pass", "reject", NULL};
 
 const struct setting options_rows[] = {
@@ -440,6 +441,21 @@ const struct setting options_rows[] = {
     BOUNDED(SIZE, manager.bounce_size_limit, "bounce_size_limit", "50K", 0,
             INT64_C(1) << 30,
             "Larger messages are returned as header only, even with RET=FULL."),
+    TEXTUAL(
+        BOOL, manager.suppression.is_on, "suppress", "no",
+        "A recipient is not tried again after a hard bounce, three doubtful ones in "
+        "a row,\n"
+        "or a complaint: see `petrel suppress`."),
+    WORD(manager.suppression.by_domain, "suppress_scope", "all", 0, suppress_scopes,
+         "all: for all senders; domain: for those of the domain whose mail it was."),
+    BOUNDED(DURATION, manager.suppression.hard_ms, "suppress_bounce_lifetime", "90d", 0,
+            INT64_C(36500) * 24 * HOUR,
+            "For how long a bounce suppresses an address. 0: for ever."),
+    BOUNDED(DURATION, manager.suppression.complaint_ms, "suppress_complaint_lifetime",
+            "0", 0, INT64_C(36500) * 24 * HOUR,
+            "For how long a complaint does. 0: for ever."),
+    BOUNDED(NUMBER, manager.suppression.limit, "suppress_limit", "100000", 1, 10000000,
+            "Addresses that are kept; 100,000 take some 8 MB of memory."),
     BOUNDED(NUMBER, fragments.limits.parts, "defrag_max_parts", "1000", 10, 100000,
             "Fragments of one message (routes with ?defragment=yes); those of a "
             "message with more\n"
@@ -592,8 +608,7 @@ const struct setting options_rows[] = {
                  "events_secret_file."),
     TEXTUAL(LIST, events_types, "events_types",
             "delivered, deferred, bounced, expired, bounced_later, complained, quota, "
-            "trouble, "
-            "recovered",
+            "suppressed, trouble, recovered",
             "Events that are reported: list of these, and accepted."),
     BOUNDED(NUMBER, post.batch, "events_batch", "100", 1, 1000,
             "Events in one request, at most."),

@@ -75,6 +75,17 @@ static const struct counter counters_rows[] = {
     RETURNED("untagged", forged[MANAGER_FORGED_UNTAGGED], "untagged"),
     RETURNED("bad_tag", forged[MANAGER_FORGED_TAG], "bad_tag"),
     RETURNED("wrong_recipient", forged[MANAGER_FORGED_RECIPIENT], "wrong_recipient"),
+    PLAIN("suppression", "on", suppresses),
+    COUNTER("suppression", "addresses", suppression.entries,
+            "petrel_suppressed_addresses", ""),
+    PLAIN("suppression", "memory", suppression.memory),
+    PLAIN("suppression", "full", suppression.is_full),
+    COUNTER("suppression", "added", suppression.added, "petrel_suppression",
+            "what=\"added\""),
+    COUNTER("suppression", "refused", suppression.refused, "petrel_suppression",
+            "what=\"refused\""),
+    COUNTER("suppression", "failed", suppression.failed, "petrel_suppression",
+            "what=\"failed\""),
     COUNTER("sessions", "in", sessions_in, "petrel_sessions", "direction=\"in\""),
     COUNTER("sessions", "out", sched.sessions, "petrel_sessions", "direction=\"out\""),
     COUNTER("sessions", "idle", sched.idle, "petrel_sessions", "direction=\"idle\""),
@@ -119,6 +130,9 @@ counters_read(struct manager *m, struct counters *out)
                              .copied = manager_copied(m)};
     out->returns = *manager_returns(m);
     (void)manager_fragments(m, f);
+    out->suppresses = manager_suppression(m) != NULL;
+    if (out->suppresses)
+        out->suppression = suppression_count(manager_suppression(m));
     manager_find_oldest(m, &out->oldest);
     out->sync = out->health.sync_blocks ? "blocking" : "aio";
     out->used_segments = out->health.segments - out->health.free_segments;

@@ -17,6 +17,8 @@ struct counters {
     struct manager_oldest oldest;
     struct manager_copied copied;
     struct manager_returns returns;
+    struct suppression_counts suppression; /* zero while suppress is off */
+    bool suppresses;
     const char *version, *sync, *registry; /* words */
     bool registry_up;
     unsigned used_segments;

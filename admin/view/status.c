@@ -140,6 +140,9 @@ static const struct status_line {
          "[disk_failing:; the disk does not take them]"
          "[why:; the receiver does not take them: {why}]"),
     {NULL, "tls_reports", NULL, print_tls_reports},
+    LINE("suppressed", "suppression",
+         "[on:{#addresses} addresses[full: (full)]; so far {#added} added, {#refused} "
+         "recipients refused, {#failed} failed]"),
     LINE("sessions", "",
          "{#sessions.in} in[sessions.stress: (stress: near the limit)], "
          "{#sessions.out} out"),

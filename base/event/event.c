@@ -59,6 +59,7 @@ static const char *const words[] = {
     [EVENT_UPSTREAM_FAILED] = "upstream_failed",
     [EVENT_UPSTREAM_OK] = "upstream_ok",
     [EVENT_QUOTA] = "quota",
+    [EVENT_SUPPRESSED] = "suppressed",
     [EVENT_TROUBLE] = "trouble",
     [EVENT_RECOVERED] = "recovered",
     [EVENT_STARTED] = "started",

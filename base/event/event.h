@@ -60,6 +60,7 @@ enum event_kind {
     EVENT_UPSTREAM_FAILED,
     EVENT_UPSTREAM_OK,
     EVENT_QUOTA,
+    EVENT_SUPPRESSED, /* recipient is not tried again; reason: its class, text: why */
     /* The daemon. */
     EVENT_TROUBLE, /* a finding begins, ends: command is its code, hint its remedy */
     EVENT_RECOVERED,

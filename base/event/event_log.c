@@ -408,6 +408,17 @@ line_finding(struct log_line *line, const struct event_log *l, const struct even
         log_remark(line, v->hint);
 }
 
+/* A quota, or a suppressed address. */
+static void
+line_limit(struct log_line *line, const struct event *v)
+{
+    if (v->kind == EVENT_QUOTA)
+        log_field(line, "subject", v->relay);
+    address_if(line, "to", v->recipient);
+    field_if(line, "class", v->reason);
+    log_remark(line, v->text);
+}
+
 void
 event_log_petrel(struct event_log *l, const struct event *v)
 {
@@ -461,8 +472,8 @@ event_log_petrel(struct event_log *l, const struct event *v)
         line_fields(&line, v);
         break;
     case EVENT_QUOTA:
-        log_field(&line, "subject", v->relay);
-        log_remark(&line, v->text);
+    case EVENT_SUPPRESSED:
+        line_limit(&line, v);
         break;
     case EVENT_TROUBLE:
     case EVENT_RECOVERED:
@@ -562,6 +573,7 @@ event_log_history(struct log *log, const struct event *v)
     case EVENT_COMPLAINED:
     case EVENT_FRAGMENT:
     case EVENT_QUOTA:
+    case EVENT_SUPPRESSED:
         event_log_petrel(&own, v);
         break;
     case EVENT_CONNECTED:

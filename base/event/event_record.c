@@ -18,6 +18,7 @@ static const struct {
     {"bounced_later", EVENT_BIT(EVENT_BOUNCED_LATER)                        },
     {"complained",    EVENT_BIT(EVENT_COMPLAINED)                           },
     {"quota",         EVENT_BIT(EVENT_QUOTA)                                },
+    {"suppressed",    EVENT_BIT(EVENT_SUPPRESSED)                           },
     {"trouble",       EVENT_BIT(EVENT_TROUBLE)                              },
     {"recovered",     EVENT_BIT(EVENT_RECOVERED)                            },
 };
@@ -196,6 +197,12 @@ record_rest(struct json_writer *w, const struct event *v)
         break;
     case EVENT_QUOTA:
         record_text(w, MEMBER("subject"), v->relay);
+        record_text(w, MEMBER("text"), v->text);
+        break;
+    case EVENT_SUPPRESSED:
+        json_put_string(w, MEMBER("sender"), v->sender);
+        record_text(w, MEMBER("recipient"), v->recipient);
+        record_text(w, MEMBER("class"), text_from(v->reason));
         record_text(w, MEMBER("text"), v->text);
         break;
     case EVENT_TROUBLE:

@@ -19,7 +19,8 @@ enum {
      EVENT_BIT(EVENT_DELIVERED) | EVENT_BIT(EVENT_DEFERRED) |                          \
      EVENT_BIT(EVENT_BOUNCED) | EVENT_BIT(EVENT_EXPIRED) | EVENT_BIT(EVENT_QUOTA) |    \
      EVENT_BIT(EVENT_BOUNCED_LATER) | EVENT_BIT(EVENT_COMPLAINED) |                    \
-     EVENT_BIT(EVENT_TROUBLE) | EVENT_BIT(EVENT_RECOVERED))
+     EVENT_BIT(EVENT_SUPPRESSED) | EVENT_BIT(EVENT_TROUBLE) |                          \
+     EVENT_BIT(EVENT_RECOVERED))
 
 /* The kinds of a list like "delivered, bounced"; `accepted` is also mail of sendmail(1).
  * False: a word is none; *word is it then. */

@@ -516,6 +516,7 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     manager_quotas_set(m, settings->quotas);
     manager_copies_set(m, settings->copy_to);
     manager_clock_limit(m);
+    manager_suppress_follow(m);
     if (settings->offline) {
         m->draining = true;
         sched_drain(m->sched);
@@ -553,6 +554,7 @@ manager_free(struct manager **manager)
     }
     HASH_ITER (hh, m->actives, a, next)
         dsn_drop(&a->notification); /* its draft belongs to the queue */
+    suppression_free(&m->suppression);
     /* The queue closes first: it still writes marks of these envelopes. */
     queue_close(&m->queue);
     HASH_ITER (hh, m->actives, a, next)
@@ -599,6 +601,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     manager_quotas_set(m, settings->quotas);
     manager_copies_set(m, settings->copy_to);
     manager_quota_retry(m);
+    manager_suppress_follow(m);
     manager_clock_limit(m);
     m->reloads++;
     begin_anew(m);
@@ -710,7 +713,7 @@ manager_take(struct manager *m, struct sched_session *session,
         struct active *a = work.owner;
         *request =
             (struct delivery_request){session, a->envelope, work.indexes, work.count};
-        if (a->pending == PENDING_NONE || a->pending == PENDING_RETRY) {
+        if (attempt_goes_on(a) && !manager_suppress_work(a, &work)) {
             manager_rest(m); /* it may begin a pause after this turn's run */
             return true;
         }

@@ -11,6 +11,7 @@
 
 #include "queue/manager/activity.h"
 #include "queue/queue.h"
+#include "queue/suppression/suppression.h"
 #include "sched/route/quotas.h"
 #include "sched/sched.h"
 
@@ -37,7 +38,8 @@ struct manager_settings {
     bool sender_turns;        /* at a site; else all mail counts as one sender's */
     struct text quotas;       /* sched/route/quotas.h; only read by new and reload */
     struct text copy_to;      /* sched/route/copies.h; likewise */
-    bool offline;             /* an operator without a daemon: nothing is delivered */
+    struct suppression_settings suppression;
+    bool offline; /* an operator without a daemon: nothing is delivered */
 };
 
 /* Opens the queue and starts. routes is borrowed and may be replaced; NULL when
@@ -176,6 +178,19 @@ void manager_each_quota(struct manager *manager,
 bool manager_reset_quota(struct manager *manager, struct text who);
 /* EVENT_QUOTA, if it is the first refusal of a window. */
 void manager_tell_quota(struct manager *manager, const struct quotas_refusal *refusal);
+
+/* Whether a recipient of mail from sender, both as addresses, is not to be accepted, since
+ * it is suppressed; *refusal is 550 5.1.1. */
+bool manager_suppresses(struct manager *manager, struct text sender,
+                        struct text recipient, struct outcome *refusal);
+/* The same was found out later, by a report that came as mail: suppression_note(), and
+ * EVENT_SUPPRESSED. Nothing while suppress is off. sender: the address or domain whose mail
+ * it was. */
+void manager_suppress(struct manager *manager, struct text sender,
+                      struct text recipient, enum suppression_class class,
+                      struct text reason);
+/* The list; NULL: suppress is off. Also offline. */
+struct suppression *manager_suppression(struct manager *manager);
 
 /* --- For channels ----------------------------------------------------------------- */
 

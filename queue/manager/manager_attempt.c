@@ -310,6 +310,8 @@ attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
     }
     tell_result(a, index, outcome, expired, timing);
     manager_copy_settled(m, e, &e->recipients[index], outcome);
+    if (!redirected && m->suppression != NULL)
+        manager_suppress_hear(a, index, outcome);
     switch (outcome->verdict) {
     case VERDICT_DEFERRED:
         remember_reason(a, index, outcome);

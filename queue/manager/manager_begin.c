@@ -116,6 +116,14 @@ route_one(struct active *a, unsigned index)
         return;
     }
     a->kinds[index] = target->kind;
+    struct outcome refusal;
+    if (a->manager->suppression != NULL &&
+        manager_suppress_now(a, index, target->kind, &refusal)) {
+        suppression_used(a->manager->suppression, false);
+        a->kinds[index] = TARGET_ERROR;
+        attempt_settle(a, index, &refusal, false, NULL);
+        return;
+    }
     switch (target->kind) {
     case TARGET_MX:
     case TARGET_SMTP:

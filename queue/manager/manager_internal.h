@@ -151,6 +151,7 @@ struct manager {
         uint32_t key; /* of class and host */
         int64_t ms;   /* 0: unused */
     } refusals_logged[64];
+    struct suppression *suppression;   /* NULL: suppress is off */
     struct refusers *refusers;         /* NULL: nobody has refused us */
     struct lost_reports *lost_reports; /* NULL: there was none */
     struct loop_task wake_task;
@@ -355,6 +356,20 @@ void delay_warning_forget(struct active *a, unsigned recipients);
 /* At the end of an attempt that leaves recipients open. True: the warning is being
  * sent, and attempt_warned() will be called. */
 bool delay_warning_start(struct active *a);
+
+/* --- manager_suppression.c -------------------------------------------------------- */
+
+/* Opens, changes or closes the list, as the settings say. */
+void manager_suppress_follow(struct manager *m);
+/* Whether a recipient that is routed to that kind of target is not to be tried; *refusal
+ * says why. */
+bool manager_suppress_now(struct active *a, unsigned index, enum target_kind kind,
+                          struct outcome *refusal);
+/* A verdict about a recipient. */
+void manager_suppress_hear(struct active *a, unsigned index,
+                           const struct outcome *outcome);
+/* True: the session must not have the work. */
+bool manager_suppress_work(struct active *a, const struct sched_work *work);
 
 /* --- refusals.c ------------------------------------------------------------------- */
 

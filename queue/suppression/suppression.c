@@ -280,18 +280,16 @@ suppression_count(const struct suppression *s)
 
 size_t
 suppression_each(const struct suppression *s, size_t from, size_t count,
-                 void (*each)(void *context, const struct suppression_entry *entry,
+                 bool (*each)(void *context, const struct suppression_entry *entry,
                               int64_t until_ms),
                  void *context)
 {
     struct suppression_entry e;
-    size_t passed = 0, given = 0;
-    for (size_t at = 0; given < count && suppression_list_next(&s->list, &at, &e);)
-        if (!entry_is_over(s, &e) && passed++ >= from) {
-            each(context, &e, entry_until_s(s, &e) * 1000);
-            given++;
-        }
-    return given;
+    size_t passed = 0, wanted = 0, at = 0;
+    while (wanted < count && suppression_list_next(&s->list, &at, &e))
+        if (!entry_is_over(s, &e) && passed++ >= from)
+            wanted += each(context, &e, entry_until_s(s, &e) * 1000);
+    return wanted == count ? passed : 0;
 }
 
 /* --- Changes ----------------------------------------------------------------------- */

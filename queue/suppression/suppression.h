@@ -67,10 +67,10 @@ const char *suppression_add(struct suppression *s,
 /* The entries of the address, or those for one domain of senders: how many there were. */
 size_t suppression_remove(struct suppression *s, struct text address,
                           const struct text *domain);
-/* Calls each with at most count of those that count now, but for the first `from`; until:
- * 0: for ever. Returns their number. */
+/* Calls each with those that count now, but for the first `from`, until count were wanted:
+ * it says so. until: 0: for ever. Returns from where to go on; 0: these were the last. */
 size_t suppression_each(const struct suppression *s, size_t from, size_t count,
-                        void (*each)(void *context,
+                        bool (*each)(void *context,
                                      const struct suppression_entry *entry,
                                      int64_t until_ms),
                         void *context);

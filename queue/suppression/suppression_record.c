@@ -139,6 +139,26 @@ import_field(char **at, const char *end)
     return text_trim(text_of(begin, (size_t)(to - begin)));
 }
 
+/* Two digits; a number that is too large if they are none. */
+static int
+import_two(struct text t, size_t at)
+{
+    struct text two = text_before(text_after(t, at), 2);
+    uint64_t number;
+    return two.length == 2 && text_number(two, 99, &number) ? (int)number : 100;
+}
+
+/* False: "T15:06:40", or " 15:06:40", is not what stands behind the day. */
+static bool
+import_time(struct text t, struct tm *tm)
+{
+    tm->tm_hour = import_two(t, 1);
+    tm->tm_min = import_two(t, 4);
+    tm->tm_sec = import_two(t, 7);
+    return t.length >= 9 && (t.at[0] == 'T' || t.at[0] == ' ') && t.at[3] == ':' &&
+           t.at[6] == ':' && tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec < 61;
+}
+
 /* False: not a date. */
 static bool
 import_date(struct text t, int64_t *at_s)
@@ -149,13 +169,13 @@ import_date(struct text t, int64_t *at_s)
         *at_s = (int64_t)y;
         return true;
     }
-    if (t.length > 10 && text_is_digit(t.at[10]))
-        return false;
     if (!text_cut(&day, '-', &year) || !text_cut(&day, '-', &month) ||
         !text_number(year, 2105, &y) || y < 1970 || !text_number(month, 12, &m) ||
         m == 0 || !text_number(day, 31, &d) || d == 0)
         return false;
     struct tm tm = {.tm_year = (int)y - 1900, .tm_mon = (int)m - 1, .tm_mday = (int)d};
+    if (t.length > 10 && !import_time(text_after(t, 10), &tm))
+        return false;
     *at_s = (int64_t)timegm(&tm);
     return true;
 }
@@ -236,11 +256,11 @@ export_field(struct text t, struct buffer *out)
 bool
 suppression_export_line(const struct suppression_entry *entry, struct buffer *out)
 {
-    char date[16];
+    char date[32];
     time_t at = (time_t)entry->at_s;
     struct tm tm;
     gmtime_r(&at, &tm);
-    strftime(date, sizeof(date), "%Y-%m-%d", &tm);
+    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &tm);
     return export_field(entry->address, out) && buffer_add_byte(out, ',') &&
            export_field(entry->reason, out) &&
            buffer_format(out, ",%s,%s,%.*s\n", date,

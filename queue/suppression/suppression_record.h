@@ -37,7 +37,7 @@ bool suppression_normal(struct text address, char out[SUPPRESSION_ADDRESS_MAX + 
 void suppression_reason(struct text text, char out[SUPPRESSION_REASON_MAX + 1]);
 
 /* A line of a list: "ADDRESS[,REASON[,DATE[,CLASS[,DOMAIN]]]]", fields perhaps in double
- * quotes. DATE is YYYY-MM-DD, perhaps with a time behind it, or seconds since 1970; without
+ * quotes. DATE is YYYY-MM-DD, perhaps with THH:MM:SSZ, or seconds since 1970; without
  * one it is now. Without CLASS a reason that speaks of a complaint is one, any other the
  * operator's own. "": an entry, or nothing (class NONE): an empty line or a comment; else
  * the error. */

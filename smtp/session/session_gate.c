@@ -113,6 +113,22 @@ session_expand(struct server_session *s, struct expansion *x)
                 TEXT_ARGS(question.sender));
 }
 
+/* Not for fragments between our hosts, nor where the daemon takes the mail later. The
+ * members of an alias are no business of an untrusted client. */
+static bool
+session_suppresses(const struct server_session *s, struct text recipient,
+                   struct outcome *refusal)
+{
+    const struct server *server = &s->server;
+    if (s->host->manager == NULL || server_is_redirect(server) ||
+        !manager_suppresses(s->host->manager, server_sender(server), recipient,
+                            refusal))
+        return false;
+    if (!server_may_relay(server))
+        (void)outcome_refuse(refusal, 550, "5.1.1", "no such user here");
+    return true;
+}
+
 static bool
 session_member(const struct server_session *s, const struct expansion_member *m,
                struct outcome *refusal)
@@ -120,7 +136,8 @@ session_member(const struct server_session *s, const struct expansion_member *m,
     struct address address;
     return address_parse(m->address, &address)
                ? policy_recipient(s->host->routes, true, server_sender(&s->server),
-                                  &address, refusal)
+                                  &address, refusal) &&
+                     !session_suppresses(s, m->address, refusal)
                : outcome_refuse(refusal, 553, "5.1.3", "bad recipient address syntax");
 }
 
@@ -135,7 +152,8 @@ session_reaches(const struct server_session *s, const struct expansion *x,
     switch (x->kind) {
     case EXPANSION_NONE:
         return policy_recipient(s->host->routes, may_relay, server_sender(server),
-                                server_recipient(server), refusal);
+                                server_recipient(server), refusal) &&
+               !session_suppresses(s, server_recipient_normal(server), refusal);
     case EXPANSION_FORGED:
         return outcome_refuse(refusal, 550, "5.1.1",
                               "no such address: the SRS hash is wrong or too old");

@@ -23,6 +23,7 @@ sub kind {
     for my $at (0 .. $#words) {
         return "$words[$at]$all" if $words[$at] =~ /^(?:version|check|status|trace|series|fragments|doctor|cluster)$/;
         return 'oauth-status' if $words[$at] eq 'oauth';
+        return 'suppress-ls' if $words[$at] eq 'suppress';
         next unless $words[$at] eq 'queue';
         my $verb = $words[$at + 1] // '';
         return "queue-change$all" if $verb =~ /^(?:hold|release|retry|rm|bounce)$/;

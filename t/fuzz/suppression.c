@@ -14,11 +14,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void
+static bool
 count_one(void *context, const struct suppression_entry *entry, int64_t until_ms)
 {
     must(entry->address.length > 0 && until_ms >= 0);
     ++*(size_t *)context;
+    return true;
 }
 
 static size_t

@@ -65,7 +65,7 @@ static const struct {
     {"  a@b.example , gone ,2026-11-29", "", "a@b.example", "gone", SUPPRESSION_MANUAL, 1795910400, ""},
     {"\"a@b.example\",\"Spam Complaint, \"\"x\"\"\",1750000000\r", "", "a@b.example", "Spam Complaint, \"x\"",
      SUPPRESSION_COMPLAINT, 1750000000, ""},
-    {"a@b.example,x,2025-06-15T15:06:40Z,hard,C.example", "", "a@b.example", "x", SUPPRESSION_HARD, 1749945600,
+    {"a@b.example,x,2025-06-15T15:06:40Z,hard,C.example", "", "a@b.example", "x", SUPPRESSION_HARD, 1750000000,
      "c.example"},
     {"a@b.example,,,doubtful", "", "a@b.example", "", SUPPRESSION_DOUBTFUL, 5000, ""},
     {"", "", "", "", SUPPRESSION_NONE, 5000, ""},
@@ -73,6 +73,8 @@ static const struct {
     {"email,reason,date", "not an address", "", "", 0, 0, ""},
     {"a@b.example,x,yesterday", "the date is not like 2026-11-29", "", "", 0, 0, ""},
     {"a@b.example,x,2025-13-01", "the date is not like 2026-11-29", "", "", 0, 0, ""},
+    {"a@b.example,x,2025-06-15T25:00:00", "the date is not like 2026-11-29", "", "", 0, 0, ""},
+    {"a@b.example,x,2025-06-15T15", "the date is not like 2026-11-29", "", "", 0, 0, ""},
     {"a@b.example,x,2025-06-155", "the date is not like 2026-11-29", "", "", 0, 0, ""},
     {"a@b.example,x,,soft", "the class is none of doubtful, hard, complaint, manual", "", "", 0, 0, ""},
     {"a@b.example,x,,none", "the class is none of doubtful, hard, complaint, manual", "", "", 0, 0, ""},
@@ -109,12 +111,12 @@ TEST(export_is_import)
     struct suppression_entry e = {.address = TEXT("\"a,b\"@c.example"),
                                   .domain = TEXT("d.example"),
                                   .reason = TEXT("550 no, \"x\""),
-                                  .at_s = 1795910400,
+                                  .at_s = 1795910461,
                                   .class = SUPPRESSION_COMPLAINT};
     buffer_init(&line, 1000);
     ok(suppression_export_line(&e, &line));
     is_text(buffer_text(&line),
-            TEXT("\"\"\"a,b\"\"@c.example\",\"550 no, \"\"x\"\"\",2026-11-29,complaint,d.example\n"), "a line of CSV");
+            TEXT("\"\"\"a,b\"\"@c.example\",\"550 no, \"\"x\"\"\",2026-11-29T00:01:01Z,complaint,d.example\n"), "a line of CSV");
     is_string(suppression_import_line(buffer_text(&line), 0, &r), "", "can be read");
     is_text(r.entry.address, e.address, "has the address");
     is_text(r.entry.reason, e.reason, "the reason");
