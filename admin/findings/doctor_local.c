@@ -7,6 +7,7 @@
 #include "base/json_field.h"
 #include "base/dns/dns_reply.h"
 #include "base/tls/tls_file.h"
+#include "smtp/trust/client_certificates.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ judge_dates(struct doctor *d, struct faults *out, const char *path,
     } else if (c->expires_ms <= now_ms || c->expires_ms - now_ms < SOON_MS) {
         bool over = c->expires_ms <= now_ms;
         faults_add(out, over ? FAULT_ERROR : FAULT_WARNING, path,
-                   over ? "it has expired: clients that verify refuse it"
+                   over ? "it has expired: peers that verify refuse it"
                         : "it expires at %s",
                    format_time_until(c->expires_ms, now_ms, time));
         faults_remedy(out, "Renew it with the program that made it (certbot, acme.sh "
@@ -71,6 +72,28 @@ judge_certificate(struct doctor *d, struct faults *out, const char *path,
     }
 }
 
+/* For next hops: dates alone count, since each of them has its own rule for names. */
+static void
+judge_client_certificates(struct doctor *d, struct faults *out,
+                          const struct route_table *routes)
+{
+    struct tls_pair pairs[TLS_PAIRS_MAX];
+    size_t count = routes != NULL ? client_certificates_list(routes, pairs) : 0;
+    for (size_t i = 0; i < count; i++) {
+        char error[TLS_ERROR_MAX], time[FORMAT_TIME_MAX];
+        const char *path = pairs[i].certificate;
+        struct tls_file c;
+        if (!tls_file_read(path, TEXT(""), NULL, &c, error, sizeof(error))) {
+            faults_add(out, FAULT_WARNING, path, "%s", error);
+            faults_remedy(out, "Run it as a user who may read the file.");
+        } else if (!judge_dates(d, out, path, &c)) {
+            faults_add(
+                out, FAULT_OK, path, "presented to next hops, until %s",
+                format_time_until(c.expires_ms, loop_now_ms(d->setup->loop), time));
+        }
+    }
+}
+
 /* One of the files must be for hostname; the others may be for any name. */
 bool
 doctor_judge_certificates(const struct fault_world *w, struct faults *out)
@@ -89,6 +112,7 @@ doctor_judge_certificates(const struct fault_world *w, struct faults *out)
         faults_add(out, FAULT_WARNING, path, "%s", error);
         faults_remedy(out, "Run it as a user who may read the file.");
     }
+    judge_client_certificates(d, out, d->setup->routes);
     return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { READ_BY_ALL = 04, PATH_LIMIT = 4096 };
 
@@ -60,6 +61,14 @@ faults_find_open_key(void *context, const char *path)
     faults_find_open(context, "tls_key", path);
 }
 
+static void
+faults_find_open_route_key(void *context, const struct target *target)
+{
+    const char *certificate, *key;
+    if (target_certificate(target, &certificate, &key))
+        faults_find_open(context, "key= of a route", key);
+}
+
 bool
 faults_judge_secrets(const struct fault_world *w, struct faults *out)
 {
@@ -70,6 +79,8 @@ faults_judge_secrets(const struct fault_world *w, struct faults *out)
         faults_find_open(out, "auth_users", o->server.auth_users.at);
     faults_each_path(o->server.tls_key, faults_find_open_key, out);
     accounts_each_file(o, faults_find_open_account, out);
+    if (w->routes != NULL)
+        route_each_target(w->routes, faults_find_open_route_key, out);
     return false;
 }
 
@@ -144,6 +155,17 @@ faults_try_keys(const struct options *options, struct faults *out)
 }
 
 static void
+faults_try_route(void *context, const struct target *target)
+{
+    const char *certificate, *key;
+    if (!target_certificate(target, &certificate, &key))
+        return;
+    faults_try_file(context, certificate);
+    if (strcmp(key, certificate) != 0)
+        faults_try_file(context, key);
+}
+
+static void
 faults_try_all(const struct fault_world *w, struct faults *out)
 {
     const struct options *o = w->options;
@@ -154,6 +176,8 @@ faults_try_all(const struct fault_world *w, struct faults *out)
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
         faults_each_path(lists[i], faults_try_file, out);
     faults_try_keys(o, out);
+    if (w->routes != NULL)
+        route_each_target(w->routes, faults_try_route, out);
     accounts_each_file(o, faults_try_file, out);
 }
 

@@ -374,8 +374,8 @@ static const struct fault_row fault_rows[] = {
      "Renew it: new files are used a minute after they are there."},
     {"certificate_expired", FAULT_ERROR, FAULT_RUNNING,
      JUDGE(judge_certificate_expired), NULL,
-     "Renew it: clients that verify do not connect; new files are used a minute "
-     "after they are there."},
+     "Renew it: peers that verify refuse it; new files are used a minute after they "
+     "are there."},
     {"certificate_mismatch", FAULT_ERROR, FAULT_RUNNING, WORDS(certificate_trouble),
      "the new files are not used, the old certificates stay: ",
      "Replace the files: each key must fit its certificate, which must be valid now, "

@@ -11,6 +11,7 @@
 #include "base/event/event_post.h"
 #include "queue/queue.h"
 #include "sched/route/copies.h"
+#include "smtp/trust/client_certificates.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,9 +322,15 @@ configuration_trust(struct configuration *c, struct log *log, char *error, size_
                   text_starts(c->options.post.url, TEXT("https:"));
     c->anchors =
         trust_anchors_read(text_from(c->options.tls_ca), needed, place, error, size);
-    if (c->anchors != NULL && log != NULL)
+    if (c->anchors == NULL)
+        return false;
+    if (log != NULL)
         trust_anchors_say(place, log);
-    return c->anchors != NULL;
+    if (c->options.without_secrets ||
+        client_certificates_read(c->routes, c->anchors, error, size))
+        return true;
+    tls_client_free(&c->anchors);
+    return false;
 }
 
 static void

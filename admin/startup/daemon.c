@@ -45,6 +45,7 @@ const struct daemon_part daemon_parts[] = {
     {"rights",      DAEMON_LAST,  part_rights_start,    part_rights_reload,    NULL},
     {"aliases",     DAEMON_LAST,  part_aliases_start,   part_aliases_reload,   part_aliases_stop},
     {"tls files",   DAEMON_LAST,  part_tls_start,       NULL,                  part_tls_stop},
+    {"route files", DAEMON_LAST,  part_hop_tls_start,   part_hop_tls_reload,   part_hop_tls_stop},
     {"run",         DAEMON_RUNS,  daemon_run,           NULL,                  NULL},
     {NULL, DAEMON_RUNS, NULL, NULL, NULL}
 };

@@ -114,9 +114,11 @@ struct part_tls_file {
     struct disk_info info;
 };
 
-/* part_listener.c: the files as they were when those in use were read, when files were
+/* part_certificates.c: the files as they were when those in use were read, when files were
  * last read, and when they were last looked at. */
 struct part_tls {
+    struct daemon *daemon;
+    bool is_client; /* presented to next hops */
     struct listener_pairs pairs;
     struct part_tls_file used[PART_TLS_FILES_MAX], judged[PART_TLS_FILES_MAX],
         seen[PART_TLS_FILES_MAX];
@@ -254,7 +256,8 @@ struct daemon {
     struct history *history;
     struct part_events kept;
     struct listener *listener;
-    struct part_tls tls; /* its certificates */
+    struct part_tls tls;         /* its certificates */
+    struct part_tls *client_tls; /* those of routes; NULL: there are none */
     struct health health;
     struct part_control answers;
     struct smarthost_health *upstreams;

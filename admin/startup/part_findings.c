@@ -232,17 +232,28 @@ part_findings_grows(struct part_findings_growth *growth, uint64_t count, int64_t
 }
 
 static void
+part_findings_see_certificate(struct daemon *d, const struct tls_certificate *one,
+                              struct finding_facts *facts)
+{
+    if (facts->certificate != NULL && one->until_ms >= d->findings.certificate.until_ms)
+        return;
+    d->findings.certificate = *one;
+    facts->certificate = d->findings.certificate.name;
+    facts->certificate_ms = one->until_ms - loop_now_ms(d->loop);
+}
+
+/* Those of the listener, and those for next hops. */
+static void
 part_findings_see_certificates(struct daemon *d, const struct tls_server *tls,
                                struct finding_facts *facts)
 {
     struct tls_certificate one;
     for (size_t i = 0; tls != NULL && tls_server_certificate(tls, i, &one); i++)
-        if (facts->certificate == NULL ||
-            one.until_ms < d->findings.certificate.until_ms) {
-            d->findings.certificate = one;
-            facts->certificate = d->findings.certificate.name;
-            facts->certificate_ms = one.until_ms - loop_now_ms(d->loop);
-        }
+        part_findings_see_certificate(d, &one, facts);
+    for (size_t i = 0; d->client_tls != NULL &&
+                       tls_client_certificate(*delivery_tls(d->delivery), i, &one);
+         i++)
+        part_findings_see_certificate(d, &one, facts);
 }
 
 static void

@@ -132,11 +132,13 @@ void part_events_reload(struct daemon *d, struct configuration *fresh);
 void part_events_pause(struct daemon *d); /* nothing is posted any more */
 void part_events_stop(struct daemon *d);  /* the last ones are written */
 
-/* --- part_listener.c: mail in, and the certificates for it --------------------------- */
+/* --- part_listener.c: mail in ------------------------------------------------------- */
 
 int part_listener_start(struct daemon *d);
 void part_listener_reload(struct daemon *d, struct configuration *fresh);
 void part_listener_stop(struct daemon *d);
+
+/* --- part_certificates.c: the files of certificates ---------------------------------- */
 
 enum { PART_TLS_LOOK_MS = 60 * 1000, PART_TLS_SETTLED_MS = 5 * 1000 };
 /* The files of tls_certificate and tls_key are watched, and new ones taken up. Each
@@ -153,6 +155,10 @@ void part_tls_note(struct daemon *d, const struct listener_settings *settings);
 const char *part_tls_trouble(const struct daemon *d);
 /* The file of the certificate with that index of tls_server_certificate(); "": none. */
 const char *part_tls_file(const struct daemon *d, size_t index);
+/* The same for the files that routes name: cert= and key=, each pair by itself. */
+int part_hop_tls_start(struct daemon *d);
+void part_hop_tls_reload(struct daemon *d, struct configuration *fresh);
+void part_hop_tls_stop(struct daemon *d);
 
 /* --- part_aliases.c ------------------------------------------------------------------ */
 

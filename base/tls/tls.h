@@ -88,6 +88,21 @@ struct tls_client *tls_client_keep(struct tls_client *client);
 void tls_client_free(struct tls_client **client); /* connections keep it */
 bool tls_client_has_anchors(const struct tls_client *client);
 
+/* A client that presents the certificate to servers that ask for one, and is like the
+ * client otherwise. NULL with one line in error. */
+struct tls_client *tls_client_read_own(struct tls_client *client,
+                                       const struct tls_pair *pair, char *error,
+                                       size_t error_size);
+/* Connections with its pair in their options have it from now on: *with becomes NULL, and
+ * the one before is replaced. */
+void tls_client_take_own(struct tls_client *client, struct tls_client **with);
+/* Those that were taken; false: index is behind the last. */
+bool tls_client_certificate(const struct tls_client *client, size_t index,
+                            struct tls_certificate *out);
+/* with: from tls_client_read_own(). */
+void tls_client_describe_own(const struct tls_client *with,
+                             struct tls_certificate *out);
+
 enum tls_level {
     TLS_LEVEL_NONE,  /* any certificate: protects against passive attackers only */
     TLS_LEVEL_VERIFY /* a valid chain to an anchor, for one of the names */
@@ -119,6 +134,10 @@ struct tls_client_options {
     /* Names that a certificate below a trust anchor of DANE (usage 2) may have. */
     const struct text *dane_names;
     size_t dane_name_count;
+    /* Presented to a server that asks; certificate NULL: none. The handshake fails when
+     * tls_client_take_own() has not had the pair. Sessions are resumed with the same pair
+     * only. */
+    struct tls_pair own;
 };
 
 /* --- Shared secret

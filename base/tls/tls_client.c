@@ -57,7 +57,7 @@ add_anchors(struct tls_client *client, const char *path, struct reading *r, char
     if (!tls_read_file(path, &content, &length, error, error_size))
         return false;
     good = (r && is_seen(r, text_of(content, length))) ||
-           tls_parse_certificates(&client->anchors, path, content, length, error,
+           tls_parse_certificates(&client->anchors->chain, path, content, length, error,
                                   error_size);
     free(content);
     return good;
@@ -91,7 +91,7 @@ read_anchors(struct tls_client *client, const char *path, char *error,
     disk_close(&directory);
     free(r);
     /* The first certificate of a chain is within its head: version 0 is none. */
-    if (result == 0 && client->anchors.version != 0)
+    if (result == 0 && tls_client_has_anchors(client))
         return true;
     if (result == 0)
         snprintf(error, error_size, "no certificates in the directory %s", path);
@@ -111,7 +111,10 @@ tls_client_configure(struct tls_client *client, enum tls_level level)
     mbedtls_ssl_conf_authmode(config, level == TLS_LEVEL_VERIFY
                                           ? MBEDTLS_SSL_VERIFY_REQUIRED
                                           : MBEDTLS_SSL_VERIFY_OPTIONAL);
-    mbedtls_ssl_conf_ca_chain(config, &client->anchors, NULL);
+    mbedtls_ssl_conf_ca_chain(config, &client->anchors->chain, NULL);
+    if (code == 0 && client->own != NULL)
+        code = mbedtls_ssl_conf_own_cert(config, &client->own->certificate,
+                                         &client->own->key);
     mbedtls_ssl_conf_session_tickets(config, MBEDTLS_SSL_SESSION_TICKETS_ENABLED);
 #ifdef MBEDTLS_SSL_TLS1_3_SIGNAL_NEW_SESSION_TICKETS_ENABLED
     mbedtls_ssl_conf_tls13_enable_signal_new_session_tickets(
@@ -120,29 +123,106 @@ tls_client_configure(struct tls_client *client, enum tls_level level)
     return code;
 }
 
-struct tls_client *
-tls_client_new(struct tls *tls, const char *anchors, char *error, size_t error_size)
+static struct tls_client *
+tls_client_make(struct tls *tls, struct tls_anchors *anchors)
 {
     struct tls_client *client = memory_new(sizeof(*client));
-    int code;
     client->references = 1;
     client->tls = tls;
     tls->references++;
-    mbedtls_x509_crt_init(&client->anchors);
+    client->anchors = anchors;
+    anchors->references++;
     mbedtls_ssl_config_init(&client->config[TLS_LEVEL_NONE]);
     mbedtls_ssl_config_init(&client->config[TLS_LEVEL_VERIFY]);
-    if (anchors && !read_anchors(client, anchors, error, error_size)) {
-        tls_client_free(&client);
-        return NULL;
-    }
-    code = tls_client_configure(client, TLS_LEVEL_NONE);
+    return client;
+}
+
+static bool
+tls_client_set_up(struct tls_client *client, char *error, size_t error_size)
+{
+    int code = tls_client_configure(client, TLS_LEVEL_NONE);
     if (code == 0)
         code = tls_client_configure(client, TLS_LEVEL_VERIFY);
-    if (code != 0) {
-        tls_fail(error, error_size, "cannot set up TLS", code);
+    return code == 0 || tls_fail(error, error_size, "cannot set up TLS", code);
+}
+
+struct tls_client *
+tls_client_new(struct tls *tls, const char *anchors, char *error, size_t error_size)
+{
+    struct tls_anchors *chain = memory_new(sizeof(*chain));
+    mbedtls_x509_crt_init(&chain->chain);
+    struct tls_client *client = tls_client_make(tls, chain);
+    if ((anchors && !read_anchors(client, anchors, error, error_size)) ||
+        !tls_client_set_up(client, error, error_size))
         tls_client_free(&client);
-    }
     return client;
+}
+
+/* --- Certificates of our own ------------------------------------------------------ */
+
+/* A client of its own for each pair: neither configuration nor remembered sessions are
+ * those of another. */
+struct tls_client *
+tls_client_read_own(struct tls_client *client, const struct tls_pair *pair, char *error,
+                    size_t error_size)
+{
+    struct tls_client *with = tls_client_make(client->tls, client->anchors);
+    with->own = memory_new(sizeof(*with->own));
+    with->certificate = memory_string(pair->certificate);
+    with->key = memory_string(pair->key);
+    if (!tls_own_read(client->tls, with->own, pair, error, error_size) ||
+        !tls_client_set_up(with, error, error_size))
+        tls_client_free(&with);
+    return with;
+}
+
+/* The place in the list of the one with that pair, or the end of the list. */
+static struct tls_client **
+tls_client_own_place(struct tls_client *client, const struct tls_pair *pair)
+{
+    struct tls_client **at = &client->with_own;
+    while (*at != NULL && (strcmp((*at)->certificate, pair->certificate) != 0 ||
+                           strcmp((*at)->key, pair->key) != 0))
+        at = &(*at)->next;
+    return at;
+}
+
+void
+tls_client_take_own(struct tls_client *client, struct tls_client **with)
+{
+    const struct tls_pair pair = {(*with)->certificate, (*with)->key};
+    struct tls_client **at = tls_client_own_place(client, &pair), *old = *at;
+    if (old != NULL) {
+        (*with)->next = old->next;
+        old->next = NULL;
+        tls_client_release(old);
+    }
+    *at = *with;
+    *with = NULL;
+}
+
+struct tls_client *
+tls_client_with(struct tls_client *client, const struct tls_pair *pair)
+{
+    return pair->certificate == NULL ? client : *tls_client_own_place(client, pair);
+}
+
+bool
+tls_client_certificate(const struct tls_client *client, size_t index,
+                       struct tls_certificate *out)
+{
+    const struct tls_client *with = client->with_own;
+    for (size_t i = 0; with != NULL && i < index; i++)
+        with = with->next;
+    if (with != NULL)
+        tls_own_describe(with->own, out);
+    return with != NULL;
+}
+
+void
+tls_client_describe_own(const struct tls_client *with, struct tls_certificate *out)
+{
+    tls_own_describe(with->own, out);
 }
 
 static void
@@ -155,17 +235,35 @@ memory_forget(struct tls_client *client, struct tls_memory *m)
     free(m);
 }
 
+static void
+tls_anchors_release(struct tls_anchors *anchors)
+{
+    if (anchors == NULL || --anchors->references > 0)
+        return;
+    mbedtls_x509_crt_free(&anchors->chain);
+    free(anchors);
+}
+
 void
 tls_client_release(struct tls_client *client)
 {
     assert(client->references > 0);
     if (--client->references)
         return;
+    for (struct tls_client *with = client->with_own, *next; with; with = next) {
+        next = with->next;
+        tls_client_release(with);
+    }
     while (client->sessions)
         memory_forget(client, client->sessions);
     mbedtls_ssl_config_free(&client->config[TLS_LEVEL_NONE]);
     mbedtls_ssl_config_free(&client->config[TLS_LEVEL_VERIFY]);
-    mbedtls_x509_crt_free(&client->anchors);
+    if (client->own != NULL)
+        tls_own_free(client->own);
+    free(client->own);
+    free(client->certificate);
+    free(client->key);
+    tls_anchors_release(client->anchors);
     tls_release(client->tls);
     free(client);
 }
@@ -188,7 +286,7 @@ tls_client_free(struct tls_client **client)
 bool
 tls_client_has_anchors(const struct tls_client *client)
 {
-    return client->anchors.version != 0;
+    return client->anchors != NULL && client->anchors->chain.version != 0;
 }
 
 void

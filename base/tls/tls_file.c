@@ -23,8 +23,8 @@ tls_file_is_whole(mbedtls_x509_crt *chain, const struct tls_client *anchors)
     const uint32_t dates = MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE;
     if (anchors == NULL || !tls_client_has_anchors(anchors))
         return false;
-    mbedtls_x509_crt *trusted = (mbedtls_x509_crt *)(uintptr_t)&anchors->anchors;
-    (void)mbedtls_x509_crt_verify(chain, trusted, NULL, NULL, &flags, NULL, NULL);
+    (void)mbedtls_x509_crt_verify(chain, &anchors->anchors->chain, NULL, NULL, &flags,
+                                  NULL, NULL);
     return (flags & ~dates) == 0;
 }
 

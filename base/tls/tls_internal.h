@@ -36,6 +36,11 @@ struct tls_own {
     mbedtls_x509_crt certificate; /* and its intermediates */
     mbedtls_pk_context key;
 };
+/* Reads both files; *own is to be freed in either case. False: one line in error. */
+bool tls_own_read(struct tls *tls, struct tls_own *own, const struct tls_pair *pair,
+                  char *error, size_t error_size);
+void tls_own_free(struct tls_own *own);
+void tls_own_describe(const struct tls_own *own, struct tls_certificate *out);
 
 /* A shared secret as TLS has it. */
 enum { TLS_IDENTITY_SIZE = TLS_GROUP_MAX + 1 + TLS_SECRET_DIGITS + 1 };
@@ -57,16 +62,30 @@ struct tls_server {
 };
 void tls_server_release(struct tls_server *server);
 
+/* Trust anchors, of a client and of those with certificates of their own. */
+struct tls_anchors {
+    unsigned references;
+    mbedtls_x509_crt chain;
+};
+
 struct tls_memory; /* a remembered session */
 struct tls_client {
     unsigned references;
     struct tls *tls;
-    bool is_shared; /* a secret in the place of certificates */
-    mbedtls_x509_crt anchors;
+    bool is_shared;              /* a secret in the place of certificates */
+    struct tls_anchors *anchors; /* NULL: is_shared */
     mbedtls_ssl_config config[TLS_LEVEL_VERIFY + 1]; /* by level */
     struct tls_memory *sessions; /* uthash, the least recently saved first */
+    /* With a certificate: its files, and the next one of the same owner. The owner's list
+     * of them has one of each pair. */
+    struct tls_own *own;
+    char *certificate, *key;
+    struct tls_client *next, *with_own;
 };
 void tls_client_release(struct tls_client *client);
+/* The one that presents the pair; client itself without a pair; NULL: none does. */
+struct tls_client *tls_client_with(struct tls_client *client,
+                                   const struct tls_pair *pair);
 /* The result of verification, for resumed sessions, which have no certificate. */
 struct tls_worth {
     bool verified;

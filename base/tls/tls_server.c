@@ -22,96 +22,19 @@ static const char **const protocols[TLS_PROTOCOLS] = {[TLS_MAIL] = mail_protocol
                                                       [TLS_HTTP] = http_protocols,
                                                       [TLS_OLD_MAIL] = mail_protocols};
 
-static int
-tls_server_parse_key(struct tls *tls, mbedtls_pk_context *key, const char *content,
-                     size_t length)
-{
-    const unsigned char *at = (const unsigned char *)content;
-#if MBEDTLS_VERSION_MAJOR >= 3
-    return mbedtls_pk_parse_key(key, at, length + 1, NULL, 0, mbedtls_ctr_drbg_random,
-                                &tls->random);
-#else
-    (void)tls;
-    return mbedtls_pk_parse_key(key, at, length + 1, NULL, 0);
-#endif
-}
-
-static int
-check_pair(struct tls *tls, const struct tls_own *own)
-{
-#if MBEDTLS_VERSION_MAJOR >= 3
-    return mbedtls_pk_check_pair(&own->certificate.pk, &own->key,
-                                 mbedtls_ctr_drbg_random, &tls->random);
-#else
-    (void)tls;
-    return mbedtls_pk_check_pair(&own->certificate.pk, &own->key);
-#endif
-}
-
-/* The content is overwritten: the same file may hold the key (struct tls_pair). */
+/* Clients would refuse another one, and mbedTLS does not present it. */
 static bool
-read_certificate(struct tls_own *own, const char *path, char *error, size_t error_size)
+tls_server_read_pair(struct tls *tls, struct tls_own *own, const struct tls_pair *pair,
+                     char *error, size_t error_size)
 {
-    char *content;
-    size_t length;
-    bool good;
-    if (!tls_read_file(path, &content, &length, error, error_size))
+    if (!tls_own_read(tls, own, pair, error, error_size))
         return false;
-    good = tls_parse_certificates(&own->certificate, path, content, length, error,
-                                  error_size);
-    tls_forget_file(content, length);
-    return good;
-}
-
-/* A helpful text where the library has none; NULL: use the library's. */
-static const char *
-key_trouble(const char *content, int code)
-{
-    if (code == MBEDTLS_ERR_PK_PASSWORD_REQUIRED ||
-        strstr(content, "ENCRYPTED") != NULL)
-        return "the key has a passphrase; remove it: openssl pkey -in KEY -out NEW";
-    if (strstr(content, "PRIVATE KEY-----") == NULL)
-        return "has no private key (tls_key names the file of the key; unset: it is in "
-               "that of the certificate)";
-    return NULL;
-}
-
-static bool
-read_key(struct tls *tls, struct tls_own *own, const char *path, char *error,
-         size_t error_size)
-{
-    char *content;
-    size_t length;
-    int code;
-    if (!tls_read_file(path, &content, &length, error, error_size))
-        return false;
-    code = tls_server_parse_key(tls, &own->key, content, length);
-    const char *why = code != 0 ? key_trouble(content, code) : NULL;
-    tls_forget_file(content, length);
-    if (why != NULL)
-        snprintf(error, error_size, "%s: %s", path, why);
-    return code == 0 || (why == NULL && tls_fail(error, error_size, path, code));
-}
-
-static bool
-read_pair(struct tls *tls, struct tls_own *own, const struct tls_pair *pair,
-          char *error, size_t error_size)
-{
-    if (!read_certificate(own, pair->certificate, error, error_size) ||
-        !read_key(tls, own, pair->key, error, error_size))
-        return false;
-    /* Clients would refuse the certificate, and mbedTLS does not present it. */
     if (mbedtls_x509_crt_check_extended_key_usage(
             &own->certificate, MBEDTLS_OID_SERVER_AUTH,
-            MBEDTLS_OID_SIZE(MBEDTLS_OID_SERVER_AUTH)) != 0) {
-        snprintf(error, error_size, "the certificate in %s is not for servers",
-                 pair->certificate);
-        return false;
-    }
-    if (check_pair(tls, own) == 0)
+            MBEDTLS_OID_SIZE(MBEDTLS_OID_SERVER_AUTH)) == 0)
         return true;
-    snprintf(error, error_size, "the key in %s is not that of the certificate in %s",
-             pair->key, pair->certificate);
+    snprintf(error, error_size, "the certificate in %s is not for servers",
+             pair->certificate);
     return false;
 }
 
@@ -203,10 +126,8 @@ tls_server_release(struct tls_server *server)
     for (int i = 0; i < TLS_PROTOCOLS; i++)
         mbedtls_ssl_config_free(&server->config[i]);
     mbedtls_ssl_ticket_free(&server->tickets);
-    for (size_t i = 0; i < server->own_count; i++) {
-        mbedtls_x509_crt_free(&server->own[i].certificate);
-        mbedtls_pk_free(&server->own[i].key);
-    }
+    for (size_t i = 0; i < server->own_count; i++)
+        tls_own_free(&server->own[i]);
     free(server->own);
     if (server->secrets != NULL)
         digest_forget(server->secrets, server->secret_count * sizeof(*server->secrets));
@@ -241,10 +162,9 @@ tls_server_new(struct tls *tls, const struct tls_pair *pairs, size_t count, char
     while (good && server->own_count < count) {
         struct tls_own *own = &server->own[server->own_count];
 
-        mbedtls_x509_crt_init(&own->certificate);
-        mbedtls_pk_init(&own->key);
         /* Counted before it is read: tls_server_free() frees a half-read one, too. */
-        good = read_pair(tls, own, &pairs[server->own_count++], error, error_size);
+        good = tls_server_read_pair(tls, own, &pairs[server->own_count++], error,
+                                    error_size);
     }
     if (good && (code = tls_server_configure(server)) != 0)
         good = tls_fail(error, error_size, "cannot set up TLS", code);
@@ -259,11 +179,7 @@ tls_server_certificate(const struct tls_server *server, size_t index,
 {
     if (index >= server->own_count)
         return false;
-    const mbedtls_x509_crt *certificate = &server->own[index].certificate;
-    out->from_ms = tls_time_ms(&certificate->valid_from);
-    out->until_ms = tls_time_ms(&certificate->valid_to);
-    tls_copy_name(out->name, sizeof(out->name),
-                  text_before(tls_certificate_name(certificate), TLS_NAME_MAX));
+    tls_own_describe(&server->own[index], out);
     return true;
 }
 

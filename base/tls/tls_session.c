@@ -406,8 +406,12 @@ struct tls_session *
 tls_session_call(struct tls_client *client, const struct tls_client_options *options,
                  const struct tls_pipe *pipe)
 {
+    struct tls_client *with = tls_client_with(client, &options->own);
+    client = with != NULL ? with : client;
     struct tls_session *s = tls_session_new(pipe, &client->config[options->level]);
     int code;
+    if (with == NULL && s->state != FAILED)
+        tls_session_fail(s, -EPROTO, "our certificate for this host is not loaded");
     s->client = client;
     client->references++;
     s->level = options->level;

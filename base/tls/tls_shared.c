@@ -114,7 +114,6 @@ tls_client_new_shared(struct tls *tls, const struct tls_shared *shared, char *er
     client->tls = tls;
     client->is_shared = true;
     tls->references++;
-    mbedtls_x509_crt_init(&client->anchors);
     mbedtls_ssl_config_init(config);
     mbedtls_ssl_config_init(&client->config[TLS_LEVEL_VERIFY]);
     tls_secret_make(&secret, shared->group, shared->secrets[0]);

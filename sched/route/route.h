@@ -84,6 +84,7 @@ struct target {
                         * none */
     uint16_t
         helo; /* MX, SMTP ?helo=: offset in path of our name in EHLO; 0: hostname */
+    uint16_t cert, key;       /* MX, SMTP ?cert=, ?key=: offsets in path; 0: none */
     struct bind_address bind; /* MX, SMTP ?bind=: where it has none, smtp_bind */
     enum target_family family;
     enum target_dkim dkim;     /* MX, SMTP ?dkim= */
@@ -126,6 +127,10 @@ bool target_has_user(const struct target *target);
 const char *target_peer(const struct target *target);
 /* Our name in EHLO; NULL: hostname. */
 const char *target_helo(const struct target *target);
+/* The files of the certificate that we present there, and of its key; borrowed. False:
+ * there is none. */
+bool target_certificate(const struct target *target, const char **certificate,
+                        const char **key);
 /* Whether our mail is signed on this way: unless ?dkim= says it, not for Amazon SES,
  * which replaces fields that we sign, and signs itself. */
 bool target_signs(const struct target *target);

@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    OPTIONS_MAX = 16 + sizeof("&bind=&helo=&family=ipv4") + BIND_ADDRESS_TEXT_MAX +
-                  TARGET_HOST_MAX
+    OPTIONS_MAX = 16 + sizeof("&bind=&helo=&cert=&family=ipv4") +
+                  BIND_ADDRESS_TEXT_MAX + 2 * TARGET_HOST_MAX
 };
 
 static void
@@ -32,6 +32,7 @@ key_options(const struct target *target, char out[OPTIONS_MAX])
                             : target->tls_implicit      ? TARGET_TLS_VERIFY
                                                         : TARGET_TLS_MAY;
     char bind[BIND_ADDRESS_TEXT_MAX];
+    const char *certificate, *private_key;
     out[0] = '\0';
     if (target->tls != usual)
         option_add(out, "tls", target_tls_word(target->tls));
@@ -40,6 +41,8 @@ key_options(const struct target *target, char out[OPTIONS_MAX])
         option_add(out, "bind", bind);
     if (target_helo(target) != NULL)
         option_add(out, "helo", target_helo(target));
+    if (target_certificate(target, &certificate, &private_key))
+        option_add(out, "cert", certificate);
     if (target->family != TARGET_FAMILY_UNSET)
         option_add(out, "family", target_families[target->family - TARGET_FAMILY_ANY]);
     return out;

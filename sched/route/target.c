@@ -213,6 +213,33 @@ option_helo(struct target_parser *p, struct text value)
     return p->target->helo > 0 || target_complain(p, "the names in it are too long");
 }
 
+/* Its offset in path; 0: an error was reported. */
+static uint16_t
+option_file(struct target_parser *p, const char *key, struct text value)
+{
+    uint16_t at = 0;
+    bool is_path = text_starts(value, TEXT("/")) && value.length < TARGET_HOST_MAX &&
+                   !text_has_control(value);
+    if (!is_path)
+        target_complain(p, "%s=%.*s: use the absolute path of a PEM file", key,
+                        TEXT_ARGS(text_before(value, 80)));
+    else if ((at = target_add_name(p, value)) == 0)
+        target_complain(p, "the names in it are too long");
+    return at;
+}
+
+static bool
+option_cert(struct target_parser *p, struct text value)
+{
+    return (p->target->cert = option_file(p, "cert", value)) > 0;
+}
+
+static bool
+option_key(struct target_parser *p, struct text value)
+{
+    return (p->target->key = option_file(p, "key", value)) > 0;
+}
+
 static bool
 option_family(struct target_parser *p, struct text value)
 {
@@ -286,6 +313,8 @@ option_of_smtp(struct target_parser *p, struct text key, struct text value, bool
     } options[] = {
         {TEXT("bind"),   option_bind  },
         {TEXT("helo"),   option_helo  },
+        {TEXT("cert"),   option_cert  },
+        {TEXT("key"),    option_key   },
         {TEXT("family"), option_family},
         {TEXT("dkim"),   option_dkim  },
         {TEXT("canary"), option_canary},
@@ -346,7 +375,7 @@ option_parse(struct target_parser *p, struct text key, struct text value)
         "option '%.*s=%.*s' is unknown here or its value is invalid; use "
         "concurrency, initial, recipients, rate_delay, minimal_backoff, "
         "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth, "
-        "bind, helo, family, dkim, canary, dane, sts",
+        "bind, helo, cert, key, family, dkim, canary, dane, sts",
         TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 
@@ -557,6 +586,24 @@ check_auth(struct target_parser *p)
     return true;
 }
 
+/* A host that wants our certificate would refuse mail in cleartext, and refuse it for
+ * good. A file of the certificate alone has the key, too. */
+static bool
+check_certificate(struct target_parser *p)
+{
+    struct target *t = p->target;
+    if (t->cert == 0)
+        return t->key == 0 || target_complain(p, "key= needs cert=, the file of the "
+                                                 "certificate");
+    if (t->tls == TARGET_TLS_NONE)
+        return target_complain(p, "cert= needs TLS, and tls=none forbids it");
+    if (t->tls == TARGET_TLS_MAY)
+        t->tls = TARGET_TLS_ENCRYPT;
+    if (t->key == 0)
+        t->key = t->cert;
+    return true;
+}
+
 /* An address literal has one family: the option, or a source address of the other one
  * alone, would leave nothing to deliver to. */
 static bool
@@ -604,5 +651,5 @@ target_parse(struct text t, uint16_t smtp_port, const struct transport_params *b
         return false;
     if (out->kind != TARGET_MX && out->kind != TARGET_SMTP)
         out->transport.verp = 0; /* nothing comes back from there */
-    return check_auth(&p) && check_family(&p);
+    return check_auth(&p) && check_certificate(&p) && check_family(&p);
 }

@@ -242,6 +242,17 @@ target_helo(const struct target *target)
 }
 
 bool
+target_certificate(const struct target *target, const char **certificate,
+                   const char **key)
+{
+    if (target->cert == 0)
+        return false;
+    *certificate = target->path + target->cert;
+    *key = target->path + target->key;
+    return true;
+}
+
+bool
 target_signs(const struct target *target)
 {
     if (target->dkim != TARGET_DKIM_UNSET)

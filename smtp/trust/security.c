@@ -87,6 +87,7 @@ security_decide(const struct security_question *question, struct security *out)
     security_add_name(out, out->host);
     if (t->kind == TARGET_SMTP && by_mx && !of_list)
         security_add_name(out, text_from(t->host));
+    (void)target_certificate(t, &out->own.certificate, &out->own.key);
     if (demanded)
         security_add_demand(out, question);
     if (question->demand != NULL && t->kind == TARGET_MX) {
@@ -123,7 +124,8 @@ security_tls_options(const struct security *security)
                                        .dane = security->records,
                                        .dane_count = security->record_count,
                                        .dane_names = security->dane_names,
-                                       .dane_name_count = security->dane_name_count};
+                                       .dane_name_count = security->dane_name_count,
+                                       .own = security->own};
 }
 
 /* A server that expects TLS from the first byte sends no greeting: each side waits for

@@ -59,6 +59,7 @@ struct security {
     struct text dane_names[SECURITY_NAMES_MAX]; /* below a trust anchor of DANE */
     size_t dane_name_count;
     bool is_tested, is_foreign; /* as in the demand */
+    struct tls_pair own;        /* our certificate there; certificate NULL: none */
 };
 
 /* The names of VERIFY: the host of the target, a name or an address; for a target by

@@ -218,10 +218,10 @@ order(void)
     static const char known[] =
         "base names anchors (alias table) (event files) queue (history end) group identity fragments (token store) "
         "delivery tokens control history events listener answers smarthosts peer door cluster drain http passed "
-        "findings rights aliases tls files run ";
+        "findings rights aliases tls files route files run ";
     static const char reloads[] =
         "base names queue group fragments delivery tokens control history events listener smarthosts peer door http "
-        "findings rights aliases ";
+        "findings rights aliases route files ";
     char names[PARTS_TEXT_MAX] = "", reloaded[PARTS_TEXT_MAX] = "";
     enum daemon_phase phase = DAEMON_OPEN;
     for (const struct daemon_part *part = daemon_parts; part->name != NULL; part++) {

@@ -203,7 +203,7 @@ test_server_files(const struct secrets *k)
     is_string(server_error(k, "good.key", "good.key"), "no certificate in good.key",
               "a key for a certificate");
     is_string(server_error(k, "good.pem", "good.pem"),
-              "good.pem: has no private key (tls_key names the file of the key; unset: "
+              "good.pem: has no private key (tls_key, or key= of a route, names the file of the key; unset: "
               "it is in that of the certificate)",
               "a certificate for a key");
     is_string(server_error(k, "good.pem", "locked.key"),

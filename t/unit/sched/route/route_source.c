@@ -32,6 +32,14 @@ TEST(sources)
         {"mx?helo=pod-7",                         NULL,                                      "use a full host name"                },
         {"mx?helo=a_b.example",                   "smtp:other.example?helo=a_b.example",     NULL                                  },
         {"mx?helo=a b.example",                   NULL,                                      "use a full host name"                },
+        {"mx?cert=/a.pem",                        "smtp:other.example?tls=encrypt&cert=/a.pem", NULL                               },
+        {"smtp://a?key=/K&cert=/C&tls=verify",    "smtp:[a]:25?tls=verify&cert=/C",          NULL                                  },
+        {"smtps://u@a?cert=/C",                   "smtps:u@[a]:465?cert=/C",                 NULL                                  },
+        {"mx?cert=a.pem",                         NULL,                                      "cert=a.pem: use the absolute path"   },
+        {"mx?cert=/a&key=",                       NULL,                                      "key=: use the absolute path"         },
+        {"mx?key=/a",                             NULL,                                      "key= needs cert="                    },
+        {"smtp://a?tls=none&cert=/a",             NULL,                                      "cert= needs TLS"                     },
+        {"lmtp://a?cert=/a",                      NULL,                                      "is unknown here"                     },
         {"mx?family=ipv5",                        NULL,                                      "use any, ipv4 or ipv6"               },
         {"smtp://a|[::1]?family=ipv4",            NULL,                                      "family=ipv4 excludes the address ::1"},
         {"smtp://192.0.2.1?family=ipv6",          NULL,
@@ -57,7 +65,7 @@ TEST(sources)
 TEST(long_source)
 {
     struct target t;
-    char written[1000], problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX], name[256];
+    char written[1300], problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX], name[256];
     memset(name, 'a', sizeof(name));
     for (size_t i = 50; i < 251; i += 50)
         name[i] = '.';
@@ -65,8 +73,8 @@ TEST(long_source)
     snprintf(
         written, sizeof(written),
         "smtp://h.%.200s?tls=encrypt&family=ipv4&helo=%s&bind=255.255.255.255,2001:db8:"
-        "1111:2222:3333:4444:5555:6666",
-        name, name);
+        "1111:2222:3333:4444:5555:6666&cert=/%.250s",
+        name, name, name);
     ok_named(target_kit_parse(written, &t, problem), problem);
     size_t length = route_key(&t, TEXT(""), key);
     ok(length > 500 && strstr(key, "family=ipv4") != NULL &&

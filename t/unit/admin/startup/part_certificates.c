@@ -2,6 +2,8 @@
 #include "admin/startup/parts.h"
 
 #include "base/memory.h"
+#include "smtp/delivery/delivery_internal.h"
+#include "smtp/trust/client_certificates.h"
 /* link: t/sim/clock.c */
 #include "t/sim/clock.h"
 #include "t/support/listener_world.h"
@@ -321,6 +323,71 @@ TEST(several)
     look();
     settle();
     is_string(served(), "(none)", "nothing to look at");
+    end();
+}
+
+/* The certificate presented by that number; "": none. */
+static const char *
+presented(size_t index)
+{
+    static struct tls_certificate c;
+    return tls_client_certificate(*delivery_tls(d.delivery), index, &c) ? c.name : "";
+}
+
+/* Two pairs for next hops, each for itself. */
+TEST(next_hops)
+{
+    char routes[2000], error[TLS_ERROR_MAX];
+    struct buffer errors;
+    static struct delivery delivery;
+    struct configuration fresh = {0};
+    begin();
+    put_pair("usage"); /* for clients alone */
+    put("exact.pem", "second.pem");
+    put("exact.key", "second.key");
+    snprintf(routes, sizeof(routes), "a.test smtp://127.0.0.1?cert=%s&key=%s\nb.test mx?cert=%s/second.pem&key=%s/second.key\nc.test smtp://127.0.0.2?cert=%s&key=%s",
+             certificate, key, directory, directory, certificate, key);
+    buffer_init(&errors, 4096);
+    fresh.routes = route_new(&(struct route_settings){.routes = text_from(routes), .smtp_port = 25}, &errors);
+    ok_named(fresh.routes != NULL, "routes");
+    struct tls *tls = tls_new(error, sizeof(error));
+    delivery.tls = tls_client_new(tls, NULL, error, sizeof(error));
+    d.delivery = &delivery;
+    ok_named(client_certificates_read(fresh.routes, delivery.tls, error, sizeof(error)), "both are read");
+    part_hop_tls_reload(&d, &fresh);
+    ok_named(d.client_tls != NULL && d.client_tls->pairs.count == 2, "two different pairs");
+    is_string(presented(2), "", "no third");
+    bool second = strcmp(presented(1), "one.example.org") == 0;
+    is_string(presented(second), "one.example.org", "one");
+    is_string(presented(!second), "mail.example.net", "and the other");
+    put_pair("wild");
+    put("good.pem", "second.pem"); /* with another key */
+    look();
+    is_string(presented(!second), "mail.example.net", "seen");
+    settle();
+    is_string(presented(!second), "*.example.org", "a new one");
+    is_string(presented(second), "one.example.org", "while the other one stays");
+    ok_named(strstr(trouble(), "second.key is not that of the certificate in ") != NULL, trouble());
+    ok_named(logs("main: new client certificate in use: *.example.org, valid until 2049-01-01 00:00:00Z\n"), "the log says so");
+    put("expired.pem", "second.pem");
+    put("expired.key", "second.key");
+    look();
+    settle();
+    ok_named(strstr(trouble(), "second.pem: the certificate expired on") != NULL, trouble());
+    put("exact.pem", "second.pem");
+    put("exact.key", "second.key");
+    look();
+    settle();
+    is_string(trouble(), "", "repaired");
+    snprintf(routes, sizeof(routes), "a.test mx");
+    route_free(&fresh.routes);
+    fresh.routes = route_new(&(struct route_settings){.routes = text_from(routes), .smtp_port = 25}, &errors);
+    part_hop_tls_reload(&d, &fresh);
+    ok_named(d.client_tls == NULL, "no route has one: no timer, no memory");
+    route_free(&fresh.routes);
+    tls_client_free(&delivery.tls);
+    tls_free(&tls);
+    buffer_free(&errors);
     end();
 }
 
