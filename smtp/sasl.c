@@ -20,6 +20,8 @@ sasl_name(enum sasl_mechanism mechanism)
         return "SCRAM-SHA-256";
     case SASL_XOAUTH2:
         return "XOAUTH2";
+    case SASL_EXTERNAL:
+        return "EXTERNAL";
     }
     return "";
 }

@@ -89,6 +89,11 @@ const struct setting options_rows[] = {
          "require: do not start where the system lacks support."),
     TEXTUAL(LIST, server.relay_from, "relay_from", "127.0.0.0/8, ::1",
             "Networks whose clients may send mail to any domain."),
+    TEXTUAL(STRING, server.relay_client_certificates, "relay_client_certificates", NULL,
+            "File with lines FINGERPRINT NAME (SHA-256) and ca:FILE NAME...: clients "
+            "with such a TLS\n"
+            "certificate may send mail to any domain, as if they had logged in with "
+            "that name."),
     TEXTUAL(STRING, server.auth_users, "auth_users", NULL,
             "File with lines user:VERIFIER, made by `petrel passwd`. These users may "
             "log in, and\n"

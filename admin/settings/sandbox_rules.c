@@ -130,6 +130,16 @@ look_at_events(struct walk *w, const struct options *options)
         w->on_write(w, path, false);
 }
 
+/* Authorities that the table names. */
+static void
+look_at_clients(struct walk *w, const struct options *options)
+{
+    char path[PATH_LIMIT];
+    struct text file = text_trim(options->server.relay_client_certificates);
+    if (file.length > 0 && text_copy(path, sizeof(path), file))
+        tls_clients_each_file(path, look_at_file, w);
+}
+
 static void
 sandbox_rules_look(struct walk *w, const struct sandbox_rules *c)
 {
@@ -140,6 +150,7 @@ sandbox_rules_look(struct walk *w, const struct sandbox_rules *c)
     route_each_target(c->routes, look_at_target, w);
     secrets_each_file(route_secrets(c->routes), look_at_file, w);
     accounts_each_file(c->options, look_at_file, w);
+    look_at_clients(w, c->options);
     alias_files_each(c->alias_files, look_at_file, w);
 }
 

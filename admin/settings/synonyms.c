@@ -86,6 +86,10 @@ const struct setting_synonym synonyms_rows[] = {
     REFUSED("smtpd_helo_restrictions", "write check_helo = yes"),
     REFUSED("smtpd_recipient_restrictions",
             "write relay_from = NETWORKS and auth_users = FILE to say who may relay"),
+    REFUSED(
+        "relay_clientcerts",
+        "write relay_client_certificates = FILE, with lines of a SHA-256 fingerprint "
+        "and a name"),
     REFUSED("smtpd_relay_restrictions",
             "write relay_from = NETWORKS and auth_users = FILE to say who may relay"),
     REFUSED("smtpd_sasl_auth_enable",

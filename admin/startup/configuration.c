@@ -27,7 +27,8 @@ configuration_public_listener(const struct options *o)
 {
     struct listener_settings settings = o->server;
     settings.sender_login = settings.sender_domains = settings.listen =
-        settings.tls_certificate = settings.tls_key = settings.auth_users = TEXT("");
+        settings.tls_certificate = settings.tls_key = settings.auth_users =
+            settings.relay_client_certificates = TEXT("");
     return settings;
 }
 

@@ -158,6 +158,10 @@ void net_start_tls(struct net_connection *c, const struct net_tls *tls);
 bool net_is_secured(const struct net_connection *c); /* NET_SECURED has come */
 /* From NET_SECURED until closing; else nothing, and "". */
 struct tls_facts net_tls_facts(const struct net_connection *c);
+/* See tls_session_judge_client(); ANONYMOUS without TLS. */
+enum tls_client_standing net_tls_judge_client(const struct net_connection *c,
+                                              const struct tls_server *server,
+                                              char out[TLS_CLIENT_TEXT_MAX]);
 
 /* No event comes after these. net_close() sends unsent output first, for at most 30 s.
  * Beyond NET_LINGERING_MAX connections in that state the oldest is aborted, so that

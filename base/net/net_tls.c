@@ -218,3 +218,11 @@ net_tls_facts(const struct net_connection *c)
     static const struct tls_facts none = {.version = "", .cipher = "", .peer_name = ""};
     return c->secured && c->tls ? tls_session_facts(c->tls) : none;
 }
+
+enum tls_client_standing
+net_tls_judge_client(const struct net_connection *c, const struct tls_server *server,
+                     char out[TLS_CLIENT_TEXT_MAX])
+{
+    return c->secured && c->tls ? tls_session_judge_client(c->tls, server, out)
+                                : TLS_CLIENT_ANONYMOUS;
+}

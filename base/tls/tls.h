@@ -9,7 +9,7 @@
 #ifndef BASE_TLS_TLS_H
 #define BASE_TLS_TLS_H
 
-#include "base/text.h"
+#include "base/buffer.h"
 
 enum { TLS_ERROR_MAX = 512, TLS_NAME_MAX = 255 };
 
@@ -65,6 +65,34 @@ bool tls_server_certificate(const struct tls_server *server, size_t index,
  * call returns. */
 void tls_server_each_name(const struct tls_server *server, size_t index,
                           void (*each)(void *context, const char *name), void *context);
+
+/* Certificates of clients that count, and the names of these clients. */
+enum {
+    TLS_CLIENTS_MAX = 10000, /* fingerprints, and names below authorities */
+    TLS_CLIENTS_AUTHORITIES_MAX = 16,
+    TLS_CLIENT_NAME_MAX = 128,
+    TLS_CLIENT_TEXT_MAX = 400
+};
+struct tls_clients;
+/* The file has lines "FINGERPRINT NAME", the SHA-256 of a certificate, and "ca:FILE
+ * NAME...": a valid certificate below an authority of that file, with one of these names,
+ * exactly. NULL with a line for each error. */
+struct tls_clients *tls_clients_read(const char *path, struct buffer *errors);
+void tls_clients_free(struct tls_clients **clients);
+/* Calls each with the files of authorities that the file names. */
+void tls_clients_each_file(const char *path,
+                           void (*each)(void *context, const char *path),
+                           void *context);
+/* From now on clients of TLS_MAIL are asked for a certificate. Nobody is refused for the
+ * lack of one, or for another one. There are no tickets then: they would not have it.
+ * *clients becomes NULL. */
+void tls_server_ask(struct tls_server *server, struct tls_clients **clients);
+
+enum tls_client_standing {
+    TLS_CLIENT_ANONYMOUS, /* it has presented none */
+    TLS_CLIENT_UNKNOWN,
+    TLS_CLIENT_KNOWN
+};
 
 /* --- Client
  * ------------------------------------------------------------------------ */

@@ -57,6 +57,7 @@ struct tls_server {
     size_t secret_count;
     struct tls_own *own;
     size_t own_count;
+    struct tls_clients *clients; /* NULL: clients are not asked for certificates */
     mbedtls_ssl_ticket_context tickets;
     mbedtls_ssl_config config[TLS_PROTOCOLS];
 };
@@ -98,6 +99,12 @@ bool tls_client_recall(struct tls_client *client, const char *key,
 void tls_client_remember(struct tls_client *client, const char *key,
                          const mbedtls_ssl_context *ssl, const struct tls_worth *worth);
 void tls_client_forget(struct tls_client *client, const char *key);
+
+/* peer: the certificate that the client has presented, or NULL. out: see
+ * tls_session_judge_client(). */
+enum tls_client_standing tls_clients_judge(const struct tls_clients *clients,
+                                           const mbedtls_x509_crt *peer,
+                                           char out[TLS_CLIENT_TEXT_MAX]);
 
 /* Protocol versions and suites of both roles. 0 or mbedTLS's error. */
 int tls_configure(struct tls *tls, mbedtls_ssl_config *config, int role);

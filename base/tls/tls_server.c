@@ -75,7 +75,7 @@ tls_server_configure_for(struct tls_server *server, enum tls_protocol protocol)
         return code;
     if (protocol == TLS_OLD_MAIL)
         tls_configure_old(config);
-    /* Clients are not asked for certificates. */
+    /* Clients are not asked for certificates; but see tls_server_ask(). */
     mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_NONE);
     mbedtls_ssl_conf_sni(config, tls_server_choose, server);
     code = mbedtls_ssl_conf_own_cert(config, &server->own[0].certificate,
@@ -116,6 +116,20 @@ tls_server_allow_old(struct tls_server *server)
 #endif
 }
 
+/* The list of authorities is not sent: a client whose certificate counts by its
+ * fingerprint would keep it back. */
+void
+tls_server_ask(struct tls_server *server, struct tls_clients **clients)
+{
+    mbedtls_ssl_config *config = &server->config[TLS_MAIL];
+    tls_clients_free(&server->clients);
+    server->clients = *clients;
+    *clients = NULL;
+    mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_OPTIONAL);
+    mbedtls_ssl_conf_cert_req_ca_list(config, MBEDTLS_SSL_CERT_REQ_CA_LIST_DISABLED);
+    mbedtls_ssl_conf_session_tickets_cb(config, NULL, NULL, NULL);
+}
+
 /* After a reload the last connection frees the old server. */
 void
 tls_server_release(struct tls_server *server)
@@ -129,6 +143,7 @@ tls_server_release(struct tls_server *server)
     for (size_t i = 0; i < server->own_count; i++)
         tls_own_free(&server->own[i]);
     free(server->own);
+    tls_clients_free(&server->clients);
     if (server->secrets != NULL)
         digest_forget(server->secrets, server->secret_count * sizeof(*server->secrets));
     free(server->secrets);

@@ -654,6 +654,15 @@ tls_session_error(const struct tls_session *s)
     return s->error ? s->error : "";
 }
 
+enum tls_client_standing
+tls_session_judge_client(const struct tls_session *s, const struct tls_server *server,
+                         char out[TLS_CLIENT_TEXT_MAX])
+{
+    if (s->server == NULL || s->state == SHAKING)
+        return TLS_CLIENT_ANONYMOUS;
+    return tls_clients_judge(server->clients, mbedtls_ssl_get_peer_cert(&s->ssl), out);
+}
+
 struct tls_facts
 tls_session_facts(const struct tls_session *s)
 {

@@ -30,6 +30,12 @@ struct tls_session *tls_session_call(struct tls_client *client,
                                      const struct tls_pipe *pipe);
 void tls_session_free(struct tls_session **session);
 
+/* A client's certificate by the table of server, which may be another one than that of the
+ * session. out: the name of a KNOWN client; fingerprint and name of an UNKNOWN one. */
+enum tls_client_standing tls_session_judge_client(const struct tls_session *s,
+                                                  const struct tls_server *server,
+                                                  char out[TLS_CLIENT_TEXT_MAX]);
+
 /* Continues the handshake: DONE, MORE (needs input), BAD (see the error; an alert has
  * been sent to the peer). The client's first call needs no input. */
 enum progress tls_session_shake(struct tls_session *s);

@@ -308,9 +308,10 @@ sasl_client_start(struct sasl_client *c, enum sasl_mechanism mechanism,
         start_xoauth2(c);
         return;
     case SASL_NONE:
+    case SASL_EXTERNAL:
         break;
     }
-    assert(mechanism != SASL_NONE);
+    assert(mechanism != SASL_NONE && mechanism != SASL_EXTERNAL);
 }
 
 struct text

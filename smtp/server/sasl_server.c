@@ -197,6 +197,7 @@ sasl_server_step(struct sasl_server *s, struct text message)
         return sasl_server_on_scram(s, message);
     case SASL_NONE:
     case SASL_XOAUTH2:
+    case SASL_EXTERNAL:
         break;
     }
     return sasl_server_finish(s, SASL_MALFORMED);

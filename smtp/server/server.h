@@ -170,13 +170,14 @@ struct server {
     struct server_load load;
     unsigned uid; /* of a client at a Unix socket, SERVER_NO_UID for others */
     bool lmtp, esmtp;
-    bool secure;  /* under TLS */
-    bool leaving; /* server_shut_down() within a transaction */
-    bool discard; /* the owner must drop the draft */
-    bool told;    /* EVENT_CONNECTED */
-    bool late;    /* the owner must delay out by server_penalty_ms() and reset this */
-    bool hushed;  /* after AUTH: an unknown command may be a password */
-    bool probing; /* an untrusted client probes for addresses of users: replies are
+    bool secure;    /* under TLS */
+    bool certified; /* user is by the client's certificate, not by AUTH */
+    bool leaving;   /* server_shut_down() within a transaction */
+    bool discard;   /* the owner must drop the draft */
+    bool told;      /* EVENT_CONNECTED */
+    bool late;      /* the owner must delay out by server_penalty_ms() and reset this */
+    bool hushed;    /* after AUTH: an unknown command may be a password */
+    bool probing;   /* an untrusted client probes for addresses of users: replies are
                      delayed from the first error on */
     int errors, junk;
     int excess;                    /* recipients beyond recipient_limit */
@@ -266,6 +267,10 @@ void server_flushed(struct server *s, enum server_flush answer);
 /* SECURE: the handshake is complete; resets the session (RFC 3207 §4.2). Also called
  * without SECURE for a connection that begins with TLS. */
 void server_secured(struct server *s, const char *version, const char *cipher);
+
+/* After server_secured(): the client has a certificate, and the rights of a login with
+ * that name. AUTH may replace it. */
+void server_certified(struct server *s, const char *name);
 
 /* The delay of late replies. */
 int server_penalty_ms(const struct server *s);

@@ -102,6 +102,7 @@ server_auth_is_offered(const struct server *s, enum sasl_mechanism mechanism)
         return users_have_scram(s->rules->users);
     case SASL_NONE:
     case SASL_XOAUTH2:
+    case SASL_EXTERNAL:
         break;
     }
     return false;
@@ -116,7 +117,7 @@ trouble(const struct server *s)
         return &unsupported;
     if (!s->esmtp && !s->offer.legacy)
         return &ehlo_first;
-    if (s->user != NULL)
+    if (s->user != NULL && !s->certified)
         return &twice;
     return server_offers_auth(s) ? NULL : &needs_tls;
 }
@@ -182,6 +183,16 @@ server_forget_user(struct server *s)
     free(s->user);
     s->user = NULL;
     s->mechanism = SASL_NONE;
+    s->certified = false;
+}
+
+void
+server_certified(struct server *s, const char *name)
+{
+    server_forget_user(s);
+    s->user = memory_string(name);
+    s->mechanism = SASL_EXTERNAL;
+    s->certified = true;
 }
 
 const char *
@@ -260,7 +271,8 @@ static void
 accept_user(struct server *s)
 {
     struct server_login *login = s->login;
-    assert(s->user == NULL);
+    assert(s->user == NULL || s->certified);
+    server_forget_user(s);
     s->user = text_string(text_from(sasl_server_user(&login->sasl)));
     s->mechanism = login->mechanism;
     server_end_login(s);

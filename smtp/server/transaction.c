@@ -543,7 +543,7 @@ protocol(const struct server *s, bool utf8)
         {{{"LMTP", "LMTPA"}, {"LMTPS", "LMTPSA"}},
          {{"UTF8LMTP", "UTF8LMTPA"}, {"UTF8LMTPS", "UTF8LMTPSA"}}},
     };
-    bool user = s->user != NULL;
+    bool user = s->user != NULL && !s->certified;
     if (!s->lmtp && !s->esmtp && !s->secure && !utf8 && !user)
         return "SMTP";
     return names[s->lmtp][utf8][s->secure][user];

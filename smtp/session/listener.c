@@ -22,6 +22,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MISTAKES_MAX = 64 * 1024 };
+
+/* Copies the first of the collected lines to error. */
+static void
+tell_errors(const struct buffer *errors, char *error, size_t error_size)
+{
+    struct text rest = buffer_text(errors), line = TEXT("");
+    text_cut(&rest, '\n', &line);
+    text_copy(error, error_size, line);
+}
+
 /* --- AUTH and senders ------------------------------------------------------------- */
 
 static const char secret_path[] = "lock/decoys", secret_draft[] = "lock/decoys.new";
@@ -195,8 +206,9 @@ listener_pairs_read(const struct listener_settings *settings,
     struct text certificates = settings->tls_certificate, keys = settings->tls_key;
     struct text file, key;
     bool has_keys = text_trim(keys).length > 0;
-    pairs->count = 0;
-    pairs->old = settings->tls_legacy;
+    *pairs = (struct listener_pairs){.old = settings->tls_legacy};
+    if (text_trim(settings->relay_client_certificates).length > 0)
+        pairs->clients = text_string(text_trim(settings->relay_client_certificates));
     while (text_word(&certificates, ", \t\r\n", &file)) {
         if (pairs->count == TLS_PAIRS_MAX ||
             (has_keys && !text_word(&keys, ", \t\r\n", &key)))
@@ -214,11 +226,14 @@ listener_pairs_free(struct listener_pairs *pairs)
         free((void *)(uintptr_t)pairs->list[i].certificate);
         free((void *)(uintptr_t)pairs->list[i].key);
     }
+    free(pairs->clients);
+    pairs->clients = NULL;
     pairs->count = 0;
 }
 
-struct tls_server *
-listener_pairs_serve(const struct listener_pairs *pairs, char *error, size_t error_size)
+static struct tls_server *
+listener_pairs_serve_alone(const struct listener_pairs *pairs, char *error,
+                           size_t error_size)
 {
     struct tls *tls = tls_new(error, error_size);
     struct tls_server *server =
@@ -235,6 +250,33 @@ listener_pairs_serve(const struct listener_pairs *pairs, char *error, size_t err
     return server;
 }
 
+/* False: lines are added to errors. */
+static bool
+listener_ask_clients(const struct listener_pairs *pairs, struct tls_server *server,
+                     struct buffer *errors)
+{
+    struct tls_clients *clients =
+        pairs->clients != NULL ? tls_clients_read(pairs->clients, errors) : NULL;
+    bool good = pairs->clients == NULL || clients != NULL;
+    if (clients != NULL)
+        tls_server_ask(server, &clients);
+    return good;
+}
+
+struct tls_server *
+listener_pairs_serve(const struct listener_pairs *pairs, char *error, size_t error_size)
+{
+    struct tls_server *server = listener_pairs_serve_alone(pairs, error, error_size);
+    struct buffer errors;
+    buffer_init(&errors, MISTAKES_MAX);
+    if (server != NULL && !listener_ask_clients(pairs, server, &errors)) {
+        tell_errors(&errors, error, error_size);
+        tls_server_free(&server);
+    }
+    buffer_free(&errors);
+    return server;
+}
+
 /* All of the settings. False: a line is added to errors. Without certificates
  * *server stays NULL. */
 static bool
@@ -248,8 +290,12 @@ listener_read_tls(const struct listener_settings *settings, struct tls_server **
         (void)listener_complain_tls(errors,
                                     "must name as many files as tls_key, at most 64");
     } else if (pairs.count > 0) {
-        *server = listener_pairs_serve(&pairs, error, sizeof(error));
-        good = *server != NULL || listener_complain_tls(errors, error);
+        *server = listener_pairs_serve_alone(&pairs, error, sizeof(error));
+        good = *server != NULL ? listener_ask_clients(&pairs, *server, errors)
+                               : listener_complain_tls(errors, error);
+    } else if (pairs.clients != NULL) {
+        good = listener_auth_complain(
+            errors, "relay_client_certificates: needs tls_certificate");
     }
     listener_pairs_free(&pairs);
     return good;
@@ -258,7 +304,6 @@ listener_read_tls(const struct listener_settings *settings, struct tls_server **
 /* --- Listening -------------------------------------------------------------------- */
 
 enum {
-    MISTAKES_MAX = 64 * 1024,
     UNIX_MODE = 0666,   /* its directory restricts access */
     FLUSH_CHECK_MS = 5, /* sendmail -bs: checks that the last reply is written */
     FLUSH_CHECKS = 6000 /* 30 s as in net_close(), then the reply is given up */
@@ -587,15 +632,6 @@ listener_on_accept(void *context, struct net_connection *connection)
                 "cut off: client=%s: proxy protocol: %s", proxy, why);
     l->arrivals.cut_off++;
     net_abort(&connection);
-}
-
-/* Copies the first of the collected lines to error. */
-static void
-tell_errors(const struct buffer *errors, char *error, size_t error_size)
-{
-    struct text rest = buffer_text(errors), line = TEXT("");
-    text_cut(&rest, '\n', &line);
-    text_copy(error, error_size, line);
 }
 
 static struct listener *

@@ -22,11 +22,12 @@ struct listener_settings {
     struct text relay_from;  /* list of networks */
     struct text etrn;        /* list: see policy_read_etrn() */
     struct text mt_priority; /* see policy_read_priority() */
-    struct text tls_certificate; /* list of PEM files; empty: no TLS */
-    struct text tls_key;         /* as many; empty: in the same files */
-    bool tls_legacy;             /* TLS 1.0 and 1.1 for profile=legacy */
-    struct text auth_users;      /* a file, see smtp/access/users.h; empty: no AUTH */
-    struct text auth_cleartext;  /* "no", empty, or "loopback" */
+    struct text tls_certificate;           /* list of PEM files; empty: no TLS */
+    struct text tls_key;                   /* as many; empty: in the same files */
+    struct text relay_client_certificates; /* a file: tls_clients_read(); or empty */
+    bool tls_legacy;                       /* TLS 1.0 and 1.1 for profile=legacy */
+    struct text auth_users;     /* a file, see smtp/access/users.h; empty: no AUTH */
+    struct text auth_cleartext; /* "no", empty, or "loopback" */
     struct text sender_login, sender_domains; /* see smtp/access/senders.h */
     int auth_failure_limit;                   /* see lockout_set_limit() */
     int server_tls_session_limit;             /* 0: no separate limit */
@@ -122,7 +123,8 @@ void listener_serve_standard(struct loop *loop, struct net *net,
 struct listener_pairs {
     struct tls_pair list[TLS_PAIRS_MAX];
     size_t count;
-    bool old; /* TLS 1.0 and 1.1 for old devices */
+    bool old;      /* TLS 1.0 and 1.1 for old devices */
+    char *clients; /* relay_client_certificates; NULL: none */
 };
 /* False: not as many in tls_key, or too many. listener_pairs_free() in either case. */
 bool listener_pairs_read(const struct listener_settings *settings,

@@ -458,6 +458,24 @@ meet_peer(struct server_session *s)
         is_peer ? memory_string(peers_own_name(route_peers(s->routes))) : NULL;
 }
 
+/* By the rules in force. */
+static void
+session_judge_certificate(struct server_session *s)
+{
+    char name[TLS_CLIENT_TEXT_MAX];
+    enum tls_client_standing standing =
+        s->rules->tls != NULL ? net_tls_judge_client(s->connection, s->rules->tls, name)
+                              : TLS_CLIENT_ANONYMOUS;
+    if (standing == TLS_CLIENT_KNOWN)
+        server_certified(&s->server, name);
+    else if (s->server.certified)
+        server_forget_user(&s->server);
+    if (standing == TLS_CLIENT_UNKNOWN)
+        log_say(s->host->log, LOG_LEVEL_DEBUG, "smtpd", NULL,
+                "%s: the client's certificate is not in relay_client_certificates: %s",
+                s->server.client, name);
+}
+
 static void
 apply_rules(struct server_session *s)
 {
@@ -474,9 +492,12 @@ apply_rules(struct server_session *s)
         .unannounced = s->options.legacy || s->trusted,
         .defrag_host = s->defrag_host};
     server_set_offer(server, &rules->server, &offer);
-    /* A user removed from the file loses the login. */
-    if (server->user != NULL && (rules->accounts == NULL ||
-                                 !users_have(rules->accounts, text_from(server->user))))
+    /* A user removed from the file loses the login, a certificate its rights. */
+    if (server->certified)
+        session_judge_certificate(s);
+    else if (server->user != NULL &&
+             (rules->accounts == NULL ||
+              !users_have(rules->accounts, text_from(server->user))))
         server_forget_user(server);
 }
 
@@ -843,6 +864,7 @@ take_event(struct server_session *s, enum net_event event)
         session_end_handshake(s);
         tls = net_tls_facts(s->connection);
         server_secured(&s->server, tls.version, tls.cipher);
+        session_judge_certificate(s);
         session_note(s, 0, true);
         session_pump(s);
         break;

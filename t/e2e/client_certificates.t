@@ -1,8 +1,10 @@
 #!/usr/bin/perl
 # Certificates of clients. Out: a Postfix that takes mail from known certificates alone, renewal, and files that are broken.
+# In: a Postfix and openssl as clients with certificates that are known, below an authority, expired, or nobody's.
 use lib 't/e2e';
 use E2E;
 use Peer;
+use Client;
 
 plan skip_all => 'no openssl' unless Petrel::have('openssl');
 if (my $why = Peer::missing('postfix')) { plan skip_all => $why }
@@ -112,4 +114,103 @@ for my $wrong (@wrong) {
     is scalar(my @lines = $out =~ /\n/g), 1, 'one line' or diag $out;
 }
 $postfix->stop;
+
+# --- In: clients that present one
+
+# below(NAME, FROM, UNTIL, USAGE): NAME.pem and NAME.key below the authority.
+sub below {
+    my ($name, $from, $until, $usage) = @_;
+    my $quiet = ">>'$dir/openssl' 2>&1";
+    Petrel::spit("$dir/$name.cnf", "[ca]\ndefault_ca=one\n[one]\ndatabase=$dir/$name.index\nrand_serial=yes\nnew_certs_dir=$dir\ndefault_md=sha256\npolicy=any\n"
+        . "[any]\ncommonName=optional\n[x]\nbasicConstraints=CA:FALSE\nextendedKeyUsage=$usage\nsubjectAltName=DNS:$name.corp.test\n");
+    Petrel::spit("$dir/$name.index", '');
+    system("cd '$dir' && openssl ecparam -name prime256v1 -genkey -noout -out $name.key && openssl req -new -key $name.key -subj /CN=$name -out $name.csr $quiet && "
+        . "openssl ca -batch -config $name.cnf -cert authority.pem -keyfile authority.key -in $name.csr -out $name.pem -notext -extensions x -startdate $from -enddate $until $quiet") == 0 or die;
+    return;
+}
+open STDERR, '>&', $quiet or die;
+pair('authority', '-addext', 'basicConstraints=critical,CA:TRUE');
+pair('lapsed');
+open STDERR, '>&', $stderr or die;
+below('inside', '20200101000000Z', '20490101000000Z', 'clientAuth');
+below('other', '20200101000000Z', '20490101000000Z', 'clientAuth');
+below('expired', '20200101000000Z', '20210101000000Z', 'clientAuth');
+below('early', '20480101000000Z', '20490101000000Z', 'clientAuth');
+below('usage', '20200101000000Z', '20490101000000Z', 'serverAuth');
+
+my $table = Petrel::spit("$dir/table", "# who may relay\n" . fingerprint('one') . " printer\n\nca:$dir/authority.pem inside.corp.test expired.corp.test\n"
+    . "ca:$dir/authority.pem EARLY.corp.test usage.corp.test\n");
+my $users = Petrel::spit("$dir/users", "joe:{PLAIN}secret\n");
+my $tls = Petrel::free_port();
+my $server = Petrel->new(tls_certificate => "$dir/server.pem", tls_key => "$dir/server.key", relay_from => '192.0.2.0/24', 
+    relay_client_certificates => $table, auth_users => $users, sender_login => "joe joe\@b.test\n    inside.corp.test inside\@b.test\n    printer *");
+my $listen = "127.0.0.1:$server->{port}";
+my $mail = "$server->{dir}/mail";
+mkdir $mail or die;
+$server->configure(routes => "far.test maildir:$mail/%u?create=all\n    * discard", listen => "$listen, 127.0.0.1:$tls?tls&auth=required");
+$server->start;
+
+# The replies to lines by openssl's client.
+sub dialogue {
+    my ($certificate, $version, $port, @lines) = @_;
+    my @with = $certificate ? ('-cert', "$dir/$certificate.pem", '-key', "$dir/$certificate.key") : ();
+    my @start = $port == $tls ? () : (qw(-starttls smtp));
+    my ($code, $out) = Petrel::command(join('', map { "$_\r\n" } @lines, 'QUIT'), 'timeout', 20, 'openssl', 's_client', '-quiet', '-ign_eof', @start, "-$version", @with, '-connect', "127.0.0.1:$port");
+    return $out;
+}
+my @mail = ('EHLO c.test', 'MAIL FROM:<a@b.test>', 'RCPT TO:<x@far.test>');
+my @versions = $server->log =~ /never/ ? () : grep { $_ eq 'tls1_2' || `./petrel version` =~ /mbedTLS 3/ } qw(tls1_2 tls1_3);
+for my $version (@versions) {
+    like dialogue('one', $version, $server->{port}, @mail), qr/^250 2\.1\.5/m, "$version: a fingerprint";
+    for my $no (qw(two other expired early usage)) {
+        my $out = dialogue($no, $version, $server->{port}, @mail);
+        like $out, qr/^250 2\.1\.0/m, "$version, $no: the handshake does not fail";
+        like $out, qr/^55\d 5\.7\.\d.*relay/im, "$version, $no: untrusted";
+    }
+    like dialogue('', $version, $server->{port}, @mail), qr/^55\d 5\.7\.\d.*relay/im, "$version: none";
+    like dialogue('inside', $version, $server->{port}, 'EHLO c.test', 'MAIL FROM:<inside@b.test>', 'RCPT TO:<x@far.test>'), qr/^250 2\.1\.5/m, "$version: a name below an authority";
+    like dialogue('inside', $version, $server->{port}, @mail), qr/^553 5\.7\.1.*not owned/m, "$version: with the senders of that name";
+    like dialogue('one', $version, $tls, @mail), qr/^250 2\.1\.5/m, "$version: it is a login where one is required";
+    like dialogue('two', $version, $tls, @mail), qr/^530/m, "$version: where logins are required an unknown certificate is none";
+}
+my $auth = 'AUTH PLAIN AGpvZQBzZWNyZXQ=';
+like dialogue('inside', 'tls1_2', $server->{port}, 'EHLO c.test', $auth, 'MAIL FROM:<joe@b.test>', 'RCPT TO:<x@far.test>'), qr/^235.*^250 2\.1\.5/ms, 'AUTH replaces the name';
+
+# A Postfix that hands on by its certificate.
+my $sender = Peer::postfix($server->{port}, smtp_tls_security_level => 'encrypt', smtp_tls_cert_file => '/etc/postfix/one.pem', smtp_tls_key_file => '/etc/postfix/one.key',
+    files => { 'one.pem' => "$dir/one.pem", 'one.key' => "$dir/one.key" });
+$server->configure(sender_login => '');
+kill 'HUP', $server->{pid};
+ok $server->wait_log(qr/settings reloaded/), 'no senders';
+my $letter = Client->greeted($sender->{port});
+like $letter->send(from => 'a@b.test', to => 'y@far.test', data => "Subject: s\r\n\r\nb\r\n"), qr/^250/, 'mail for Postfix';
+ok $server->wait_log(qr/sasl_method=EXTERNAL, sasl_username=printer/), 'the name is in the log';
+ok Petrel::wait_for(sub { glob "$mail/y/new/*" }), 'it arrives';
+my ($file) = glob "$mail/y/new/*";
+like Petrel::slurp($file), qr/^Received: from postfix\.test.*with ESMTPS\s/ms, 'Received has no login';
+
+# A reload without the line ends the rights of sessions that have begun.
+Petrel::spit($table, "ca:$dir/authority.pem inside.corp.test\n");
+kill 'HUP', $server->{pid};
+ok Petrel::wait_for(sub { 2 == (() = $server->log =~ /settings reloaded/g) }), 'the line is removed';
+like dialogue('one', 'tls1_2', $server->{port}, @mail), qr/^55\d 5\.7\.\d.*relay/im, 'and with it the rights';
+is $server->stop, 0, 'it ends well';
+
+my @bad = (
+    ["abc name\n", qr{table:1: write a SHA-256 fingerprint and a name, or ca:FILE and names}],
+    [fingerprint('one') . "\n", qr{table:1: not a valid name, of 1 to 128 bytes}],
+    [fingerprint('one') . " a\n" . lc(fingerprint('one')) . " b\n", qr{table:2: is in a line above}],
+    ["ca:$dir/missing a\n", qr{table:1: cannot read $dir/missing: No such file}],
+    ["ca:x.pem a\n", qr{table:1: ca: needs the absolute path}],
+    ["\n\nca:$dir/authority.pem\n", qr{table:3: no names follow: each certificate of this authority would do}],
+);
+for my $bad (@bad) {
+    Petrel::spit($table, $bad->[0]);
+    my ($code, $out) = $server->run('check');
+    is $code, 78, 'refused';
+    like $out, $bad->[1], 'with the line';
+}
+my ($code, $out) = Petrel->new(relay_client_certificates => $table)->run('check');
+like $out, qr/relay_client_certificates: needs tls_certificate/, 'without a certificate of ours nobody presents one';
+$sender->stop;
 done_testing;

@@ -526,6 +526,115 @@ test_dane(const struct secrets *k)
     tls_client_free(&client);
 }
 
+/* --- Certificates of clients ------------------------------------------------------- */
+
+static struct tls_pair
+own_pair(const struct secrets *k, const char *name, char certificate[300], char key[300])
+{
+    snprintf(certificate, 300, "%s", tls_path_of(k, name, ".pem"));
+    snprintf(key, 300, "%s", tls_path_of(k, name, ".key"));
+    return (struct tls_pair){certificate, key};
+}
+
+static void
+take_own(const struct secrets *k, struct tls_client *client, const char *name)
+{
+    char certificate[300], key[300], error[TLS_ERROR_MAX] = "";
+    struct tls_pair pair = own_pair(k, name, certificate, key);
+    struct tls_client *with = tls_client_read_own(client, &pair, error, sizeof(error));
+    ok_named(with != NULL, error[0] != '\0' ? error : name);
+    tls_client_take_own(client, &with);
+}
+
+/* The verdict on a client with that certificate; NULL: without one. */
+static const char *
+judged(const struct secrets *k, struct tls_server *server, struct tls_client *client, const char *name, bool *resumed)
+{
+    static char out[TLS_CLIENT_TEXT_MAX];
+    char certificate[300], key[300], bytes[16];
+    struct tls_client_options options = wish_of(TLS_LEVEL_NONE, "mail.example.net");
+    if (name != NULL)
+        options.own = own_pair(k, name, certificate, key);
+    struct duel *d = duel_new(server, client, &options);
+    bool good = duel_shake(d);
+    if (good) {
+        tls_session_write(d->server, TEXT("ticket"));
+        heard(d->client, bytes, sizeof(bytes));
+    }
+    *resumed = good && tls_session_facts(d->client).is_resumed;
+    snprintf(out, sizeof(out), "%s", good ? "" : tls_session_error(d->client));
+    enum tls_client_standing standing = tls_session_judge_client(d->server, server, out);
+    if (good && standing != TLS_CLIENT_KNOWN)
+        snprintf(out, sizeof(out), "%s", standing == TLS_CLIENT_UNKNOWN ? "unknown" : "anonymous");
+    duel_free(&d);
+    return out;
+}
+
+static void
+ask(const struct secrets *k, struct tls_server *server)
+{
+    char path[300];
+    struct buffer errors;
+    mbedtls_x509_crt self;
+    unsigned char digest[DIGEST_SIZE];
+    char hex[2 * DIGEST_SIZE + 1];
+    snprintf(path, sizeof(path), "%s/table", k->directory);
+    mbedtls_x509_crt_init(&self);
+    ok(mbedtls_x509_crt_parse_file(&self, tls_path_of(k, "expired", ".pem")) == 0);
+    digest_plain(text_of(self.raw.p, self.raw.len), digest);
+    mbedtls_x509_crt_free(&self);
+    text_hex(digest, sizeof(digest), hex);
+    FILE *file = fopen(path, "w");
+    ok(file != NULL && fprintf(file, "%s old one\nca:%s/ca.pem MAIL.example.net 127.0.0.1\nca:%s/ca.pem common.example.net\n", hex, k->directory, k->directory) > 0);
+    fclose(file);
+    buffer_init(&errors, 4096);
+    struct tls_clients *clients = tls_clients_read(path, &errors);
+    is_text(buffer_text(&errors), TEXT(""), "the table");
+    tls_server_ask(server, &clients);
+    ok(clients == NULL);
+    buffer_free(&errors);
+}
+
+static void
+test_own(const struct secrets *k)
+{
+    struct tls_server *server = server_of(k, "good");
+    struct tls_client *client = client_of(k, "ca.pem");
+    bool resumed;
+    take_own(k, client, "usage");
+    take_own(k, client, "stranger");
+    is_string(judged(k, server, client, "usage", &resumed), "anonymous", "nobody has asked");
+    (void)judged(k, server, client, "usage", &resumed);
+    ok_named(resumed, "a session of the certificate is resumed with it");
+    (void)judged(k, server, client, "stranger", &resumed);
+    ok_named(!resumed, "not with another one");
+    (void)judged(k, server, client, NULL, &resumed);
+    ok_named(!resumed, "nor without any");
+    (void)judged(k, server, client, NULL, &resumed);
+    ok_named(resumed, "that is resumed without any");
+    take_own(k, client, "usage");
+    (void)judged(k, server, client, "usage", &resumed);
+    ok_named(!resumed, "files that are read anew have no session");
+    is_string(judged(k, server, client, "future", &resumed), "TLS: our certificate for this host is not loaded", "a pair that is not known");
+    struct tls_certificate c;
+    ok(tls_client_certificate(client, 1, &c) && !tls_client_certificate(client, 2, &c));
+
+    ask(k, server);
+    is_string(judged(k, server, client, NULL, &resumed), "anonymous", "a client without a certificate");
+    is_string(judged(k, server, client, "stranger", &resumed), "unknown", "of another authority");
+    is_string(judged(k, server, client, "usage", &resumed), "MAIL.example.net", "below the authority, by its name in the table");
+    is_string(judged(k, server, client, "usage", &resumed), "MAIL.example.net", "again");
+    ok_named(!resumed, "without a ticket, which would have no certificate");
+    take_own(k, client, "good");
+    is_string(judged(k, server, client, "good", &resumed), "unknown", "for servers alone");
+    take_own(k, client, "expired");
+    is_string(judged(k, server, client, "expired", &resumed), "old one", "a fingerprint has no dates");
+    take_own(k, client, "future");
+    is_string(judged(k, server, client, "future", &resumed), "unknown", "below the authority they count");
+    tls_server_free(&server);
+    tls_client_free(&client);
+}
+
 int
 main(void)
 {
@@ -541,6 +650,7 @@ main(void)
     test_drops(&k);
     test_memory_of_sessions(&k);
     test_dane(&k);
+    test_own(&k);
     drop_secrets(&k);
     return done();
 }
