@@ -92,7 +92,7 @@ may admin/command base+crypto+disk+dns+event+http+loop+net+sandbox+settings+tls 
 may admin/sendmail base+loop+sandbox mime queue+envelope+spool admin/settings admin/command
 may admin/setup base+disk+loop+sandbox+settings mime sched/route queue/spool admin/settings admin/history admin/view admin/answer admin/tool admin/command admin/sendmail
 # All parts come together here: the one room that knows both sides of SMTP.
-may admin/startup base+disk+dns+event+http+log+loop+net+redis+sandbox sched/route queue+group+manager+spool smtp/access smtp/delivery smtp/oauth smtp/peer smtp/session smtp/trust defrag+registry admin/settings admin/history admin/view admin/control admin/findings admin/http admin/api
+may admin/startup base+crypto+disk+dns+event+http+log+loop+net+redis+sandbox sched/route queue+group+manager+spool smtp/access smtp/delivery smtp/oauth smtp/peer smtp/session smtp/trust defrag+registry admin/settings admin/history admin/view admin/control admin/findings admin/http admin/api
 # One command line, all commands.
 may admin/dispatch base/redis base/settings admin/settings admin/command admin/sendmail admin/setup admin/startup
 

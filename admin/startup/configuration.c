@@ -3,6 +3,7 @@
 
 #include "admin/settings/complaint.h"
 #include "admin/settings/srs_secret.h"
+#include "base/crypto/webhook.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "base/net/net.h"
@@ -234,9 +235,9 @@ check_events(const struct options *o, struct buffer *errors)
     if (!event_record_kinds(text_from(o->events_types), &kinds, &word))
         (void)!buffer_add_error(errors, "events_types", word, "no such event");
     while (text_word(&secrets, ", \t\r\n", &word))
-        if (++count > EVENT_SECRETS_MAX || !event_post_is_secret(word))
+        if (++count > WEBHOOK_SECRETS_MAX || !webhook_is_secret(word))
             (void)!buffer_format(errors, "events_secret: secret %zu: %s\n", count,
-                                 count > EVENT_SECRETS_MAX
+                                 count > WEBHOOK_SECRETS_MAX
                                      ? "more than 8"
                                      : "needs 24 characters at least, or whsec_ and "
                                        "Base64 of 24 bytes at least");

@@ -161,6 +161,30 @@ digest_keyed(struct text key, struct text t, unsigned char out[DIGEST_SIZE])
     digest_forget(block, sizeof(block));
 }
 
+void
+digest_keyed_begin(struct digest_keyed *d, struct text key)
+{
+    unsigned char block[DIGEST_BLOCK];
+    key_block(key, block);
+    start_half(digest_state(&d->inner), block, 0x36);
+    start_half(digest_state(&d->outer), block, 0x5c);
+    digest_forget(block, sizeof(block));
+}
+
+void
+digest_keyed_add(struct digest_keyed *d, struct text piece)
+{
+    digest_add(&d->inner, piece);
+}
+
+void
+digest_keyed_end(struct digest_keyed *d, unsigned char out[DIGEST_SIZE])
+{
+    digest_end(&d->inner, out);
+    digest_add(&d->outer, text_of(out, DIGEST_SIZE));
+    digest_end(&d->outer, out);
+}
+
 /* RFC 8018 §5.2. One block is enough, since the key has the size of the digest. */
 void
 digest_stretch_start(struct digest_stretch *s, struct text password, struct text salt,

@@ -23,6 +23,15 @@ void digest_end(struct digest *d, unsigned char out[DIGEST_SIZE]);
 /* HMAC-SHA-256 (RFC 2104). */
 void digest_keyed(struct text key, struct text t, unsigned char out[DIGEST_SIZE]);
 
+/* The same of a text that comes in pieces. Plain data, which holds the key until
+ * digest_keyed_end(). */
+struct digest_keyed {
+    struct digest inner, outer;
+};
+void digest_keyed_begin(struct digest_keyed *d, struct text key);
+void digest_keyed_add(struct digest_keyed *d, struct text piece);
+void digest_keyed_end(struct digest_keyed *d, unsigned char out[DIGEST_SIZE]);
+
 /* PBKDF2-HMAC-SHA-256 (RFC 8018 §5.2) of 32 bytes, computed in slices over several
  * turns: 4096 iterations take 1.6 ms on a 2023 server. Plain data. */
 struct digest_stretch {

@@ -1,12 +1,11 @@
 /* Hands kept events over, a batch at a time. */
 #include "base/event/event_post.h"
 
-#include "base/crypto/base64.h"
-#include "base/crypto/digest.h"
+#include "base/crypto/webhook.h"
+#include "base/http/http_retry.h"
 #include "base/log/log.h"
 #include "base/memory.h"
 #include "base/printable.h"
-#include "base/event/event_post_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -26,46 +25,9 @@ struct event_file_target {
     struct disk_sync sync;
 };
 
-/* --- Signatures: Standard Webhooks 1.0 ---------------------------------------------- */
+/* --- The body of a request --------------------------------------------------------- */
 
-#define SECRET_PREFIX TEXT("whsec_")
-
-enum { SIGNED_MAX = 512 * 1024, RFC3339_MAX = 40 };
-
-/* The key of a secret: the octets that whsec_ holds, else its own. */
-static bool
-event_sign_read_key(struct text secret, char key[EVENT_SECRET_MAX], size_t *length)
-{
-    if (text_starts(secret, SECRET_PREFIX))
-        return base64_decode(text_after(secret, SECRET_PREFIX.length), key,
-                             EVENT_SECRET_MAX, length) &&
-               *length >= EVENT_SECRET_MIN;
-    if (secret.length < EVENT_SECRET_MIN || secret.length > EVENT_SECRET_MAX)
-        return false;
-    memcpy(key, secret.at, secret.length);
-    *length = secret.length;
-    return true;
-}
-
-bool
-event_post_is_secret(struct text secret)
-{
-    struct event_key key;
-    bool good = event_sign_read_key(secret, key.octets, &key.length);
-    digest_forget(&key, sizeof(key));
-    return good;
-}
-
-size_t
-event_sign_keys(struct text secrets, struct event_key keys[EVENT_SECRETS_MAX])
-{
-    struct text word;
-    size_t count = 0;
-    while (count < EVENT_SECRETS_MAX && text_word(&secrets, ", \t\r\n", &word))
-        if (event_sign_read_key(word, keys[count].octets, &keys[count].length))
-            count++;
-    return count;
-}
+enum { RFC3339_MAX = 40 };
 
 static void
 rfc3339(int64_t ms, char out[RFC3339_MAX])
@@ -79,7 +41,7 @@ rfc3339(int64_t ms, char out[RFC3339_MAX])
 
 /* The same bytes whenever the batch is offered: its time is that of its first event. */
 static bool
-event_sign_body(const struct event_batch *batch, struct buffer *out)
+event_post_body(const struct event_batch *batch, struct buffer *out)
 {
     char time[RFC3339_MAX];
     struct text rest = buffer_text(&batch->lines), line;
@@ -92,84 +54,6 @@ event_sign_body(const struct event_batch *batch, struct buffer *out)
         before = ",";
     }
     return good && buffer_add(out, TEXT("]}"));
-}
-
-static bool
-add_signature(const struct event_key *key, struct text content, struct buffer *out)
-{
-    unsigned char digest[DIGEST_SIZE];
-    digest_keyed(text_of(key->octets, key->length), content, digest);
-    return buffer_add(out, TEXT(" v1,")) &&
-           base64_encode(text_of(digest, sizeof(digest)), out);
-}
-
-bool
-event_sign_fields(const char *id, int64_t now_s, struct text body,
-                  const struct event_key *keys, size_t count, struct buffer *out)
-{
-    bool good = buffer_format(
-        out, "webhook-id: %s\r\nwebhook-timestamp: %" PRId64 "\r\n", id, now_s);
-    if (count == 0 || !good)
-        return good;
-    struct buffer content;
-    buffer_init(&content, SIGNED_MAX);
-    good = buffer_format(&content, "%s.%" PRId64 ".", id, now_s) &&
-           buffer_add(&content, body) && buffer_add(out, TEXT("webhook-signature:"));
-    for (size_t i = 0; i < count; i++)
-        good = good && add_signature(&keys[i], buffer_text(&content), out);
-    buffer_free(&content);
-    return good && buffer_add(out, TEXT("\r\n"));
-}
-
-/* The decimal number in these places; 10000: none is there. */
-static int
-event_sign_number(struct text t, size_t at, size_t digits)
-{
-    uint64_t number;
-    return text_number(text_of(t.at + at, digits), 9999, &number) ? (int)number : 10000;
-}
-
-/* IMF-fixdate alone (RFC 9110 §5.6.7), "Sun, 06 Nov 1994 08:49:37 GMT": no sender may
- * write another form. */
-static int64_t
-read_date(struct text value)
-{
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    struct tm t = {0};
-    if (value.length != 29 || !text_equal(text_after(value, 25), TEXT(" GMT")))
-        return -1;
-    const char *month = memmem(months, sizeof(months) - 1, value.at + 8, 3);
-    t.tm_mday = event_sign_number(value, 5, 2);
-    t.tm_year = event_sign_number(value, 12, 4) - 1900;
-    t.tm_hour = event_sign_number(value, 17, 2);
-    t.tm_min = event_sign_number(value, 20, 2);
-    t.tm_sec = event_sign_number(value, 23, 2);
-    if (month == NULL || (month - months) % 3 != 0 || t.tm_mday > 31 ||
-        t.tm_year < 70 || t.tm_year > 8099 || t.tm_hour > 23 || t.tm_min > 59 ||
-        t.tm_sec > 60)
-        return -1;
-    t.tm_mon = (int)((month - months) / 3);
-    return (int64_t)timegm(&t) * 1000;
-}
-
-/* Retry-After (RFC 9110 §10.2.3) in ms, in seconds or as a date; -1: none. */
-static int64_t
-event_sign_retry_after(struct text value, int64_t now_ms)
-{
-    uint64_t seconds;
-    int64_t after;
-    value = text_trim(value);
-    if (value.length == 0)
-        return -1;
-    if (text_number(value, UINT32_MAX, &seconds)) {
-        after = (int64_t)seconds * 1000;
-    } else {
-        int64_t date = read_date(value);
-        if (date < 0)
-            return -1;
-        after = date > now_ms ? date - now_ms : 0;
-    }
-    return after < EVENT_RETRY_AFTER_MAX_MS ? after : EVENT_RETRY_AFTER_MAX_MS;
 }
 
 /* --- A file that is appended to ----------------------------------------------------- */
@@ -270,7 +154,7 @@ struct event_post {
     char *url;
     char place[HTTP_HOST_MAX + 24]; /* for the log: a path may be a secret */
     bool to_file, cleartext;
-    struct event_key keys[EVENT_SECRETS_MAX];
+    struct webhook_key keys[WEBHOOK_SECRETS_MAX];
     size_t key_count;
     unsigned batch_max;
     int64_t linger_ms;
@@ -425,7 +309,9 @@ on_called(void *context, const struct http_result *result)
         struct text after = http_reader_field(result->head, TEXT("Retry-After"));
         snprintf(why, sizeof(why), "status %u%s", status,
                  status / 100 == 3 ? ", but redirects are not followed" : "");
-        post_failed(p, why, event_sign_retry_after(after, loop_now_ms(p->setup.loop)));
+        post_failed(p, why,
+                    http_retry_after_ms(after, loop_now_ms(p->setup.loop),
+                                        EVENT_RETRY_AFTER_MAX_MS));
     }
 }
 
@@ -458,10 +344,10 @@ post_send(struct event_post *p)
                                         .is_private = p->cleartext};
     buffer_clear(&p->body);
     buffer_init(&fields, POST_FIELDS_MAX);
-    bool good = event_sign_body(&p->batch, &p->body);
+    bool good = event_post_body(&p->batch, &p->body);
     request.body = buffer_text(&p->body);
-    good = good && event_sign_fields(p->batch.id, loop_now_ms(p->setup.loop) / 1000,
-                                     request.body, p->keys, p->key_count, &fields);
+    good = good && webhook_fields(p->batch.id, loop_now_ms(p->setup.loop) / 1000,
+                                  request.body, p->keys, p->key_count, &fields);
     request.fields = buffer_text(&fields);
     if (good)
         p->call = http_call_start(p->setup.http, text_from(p->url), &request, &options,
@@ -531,7 +417,7 @@ take_settings(struct event_post *p, const struct event_post_settings *settings)
     free(p->url);
     p->url = text_string(settings->url);
     digest_forget(p->keys, sizeof(p->keys));
-    p->key_count = event_sign_keys(settings->secrets, p->keys);
+    p->key_count = webhook_keys(settings->secrets, p->keys);
     p->linger_ms = settings->linger_ms;
     p->to_file = text_starts(settings->url, FILE_SCHEME);
     p->batch_max = p->to_file ? EVENT_BATCH_ANY : settings->batch;

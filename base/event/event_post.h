@@ -11,9 +11,6 @@
 #include "base/event/event_spool.h"
 
 enum {
-    EVENT_SECRETS_MAX = 8,
-    EVENT_SECRET_MIN = 24, /* octets */
-    EVENT_SECRET_MAX = 512,
     EVENT_AGAIN_MIN_MS = 5 * 1000,
     EVENT_AGAIN_MAX_MS = 15 * 60 * 1000,
     EVENT_RETRY_AFTER_MAX_MS = 60 * 60 * 1000,
@@ -25,8 +22,6 @@ enum {
 /* Where the events go: "https://HOST/PATH", "http://HOST/PATH" with a HOST that is
  * loopback, private, or one label, "file:/PATH". NULL, or in a sentence why not. */
 const char *event_post_check_url(struct text url);
-/* Whether it can sign: "whsec_BASE64" or another text, EVENT_SECRET_MIN octets each. */
-bool event_post_is_secret(struct text secret);
 /* For loopback a missing secret needs no warning. */
 bool event_post_is_local(struct text url);
 
@@ -45,7 +40,7 @@ struct event_post_setup {
 };
 
 struct event_post;
-/* Settings that event_post_check_url() and event_post_is_secret() take; copied. */
+/* Settings that event_post_check_url() and webhook_is_secret() take; copied. */
 struct event_post *event_post_new(const struct event_post_setup *setup,
                                   const struct event_post_settings *settings);
 void event_post_free(struct event_post **post);

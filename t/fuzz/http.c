@@ -2,6 +2,7 @@
  * them. The verdict does not depend on the pieces that the input comes in, nothing grows
  * beyond its limit, and fields are well formed. */
 #include "base/http/http.h"
+#include "base/http/http_retry.h"
 
 #include "t/support/must.h"
 
@@ -92,6 +93,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct text all = text_of(data + 1, size - 1);
     if (data[0] & 4) {
         check_url(all);
+        int64_t after_ms = http_retry_after_ms(all, INT64_C(1750000000000), 3600 * 1000);
+        must(after_ms >= -1 && after_ms <= 3600 * 1000);
         return 0;
     }
     http_reader_init(&one, kind, &limits);

@@ -6,7 +6,6 @@
 #include "base/crypto/base64.h"
 #include "base/crypto/digest.h"
 #include "base/log/log_internal.h"
-#include "base/event/event_post_internal.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
 #include "t/sim/sim_http.h"
@@ -453,39 +452,7 @@ TEST(file_failures)
     ok_named(calls > 20, "many calls were tried");
 }
 
-/* --- Signatures ------------------------------------------------------------------- */
-
-/* The example of the standard's libraries: its secret, id, time and payload. */
-TEST(signature)
-{
-    struct event_key keys[EVENT_SECRETS_MAX];
-    FIXTURE(buffer, out, buffer_init, buffer_free, 4096);
-    is_number((long)event_sign_keys(TEXT("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), keys), 1,
-              "a secret");
-    is_number((long)keys[0].length, 24, "of 24 octets");
-    ok(event_sign_fields("msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, TEXT("{\"test\": 2432232314}"),
-                         keys, 1, &out));
-    is_text(buffer_text(&out),
-            TEXT("webhook-id: msg_p5jXN8AQM9LWM0D4loKWxJek\r\nwebhook-timestamp: 1614265330\r\n"
-                 "webhook-signature: v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=\r\n"),
-            "the signature of the standard's example");
-    buffer_clear(&out);
-    ok(event_sign_fields("a", 1, TEXT("{}"), keys, 0, &out));
-    is_text(buffer_text(&out), TEXT("webhook-id: a\r\nwebhook-timestamp: 1\r\n"), "no secret: unsigned");
-}
-
-TEST(secrets)
-{
-    struct event_key keys[EVENT_SECRETS_MAX];
-    ok(!event_post_is_secret(TEXT("")) && !event_post_is_secret(TEXT("23 octets are too few..")));
-    ok(event_post_is_secret(TEXT("24-octets-are-just-right")));
-    ok(!event_post_is_secret(TEXT("whsec_")) && !event_post_is_secret(TEXT("whsec_AAAA")));
-    ok(!event_post_is_secret(TEXT("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa!!")));
-    static const char many[] = "a-secret-of-24-octets-00 a-secret-of-24-octets-01 a-secret-of-24-octets-02 "
-                               "a-secret-of-24-octets-03 a-secret-of-24-octets-04,a-secret-of-24-octets-05 "
-                               "a-secret-of-24-octets-06 a-secret-of-24-octets-07 a-secret-of-24-octets-08";
-    is_number((long)event_sign_keys(text_from(many), keys), EVENT_SECRETS_MAX, "eight at most");
-}
+/* --- URLs ------------------------------------------------------------------------- */
 
 TEST(urls)
 {
