@@ -44,6 +44,7 @@ site_is_shared(const struct sites *set, const struct site *site)
                           text_starts_nocase(text_from(site->key), TEXT("provider:")));
     case TARGET_SMTP:
         return shares || target_has_user(target);
+    case TARGET_HTTP:
     case TARGET_LMTP: /* mostly of this host alone */
         return is_set;
     case TARGET_MAILDIR:

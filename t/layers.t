@@ -42,7 +42,7 @@ may mime/parts base+crypto mime
 may mime/report base+log mime+parts
 
 may sched/limits base+settings
-may sched/route base+crypto+settings mime sched/limits
+may sched/route base+crypto+http+settings mime sched/limits
 may sched base sched/limits sched/route
 
 # Below the manager the queue knows neither schedule nor SMTP.
@@ -53,6 +53,8 @@ may queue/recovery base+log+loop queue/envelope queue/spool queue/journal
 may queue base+crypto+disk+event+log+loop queue/envelope queue/spool queue/journal queue/recovery
 may queue/suppression base+disk+log+loop mime sched/limits
 may queue/manager base+disk+event+log+loop mime+report sched+limits+route queue+envelope+spool+suppression
+
+may queue/poster base+crypto+disk+http+loop sched+route queue+envelope+manager
 
 may queue/group base+crypto+disk+event+log+loop+net+redis sched+limits queue+envelope+manager+spool
 
@@ -82,7 +84,7 @@ may admin/history base+disk+event+log+loop sched/limits
 may admin/view base+log+loop+net+sandbox sched+limits queue+manager admin/settings
 may admin/answer base+disk+event+log+loop+settings mime queue+envelope+manager+suppression smtp/oauth admin/settings admin/history admin/view
 may admin/control base+log+loop+net queue+group+manager admin/answer
-may admin/findings base+disk+dns+event+log+loop+net+sandbox+tls mime+auth sched/route queue smtp/oauth smtp/trust admin/settings admin/view
+may admin/findings base+disk+dns+event+http+log+loop+net+sandbox+tls mime+auth sched/route queue smtp/oauth smtp/trust admin/settings admin/view
 may admin/page base+crypto
 may admin/http base+crypto+event+http+log+loop+net
 may admin/metrics base+disk+dns+event+log+loop+tls sched/limits queue/manager admin/view admin/control admin/http
@@ -92,7 +94,7 @@ may admin/command base+crypto+disk+dns+event+http+loop+net+sandbox+settings+tls 
 may admin/sendmail base+loop+sandbox mime queue+envelope+spool admin/settings admin/command
 may admin/setup base+disk+loop+sandbox+settings mime sched/route queue/spool admin/settings admin/history admin/view admin/answer admin/tool admin/command admin/sendmail
 # All parts come together here: the one room that knows both sides of SMTP.
-may admin/startup base+crypto+disk+dns+event+http+log+loop+net+redis+sandbox sched/route queue+group+manager+spool smtp/access smtp/delivery smtp/oauth smtp/peer smtp/session smtp/trust defrag+registry admin/settings admin/history admin/view admin/control admin/findings admin/http admin/api
+may admin/startup base+crypto+disk+dns+event+http+log+loop+net+redis+sandbox sched/route queue+group+manager+poster+spool smtp/access smtp/delivery smtp/oauth smtp/peer smtp/session smtp/trust defrag+registry admin/settings admin/history admin/view admin/control admin/findings admin/http admin/api
 # One command line, all commands.
 may admin/dispatch base/redis base/settings admin/settings admin/command admin/sendmail admin/setup admin/startup
 

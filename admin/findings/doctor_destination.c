@@ -209,6 +209,9 @@ judge_route(const struct doctor *d, struct faults *out, const char *subject,
     case TARGET_MAILDIR:
         faults_add(out, FAULT_OK, subject, "mail for it does not leave this host");
         return;
+    case TARGET_HTTP:
+        faults_add(out, FAULT_OK, subject, "mail for it is posted to %s", target->host);
+        return;
     }
     faults_remedy(out,
                   "If it should go elsewhere, set routes, aliases or "

@@ -1,6 +1,7 @@
 /* Judges of settings: those that are allowed but probably wrong. */
 #include "admin/findings/faults_internal.h"
 
+#include "base/http/http.h"
 #include "base/net/net.h"
 #include "base/event/event_post.h"
 #include "mime/address.h"
@@ -150,6 +151,19 @@ faults_find_ports(const struct target *target, struct faults *out)
     }
 }
 
+/* Anybody who knows its URL may post to the application. */
+static void
+faults_find_web(const struct target *target, struct faults *out)
+{
+    out->row = faults_row("web_unsigned");
+    if (target->kind == TARGET_HTTP && target->tls_implicit && target->user == 0 &&
+        target->sign == 0 && !http_url_is_private(target->host))
+        faults_found(out,
+                     "https://%s%s cannot know who posts: write ?sign=NAME, or "
+                     "https://USER@, and a line in auth_passwords",
+                     target->host, target->path + target->url);
+}
+
 /* Mail waits for an address that this host does not have. */
 static void
 faults_find_source(const struct bind_address *sources, const char *option,
@@ -188,6 +202,7 @@ faults_find_target(void *context, const struct target *target)
     faults_find_source(&target->bind, "bind=", out);
     if (is_smtp)
         faults_find_ports(target, out);
+    faults_find_web(target, out);
     out->row = faults_row("concurrency");
     if (t->concurrency_limit > 0 && t->initial_concurrency > t->concurrency_limit &&
         is_smtp)

@@ -351,6 +351,10 @@ print_target(const struct target *target)
     case TARGET_MAILDIR:
         printf("deliverable: maildir %s\n", target->path);
         break;
+    case TARGET_HTTP:
+        printf("deliverable: http %s:%u%s\n", target->host, (unsigned)target->port,
+               target->path + target->url);
+        break;
     case TARGET_HOLD:
         puts("deliverable: held until an operator releases it");
         break;

@@ -202,6 +202,7 @@ daemon_drain(struct daemon *d, int64_t grace_ms)
     d->draining += part_tokens_drain(d, grace_ms, on_drained);
     listener_drain(d->listener, grace_ms, on_drained, d);
     delivery_drain(d->delivery);
+    poster_drain(d->poster);
     manager_drain(d->manager, grace_ms, on_drained, d);
 }
 

@@ -25,6 +25,7 @@
 #include "queue/group/group.h"
 #include "queue/group/take.h"
 #include "queue/manager/local.h"
+#include "queue/poster/poster.h"
 #include "smtp/delivery/smarthost_health.h"
 #include "smtp/session/listener.h"
 
@@ -247,6 +248,8 @@ struct daemon {
     struct part_peer peer;
     struct part_fragments fragments;
     struct delivery *delivery;
+    struct poster *poster;
+    struct http_caller *posts; /* for it */
     struct part_tokens tokens;
     struct part_sts sts;
     struct local *local;

@@ -103,6 +103,22 @@ part_delivery_connect(struct daemon *d)
     manager_set_channel(d->manager, TARGET_SMTP, delivery_open, d->delivery);
     manager_set_channel(d->manager, TARGET_LMTP, delivery_open, d->delivery);
     manager_set_channel(d->manager, TARGET_MAILDIR, local_open, d->local);
+    manager_set_channel(d->manager, TARGET_HTTP, poster_open, d->poster);
+}
+
+static void
+part_poster_start(struct daemon *d)
+{
+    d->posts = http_caller_new(
+        &(struct http_caller_settings){.loop = d->loop,
+                                       .net = d->net,
+                                       .dns = d->dns,
+                                       .tls = delivery_tls(d->delivery),
+                                       .calls_max = POSTER_CALLS_MAX,
+                                       .host_calls_max = POSTER_CALLS_MAX});
+    d->poster = poster_new(&(struct poster_settings){
+        .loop = d->loop, .manager = d->manager, .http = d->posts});
+    poster_use(d->poster, route_secrets(d->configuration->routes));
 }
 
 int
@@ -115,6 +131,7 @@ part_delivery_start(struct daemon *d)
         delivery_new(d->loop, d->net, d->dns, d->events, d->manager, &settings);
     part_sts_use(d, &c->options);
     d->local = local_new(d->loop, d->manager, c->options.hostname);
+    part_poster_start(d);
     part_delivery_connect(d);
     return 0;
 }
@@ -126,11 +143,14 @@ part_delivery_reload(struct daemon *d, struct configuration *fresh)
     delivery_reload(d->delivery, &settings);
     part_sts_use(d, &fresh->options);
     local_reload(d->local, fresh->options.hostname);
+    poster_use(d->poster, route_secrets(fresh->routes));
 }
 
 void
 part_delivery_stop(struct daemon *d)
 {
+    poster_free(&d->poster);
+    http_caller_free(&d->posts); /* before the anchors that it has */
     delivery_free(&d->delivery);
     sts_cache_free(&d->sts.cache);
     http_caller_free(&d->sts.http);

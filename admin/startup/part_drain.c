@@ -214,8 +214,10 @@ drain_on_closing(struct daemon *d)
         drain_wait(d, TICK_MS);
         return;
     }
-    if (over && d->drain.gives && d->delivery != NULL)
+    if (over && d->drain.gives && d->delivery != NULL) {
         delivery_cut(d->delivery);
+        poster_cut(d->poster);
+    }
     drain_begin_giving(d);
 }
 

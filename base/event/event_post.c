@@ -177,15 +177,6 @@ static void event_post_go(void *context);
 
 /* --- URLs ------------------------------------------------------------------------- */
 
-static bool
-host_is_private(const char *host)
-{
-    struct net_address address;
-    if (net_address_parse_ip(text_from(host), &address))
-        return !net_address_is_public(&address);
-    return strchr(host, '.') == NULL;
-}
-
 const char *
 event_post_check_url(struct text url)
 {
@@ -199,7 +190,7 @@ event_post_check_url(struct text url)
     }
     if (!http_url_parse(url, &parsed, &why))
         return why;
-    if (!parsed.secure && !host_is_private(parsed.host))
+    if (!parsed.secure && !http_url_is_private(parsed.host))
         return "http:// is for loopback, private addresses and names without a dot: "
                "write https://";
     return NULL;

@@ -4,6 +4,7 @@
 #include "base/dns/dns_reply.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 enum { HTTPS_PORT = 443, HTTP_PORT = 80, LENGTH_DIGITS = 9 };
@@ -99,6 +100,15 @@ http_url_parse(struct text url, struct http_url *out, const char **why)
     return true;
 }
 
+bool
+http_url_is_private(const char *host)
+{
+    struct net_address address;
+    if (net_address_parse_ip(text_from(host), &address))
+        return !net_address_is_public(&address);
+    return strchr(host, '.') == NULL;
+}
+
 /* --- Request --------------------------------------------------------------------- */
 
 static bool
@@ -125,8 +135,9 @@ http_request_write(struct buffer *out, const struct http_url *url,
                                 "Connection: close\r\n")) &&
            buffer_add(out, request->fields) &&
            (!has_body ||
-            buffer_format(out, "Content-Type: %.*s\r\nContent-Length: %zu\r\n",
-                          TEXT_ARGS(request->type), request->body.length)) &&
+            buffer_format(out, "Content-Type: %.*s\r\nContent-Length: %" PRId64 "\r\n",
+                          TEXT_ARGS(request->type),
+                          (int64_t)request->body.length + request->more)) &&
            (has_body || !text_equal(request->method, TEXT("POST")) ||
             buffer_add(out, TEXT("Content-Length: 0\r\n"))) &&
            buffer_add(out, TEXT("\r\n")) &&

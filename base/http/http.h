@@ -39,6 +39,10 @@ struct http_url {
 bool http_url_parse(struct text url, struct http_url *out, const char **why)
     __attribute__((warn_unused_result));
 
+/* Whether a host of a URL is one that http:// may name: an address of our own networks, or
+ * a name without a dot. */
+bool http_url_is_private(const char *host);
+
 /* --- Request --------------------------------------------------------------------- */
 
 struct http_request {
@@ -46,6 +50,8 @@ struct http_request {
     struct text type;   /* Content-Type; empty: no body is sent */
     struct text fields; /* further header lines, each with its CRLF */
     struct text body;
+    /* Behind body, by the writer of the request: more octets of it. */
+    int64_t more;
 };
 /* Asks for a connection that ends after the response, and for no content coding. False:
  * out's limit is reached. */

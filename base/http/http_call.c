@@ -41,6 +41,10 @@ struct http_call {
     struct buffer request;
     struct http_reader reader;
     int64_t deadline_ms;
+    void (*on_ready)(void *context);
+    struct http_source source;
+    int64_t left; /* octets of the source */
+    int64_t stall_ms, until_ms;
     bool is_public, is_private;
     struct dns_query *query;
     struct net_address addresses[HTTP_ADDRESSES_MAX];
@@ -115,6 +119,18 @@ http_call_finish(struct http_call *call, const struct http_result *result)
     done(call->context, result);
 }
 
+static const struct net_address *
+http_call_peer(const struct http_call *call)
+{
+    return call->at > 0 ? &call->addresses[call->at - 1] : NULL;
+}
+
+static bool
+http_call_is_early(const struct http_call *call)
+{
+    return call->left > 0 || call->on_ready != NULL;
+}
+
 static void
 http_call_failed(void *context)
 {
@@ -124,7 +140,9 @@ http_call_failed(void *context)
                                                  .head = head,
                                                  .tried = call->at > 0,
                                                  .connected = call->connected,
-                                                 .refused = call->refused});
+                                                 .refused = call->refused,
+                                                 .is_early = http_call_is_early(call),
+                                                 .peer = http_call_peer(call)});
 }
 
 /* The callback comes in a later turn in any case. */
@@ -152,8 +170,22 @@ http_call_on_deadline(void *context)
 {
     struct http_call *call = context;
     call->refused = call->query != NULL && dns_is_in_line(call->query);
-    http_call_fail(call, "%s: no complete response in %lld s", call->url.host,
-                   (long long)(call->deadline_ms / 1000));
+    http_call_fail(
+        call, "%s: no complete response in %lld s", call->url.host,
+        (long long)((call->stall_ms > 0 ? call->stall_ms : call->deadline_ms) / 1000));
+}
+
+/* With a time to send: another stall_ms, but not beyond the whole. */
+static void
+http_call_progress(struct http_call *call)
+{
+    struct loop *loop = call->caller->settings.loop;
+    int64_t left = call->until_ms - loop_monotonic_ms(loop);
+    if (call->stall_ms == 0)
+        return;
+    loop_timer_start(loop, &call->deadline,
+                     left < call->stall_ms ? left : call->stall_ms,
+                     http_call_on_deadline, call);
 }
 
 /* ---- the response ---- */
@@ -165,11 +197,16 @@ http_call_settle(struct http_call *call, enum progress progress)
         http_call_fail(call, "%s: %s", call->url.host, call->reader.error);
     if (progress != PROGRESS_DONE)
         return;
-    net_close(&call->connection); /* with our close_notify */
+    if (call->left > 0)
+        net_abort(&call->connection); /* it wants no more of the body */
+    else
+        net_close(&call->connection); /* with our close_notify */
     http_call_finish(call, &(struct http_result){.response = &call->reader,
                                                  .head = &call->reader,
                                                  .tried = true,
-                                                 .connected = true});
+                                                 .connected = true,
+                                                 .is_early = http_call_is_early(call),
+                                                 .peer = http_call_peer(call)});
 }
 
 static void
@@ -179,6 +216,7 @@ http_call_read(struct http_call *call)
     size_t before = input.length;
     enum progress progress = http_reader_add(&call->reader, &input);
     net_consume(call->connection, before - input.length);
+    http_call_progress(call);
     http_call_settle(call, progress);
 }
 
@@ -213,10 +251,56 @@ http_call_on_slow(void *context)
 }
 
 static void
-http_call_send(struct http_call *call)
+http_call_begin_request(struct http_call *call)
 {
+    if (call->on_ready != NULL) {
+        call->on_ready(call->context);
+        return;
+    }
     net_send(call->connection, buffer_text(&call->request));
     buffer_forget(&call->request);
+}
+
+/* As much as the connection takes now. */
+static void
+http_call_pump(struct http_call *call)
+{
+    struct buffer piece;
+    buffer_init(&piece, HTTP_PIECE);
+    while (call->left > 0 && net_unsent(call->connection) < NET_HIGH_WATER) {
+        bool good = call->source.more(call->source.context, &piece);
+        if (!good || piece.length == 0 || (int64_t)piece.length > call->left) {
+            http_call_fail(call, "the body of the request cannot be read");
+            break;
+        }
+        call->left -= (int64_t)piece.length;
+        net_send(call->connection, buffer_text(&piece));
+        buffer_clear(&piece);
+    }
+    buffer_free(&piece);
+}
+
+void
+http_call_send(struct http_call *call, const struct http_request *request,
+               const struct http_source *source, int64_t deadline_ms, int64_t stall_ms)
+{
+    int64_t now = loop_monotonic_ms(call->caller->settings.loop);
+    call->on_ready = NULL;
+    if (call->connection == NULL)
+        return; /* it has failed since, which its owner will hear */
+    call->source = *source;
+    call->left = request->more;
+    call->deadline_ms = deadline_ms;
+    call->stall_ms = stall_ms;
+    call->until_ms = now + deadline_ms;
+    buffer_clear(&call->request);
+    if (!http_request_write(&call->request, &call->url, request)) {
+        http_call_fail(call, "the request is too large");
+        return;
+    }
+    http_call_progress(call);
+    http_call_begin_request(call);
+    http_call_pump(call);
 }
 
 static void
@@ -230,7 +314,7 @@ http_call_connected(struct http_call *call)
     call->connected = true;
     loop_timer_stop(call->caller->settings.loop, &call->connecting);
     if (!call->url.secure)
-        http_call_send(call);
+        http_call_begin_request(call);
     else if (client == NULL)
         http_call_fail(call, "%s: there are no trust anchors to verify its certificate",
                        call->url.host);
@@ -248,7 +332,7 @@ http_call_on_net(void *context, enum net_event event)
         http_call_connected(call);
         break;
     case NET_SECURED:
-        http_call_send(call);
+        http_call_begin_request(call);
         break;
     case NET_INPUT:
         http_call_read(call);
@@ -264,6 +348,9 @@ http_call_on_net(void *context, enum net_event event)
             http_call_connect(call, why);
         break;
     case NET_DRAINED:
+        http_call_progress(call);
+        http_call_pump(call);
+        break;
     case NET_TIMED_OUT: /* deadlines are our own timers */
         break;
     }
@@ -362,7 +449,7 @@ http_call_may_begin(const struct http_call *call)
         return false;
     DL_FOREACH (running->calls, other)
         count += strcmp(other->url.host, call->url.host) == 0;
-    return count < HTTP_HOST_CALLS_MAX;
+    return count < caller->settings.host_calls_max;
 }
 
 static void
@@ -388,6 +475,8 @@ http_caller_new(const struct http_caller_settings *settings)
     caller->settings = *settings;
     if (settings->calls_max == 0)
         caller->settings.calls_max = HTTP_CALLS_MAX;
+    if (settings->host_calls_max == 0)
+        caller->settings.host_calls_max = HTTP_HOST_CALLS_MAX;
     caller->admit = http_caller_admit;
     caller->on_net = http_call_on_net;
     caller->on_slow = http_call_on_slow;
@@ -470,6 +559,7 @@ http_call_start(struct http_caller *caller, struct text url,
     call->context = context;
     call->is_public = options->is_public;
     call->is_private = options->is_private;
+    call->on_ready = options->on_ready;
     call->deadline_ms =
         options->deadline_ms > 0 ? options->deadline_ms : HTTP_DEADLINE_MS;
     call->url_text = text_string(text_before(url, HTTP_URL_MAX + 1));
@@ -502,4 +592,10 @@ http_call_is_in_line(const struct http_call *call)
 {
     return call->line == &call->caller->waiting ||
            (call->query != NULL && dns_is_in_line(call->query));
+}
+
+bool
+http_call_is_sending(const struct http_call *call)
+{
+    return call->left > 0;
 }

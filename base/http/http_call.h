@@ -26,6 +26,7 @@ enum {
     HTTP_ADDRESSES_MAX = 4,   /* of a host */
     HTTP_CONNECT_MS = 5000,   /* for one address */
     HTTP_DEADLINE_MS = 30000, /* for a call, from its turn on */
+    HTTP_PIECE = 16 * 1024,   /* of a streamed body */
     HTTP_ERROR_MAX = 700
 };
 
@@ -36,7 +37,8 @@ struct http_caller_settings {
     /* Its trust anchors; read when TLS starts, so that a reload may replace it. *tls
      * may be NULL: https:// fails then. */
     struct tls_client *const *tls;
-    size_t calls_max; /* under way; 0: HTTP_CALLS_MAX */
+    size_t calls_max;      /* under way; 0: HTTP_CALLS_MAX */
+    size_t host_calls_max; /* of them, to one host; 0: HTTP_HOST_CALLS_MAX */
     /* Calls that are connected to one network: an IPv4 /24 or an IPv6 /48. 0: no limit.
      */
     size_t network_calls_max;
@@ -53,6 +55,9 @@ struct http_call_options {
                       * cleartext */
     bool is_public; /* the URL is of an untrusted origin: it must not lead into our own
                           * networks (net_address_is_public()) */
+    /* Called in place of sending request once the connection is there, secured: the
+     * owner answers with http_call_send(), then or later. */
+    void (*on_ready)(void *context);
 };
 struct http_result {
     const char *error;                  /* NULL: the response is complete */
@@ -64,6 +69,8 @@ struct http_result {
     /* There was no space for the call, here or among the questions to name servers:
      * nothing is known of the host. */
     bool refused;
+    bool is_early; /* the response came before the whole request was sent */
+    const struct net_address *peer; /* that was connected to last; NULL: none was */
 };
 typedef void http_called(void *context, const struct http_result *result);
 
@@ -73,6 +80,19 @@ struct http_call *http_call_start(struct http_caller *caller, struct text url,
                                   const struct http_request *request,
                                   const struct http_call_options *options,
                                   http_called *done, void *context);
+/* A body that is not in memory: more() adds some bytes of it to out, which has room for
+ * HTTP_PIECE. False: it cannot be read, and the call fails. */
+struct http_source {
+    bool (*more)(void *context, struct buffer *out);
+    void *context;
+};
+/* Answers on_ready, once. source: of request->more octets; copied; its context lives as long
+ * as the call. deadline_ms: from now on; stall_ms: while nothing is sent or read. */
+void http_call_send(struct http_call *call, const struct http_request *request,
+                    const struct http_source *source, int64_t deadline_ms,
+                    int64_t stall_ms);
+/* Some of the body of the request is not sent yet. */
+bool http_call_is_sending(const struct http_call *call);
 /* The callback will not come. Allowed, without effect, within the callback. */
 void http_call_cancel(struct http_call **call);
 /* Whether the call waits in line: here, where its deadline has not begun, or among the

@@ -243,7 +243,7 @@ typedef void manager_watch(void *context, const struct sched_site *site,
                            struct id message, manager_saw *each, void *each_context);
 /* Sets or replaces (watch NULL: removes) the watch of a channel, which its context
  * identifies (not NULL). At most MANAGER_WATCHES_MAX channels. */
-enum { MANAGER_WATCHES_MAX = 2 };
+enum { MANAGER_WATCHES_MAX = 3 };
 void manager_set_watch(struct manager *manager, manager_watch *watch, void *context);
 /* --- For a group of hosts --------------------------------------------------------- */
 

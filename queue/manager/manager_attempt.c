@@ -31,6 +31,8 @@ program_of(enum target_kind kind)
         return "lmtp";
     case TARGET_MAILDIR:
         return "local";
+    case TARGET_HTTP:
+        return "http";
     case TARGET_HOLD:
     case TARGET_DISCARD:
     case TARGET_ERROR:

@@ -129,6 +129,7 @@ route_one(struct active *a, unsigned index)
     case TARGET_SMTP:
     case TARGET_LMTP:
     case TARGET_MAILDIR:
+    case TARGET_HTTP:
         a->late = a->late || delay_warning_is_due(a, r, target);
         b->open[b->count++] = (struct sched_recipient){
             index, target, address.domain, r->way != NULL ? r->way->number : 0};

@@ -63,6 +63,7 @@ manager_explain_word_of(enum target_kind kind)
     case TARGET_SMTP:
     case TARGET_LMTP:
     case TARGET_MAILDIR:
+    case TARGET_HTTP:
         break;
     }
     return NULL;

@@ -9,6 +9,7 @@
  * parsed, and copied by memcpy(), which copies padding, too. */
 #include "sched/route/route.h"
 
+#include "base/crypto/webhook.h"
 #include "base/memory.h"
 #include "sched/route/peers.h"
 #include "sched/route/target.h"
@@ -193,11 +194,31 @@ route_add(struct rules *rules, struct text key)
 
 /* --- Secrets ---------------------------------------------------------------------- */
 
+/* A web application has no XOAUTH2, and a key that signs is used as it stands. */
+static bool
+http_secret(const struct target_host *h, const struct secret *secret, bool signs,
+            char problem[TARGET_PROBLEM_MAX])
+{
+    const char *why = NULL;
+    if (secret->is_account)
+        why = "is an account of oauth: it needs a line in auth_passwords";
+    else if (signs && secret->is_token)
+        why = "signs: write its secret, not the path of a file";
+    else if (signs && !webhook_is_secret(secret->value))
+        why = "signs: its secret needs 24 characters at least, or whsec_ and Base64 of "
+              "24 bytes at least";
+    if (why != NULL)
+        snprintf(problem, TARGET_PROBLEM_MAX, "%.*s at %.*s %s",
+                 TEXT_ARGS(text_before(h->user, 40)),
+                 TEXT_ARGS(text_before(h->host, 60)), why);
+    return why == NULL;
+}
+
 /* Every user needs one. The target keeps its mark: with another secret it is another
  * target, and mail no longer waits for the old one. */
 static bool
-host_secret(struct reading *r, const struct target_host *h, uint64_t *mark,
-            char problem[TARGET_PROBLEM_MAX])
+host_secret(struct reading *r, const struct target *target, const struct target_host *h,
+            uint64_t *mark, char problem[TARGET_PROBLEM_MAX])
 {
     if (h->user.length == 0 || r->settings->without_secrets)
         return true;
@@ -205,7 +226,8 @@ host_secret(struct reading *r, const struct target_host *h, uint64_t *mark,
         secrets_find(r->table->secrets, h->host, h->port, h->user);
     if (secret) {
         *mark = secrets_mark(secret);
-        return true;
+        return target->kind != TARGET_HTTP ||
+               http_secret(h, secret, mark == &target->sign_secret, problem);
     }
     snprintf(
         problem, TARGET_PROBLEM_MAX,
@@ -224,10 +246,14 @@ target_secrets(struct reading *r, struct target *target,
     for (size_t i = 0; i < target_host_count(target); i++) {
         struct target_host h = target_host(target, i);
         uint64_t *mark = i == 0 ? &target->secret : &target->more[i - 1].secret;
-        if (!host_secret(r, &h, mark, problem))
+        if (!host_secret(r, target, &h, mark, problem))
             return false;
     }
-    return true;
+    if (target->kind != TARGET_HTTP)
+        return true;
+    struct target_host signer = target_host(target, 0);
+    signer.user = target_signer(target);
+    return host_secret(r, target, &signer, &target->sign_secret, problem);
 }
 
 static bool

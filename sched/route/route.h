@@ -25,6 +25,7 @@ enum target_kind {
     TARGET_SMTP, /* a named host */
     TARGET_LMTP,
     TARGET_MAILDIR,
+    TARGET_HTTP, /* a web application that gets a POST */
     TARGET_HOLD,
     TARGET_DISCARD,
     TARGET_ERROR,  /* refused at RCPT when possible, else bounced */
@@ -74,17 +75,23 @@ struct target {
     bool tls_implicit;          /* TLS from the first byte, without STARTTLS */
     char path[TARGET_PATH_MAX]; /* Unix socket; Maildir with %u %d; ERROR text; SMTP:
                                  * users and more hosts, see target_host() */
-    uint16_t user;              /* SMTP: offset in path of the user of host; 0: none */
-    uint16_t more_count;        /* SMTP: further hosts, tried in this order */
+    uint16_t user;       /* SMTP, HTTP: offset in path of the user of host; 0: none */
+    uint16_t more_count; /* SMTP: further hosts, tried in this order */
     struct target_more more[TARGET_HOSTS_MAX - 1];
     uint64_t secret;            /* secrets_mark() of the user's password; 0: none */
-    char auth[TARGET_AUTH_MAX]; /* SMTP: the only mechanism, in lower case; "": any */
+    char auth[TARGET_AUTH_MAX]; /* SMTP: the only mechanism, in lower case; "": any;
+                                 * HTTP: "bearer", else basic */
     bool auth_clear;            /* SMTP ?auth_clear=yes: log in even without TLS */
     uint16_t peer; /* SMTP: offset in path of the name of a peer (peers.h); 0:
                         * none */
     uint16_t
         helo; /* MX, SMTP ?helo=: offset in path of our name in EHLO; 0: hostname */
     uint16_t cert, key;       /* MX, SMTP ?cert=, ?key=: offsets in path; 0: none */
+    uint16_t url; /* HTTP: offset in path of that of the URL */
+    uint16_t sign;        /* HTTP ?sign=: offset in path of the key's name; 0: none */
+    uint64_t sign_secret; /* secrets_mark() of it */
+    bool json;            /* HTTP ?form=json */
+    bool is_private;      /* HTTP ?private=yes: a name may lead into our own networks */
     struct bind_address bind; /* MX, SMTP ?bind=: where it has none, smtp_bind */
     enum target_family family;
     enum target_dkim dkim;     /* MX, SMTP ?dkim= */
@@ -125,6 +132,12 @@ bool target_has_user(const struct target *target);
 /* The name of the host that shares sets of fragments with us; NULL: the target is not
  * one. */
 const char *target_peer(const struct target *target);
+/* The URL of TARGET_HTTP, without its user: at most TARGET_URL_MAX. */
+enum { TARGET_URL_MAX = TARGET_HOST_MAX + TARGET_PATH_MAX + 16 };
+void target_url(const struct target *target, char out[TARGET_URL_MAX]);
+/* The names of TARGET_HTTP: the user that logs in, and the key that signs; "": none. */
+struct text target_user(const struct target *target);
+struct text target_signer(const struct target *target);
 /* Our name in EHLO; NULL: hostname. */
 const char *target_helo(const struct target *target);
 /* The files of the certificate that we present there, and of its key; borrowed. False:

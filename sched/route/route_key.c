@@ -87,6 +87,18 @@ host_key(const struct target *target, const char *scheme, const char *options,
     return length + more;
 }
 
+/* Paths are case-sensitive. */
+static size_t
+http_key(const struct target *target, char out[ROUTE_KEY_MAX])
+{
+    struct text user = target_user(target);
+    int length = snprintf(out, ROUTE_KEY_MAX, "%s:%.*s%s[%s]:%u%s",
+                          target->tls_implicit ? "https" : "http", TEXT_ARGS(user),
+                          user.length > 0 ? "@" : "", target->host,
+                          (unsigned)target->port, target->path + target->url);
+    return length < ROUTE_KEY_MAX ? (size_t)length : ROUTE_KEY_MAX - 1;
+}
+
 size_t
 route_key(const struct target *target, struct text domain, char out[ROUTE_KEY_MAX])
 {
@@ -114,6 +126,8 @@ route_key(const struct target *target, struct text domain, char out[ROUTE_KEY_MA
         return host_key(target, scheme, key_options(target, options), out);
     case TARGET_MAILDIR:
         return (size_t)snprintf(out, ROUTE_KEY_MAX, "maildir");
+    case TARGET_HTTP:
+        return http_key(target, out);
     case TARGET_HOLD:
         return (size_t)snprintf(out, ROUTE_KEY_MAX, "hold");
     case TARGET_DISCARD:

@@ -30,6 +30,8 @@ static const struct target_scheme schemes[] = {
     {TEXT("smtps"),               TARGET_SMTP, 465,       TARGET_TLS_VERIFY, true,  true },
     {TEXT("submissions"),         TARGET_SMTP, 465,       TARGET_TLS_VERIFY, true,  true },
     {TEXT("lmtp"),                TARGET_LMTP, LMTP_PORT, TARGET_TLS_NONE,   false, false},
+    {TEXT("https"),               TARGET_HTTP, 443,       TARGET_TLS_VERIFY, true,  true },
+    {TEXT("http"),                TARGET_HTTP, 80,        TARGET_TLS_NONE,   false, false},
 };
 
 static const char *const tls_words[] = {[TARGET_TLS_NONE] = "none",
@@ -51,8 +53,8 @@ target_complain(struct target_parser *p, const char *format, ...)
 
 /* --- Options --------------------------------------------------------------------- */
 
-static bool
-flag_parse(struct text value, bool *flag)
+bool
+target_flag_parse(struct text value, bool *flag)
 {
     *flag = text_equal_nocase(value, TEXT("yes"));
     return *flag || text_equal_nocase(value, TEXT("no"));
@@ -139,7 +141,7 @@ option_auth(struct target_parser *p, struct text key, struct text value)
                                              "xoauth2"};
     struct target *t = p->target;
     if (text_equal_nocase(key, TEXT("auth_clear"))) {
-        if (flag_parse(value, &t->auth_clear))
+        if (target_flag_parse(value, &t->auth_clear))
             return true;
         return target_complain(p, "auth_clear=%.*s: use yes or no",
                                TEXT_ARGS(text_before(value, 40)));
@@ -170,7 +172,7 @@ option_create(struct target_parser *p, struct text value)
     struct target *t = p->target;
     bool all = text_equal_nocase(value, TEXT("all"));
     bool is_file = text_starts(value, TEXT("/"));
-    if (!all && !is_file && !flag_parse(value, &t->create))
+    if (!all && !is_file && !target_flag_parse(value, &t->create))
         return target_complain(p, "create=%.*s: use yes, no, all or the path of a file",
                                TEXT_ARGS(value));
     t->create = t->create || all || is_file;
@@ -256,7 +258,7 @@ static bool
 option_dkim(struct target_parser *p, struct text value)
 {
     bool signs;
-    if (!flag_parse(value, &signs))
+    if (!target_flag_parse(value, &signs))
         return target_complain(p, "dkim=%.*s: use yes or no",
                                TEXT_ARGS(text_before(value, 40)));
     p->target->dkim = signs ? TARGET_DKIM_YES : TARGET_DKIM_NO;
@@ -268,7 +270,7 @@ static bool
 option_demand(struct target_parser *p, const char *key, struct text value, bool *no)
 {
     bool counts;
-    if (!flag_parse(value, &counts))
+    if (!target_flag_parse(value, &counts))
         return target_complain(p, "%s=%.*s: use yes or no", key,
                                TEXT_ARGS(text_before(value, 40)));
     if (p->target->kind != TARGET_MX)
@@ -293,7 +295,7 @@ static bool
 option_canary(struct target_parser *p, struct text value)
 {
     bool asks;
-    if (!flag_parse(value, &asks))
+    if (!target_flag_parse(value, &asks))
         return target_complain(p, "canary=%.*s: use yes or no",
                                TEXT_ARGS(text_before(value, 40)));
     if (p->target->kind != TARGET_SMTP)
@@ -336,7 +338,8 @@ option_parse(struct target_parser *p, struct text key, struct text value)
 {
     struct target *t = p->target;
     bool good;
-    if (option_of_smtp(p, key, value, &good))
+    if (option_of_smtp(p, key, value, &good) ||
+        target_http_option(p, key, value, &good))
         return good;
     if (text_equal_nocase(key, TEXT("tls")) && is_by_network(t))
         return option_tls(p, value);
@@ -349,14 +352,14 @@ option_parse(struct target_parser *p, struct text key, struct text value)
     if (text_equal_nocase(key, TEXT("create")) && t->kind == TARGET_MAILDIR)
         return option_create(p, value);
     if (text_equal_nocase(key, TEXT("mx")) && t->kind == TARGET_SMTP) {
-        if (flag_parse(value, &t->look_up_mx))
+        if (target_flag_parse(value, &t->look_up_mx))
             return true;
         return target_complain(p, "mx=%.*s: use yes or no", TEXT_ARGS(value));
     }
     if (t->kind == TARGET_SMTP && text_starts_nocase(key, TEXT("auth")))
         return option_auth(p, key, value);
     if (text_equal_nocase(key, TEXT("defragment"))) {
-        if (flag_parse(value, &t->defragment))
+        if (target_flag_parse(value, &t->defragment))
             return true;
         return target_complain(p, "defragment=%.*s: use yes or no", TEXT_ARGS(value));
     }
@@ -375,7 +378,7 @@ option_parse(struct target_parser *p, struct text key, struct text value)
         "option '%.*s=%.*s' is unknown here or its value is invalid; use "
         "concurrency, initial, recipients, rate_delay, minimal_backoff, "
         "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth, "
-        "bind, helo, cert, key, family, dkim, canary, dane, sts",
+        "bind, helo, cert, key, family, dkim, canary, dane, sts, form, sign, private",
         TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 
@@ -451,6 +454,8 @@ scheme_parse(struct target_parser *p, const struct target_scheme *scheme,
     p->target->kind = scheme->kind;
     p->target->tls = scheme->tls;
     p->target->tls_implicit = scheme->implicit;
+    if (scheme->kind == TARGET_HTTP)
+        return target_http_parse(p, scheme, rest);
     if (scheme->kind == TARGET_LMTP && text_starts_nocase(rest, TEXT("unix:")))
         return path_copy(p, text_after(rest, 5));
     if (!hosts_parse(p, rest))
@@ -520,7 +525,8 @@ unknown(struct target_parser *p, struct text what)
     return target_complain(p,
                            "unknown target '%.*s'; use mx, smtp://HOST[:PORT], "
                            "submission://HOST, smtps://HOST, lmtp://HOST:PORT, "
-                           "lmtp://unix:/PATH, maildir:/PATH/%%u, hold, discard, "
+                           "lmtp://unix:/PATH, maildir:/PATH/%%u, "
+                           "https://HOST/PATH, hold, discard, "
                            "error:5.1.1 TEXT, HOST or [ADDRESS]",
                            TEXT_ARGS(text_before(what, 60)));
 }

@@ -39,7 +39,7 @@ is_scheme(struct text t)
 {
     return text_equal_nocase(t, TEXT("smtp")) || text_equal_nocase(t, TEXT("smtps")) ||
            text_equal_nocase(t, TEXT("submission")) ||
-           text_equal_nocase(t, TEXT("lmtp"));
+           text_equal_nocase(t, TEXT("lmtp")) || text_equal_nocase(t, TEXT("https"));
 }
 
 /* host, host:port, [literal], [literal]:port, and any of them with user@ in front. The
@@ -171,7 +171,7 @@ host_add(struct target_parser *p, const struct host_part *part, bool is_first)
 {
     struct target *t = p->target;
     uint16_t user = 0;
-    if (part->user.at && t->kind != TARGET_SMTP)
+    if (part->user.at && t->kind != TARGET_SMTP && t->kind != TARGET_HTTP)
         return target_complain(p, "LMTP has no AUTH: remove user@");
     if (part->user.at && (user = user_parse(p, part->user)) == 0)
         return false;
@@ -217,7 +217,9 @@ target_has_distant_user(const struct target *t)
 size_t
 target_host_count(const struct target *target)
 {
-    return target->kind == TARGET_SMTP ? target->more_count + (size_t)1 : 0;
+    return target->kind == TARGET_SMTP   ? target->more_count + (size_t)1
+           : target->kind == TARGET_HTTP ? 1
+                                         : 0;
 }
 
 bool

@@ -30,6 +30,14 @@ bool target_add_host(struct target_parser *p, struct text t, uint16_t port,
                      bool is_first);
 /* Adds it to the names in path. Its offset; 0: no space. */
 uint16_t target_add_name(struct target_parser *p, struct text name);
+/* Behind https:// or http://: [user@]host[:port][/path]. */
+bool target_http_parse(struct target_parser *p, const struct target_scheme *scheme,
+                       struct text rest);
+/* True: it is an option for a web application. */
+bool target_http_option(struct target_parser *p, struct text key, struct text value,
+                        bool *good);
+/* "yes", "no". */
+bool target_flag_parse(struct text value, bool *flag);
 /* Whether a password would cross a network. */
 bool target_has_distant_user(const struct target *t);
 

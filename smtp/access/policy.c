@@ -109,6 +109,7 @@ is_relayed(const struct route_table *routes, struct text domain)
     case TARGET_LMTP:
         return true;
     case TARGET_MAILDIR:
+    case TARGET_HTTP:
     case TARGET_HOLD:
     case TARGET_DISCARD:
     case TARGET_ERROR:
@@ -219,6 +220,7 @@ policy_recipient(const struct route_table *routes, bool may_relay, struct text s
         return text_is_ascii(recipient->domain) || policy_refuse_domain(refusal);
     case TARGET_SMTP:
     case TARGET_LMTP:
+    case TARGET_HTTP:
     case TARGET_HOLD:
     case TARGET_DISCARD:
         return true;

@@ -11,16 +11,16 @@ use Petrel;
 sub missing { return Petrel::have('python3') ? undef : 'no python3' }
 
 sub start {
-    my ($class, $mode) = @_;
+    my ($class, $mode, @tls) = @_; # certificate, key
     my $dir = tempdir('petrel-hook-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-    my $self = bless { dir => $dir, port => Petrel::free_port() }, $class;
+    my $self = bless { dir => $dir, port => Petrel::free_port(), tls => \@tls }, $class;
     return $self->mode($mode // '200')->again;
 }
 
 sub again {
     my $self = shift;
     unlink "$self->{dir}/ready";
-    $self->{pid} = Petrel::spawn("$self->{dir}/log", 'python3', 't/e2e/hook_receiver.py', $self->{dir}, $self->{port});
+    $self->{pid} = Petrel::spawn("$self->{dir}/log", 'python3', 't/e2e/hook_receiver.py', $self->{dir}, $self->{port}, @{ $self->{tls} });
     Petrel::wait_for(sub { -e "$self->{dir}/ready" }) or die "no receiver: " . Petrel::slurp("$self->{dir}/log");
     return $self;
 }
@@ -37,7 +37,7 @@ sub requests {
         last unless $line =~ /\n\z/;
         my $request = decode_json($line);
         $request->{body} = decode_base64($request->{body});
-        $request->{events} = decode_json($request->{body})->{data};
+        $request->{events} = eval { decode_json($request->{body})->{data} }; # a message has none
         push @{ $self->{requests} }, $request;
         $self->{read} = tell $file;
     }

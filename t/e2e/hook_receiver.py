@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A receiver of webhooks: hook_receiver.py DIR PORT.
+"""A receiver of webhooks: hook_receiver.py DIR PORT [CERTIFICATE KEY].
 
 DIR/mode says how it answers, a word each request in turn (the last one stays): 200, 204, 410, 500, 429:SECONDS,
 302:URL, close (no answer), hang, drip (a byte at a time), slow (a byte a second), huge, page:STATUS (10 MB of HTML),
@@ -7,7 +7,7 @@ cut:STATUS (closes within the body), half (closes within the head), garbage, non
 octets, and a close), flood:BASE64 (these again and again, until the peer has gone).
 DIR/events gets each request that came whole: a JSON object a line, with the headers and the body as it came. It checks
 nothing: the tests do."""
-import base64, json, os, socketserver, sys, time
+import base64, json, os, socketserver, ssl, sys, time
 
 directory, port = sys.argv[1], int(sys.argv[2])
 modes = {'at': 0, 'text': None}
@@ -100,6 +100,18 @@ class Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
 
-with Server(('127.0.0.1', port), Handler) as server:
+class TLSServer(Server):
+    def finish_request(self, request, client_address):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[3], sys.argv[4])
+        try:
+            request = context.wrap_socket(request, server_side=True)
+            super().finish_request(request, client_address)
+            request.unwrap()
+        except OSError:
+            pass
+
+
+with (TLSServer if len(sys.argv) > 3 else Server)(('127.0.0.1', port), Handler) as server:
     open(directory + '/ready', 'w').close()
     server.serve_forever()

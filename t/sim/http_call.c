@@ -38,6 +38,8 @@ struct http_call {
     struct loop_timer timer;
     http_called *done;
     void *context;
+    void (*on_ready)(void *context);
+    bool is_early;
     bool in_line;
     struct http_call *prev, *next; /* in it */
 };
@@ -179,6 +181,10 @@ call_answer(void *context)
     struct http_call *call = context;
     const struct canned *canned = canned_or_any(call->caller, call->url);
     struct http_result result = {.error = "cannot connect", .tried = true, .connected = canned != NULL};
+    if (call->on_ready != NULL && canned != NULL) {
+        call->on_ready(call->context); /* which may cancel it */
+        return;
+    }
     struct http_reader reader;
     struct http_limits limits = {HTTP_LINES_MAX, HTTP_HEAD_MAX, call->caller->options.body_max};
     http_reader_init(&reader, HTTP_RESPONSE, &limits);
@@ -193,6 +199,7 @@ call_answer(void *context)
         result.response = progress == PROGRESS_DONE ? &reader : NULL;
         result.head = reader.has_head ? &reader : NULL;
     }
+    result.is_early = call->is_early;
     if (call->caller->refuses)
         result = (struct http_result){.error = "too many HTTPS calls wait", .refused = true};
     if (call->caller->answered != NULL)
@@ -215,6 +222,7 @@ http_call_start(struct http_caller *caller, struct text url, const struct http_r
     if (!buffer_add(&caller->fields, request->fields) || !buffer_add(&caller->body, request->body))
         abort();
     call->caller = caller;
+    call->on_ready = options->on_ready;
     call->url = text_string(url);
     call->body = text_string(request->body);
     call->done = done;
@@ -228,6 +236,37 @@ http_call_start(struct http_caller *caller, struct text url, const struct http_r
     else
         loop_timer_start(caller->loop, &call->timer, caller->delay_ms, call_answer, call);
     return call;
+}
+
+void
+http_call_send(struct http_call *call, const struct http_request *request, const struct http_source *source,
+               int64_t deadline_ms, int64_t stall_ms)
+{
+    struct http_caller *caller = call->caller;
+    struct buffer piece;
+    int64_t left = request->more;
+    assert(call->on_ready != NULL && deadline_ms >= stall_ms && stall_ms > 0);
+    call->on_ready = NULL;
+    buffer_clear(&caller->fields);
+    buffer_clear(&caller->body);
+    if (!buffer_add(&caller->fields, request->fields))
+        abort();
+    buffer_init(&piece, HTTP_PIECE);
+    for (bool good = true; good && left > 0; left -= (int64_t)piece.length) {
+        buffer_clear(&piece);
+        good = source->more(source->context, &piece) && piece.length > 0 && buffer_add(&caller->body, buffer_text(&piece));
+    }
+    buffer_free(&piece);
+    call->is_early = left > 0; /* as far as the caller can know */
+    free(call->body);
+    call->body = text_string(buffer_text(&caller->body));
+    loop_timer_start(caller->loop, &call->timer, caller->delay_ms, call_answer, call);
+}
+
+bool
+http_call_is_sending(const struct http_call *call)
+{
+    return call->is_early;
 }
 
 void

@@ -6,6 +6,17 @@ answer_request(struct peer *peer)
 {
     struct calls *c = peer->calls;
     struct text input = net_input(peer->connection);
+    if (c->takes_all && !peer->answered) {
+        ok(buffer_add(&c->got, input));
+        net_consume(peer->connection, input.length);
+        if (!text_ends_nocase(buffer_text(&c->got), TEXT("=end")))
+            return;
+        peer->answered = true;
+        c->requests++;
+        net_send(peer->connection, text_from(c->response));
+        net_close(&peer->connection);
+        return;
+    }
     bool whole = input.length >= 4 && text_ends_nocase(input, TEXT("\r\n\r\n"));
     if (peer->answered || (!whole && !text_ends_nocase(input, TEXT("=end"))))
         return;

@@ -33,6 +33,7 @@ struct calls {
     struct tls_server *server; /* NULL: cleartext */
     struct tls_client *client;
     struct http_caller *caller;
+    bool takes_all; /* a request may be larger than the input of a connection */
     bool shakes; /* the server does its part of the handshake */
     enum manner manner;
     const char *response;

@@ -12,7 +12,7 @@
 struct heard {
     struct http_call *call;
     int times;
-    bool tried, connected, refused;
+    bool tried, connected, refused, is_early;
     unsigned status, head_status;
     char error[HTTP_ERROR_MAX], body[200];
     size_t length;
@@ -26,6 +26,7 @@ hear(void *context, const struct http_result *result)
     h->tried = result->tried;
     h->connected = result->connected;
     h->refused = result->refused;
+    h->is_early = result->is_early;
     http_call_cancel(&h->call); /* without effect here */
     ok_named((result->error == NULL) == (result->response != NULL), "one of the two");
     h->head_status = result->head != NULL ? result->head->status : 0;
@@ -107,7 +108,7 @@ test_good(struct secrets *secrets)
     is_string(h.body, "abc", "no end is awaited where it is known");
 
     struct http_request post = {TEXT("POST"), TEXT("text/plain"), TEXT("X-A: b\r\n"),
-                                TEXT("canary=end")};
+                                TEXT("canary=end"), 0};
     char url[] = "https://mail.example.net:00000/";
     snprintf(url, sizeof(url), "https://mail.example.net:%05u/", c->port);
     memset(&h, 0, sizeof(h));
@@ -668,6 +669,136 @@ test_networks_leave(struct secrets *secrets)
     free(h);
 }
 
+/* --- A body that comes in pieces --- */
+
+enum { STREAM = 3 * 1000 * 1000 };
+struct stream {
+    struct heard heard;
+    struct world *world;
+    int64_t given, broken_at;
+    int ready;
+    bool late; /* the owner answers in a later turn */
+};
+
+static bool
+stream_more(void *context, struct buffer *out)
+{
+    struct stream *s = context;
+    int64_t left = STREAM - s->given;
+    size_t size = left < HTTP_PIECE ? (size_t)left : HTTP_PIECE;
+    if (s->broken_at > 0 && s->given >= s->broken_at)
+        return false;
+    memset(buffer_reserve(out, size), 'x', size);
+    out->length += size;
+    s->given += (int64_t)size;
+    if (s->given == STREAM)
+        memcpy(out->at + out->length - 4, "=end", 4);
+    return true;
+}
+
+static void
+stream_ready(void *context)
+{
+    struct stream *s = context;
+    s->ready++;
+}
+
+/* When the owner has its request. */
+static void
+stream_send(struct stream *s)
+{
+    struct http_request request = {.method = TEXT("POST"), .type = TEXT("message/rfc822"),
+                                   .fields = TEXT("X-Now: y\r\n"), .more = STREAM};
+    http_call_send(s->heard.call, &request, &(struct http_source){stream_more, s}, 60 * 1000, 5 * 1000);
+}
+
+static void
+stream_start(struct calls *c, struct stream *s)
+{
+    memset(&s->heard, 0, sizeof(s->heard));
+    s->given = s->ready = 0;
+    s->world = c->world;
+    call_with(c, &s->heard, "https", "mail.example.net",
+              &(struct http_call_options){.on_ready = stream_ready});
+    until(c->world, s->ready > 0);
+    for (int i = 0; i < 5; i++)
+        loop_turn(c->world->loop, 5);
+    is_number(c->requests, 0, "nothing is sent before the owner says so");
+}
+
+static void
+test_stream(struct secrets *secrets)
+{
+    struct stream s = {0};
+    struct calls *c = calls_start(secrets, "good", "ca.pem");
+    buffer_free(&c->got);
+    buffer_init(&c->got, STREAM + 10000);
+    c->takes_all = true;
+    stream_start(c, &s);
+    stream_send(&s);
+    until(c->world, s.heard.times > 0);
+    is_string(s.heard.error, "", "a long body");
+    is_number(s.heard.status, 200, "is answered");
+    ok(s.given == STREAM && !s.heard.is_early);
+    char length[100];
+    snprintf(length, sizeof(length), "Content-Length: %d\r\n\r\n", STREAM);
+    struct text head = text_before(buffer_text(&c->got), c->got.length - STREAM);
+    ok(text_ends_nocase(head, text_from(length)));
+    calls_finish(c);
+
+    c = calls_start(secrets, "good", "ca.pem");
+    s.broken_at = 100 * 1000;
+    stream_start(c, &s);
+    stream_send(&s);
+    until(c->world, s.heard.times > 0);
+    is_string(s.heard.error, "the body of the request cannot be read", "a body that breaks off");
+    calls_finish(c);
+
+    /* The connection fails while the owner prepares its request. */
+    s.broken_at = 0;
+    c = calls_start(secrets, "good", "ca.pem");
+    stream_start(c, &s);
+    net_abort(&c->peers[0].connection);
+    until(c->world, s.heard.times > 0);
+    ok(s.heard.connected && s.heard.error[0] != '\0');
+    calls_finish(c);
+
+    /* A response before the body is sent. */
+    c = calls_start(secrets, "good", "ca.pem");
+    stream_start(c, &s);
+    net_send(c->peers[0].connection, text_from(c->response));
+    until(c->world, s.heard.times > 0);
+    ok(s.heard.status == 200 && s.heard.is_early);
+    calls_finish(c);
+
+    /* One that does not read it: stall_ms. */
+    c = calls_start(secrets, "good", "ca.pem");
+    stream_start(c, &s);
+    net_want_input(c->peers[0].connection, false);
+    clock_stop();
+    loop_turn(c->world->loop, 0); /* from now on timers know the time */
+    stream_send(&s);
+    clock_turns(c->world->loop, 50);
+    is_number(s.heard.times, 0, "a peer that does not read");
+    pass_time(c, 6 * 1000);
+    is_number(s.heard.times, 1, "has its time");
+    clock_go();
+    is_string(s.heard.error, "mail.example.net: no complete response in 5 s", "is given up");
+    calls_finish(c);
+
+    /* Cancelled by the owner, with and without a request. */
+    for (int sent = 0; sent < 2; sent++) {
+        c = calls_start(secrets, "good", "ca.pem");
+        stream_start(c, &s);
+        if (sent)
+            stream_send(&s);
+        http_call_cancel(&s.heard.call);
+        loop_turn(c->world->loop, 5);
+        is_number(s.heard.times, 0, "cancelled");
+        calls_finish(c);
+    }
+}
+
 struct again {
     struct calls *calls;
     struct heard next;
@@ -723,6 +854,7 @@ main(void)
     test_networks_full(&secrets);
     test_networks_leave(&secrets);
     test_within(&secrets);
+    test_stream(&secrets);
     drop_secrets(&secrets);
     return done();
 }

@@ -424,6 +424,56 @@ TEST(others)
     ok(parse("smtp://a?minimal_backoff=1s&maximal_backoff=1s", &t, problem));
 }
 
+/* The URL, the key and the parts of a web application. */
+TEST(web_application)
+{
+    struct target t;
+    char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX], url[TARGET_URL_MAX];
+    ok(parse("https://joe%40x@App.example/In/Bound?auth=bearer&sign=key&form=json&private=yes&concurrency=2", &t, problem) &&
+       t.kind == TARGET_HTTP);
+    target_url(&t, url);
+    is_string(url, "https://app.example:443/In/Bound", "the URL has no user and no options");
+    is_text(target_user(&t), TEXT("joe@x"), "the user");
+    is_text(target_signer(&t), TEXT("key"), "the name of a key");
+    ok(t.json && t.is_private && t.tls_implicit && t.transport.concurrency_limit == 2);
+    is_string(t.auth, "bearer", "a token");
+    route_key(&t, TEXT("a"), key);
+    is_string(key, "https:joe@x@[app.example]:443/In/Bound", "the key keeps the case of the path");
+    ok(parse("http://[::1]:8080", &t, problem));
+    target_url(&t, url);
+    is_string(url, "http://[::1]:8080/", "a path of its own, an address in brackets");
+    ok(parse("http://u@127.0.0.1/", &t, problem));
+    ok_named(parse("http://u@10.1.1.1/?auth_clear=yes", &t, problem), problem);
+    ok(parse("http://app:81/x?form=raw&private=no&auth=basic", &t, problem) && !t.json && !t.is_private);
+}
+
+/* Users and keys need a line of their own. */
+TEST(web_secrets)
+{
+    static const struct {
+        const char *passwords, *why;
+    } rows[] = {
+        {"app.example joe x\napp.example key whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", NULL},
+        {"app.example joe @/run/token\napp.example key a-secret-of-24-octets-00", NULL},
+        {"app.example joe x", "no password for the user key at app.example"},
+        {"app.example key a-secret-of-24-octets-00", "no password for the user joe at app.example"},
+        {"app.example joe x\napp.example key short", "key at app.example signs: its secret needs 24"},
+        {"app.example joe x\napp.example key @/run/key", "key at app.example signs: write its secret"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        FIXTURE(buffer, errors, buffer_init, buffer_free, 10000);
+        struct route_settings settings = {.routes = TEXT("* https://joe@app.example/x?sign=key"),
+                                          .passwords = text_from(rows[i].passwords),
+                                          .smtp_port = 25};
+        transport_params_default(&settings.base);
+        struct route_table *table = route_new(&settings, &errors);
+        ok_named((table != NULL) == (rows[i].why == NULL), rows[i].passwords);
+        if (rows[i].why != NULL)
+            ok_named(memmem(errors.at, errors.length, rows[i].why, strlen(rows[i].why)) != NULL, rows[i].why);
+        route_free(&table);
+    }
+}
+
 static const struct {
     const char *written, *says;
 } bad[] = {
@@ -446,7 +496,22 @@ static const struct {
     {"",                                 "unknown target"                    },
     {"maildri:/x",                       "unknown target"                    },
     {"/var/mail/x",                      "unknown target"                    },
-    {"http://a.example/",                "unknown target"                    },
+    {"http://a.example/",                "write https://"                    },
+    {"http://192.0.2.1/x",               "write https://"                    },
+    {"https:///x",                       "is not a host name"                },
+    {"https://a.example/a b",            "must be encoded"                   },
+    {"https://a.example/a#b",            "has a fragment"                    },
+    {"https://a.example:0/",             "is not a port"                     },
+    {"https://a.example|https://b.example/", "is not"                        },
+    {"https://a:b@a.example/",           "no password is allowed here"       },
+    {"https://a.example/?tls=none",      "unknown here"                      },
+    {"https://a.example/?form=xml",      "use raw or json"                   },
+    {"https://a.example/?sign=",         "use a name that auth_passwords has"},
+    {"https://u@a.example/?auth=digest", "use basic or bearer"               },
+    {"https://a.example/?auth=bearer",   "need a user"                       },
+    {"https://a.example/?private=2",     "use yes or no"                     },
+    {"http://u@10.1.1.1/",               "sent in cleartext"                 },
+    {"smtp://a?form=json",               "unknown here"                      },
     {"smtp://",                          "is not a host name"                   },
     {"smtp://a b",                       "is not a host name"                   },
     {"smtp://a..b",                      "is not a host name"                   },
@@ -616,7 +681,7 @@ TEST(mistakes)
         TEXT("routes: 'a.example': no target; write PATTERN TARGET, e.g. * mx\n"
              "routes: 'b.example nowhere://x': unknown target 'nowhere'; use mx, "
              "smtp://HOST[:PORT], submission://HOST, smtps://HOST, lmtp://HOST:PORT, "
-             "lmtp://unix:/PATH, maildir:/PATH/%u, "
+             "lmtp://unix:/PATH, maildir:/PATH/%u, https://HOST/PATH, "
              "hold, discard, error:5.1.1 TEXT, HOST or [ADDRESS]\n"
              "routes: '@x mx': invalid pattern; use user@domain, domain, .domain "
              "(sub-domains) or *\n"
@@ -633,7 +698,7 @@ TEST(mistakes)
              "relay: 'smtps://x?tls=no': tls=no: use none, may, encrypt or verify\n"
              "local: 'mbox:/x': unknown target 'mbox:/x'; use mx, smtp://HOST[:PORT], "
              "submission://HOST, smtps://HOST, lmtp://HOST:PORT, lmtp://unix:/PATH, "
-             "maildir:/PATH/%u, hold, discard, "
+             "maildir:/PATH/%u, https://HOST/PATH, hold, discard, "
              "error:5.1.1 TEXT, HOST or [ADDRESS]\n"
              "local_domains: '-bad_.example-': not a domain name\n"
              "local_domains: 'x@y': not a domain name\n"),

@@ -1,0 +1,63 @@
+/* Header from memory, the rest from the queue. */
+#include "queue/poster/poster_body.h"
+
+#include "queue/manager/message_head.h"
+
+bool
+poster_body_open(struct poster_body *b, struct queue *queue, const struct envelope *e)
+{
+    *b = (struct poster_body){.queue = queue, .content = queue_content_open(queue, e)};
+    buffer_init(&b->head, 2 * MESSAGE_HEAD_MAX);
+    if (b->content < 0)
+        return false;
+    b->skip = message_head_for_mailbox(queue, b->content, e, &b->head);
+    if (b->skip < 0) {
+        b->skip = 0;
+        buffer_clear(&b->head);
+        if (!buffer_add(&b->head, e->prefix))
+            return false;
+    }
+    b->size = (int64_t)b->head.length + e->content_size - b->skip;
+    return true;
+}
+
+void
+poster_body_close(struct poster_body *b)
+{
+    if (b->content >= 0)
+        queue_content_close(b->queue, b->content);
+    b->content = -1;
+    buffer_free(&b->head);
+}
+
+void
+poster_body_rewind(struct poster_body *b)
+{
+    b->at = 0;
+}
+
+bool
+poster_body_next(struct poster_body *b, struct buffer *out)
+{
+    size_t room = out->limit - out->length;
+    int64_t left = b->size - b->at, head = (int64_t)b->head.length;
+    if ((int64_t)room > left)
+        room = (size_t)left;
+    if (room == 0)
+        return true;
+    if (b->at < head) {
+        struct text rest = text_after(buffer_text(&b->head), (size_t)b->at);
+        rest = text_before(rest, room);
+        b->at += (int64_t)rest.length;
+        return buffer_add(out, rest);
+    }
+    char *to = buffer_reserve(out, room);
+    int64_t got = to == NULL ? -1
+                             : queue_content_read(b->queue, b->content,
+                                                  b->skip + b->at - head, to, room);
+    if (got <= 0)
+        return false; /* the envelope states the size */
+    out->length += (size_t)got;
+    b->at += got;
+    return true;
+}

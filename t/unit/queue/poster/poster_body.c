@@ -1,0 +1,39 @@
+/* The body in pieces of any size is the message as a mailbox gets it, each time. */
+/* link: t/sim/loop.c */
+#include "queue/poster/poster_body.h"
+
+#include "t/support/manager_world.h"
+
+TEST(pieces)
+{
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* hold");
+    world_deliver(&w, "ann@a.test", "bob@h.test");
+    struct queue *queue = manager_queue(w.manager);
+    struct envelope *e = queue_load(queue, w.id);
+    struct poster_body body;
+    ok(e != NULL && poster_body_open(&body, queue, e));
+    is_number(body.size, (long)strlen("Subject: x\r\n\r\nbody\r\n"), "its size is known");
+    for (size_t size = 1; size < 30; size++) {
+        FIXTURE(buffer, all, buffer_init, buffer_free, 1000);
+        struct buffer piece;
+        buffer_init(&piece, size);
+        poster_body_rewind(&body);
+        do {
+            buffer_clear(&piece);
+            ok(poster_body_next(&body, &piece) && buffer_add(&all, buffer_text(&piece)));
+        } while (piece.length > 0);
+        is_text(buffer_text(&all), TEXT("Subject: x\r\n\r\nbody\r\n"), "the message");
+        buffer_free(&piece);
+    }
+    /* Shorter than the envelope says. */
+    struct buffer piece;
+    buffer_init(&piece, 1000);
+    poster_body_rewind(&body);
+    body.size += 5;
+    ok(poster_body_next(&body, &piece));
+    ok_named(piece.length == 26 ? !poster_body_next(&body, &piece) : true, "it cannot be read");
+    buffer_free(&piece);
+    poster_body_close(&body);
+    envelope_free(&e);
+    world_stop(&w);
+}
