@@ -10,9 +10,10 @@ enum { TARGET_PROBLEM_MAX = 320 };
  * "submission+starttls://...", "smtps://...", "submissions://...", "lmtp://...",
  * "maildir:/path/%u", "hold", "discard", "error:5.1.1 text", "[1.2.3.4]:port",
  * "host:port", "https://[user@]host/path?opts". A scheme whose name promises TLS
- * verifies, and ?tls= lowers it to encrypt at most. Hosts for SMTP may have user@ (percent-encoded) in front, which
- * makes verify the default of smtp://, too, unless the host is our own. In a list
- * "smtp://a|smtp://b" all have the options behind the last. Sets no secret. False:
+ * verifies, and ?tls= lowers it to encrypt at most. Hosts for SMTP may have user@
+ * (percent-encoded) in front, which makes verify the default of smtp://, too, unless
+ * the host is our own. In a list "smtp://a|smtp://b" all have the options behind the
+ * last. Sets no secret. False:
  * problem states the error and the valid form, without a line end. */
 bool target_parse(struct text t, uint16_t smtp_port,
                   const struct transport_params *base, struct target *out,
