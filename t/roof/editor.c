@@ -453,6 +453,8 @@ write_route(struct buffer *b, unsigned index)
     text_copy(target, sizeof(target), text_from(editor.targets[index]));
     if (text_starts(text_from(target), TEXT("maildir:"))) /* has no such options */
         return buffer_format(b, "  %s %s\n", editor.domains[index], target);
+    if (text_starts(text_from(target), TEXT("http:"))) /* nor those of TLS */
+        return buffer_format(b, "  %s %s%s\n", editor.domains[index], target, options);
     if (editor.logs_in[index]) /* all begin with smtp:// */
         snprintf(target, sizeof(target), "smtp://%c%u@%s",
                  editor.by_token[index] ? 't' : 'h',

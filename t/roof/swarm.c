@@ -1,6 +1,7 @@
 /* The draw of a seed: features, hops, clients, routes, and the amount of mail. */
 #include "t/roof/world_internal.h"
 
+#include "t/roof/app.h"
 #include "t/roof/client.h"
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
@@ -325,6 +326,10 @@ draw_features(const struct wishes *wishes)
     /* a relay copies, too; of fragments each has a copy */
     if (course.with[WITH_RELAY] || course.with[WITH_FRAGMENTS])
         course.with[WITH_COPIES] = false;
+    /* Maildirs have the same domain; the relay has all mail; fragments need an option */
+    if (course.with[WITH_RELAY] || course.with[WITH_MAILDIRS] ||
+        course.with[WITH_FRAGMENTS])
+        course.with[WITH_APP] = false;
     /* fragments have no model of what expires, clocks that are set no ages, and another host
      * of a group may expire what the log of the first began */
     if (course.with[WITH_FRAGMENTS] || course.with[WITH_CLOCKS])
@@ -465,6 +470,11 @@ swarm_draw(const struct wishes *wishes)
         course.domain_count = DOMAINS;
         targets[DOMAINS - 1] = MAILBOX_TARGET;
         mailbox_begin(DOMAINS - 1);
+    }
+    if (course.with[WITH_APP]) {
+        course.domain_count = DOMAINS;
+        targets[DOMAINS - 1] = APP_TARGET;
+        app_begin(!course.with[WITH_PATHS]);
     }
     model_begin(course.messages);
     model_set_domains(domains, course.domain_count);

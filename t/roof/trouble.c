@@ -1,5 +1,6 @@
 /* The troubles of a run, and when they come. */
 #include "t/roof/world_internal.h"
+#include "t/roof/app.h"
 
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
@@ -351,6 +352,7 @@ static const struct {
     [WITH_PACES] = {draw_pace,      SECOND_MS,      5 * MINUTE_MS },
     [WITH_VISITORS] = {visitors_act,   100,            30 * SECOND_MS},
     [WITH_HOOK] = {trouble_hook,   SECOND_MS,      10 * MINUTE_MS},
+    [WITH_APP] = {app_act,        SECOND_MS,      10 * MINUTE_MS},
     [WITH_ALIASES] = {names_edit,     SECOND_MS,      10 * MINUTE_MS},
     [WITH_TOKENS] = {token_act,      SECOND_MS,      10 * MINUTE_MS},
     [WITH_POLICIES] = {trouble_policy, SECOND_MS,      10 * MINUTE_MS},

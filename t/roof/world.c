@@ -2,6 +2,7 @@
 #include "t/roof/world_internal.h"
 
 #include "t/roof/audit.h"
+#include "t/roof/app.h"
 #include "t/roof/client.h"
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
@@ -36,7 +37,7 @@ const char *const feature_names[FEATURES] = {
     "reload", "kill",    "cut",   "stop",   "mood", "weather", "operator", "inject",
     "clock",  "disk",    "path",  "mx",     "tls",  "relay",   "slice",    "pace",
     "http",   "webhook", "dsn",   "double", "auth", "alias",   "maildir",  "fragment",
-    "limit",  "upgrade", "group", "redis",  "sts",  "age",     "oauth",    "copy",
+    "limit",  "upgrade", "group", "redis",  "sts",  "age",     "oauth",    "copy", "app",
 };
 
 enum {
@@ -165,6 +166,7 @@ become_good(void)
         sim_dns_status(course.dns, "d3.test", DNS_FOUND);
     fleet_become_good();
     hook_become_good();
+    app_become_good();
     visitors_become_good();
     upgrade_become_good();
     policy_become_good();
@@ -218,7 +220,7 @@ can_audit(void)
     static const enum feature unknown[] = {
         WITH_TLS,      WITH_RELAY,     WITH_SLICES, WITH_AUTH, WITH_ALIASES,
         WITH_MAILDIRS, WITH_FRAGMENTS, WITH_LIMITS, WITH_HOOK, WITH_GROUP,
-        WITH_COPIES};
+        WITH_COPIES,  WITH_APP};
     for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
         if (course.with[unknown[i]])
             return false;

@@ -43,6 +43,7 @@ enum feature {
     WITH_AGES,     /* mail expires within hours */
     WITH_TOKENS,   /* of OAuth2; with WITH_TLS alone */
     WITH_COPIES,   /* of each message, for an archive */
+    WITH_APP,      /* a web application gets the mail of a domain */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];

@@ -1,0 +1,16 @@
+/* A web application that gets mail by POST: it is up, slow, away, broken, rude or sends
+ * mail back. What it has taken goes to the model. */
+#ifndef T_ROOF_APP_H
+#define T_ROOF_APP_H
+
+#include <stdbool.h>
+
+#define APP_TARGET "http://10.0.5.1:80/in"
+
+/* is_plain: what was sent a round ago has come. */
+void app_begin(bool is_plain);
+/* Another mood, until the next one. */
+void app_act(void);
+void app_become_good(void);
+
+#endif
