@@ -63,7 +63,7 @@ may queue/group base+crypto+disk+event+log+loop+net+redis sched+limits queue+env
 may smtp base+crypto queue/envelope
 may smtp/access base+crypto+disk+dns+log+loop mime queue/manager sched+limits+route smtp
 may smtp/server base+crypto+event+log mime+report queue+envelope+manager smtp smtp/access
-may smtp/session base+crypto+disk+event+log+loop+net queue+manager+spool sched+limits+route smtp smtp/access smtp/server
+may smtp/session base+crypto+disk+event+log+loop+net mime queue+manager+spool sched+limits+route smtp smtp/access smtp/server
 may smtp/oauth base+crypto+disk+dns+http+log+loop
 may smtp/trust base+crypto+disk+dns+http+log+loop+tls mime+auth queue+envelope+manager sched/route smtp
 may smtp/client base+crypto+log mime+parts queue+envelope+manager sched+limits+route smtp smtp/trust
@@ -88,13 +88,14 @@ may admin/findings base+disk+dns+event+http+log+loop+net+sandbox+tls mime+auth s
 may admin/page base+crypto
 may admin/http base+crypto+event+http+log+loop+net
 may admin/metrics base+disk+dns+event+log+loop+tls sched/limits queue/manager admin/view admin/control admin/http
-may admin/api base+event+log+loop+settings queue admin/history admin/view admin/answer admin/control admin/page admin/http admin/metrics
-may admin/tool base+crypto+disk+dns+loop+net+sandbox+tls mime/auth admin/settings admin/view
+may admin/post base+crypto+disk+loop mime+parts queue+manager smtp/access smtp/session admin/answer admin/http
+may admin/api base+event+log+loop+settings queue admin/history admin/view admin/answer admin/control admin/page admin/http admin/metrics admin/post
+may admin/tool base+crypto+disk+dns+loop+net+sandbox+tls mime/auth admin/settings admin/view admin/post
 may admin/command base+crypto+disk+dns+event+http+loop+net+sandbox+settings+tls queue+envelope+manager+suppression smtp/oauth admin/settings admin/history admin/view admin/answer admin/tool
 may admin/sendmail base+loop+sandbox mime queue+envelope+spool admin/settings admin/command
 may admin/setup base+disk+loop+sandbox+settings mime sched/route queue/spool admin/settings admin/history admin/view admin/answer admin/tool admin/command admin/sendmail
 # All parts come together here: the one room that knows both sides of SMTP.
-may admin/startup base+crypto+disk+dns+event+http+log+loop+net+redis+sandbox sched/route queue+group+manager+poster+spool smtp/access smtp/delivery smtp/oauth smtp/peer smtp/session smtp/trust defrag+registry admin/settings admin/history admin/view admin/control admin/findings admin/http admin/api
+may admin/startup base+crypto+disk+dns+event+http+log+loop+net+redis+sandbox sched/route queue+group+manager+poster+spool smtp/access smtp/delivery smtp/oauth smtp/peer smtp/session smtp/trust defrag+registry admin/settings admin/history admin/view admin/control admin/findings admin/http admin/post admin/api
 # One command line, all commands.
 may admin/dispatch base/redis base/settings admin/settings admin/command admin/sendmail admin/setup admin/startup
 

@@ -415,6 +415,17 @@ http_on_suppress(const struct http_routes *routes, struct http_exchange *x)
     json_decref(request);
 }
 
+/* --- Mail --------------------------------------------------------------------------- */
+
+static void
+http_on_post(const struct http_routes *routes, struct http_exchange *x)
+{
+    if (routes->post != NULL)
+        post_door_post(routes->post, x);
+    else
+        http_answer_error(x, 404, "nothing is here");
+}
+
 /* --- The table --------------------------------------------------------------------- */
 
 static const struct http_route http_route_rows[] = {
@@ -439,6 +450,7 @@ static const struct http_route http_route_rows[] = {
     {"/api/suppress/rm",        HTTP_POST, HTTP_MAY_OPERATE, http_on_suppress     },
     {"/api/log-level",          HTTP_POST, HTTP_MAY_OPERATE, http_on_level        },
     {"/api/test",               HTTP_POST, HTTP_MAY_OPERATE, http_test            },
+    {POST_PATH,                 HTTP_POST, HTTP_MAY_NOTHING, http_on_post         },
     {"/events",                 HTTP_GET,  HTTP_MAY_READ,    http_events          },
     {"/api/trace",              HTTP_GET,  HTTP_MAY_READ,    http_trace           },
     {"/api/queue",              HTTP_GET,  HTTP_MAY_READ,    http_queue_list      },

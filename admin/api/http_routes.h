@@ -9,6 +9,7 @@
 #include "admin/api/live.h"
 #include "admin/metrics/metrics.h"
 #include "admin/metrics/series.h"
+#include "admin/post/post_door.h"
 
 struct http_routes {
     struct loop *loop;
@@ -19,7 +20,8 @@ struct http_routes {
     const struct health *health;
     struct live *live;
     struct series *series;
-    struct trials *trials; /* NULL: no test messages */
+    struct trials *trials;  /* NULL: no test messages */
+    struct post_door *post; /* NULL: no mail */
 };
 
 /* context is a struct http_routes: see http_server_settings. */

@@ -5,6 +5,7 @@
 #include "admin/command/command.h"
 #include "admin/command/daemon_command.h"
 #include "admin/tool/dkim_key.h"
+#include "admin/tool/post_key.h"
 #include "admin/tool/page_command.h"
 #include "admin/tool/passwd.h"
 #include "admin/command/suppress_command.h"
@@ -72,6 +73,12 @@ static const char help_trace[] =
 static const char help_cert[] = "  NAME             a host, *.DOMAIN or an address\n"
                                 "  --out DIRECTORY  the place of its files\n"
                                 "  --force          replace them\n";
+
+static const char help_key[] =
+    "  add NAME SENDER...  a new key; it is printed once\n"
+    "  ls                  names and senders\n"
+    "  rm NAME             the key is no longer one\n"
+    "  SENDER is an address, a domain, .domain (subdomains) or *.\n";
 
 static const char help_dkim_key[] =
     "  --bits 1024..4096 | --ed25519  the kind of key\n"
@@ -281,6 +288,15 @@ static const struct command_row command_table[] = {
      .example = "petrel passwd alice",
      .kind = COMMAND_BARE,
      .run = row_passwd,
+     },
+    {
+     .name = "key",
+     .arguments = "add NAME SENDER... | ls | rm NAME",
+     .about = "keys of programs that send mail by HTTP",
+     .help = help_key,
+     .example = "petrel key add shop shop@example.org",
+     .kind = COMMAND_OPTIONS,
+     .run = post_key_command,
      },
     {
      .name = "cert",

@@ -77,6 +77,8 @@ faults_judge_secrets(const struct fault_world *w, struct faults *out)
     faults_find_open(out, "auth_passwords", o->auth_passwords);
     if (o->server.auth_users.length > 0)
         faults_find_open(out, "auth_users", o->server.auth_users.at);
+    if (o->http_keys != NULL)
+        faults_find_open(out, "http_keys", o->http_keys);
     faults_each_path(o->server.tls_key, faults_find_open_key, out);
     accounts_each_file(o, faults_find_open_account, out);
     if (w->routes != NULL)

@@ -20,7 +20,8 @@ struct http_names {
 
 enum http_area {
     HTTP_AREA_OPEN, /* the page's files, health and metrics */
-    HTTP_AREA_DATA  /* everything else */
+    HTTP_AREA_MAIL, /* submission: with a key in every request, which its route demands */
+    HTTP_AREA_DATA /* everything else */
 };
 
 /* 0, or the status of the refusal; *why is one sentence then. */

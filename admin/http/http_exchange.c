@@ -42,6 +42,7 @@ http_status_phrase(unsigned status)
         const char *phrase;
     } phrases[] = {
         {200, "OK"                             },
+        {202, "Accepted"                       },
         {400, "Bad Request"                    },
         {401, "Unauthorized"                   },
         {403, "Forbidden"                      },
@@ -55,6 +56,8 @@ http_status_phrase(unsigned status)
         {415, "Unsupported Media Type"         },
         {417, "Expectation Failed"             },
         {421, "Misdirected Request"            },
+        {422, "Unprocessable Content"          },
+        {429, "Too Many Requests"              },
         {431, "Request Header Fields Too Large"},
         {500, "Internal Server Error"          },
         {501, "Not Implemented"                },
@@ -93,9 +96,21 @@ http_answer_text(struct http_exchange *x, unsigned status, char *text)
 }
 
 void
+http_answer_rule(struct http_exchange *x, unsigned status, const char *field,
+                 const char *rule, const char *why)
+{
+    http_answer_json(x, status,
+                     json_pack("{s:{s:s?,s:s,s:s}}", "error", "field", field, "rule",
+                               rule, "message", why));
+}
+
+void
 http_answer_error(struct http_exchange *x, unsigned status, const char *why)
 {
-    http_answer_json(x, status, json_pack("{s:b,s:s}", "ok", false, "error", why));
+    if (x->path == HTTP_PATH_MAIL)
+        http_answer_rule(x, status, NULL, "request", why);
+    else
+        http_answer_json(x, status, json_pack("{s:b,s:s}", "ok", false, "error", why));
 }
 
 void

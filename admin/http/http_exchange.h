@@ -23,6 +23,7 @@ enum http_path {
     HTTP_PATH_METRICS,
     HTTP_PATH_HEALTH,
     HTTP_PATH_EVENTS,
+    HTTP_PATH_MAIL,
     HTTP_PATH_OTHER,
     HTTP_PATHS
 };
@@ -36,18 +37,32 @@ struct http_stream {
     void *context;
 };
 
+/* Takes a body that streams: set by the route, which is called when the head is there. */
+struct http_sink {
+    /* False: the exchange has its answer, and the rest is not read. */
+    bool (*add)(void *context, struct text bytes);
+    /* The body is whole. The exchange has its answer now, or later: then
+     * http_exchange_wake(). */
+    void (*end)(void *context);
+    void (*free)(void *context); /* also when the client goes */
+    void *context;
+};
+
 struct http_exchange {
     /* the question; borrowed */
     const struct http_reader *request;
     struct http_target target;
     enum http_may may;
+    const char *key;    /* the name of its submission key, or NULL */
     struct text client; /* its address, for the log */
-    bool secure;        /* TLS, or an https origin */
+    const struct net_address *peer;
+    bool secure; /* TLS, or an https origin */
     /* the answer */
     unsigned status;
     const char *type; /* Content-Type; NULL: no body */
     struct buffer fields, body;
     struct http_stream stream;
+    struct http_sink sink;
     bool may_be_kept; /* by the browser, which asks each time whether it changed */
     int64_t delay_ms; /* before it is sent */
     enum http_path path;
@@ -66,9 +81,12 @@ const char *http_exchange_parameters(
     void *context);
 /* The body as JSON, the caller's; NULL: it is none. */
 json_t *http_exchange_body(const struct http_exchange *exchange);
-/* {"ok": false, "error": why} */
+/* {"ok": false, "error": why}; on HTTP_PATH_MAIL as http_answer_rule(). */
 void http_answer_error(struct http_exchange *exchange, unsigned status,
                        const char *why);
+/* {"error": {"field": field or null, "rule": rule, "message": why}} */
+void http_answer_rule(struct http_exchange *exchange, unsigned status,
+                      const char *field, const char *rule, const char *why);
 /* Takes the object. One that is too large becomes an error. */
 void http_answer_json(struct http_exchange *exchange, unsigned status, json_t *object);
 /* The same of an object that is written; frees the text, which may be NULL. */

@@ -17,6 +17,7 @@ enum http_visit_stage {
     VISIT_IDLE,     /* between requests */
     VISIT_HEAD,
     VISIT_BODY,
+    VISIT_PENDING, /* the body is whole; its sink answers later */
     VISIT_WAITING, /* before an answer that is delayed */
     VISIT_ANSWERING,
     VISIT_OVER
@@ -36,6 +37,7 @@ struct http_visit {
     char client[NET_ADDRESS_TEXT_MAX];
     unsigned requests;
     uint64_t given; /* octets to the connection */
+    size_t body;    /* octets that had come when the timer was started */
     uint64_t taken; /* of them by the client, when the timer was started */
     bool waits;     /* the client had not taken all then */
     bool ready;     /* in the server's list */
@@ -50,7 +52,10 @@ struct http_server {
     struct tls_server *(*tls)(void *context);
     void *tls_context;
     void (*route)(void *context, struct http_exchange *exchange);
+    const char *(*key)(void *context, struct text token);
     void *context;
+    const char *stream_path;
+    size_t stream_max;
     struct http_keys *keys;
     char *hostname, *names;
     struct http_door doors[HTTP_PLACES_MAX];

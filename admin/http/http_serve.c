@@ -39,6 +39,8 @@ http_path_kind(struct text path)
         return open->kind;
     if (text_equal(path, TEXT("/events")))
         return HTTP_PATH_EVENTS;
+    if (text_starts(path, TEXT("/v1/")))
+        return HTTP_PATH_MAIL;
     return text_starts(path, TEXT("/api/")) || text_equal(path, TEXT("/status.json"))
                ? HTTP_PATH_API
                : HTTP_PATH_OTHER;
@@ -95,7 +97,10 @@ http_judge(struct http_visit *v)
         const struct open_path *open = http_find_open(x->target.path);
         bool is_data = open == NULL || open->kind == HTTP_PATH_API;
         status = http_access_fields(&v->reader,
-                                    is_data ? HTTP_AREA_DATA : HTTP_AREA_OPEN, &why);
+                                    x->path == HTTP_PATH_MAIL ? HTTP_AREA_MAIL
+                                    : is_data                 ? HTTP_AREA_DATA
+                                                              : HTTP_AREA_OPEN,
+                                    &why);
     }
     if (status != 0)
         http_answer_error(x, status, why);
@@ -122,7 +127,9 @@ http_deny(struct http_visit *v, const char *what)
                                                   .client = &client,
                                                   .outcome = &outcome});
     http_answer_error(&v->exchange, 401,
-                      "a wrong key or token: run `petrel page` for a key");
+                      v->exchange.path == HTTP_PATH_MAIL
+                          ? "a wrong key: `petrel key add` makes one"
+                          : "a wrong key or token: run `petrel page` for a key");
     v->exchange.delay_ms = HTTP_DENIED_MS;
 }
 
@@ -136,7 +143,10 @@ http_identify(struct http_visit *v)
     enum http_may may = v->place->access, other = HTTP_MAY_NOTHING;
     if (token.at != NULL) {
         other = http_keys_token(keys, token);
-        if (other == HTTP_MAY_NOTHING)
+        if (other == HTTP_MAY_NOTHING && v->server->key != NULL &&
+            v->exchange.path == HTTP_PATH_MAIL)
+            v->exchange.key = v->server->key(v->server->context, token);
+        if (other == HTTP_MAY_NOTHING && v->exchange.key == NULL)
             return false;
     } else if (cookie.at != NULL) {
         other = http_keys_session(keys, cookie);
@@ -210,6 +220,7 @@ http_serve(struct http_visit *v)
     struct text origin = http_reader_field(&v->reader, TEXT("Origin"));
     net_address_ip(net_peer(v->connection), v->client);
     x->client = text_from(v->client);
+    x->peer = net_peer(v->connection);
     x->secure = v->place->tls || text_starts_nocase(origin, TEXT("https://"));
     if (!http_judge(v))
         return;

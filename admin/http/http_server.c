@@ -21,6 +21,9 @@ http_visit_forget_stream(struct http_visit *v)
     if (v->exchange.stream.free != NULL)
         v->exchange.stream.free(v->exchange.stream.context);
     v->exchange.stream = (struct http_stream){NULL, NULL, NULL};
+    if (v->exchange.sink.free != NULL)
+        v->exchange.sink.free(v->exchange.sink.context);
+    v->exchange.sink = (struct http_sink){NULL, NULL, NULL, NULL};
 }
 
 static void
@@ -234,12 +237,15 @@ http_visit_expect(struct http_visit *v)
     static const struct http_limits limits = {HTTP_LINES_MAX, HTTP_REQUEST_HEAD_MAX,
                                               HTTP_REQUEST_BODY_MAX};
     http_reader_init(&v->reader, HTTP_REQUEST, &limits);
+    http_reader_stream(&v->reader, v->server->stream_path, v->server->stream_max);
     v->exchange.request = &v->reader;
     v->exchange.status = 0;
     v->exchange.type = NULL;
     v->exchange.delay_ms = 0;
     v->exchange.path = HTTP_PATH_OTHER;
     v->exchange.may = HTTP_MAY_NOTHING;
+    v->exchange.key = NULL;
+    v->body = 0;
     v->exchange.wake = http_visit_wake;
     v->exchange.wake_context = v;
     v->mutes = v->chunked = v->continues = false;
@@ -258,15 +264,48 @@ http_has_word(struct text list, struct text wanted)
 }
 
 static void
-http_visit_complete(struct http_visit *v)
+http_visit_ask(struct http_visit *v)
 {
     const struct http_reader *r = &v->reader;
     struct text connection = http_reader_field(r, TEXT("Connection"));
     v->is_last = v->is_last || http_has_word(connection, TEXT("close"));
     v->mutes = text_equal(r->method, TEXT("HEAD"));
     http_serve(v);
-    assert(v->exchange.status > 0);
+}
+
+/* The client waits for us: no time-out. */
+static void
+http_visit_complete(struct http_visit *v)
+{
+    if (v->exchange.sink.end != NULL)
+        v->exchange.sink.end(v->exchange.sink.context);
+    else
+        http_visit_ask(v);
+    if (v->exchange.status > 0) {
+        http_visit_answer(v);
+        return;
+    }
+    assert(v->exchange.sink.end != NULL);
+    net_want_input(v->connection, false);
+    loop_timer_stop(v->server->loop, &v->timer);
+    v->stage = VISIT_PENDING;
+}
+
+/* The bytes of a body that streams. False: it has its answer before its end. */
+static bool
+http_visit_sink(struct http_visit *v)
+{
+    struct buffer *body = &v->reader.body;
+    struct http_sink *sink = &v->exchange.sink;
+    if (sink->add == NULL || body->length == 0)
+        return true;
+    bool goes_on = sink->add(sink->context, buffer_text(body));
+    buffer_clear(body);
+    if (goes_on)
+        return true;
+    v->is_last = true;
     http_visit_answer(v);
+    return false;
 }
 
 /* False: the request is refused. */
@@ -278,7 +317,16 @@ http_visit_head(struct http_visit *v)
         http_visit_refuse(v, 417, "an expectation that is not known");
         return false;
     }
-    if (expects.at != NULL && v->reader.minor == 1 && v->reader.stage == HTTP_SIZED)
+    if (v->reader.streams) {
+        http_visit_ask(v);
+        if (v->exchange.sink.add == NULL) { /* its body is not read */
+            v->is_last = true;
+            http_visit_answer(v);
+            return false;
+        }
+    }
+    if (expects.at != NULL && v->reader.minor == 1 &&
+        (v->reader.stage == HTTP_SIZED || v->reader.streams))
         http_visit_give(v, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
     http_visit_enter(v, VISIT_BODY, HTTP_BODY_MS);
     return true;
@@ -305,6 +353,8 @@ http_visit_read(struct http_visit *v)
     if (v->stage == VISIT_HEAD && http_reader_has_head(&v->reader) &&
         !http_visit_head(v))
         return;
+    if (!http_visit_sink(v))
+        return;
     if (progress == PROGRESS_DONE)
         http_visit_complete(v);
     else if (v->ended)
@@ -321,6 +371,10 @@ http_visit_run(struct http_visit *v)
     case VISIT_HEAD:
     case VISIT_BODY:
         http_visit_read(v);
+        break;
+    case VISIT_PENDING:
+        if (v->exchange.status > 0)
+            http_visit_answer(v);
         break;
     case VISIT_ANSWERING:
         http_visit_pump(v);
@@ -364,6 +418,15 @@ http_visit_goes_on(struct http_visit *v)
     http_visit_enter(v, VISIT_ANSWERING, HTTP_UNREAD_MS);
 }
 
+/* True: of a body that streams enough has come since. */
+static bool
+http_visit_flows(struct http_visit *v)
+{
+    size_t came = v->reader.taken - v->body;
+    v->body = v->reader.taken;
+    return v->exchange.sink.add != NULL && came >= HTTP_BODY_LEAST;
+}
+
 static void
 http_visit_on_time(void *context)
 {
@@ -374,6 +437,10 @@ http_visit_on_time(void *context)
         break;
     case VISIT_HEAD:
     case VISIT_BODY:
+        if (v->stage == VISIT_BODY && http_visit_flows(v)) {
+            http_visit_enter(v, VISIT_BODY, HTTP_BODY_MS);
+            break;
+        }
         http_visit_refuse(v, 408, "the request takes too long");
         break;
     case VISIT_ANSWERING:
@@ -383,6 +450,7 @@ http_visit_on_time(void *context)
     case VISIT_SECURING:
         http_visit_end(v, false);
         break;
+    case VISIT_PENDING:
     case VISIT_OVER:
         assert(false);
     }
@@ -438,8 +506,8 @@ http_server_idlest(const struct http_server *s, const struct net_address *peer,
 {
     struct http_visit *v;
     DL_FOREACH (s->visits, v)
-        if (v->stage <= VISIT_BODY && !v->ready && (spare || !v->is_spare) &&
-            (adopted || v->place != &s->adopted) &&
+        if (v->stage <= VISIT_BODY && !v->ready && v->exchange.sink.add == NULL &&
+            (spare || !v->is_spare) && (adopted || v->place != &s->adopted) &&
             (peer == NULL || http_visit_is_of(v, peer)))
             return v;
     return NULL;
@@ -588,6 +656,8 @@ http_server_reload(struct http_server *s, const struct http_server_settings *set
     s->hostname = text_string(settings->names.hostname);
     s->names = text_string(settings->names.more);
     http_keys_set_tokens(s->keys, settings->token, settings->read_token);
+    s->stream_path = settings->stream_path;
+    s->stream_max = settings->stream_max;
 }
 
 static bool
@@ -638,6 +708,7 @@ http_server_new(struct loop *loop, struct net *net, struct log *log,
     s->tls = settings->tls;
     s->tls_context = settings->tls_context;
     s->route = settings->route;
+    s->key = settings->key;
     s->context = settings->context;
     s->keys = http_keys_new(loop);
     s->adopted = (struct http_place){.address = {.family = NET_UNIX},

@@ -25,7 +25,8 @@ enum {
     HTTP_REQUEST_BODY_MAX = 32 * 1024,
     HTTP_REQUEST_HEAD_MAX = 8 * 1024,
     HTTP_HEAD_MS = 10 * 1000, /* from its first octet, or from the connection on */
-    HTTP_BODY_MS = 10 * 1000,
+    HTTP_BODY_MS = 10 * 1000, /* streaming: for each HTTP_BODY_LEAST */
+    HTTP_BODY_LEAST = 64 * 1024,
     HTTP_IDLE_MS = 30 * 1000,   /* between requests */
     HTTP_UNREAD_MS = 30 * 1000, /* for a client that takes nothing */
     HTTP_TURNED_A_SECOND = 20,  /* clients that hear 503; the others hear nothing */
@@ -40,7 +41,13 @@ struct http_server_settings {
     struct event_hub *events;      /* denied keys and tokens; NULL: nobody reads them */
     struct tls_server *(*tls)(void *context); /* for places with TLS; NULL: none now */
     void *tls_context;
-    /* Fills the answer. The path is known, and access was judged by http_access.h. */
+    /* POST to stream_path streams, of that many octets; NULL: none. */
+    const char *stream_path;
+    size_t stream_max;
+    /* The name of the submission key with that token; NULL: none. For messages alone. */
+    const char *(*key)(void *context, struct text token);
+    /* Fills the answer, or sets a sink. The path is known, and access was judged by
+     * http_access.h. */
     void (*route)(void *context, struct http_exchange *exchange);
     void *context;
 };

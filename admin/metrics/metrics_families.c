@@ -259,8 +259,8 @@ SITE_WRITER(latency_s, false)
 static void
 write_requests(const struct metrics *m, struct metrics_writer *w)
 {
-    static const char *const paths[HTTP_PATHS] = {"page",   "api",    "metrics",
-                                                  "health", "events", "other"};
+    static const char *const paths[HTTP_PATHS] = {"page",   "api",  "metrics", "health",
+                                                  "events", "mail", "other"};
     static const unsigned classes[] = {2, 4, 5};
     char labels[LABELS_MAX];
     for (size_t path = 0; m->server != NULL && path < HTTP_PATHS; path++)

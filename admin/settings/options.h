@@ -23,7 +23,7 @@ enum options_sandbox { SANDBOX_YES, SANDBOX_NO, SANDBOX_REQUIRE };
 struct options {
     /* the host */
     char *hostname, *spool, *user, *control;
-    char *http, *http_names, *http_token, *http_read_token;
+    char *http, *http_names, *http_token, *http_read_token, *http_keys;
     char *log_to;
     enum log_style log_style;
     enum log_level log_level;

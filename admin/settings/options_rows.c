@@ -593,6 +593,10 @@ const struct setting options_rows[] = {
         "characters or more. Prefer http_token_file, which names a file with it."),
     SECRET(http_read_token, "http_read_token",
            "Token of programs that may only read. Prefer http_read_token_file."),
+    TEXTUAL(STRING, http_keys, "http_keys", NULL,
+            "File with the keys of programs that may send mail by HTTP "
+            "(POST /v1/messages), made\n"
+            "by `petrel key add`. Unset: nobody may."),
     BOUNDED(NUMBER, metrics_sites, "metrics_sites", "20", 0, 20,
             "Sites with most mail that have metrics of their own; the others are one."),
     BOUNDED(SIZE, history.size, "history_size", "16M", 0, INT64_C(1) << 34,

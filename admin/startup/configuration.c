@@ -1,6 +1,7 @@
 /* Reads the settings, and fills the structs of SMTP, routes and registry from them. */
 #include "admin/startup/configuration.h"
 
+#include "admin/post/post_door.h"
 #include "admin/settings/complaint.h"
 #include "admin/settings/srs_secret.h"
 #include "base/crypto/webhook.h"
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+enum { POST_BODY_MAX = 999999999, POST_BODY_SLACK = 1024 * 1024 };
 enum { REGISTRY_ERROR_MAX = 512, STANDARD_ERROR_MAX = 512 };
 
 /* For commands that any user may run: only the daemon may read keys and users, and
@@ -47,6 +49,7 @@ configuration_free(struct configuration **c)
     accounts_free(&(*c)->accounts);
     group_settings_free(&(*c)->group);
     free((*c)->peer_doors);
+    post_keys_release(&(*c)->post_keys);
     settings_free(&(*c)->settings);
     if ((*c)->reading != NULL)
         (*c)->dkim_keys = dkim_keys_end(&(*c)->reading);
@@ -162,6 +165,8 @@ check_http(struct configuration *c, struct buffer *errors)
     (void)!http_names_check(text_from(o->http_names), errors);
     check_token("http_token", o->http_token, errors);
     check_token("http_read_token", o->http_read_token, errors);
+    if (o->http_keys != NULL)
+        c->post_keys = post_keys_read(o->http_keys, o->server.sender_domains, errors);
     for (size_t i = 0; i < c->http.count; i++)
         if (c->http.list[i].tls && o->server.tls_certificate.length == 0)
             (void)!buffer_add_error(errors, "http", TEXT("tls"),
@@ -187,6 +192,15 @@ configuration_sandbox(const struct configuration *c)
                                   .alias_files = c->alias_files};
 }
 
+/* Base64 in JSON takes a third more. Content-Length has at most nine digits. */
+static size_t
+post_size_max(const struct options *o)
+{
+    int64_t limit = o->server.message_size_limit;
+    bool all = limit == 0 || limit > POST_BODY_MAX / 2;
+    return (size_t)(all ? POST_BODY_MAX : limit + limit / 2 + POST_BODY_SLACK);
+}
+
 struct http_server_settings
 configuration_http(const struct configuration *c)
 {
@@ -194,6 +208,8 @@ configuration_http(const struct configuration *c)
         .places = &c->http,
         .names = {.hostname = text_from(c->options.hostname),
                   .more = text_from(c->options.http_names)},
+        .stream_path = c->post_keys != NULL ? POST_PATH : NULL,
+        .stream_max = post_size_max(&c->options),
         .token = text_from(c->options.http_token),
         .read_token = text_from(c->options.http_read_token)
     };

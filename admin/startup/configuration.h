@@ -32,6 +32,7 @@ struct configuration {
     size_t peer_door_count;
     struct accounts accounts;
     struct http_places http;
+    struct post_keys *post_keys; /* NULL: http_keys is not set */
     struct dkim_keys *dkim_keys; /* until delivery takes them, and anchors */
     struct tls_client *anchors;  /* from configuration_trust() on */
     struct buffer errors;

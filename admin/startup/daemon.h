@@ -211,6 +211,7 @@ struct part_http {
     struct metrics *metrics; /* NULL: no place has them */
     struct live *live;
     struct series *series;
+    struct post_door *post;
     struct http_routes routes;
 };
 

@@ -167,6 +167,34 @@ part_http_make_data(struct daemon *d)
     d->http.routes.series = d->http.series;
 }
 
+/* An http_server_settings.key. */
+static const char *
+part_http_key(void *context, struct text token)
+{
+    const struct http_routes *routes = context;
+    return routes->post != NULL ? post_door_key(routes->post, token) : NULL;
+}
+
+/* Made with the first keys, and kept: messages may be under way. */
+static void
+part_http_set_keys(struct daemon *d, const struct configuration *c)
+{
+    if (d->http.post == NULL && c->post_keys == NULL)
+        return;
+    if (d->http.post == NULL)
+        d->http.post = post_door_new(
+            &(struct post_setup){.loop = d->loop,
+                                 .host = listener_host(d->listener),
+                                 .manager = d->manager,
+                                 .questions = control_server_questions(d->control),
+                                 .leaves = daemon_leaves,
+                                 .context = d});
+    if (c->post_keys != NULL)
+        c->post_keys->users++;
+    post_door_set_keys(d->http.post, c->post_keys);
+    d->http.routes.post = d->http.post;
+}
+
 static bool
 part_http_open(struct daemon *d, struct http_server_settings *settings, char *error)
 {
@@ -184,7 +212,9 @@ part_http_open(struct daemon *d, struct http_server_settings *settings, char *er
     settings->events = d->events;
     settings->tls = part_http_tls;
     settings->tls_context = d;
+    part_http_set_keys(d, d->configuration);
     settings->route = http_routes_answer;
+    settings->key = part_http_key;
     settings->context = &d->http.routes;
     d->http.server =
         http_server_new(d->loop, d->net, d->log, settings, error, DAEMON_ERROR_MAX);
@@ -324,6 +354,7 @@ part_http_reload(struct daemon *d, struct configuration *fresh)
         return;
     struct http_server_settings settings = configuration_http(fresh);
     http_server_reload(d->http.server, &settings);
+    part_http_set_keys(d, fresh);
     if (d->http.metrics != NULL) {
         metrics_set_sites(d->http.metrics, (size_t)fresh->options.metrics_sites);
         metrics_set_limit(d->http.metrics,
@@ -343,6 +374,7 @@ part_http_stop(struct daemon *d)
 {
     control_server_on_http(d->control, NULL, NULL);
     http_server_free(&d->http.server);
+    post_door_free(&d->http.post);
     live_free(&d->http.live);
     series_free(&d->http.series);
     metrics_free(&d->http.metrics);

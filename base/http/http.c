@@ -310,7 +310,8 @@ http_check_request(struct http_reader *reader, const struct framing *framing)
         return http_refuse(reader, "two Hosts");
     if (framing->hosts == 0 && reader->minor == 1)
         return http_refuse(reader, "no Host");
-    return framing->sized || !text_equal(reader->method, TEXT("POST")) ||
+    return framing->sized || framing->chunked ||
+           !text_equal(reader->method, TEXT("POST")) ||
            http_refuse_as(reader, LENGTH_REQUIRED, "POST without Content-Length");
 }
 
@@ -328,8 +329,8 @@ http_read_framing(struct http_reader *reader, struct framing *framing)
         } else if (text_equal_nocase(name, TEXT("Host"))) {
             framing->hosts++;
         } else if (text_equal_nocase(name, TEXT("Transfer-Encoding"))) {
-            if (!answer || framing->chunked || reader->minor == 0 ||
-                !text_equal_nocase(value, TEXT("chunked")))
+            if ((!answer && !reader->streams) || framing->chunked ||
+                reader->minor == 0 || !text_equal_nocase(value, TEXT("chunked")))
                 return http_refuse_as(reader, NOT_IMPLEMENTED,
                                       "a transfer coding that is not accepted");
             framing->chunked = true;
@@ -339,10 +340,26 @@ http_read_framing(struct http_reader *reader, struct framing *framing)
                                   "a content coding that was not asked for");
         }
     }
-    if (!answer)
-        return http_check_request(reader, framing);
-    return !framing->chunked || !framing->sized ||
-           http_refuse(reader, "Content-Length together with Transfer-Encoding");
+    if (framing->chunked && framing->sized)
+        return http_refuse(reader, "Content-Length together with Transfer-Encoding");
+    return answer || http_check_request(reader, framing);
+}
+
+static void
+http_find_stream(struct http_reader *reader)
+{
+    struct text path = text_before(reader->target, text_find(reader->target, '?'));
+    reader->streams = reader->stream_path != NULL &&
+                      text_equal(reader->method, TEXT("POST")) &&
+                      text_equal(path, text_from(reader->stream_path));
+    if (reader->streams)
+        reader->body.limit = HTTP_STREAM_PIECE;
+}
+
+static size_t
+http_body_max(const struct http_reader *reader)
+{
+    return reader->streams ? reader->stream_max : reader->limits.body;
 }
 
 static bool
@@ -373,6 +390,8 @@ http_head_complete(struct http_reader *reader)
         (void)http_read_request_line(
             reader, text_without_line_end(
                         text_before(buffer_text(&reader->head), reader->start_line)));
+    if (!answer)
+        http_find_stream(reader);
     reader->has_head = !http_is_interim(reader);
     if (!http_read_framing(reader, &framing))
         return;
@@ -383,7 +402,7 @@ http_head_complete(struct http_reader *reader)
     else if (answer && (reader->expects_no_body || reader->status == 204 ||
                         reader->status == 304))
         reader->stage = HTTP_DONE;
-    else if (framing.length > reader->limits.body)
+    else if (framing.length > http_body_max(reader))
         http_refuse_as(reader, CONTENT_TOO_LARGE, "the body is too large");
     else if (framing.chunked)
         reader->stage = HTTP_CHUNK_SIZE;
@@ -401,8 +420,8 @@ http_read_chunk_size(struct http_reader *reader, struct text line)
     size_t size = 0, digits = 0;
     while (digits < line.length && text_hex_digit(line.at[digits]) >= 0) {
         size = size * 16 + (size_t)text_hex_digit(line.at[digits++]);
-        if (size > reader->limits.body - reader->body.length) {
-            http_refuse(reader, "a chunk is too large");
+        if (size > http_body_max(reader) - reader->taken) {
+            http_refuse_as(reader, CONTENT_TOO_LARGE, "a chunk is too large");
             return;
         }
     }
@@ -531,6 +550,7 @@ http_take_body(struct http_reader *reader, struct text *input)
         http_refuse_as(reader, CONTENT_TOO_LARGE, "the body is too large");
         return;
     }
+    reader->taken += part.length;
     if (!counted || (reader->left -= part.length) > 0)
         return;
     reader->stage = reader->stage == HTTP_CHUNK ? HTTP_CHUNK_END : HTTP_DONE;
@@ -558,6 +578,13 @@ http_reader_init(struct http_reader *reader, enum http_kind kind,
     buffer_init(&reader->line, limits->head > HTTP_CHUNK_LINE_MAX
                                    ? limits->head
                                    : HTTP_CHUNK_LINE_MAX);
+}
+
+void
+http_reader_stream(struct http_reader *reader, const char *path, size_t max)
+{
+    reader->stream_path = path;
+    reader->stream_max = max;
 }
 
 void

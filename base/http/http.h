@@ -4,8 +4,8 @@
  * message and the limits. Strict, so that no two programs can differ about where a
  * message ends: a line ends in CRLF, a bare CR, a bare LF, a NUL, another control
  * character and folding are refused, as are Content-Length together with
- * Transfer-Encoding and two different Content-Lengths. Chunks are read in responses
- * only. No content coding is read.
+ * Transfer-Encoding and two different Content-Lengths. Chunks are read in responses, and
+ * in requests that stream, only. No content coding is read.
  *
  * Requests are read more strictly, since they come from anybody: one Host, which
  * HTTP/1.0 may leave out, at most one Content-Length of 1 to 9 digits, and POST has it.
@@ -17,11 +17,12 @@
 #include "base/net_address.h"
 
 enum {
-    HTTP_LINES_MAX = 65,        /* of a head: 64 fields; of trailers */
-    HTTP_HEAD_MAX = 16 * 1024,  /* octets of a head, and of trailers */
-    HTTP_BODY_MAX = 256 * 1024, /* no caller may ask for more */
-    HTTP_CHUNK_LINE_MAX = 256,  /* a chunk's size and extensions */
-    HTTP_INTERIM_MAX = 8,       /* 1xx responses before the final one */
+    HTTP_LINES_MAX = 65,            /* of a head: 64 fields; of trailers */
+    HTTP_HEAD_MAX = 16 * 1024,      /* octets of a head, and of trailers */
+    HTTP_BODY_MAX = 256 * 1024,     /* no caller may ask for more */
+    HTTP_CHUNK_LINE_MAX = 256,      /* a chunk's size and extensions */
+    HTTP_INTERIM_MAX = 8,           /* 1xx responses before the final one */
+    HTTP_STREAM_PIECE = 128 * 1024, /* of a body that streams, between two calls */
     HTTP_URL_MAX = 2048,
     HTTP_HOST_MAX = 256
 };
@@ -93,7 +94,11 @@ struct http_reader {
 
     struct buffer line; /* the line under way, with its CRLF */
     size_t lines, octets, interim;
-    size_t left; /* octets of body or chunk to come */
+    size_t left;  /* octets of body or chunk to come */
+    size_t taken; /* octets of the body so far */
+    const char *stream_path;
+    size_t stream_max;
+    bool streams; /* valid from the head on */
     size_t start_line;
     bool expects_no_body;
 };
@@ -102,6 +107,9 @@ struct http_reader {
  * response to HEAD. */
 void http_reader_init(struct http_reader *reader, enum http_kind kind,
                       const struct http_limits *limits);
+/* Behind that, for requests: POST to this path (with any query) streams. Its body has up to
+ * max octets, perhaps in chunks, and the caller empties `body` after each call. */
+void http_reader_stream(struct http_reader *reader, const char *path, size_t max);
 void http_reader_free(struct http_reader *reader);
 /* Takes the bytes of the message from input. PROGRESS_DONE: it is complete; 1xx
  * responses have been passed over. PROGRESS_BAD: see error. */

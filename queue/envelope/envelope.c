@@ -424,6 +424,8 @@ add_particulars(struct buffer *out, const struct envelope *e, int64_t birth_ms,
         envelope_add_record(out, 'I', e->message_id);
     if (e->tag.length > 0)
         envelope_add_record(out, 'G', e->tag);
+    if (e->posted.length > 0)
+        envelope_add_record(out, 'K', e->posted);
     envelope_add_moves(e, out);
 }
 
@@ -682,6 +684,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     take_submission(r, e);
     e->message_id = take_limited(r, e, 'I', ENVELOPE_MESSAGE_ID_MAX);
     e->tag = take_limited(r, e, 'G', ENVELOPE_TAG_MAX);
+    e->posted = take_limited(r, e, 'K', ENVELOPE_POSTED_MAX);
     envelope_take_moves(r, e);
     if (r->bad || e->sender.at == NULL || e->envelope_id.at == NULL ||
         e->prefix.at == NULL || e->fragment.made_of.at == NULL || e->trust.at == NULL ||

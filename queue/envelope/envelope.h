@@ -16,6 +16,7 @@ enum {
     ENVELOPE_PRIORITY_MAX = 9, /* and -9; RFC 6710 */
     ENVELOPE_MESSAGE_ID_MAX = 255,
     ENVELOPE_TAG_MAX = 128,
+    ENVELOPE_POSTED_MAX = 160,
     ENVELOPE_CAME_MAX = 320, /* HOST/ID */
     ENVELOPE_MOVES_MAX = 99, /* that can be read; GIVE_MOVES_MAX is below it */
     ENVELOPE_HOLD_MAX = 640, /* the reason of a hold, as in hold/ID */
@@ -171,6 +172,9 @@ struct envelope {
     /* While events are kept (base/event/event.h): the first Message-ID, and the
      * X-Petrel-Tag of mail that is ours; or "". */
     struct text message_id, tag;
+    /* Posted with an idempotency key: "NAME/KEY/BODY" (admin/post/post_record.h), for this
+     * host alone; or "". */
+    struct text posted;
     struct text prefix;   /* header lines to send before the content, CRLF ended */
     int64_t content_size; /* of mess/ID */
     uint32_t content_crc;

@@ -64,7 +64,8 @@ client_of(const struct server *s)
         .helo = s->helo,
         .user = user,
         .mechanism = mechanism != SASL_NONE ? sasl_name(mechanism) : NULL,
-        .protocol = s->lmtp                       ? "LMTP"
+        .protocol = s->protocol != NULL           ? s->protocol
+                    : s->lmtp                     ? "LMTP"
                     : s->esmtp || s->helo == NULL ? "ESMTP"
                                                   : "SMTP",
         .tls = s->security,

@@ -186,6 +186,7 @@ struct server {
     struct server_login *login;    /* NULL outside AUTH */
     uint64_t skip;                 /* bytes of a refused chunk still to come */
     char *helo;                    /* NULL before EHLO */
+    const char *protocol;          /* instead of that of SMTP; or NULL */
     char *node;                    /* of an ETRN without a reply yet, else NULL */
     struct text command;           /* the current one; for the log */
     struct server_transaction *transaction;

@@ -544,6 +544,8 @@ protocol(const struct server *s, bool utf8)
          {{"UTF8LMTP", "UTF8LMTPA"}, {"UTF8LMTPS", "UTF8LMTPSA"}}},
     };
     bool user = s->user != NULL && !s->certified;
+    if (s->protocol != NULL)
+        return s->protocol;
     if (!s->lmtp && !s->esmtp && !s->secure && !utf8 && !user)
         return "SMTP";
     return names[s->lmtp][utf8][s->secure][user];

@@ -792,6 +792,12 @@ listener_new(struct loop *loop, struct net *net, struct event_hub *events,
     return l;
 }
 
+struct session_host *
+listener_host(struct listener *l)
+{
+    return &l->host;
+}
+
 void
 listener_set_aliases(struct listener *l, struct aliases *aliases, const struct srs *srs)
 {

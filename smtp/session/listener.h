@@ -80,6 +80,8 @@ void listener_on_flush(struct listener *l, session_flush *on_flush, void *contex
  * after grace_ms. */
 void listener_drain(struct listener *l, int64_t grace_ms,
                     void (*drained)(void *context), void *context);
+/* For messages without a connection (smtp/session/session_post.h). */
+struct session_host *listener_host(struct listener *l);
 /* New clients get 421 4.3.2; sessions get it now, or after their transaction. The ports
  * stay bound, and listener_open() ends it. */
 void listener_close(struct listener *l);

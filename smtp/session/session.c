@@ -540,7 +540,7 @@ session_begin_serving(struct server_session *s)
 }
 
 /* The id is in the trace header, so the name is taken before the envelope is sealed. */
-static void
+void
 session_store(struct server_session *s)
 {
     int64_t now_ms = loop_now_ms(s->host->loop);
@@ -550,6 +550,9 @@ session_store(struct server_session *s)
     struct envelope *e = server_seal(&s->server, now_ms);
     if (s->host->manager != NULL)
         manager_copy(s->host->manager, e);
+    if (s->mark.length > 0)
+        e->posted = envelope_text(e, s->mark);
+    s->stored = e->id;
     s->storing = true;
     s->sealed_us = loop_clock_us();
     queue_commit(&s->draft, &e, s->host->on_stored, s);
@@ -778,6 +781,10 @@ session_answer(struct server_session *s, const struct outcome *refusal)
 {
     assert(s->storing);
     s->storing = false;
+    if (s->answered != NULL) {
+        s->answered(s, refusal);
+        return;
+    }
     if (refusal == NULL)
         session_counts_accept(&s->host->counts, loop_clock_us() - s->sealed_us);
     server_stored(&s->server, refusal);
@@ -914,8 +921,8 @@ uid_of(const struct net_connection *connection, const struct session_options *op
     return is_own && net_peer_credentials(connection, &who) ? who.uid : SERVER_NO_UID;
 }
 
-static void
-describe_client(const struct net_address *peer, char out[SERVER_CLIENT_MAX])
+void
+session_describe_client(const struct net_address *peer, char out[SERVER_CLIENT_MAX])
 {
     char ip[NET_ADDRESS_TEXT_MAX];
     int length = 0;
@@ -957,7 +964,7 @@ server_session_new(struct session_host *host, const struct net_address *peer,
     session_enter_row(s);
     host->count++;
     host->counts.opened++;
-    describe_client(peer, client);
+    session_describe_client(peer, client);
     return s;
 }
 

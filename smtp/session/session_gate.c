@@ -34,10 +34,10 @@ session_admit(struct server_session *s)
 {
     struct outcome refusal;
     const struct server *server = &s->server;
-    bool admitted =
-        s->trusted || server_is_redirect(server) ||
-        senders_permit(s->rules->senders, server->user, server->offer.may_relay,
-                       server_sender(server), &refusal);
+    const struct senders *senders = s->senders != NULL ? s->senders : s->rules->senders;
+    bool admitted = s->trusted || server_is_redirect(server) ||
+                    senders_permit(senders, server->user, server->offer.may_relay,
+                                   server_sender(server), &refusal);
     if (admitted && session_is_checked(s))
         admitted = policy_check_mail(&s->rules->check, text_from(server->helo),
                                      server_sender(server), s->rules->hostname,

@@ -49,7 +49,7 @@ struct server_session {
     struct server_session *shaking_prev, *shaking_next; /* in the host's list */
     int64_t active_ms;                            /* of its last input, monotonic */
     struct server_session *idle_prev, *idle_next; /* in the host's list */
-    struct id stored; /* the message to which the reply waits, if paced */
+    struct id stored; /* the message to which the reply waits */
     bool paced;
     struct server_session *paced_prev, *paced_next; /* in the host's list */
     bool tls;                                       /* counted in tls_count */
@@ -58,6 +58,10 @@ struct server_session {
     bool pumping;
     unsigned expanded; /* members of aliases in this turn */
     struct loop_task rest;
+    /* A posted message has these three (session_post.c); NULL: there is a connection. */
+    void (*answered)(struct server_session *s, const struct outcome *refusal);
+    const struct senders *senders; /* instead of those of the rules */
+    struct text mark;              /* of its envelope */
 };
 
 /* --- session.c ------------------------------------------------------------------- */
@@ -66,6 +70,10 @@ struct server_session {
 void session_send(struct server_session *s);
 /* Closes the connection; the session stays while the queue may still call it. */
 void session_hang_up(struct server_session *s, bool politely);
+/* The content is complete: names, seals and commits the message. */
+void session_store(struct server_session *s);
+void session_describe_client(const struct net_address *peer,
+                             char out[SERVER_CLIENT_MAX]);
 /* The only end of a session; its connection is closed. */
 void session_end(struct server_session *s);
 

@@ -1,0 +1,228 @@
+/* The routes of mail by HTTP: who may post, and which form a message has. */
+#include "admin/post/post_door.h"
+
+#include "admin/post/posting.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct post_door *
+post_door_new(const struct post_setup *setup)
+{
+    struct post_door *d = memory_new(sizeof(*d));
+    d->setup = *setup;
+    return d;
+}
+
+void
+post_door_free(struct post_door **door)
+{
+    struct post_door *d = *door;
+    if (d == NULL)
+        return;
+    *door = NULL;
+    post_keys_release(&d->keys);
+    free(d);
+}
+
+void
+post_door_set_keys(struct post_door *d, struct post_keys *keys)
+{
+    post_keys_release(&d->keys);
+    d->keys = keys;
+}
+
+const char *
+post_door_key(struct post_door *d, struct text token)
+{
+    const struct post_key *key =
+        d->keys != NULL ? post_keys_find(d->keys, token) : NULL;
+    return key != NULL ? key->name : NULL;
+}
+
+/* --- Postings ----------------------------------------------------------------------- */
+
+static struct posting *
+posting_new(struct post_door *d, struct http_exchange *x)
+{
+    struct posting *p = memory_new(sizeof(*p));
+    p->door = d;
+    p->exchange = x;
+    p->keys = d->keys;
+    p->keys->users++;
+    (void)!text_copy(p->name, sizeof(p->name), text_from(x->key));
+    buffer_init(&p->envelope, POST_ENVELOPE_MAX);
+    return p;
+}
+
+static void
+posting_free(void *context)
+{
+    struct posting *p = context;
+    session_post_free(&p->post);
+    post_keys_release(&p->keys);
+    buffer_free(&p->envelope);
+    free(p);
+}
+
+/* --- A whole message ---------------------------------------------------------------- */
+
+/* The envelope by the query, or by fields. */
+struct post_envelope {
+    struct posting *posting;
+    bool senders, recipients;
+    const char *field, *why;
+};
+
+static void
+post_envelope_refuse(struct post_envelope *e, const char *field, const char *why)
+{
+    if (e->why != NULL || why == NULL)
+        return;
+    e->field = field;
+    e->why = why;
+}
+
+/* A list: commas stand between addresses, unless one is quoted. */
+static void
+post_envelope_add_list(struct post_envelope *e, const char *field, struct text list)
+{
+    struct text one, rest = list;
+    if (text_find(list, '"') != TEXT_NONE) {
+        post_envelope_refuse(e, field, posting_add(e->posting, list));
+        return;
+    }
+    while (e->why == NULL && text_cut(&rest, ',', &one))
+        post_envelope_refuse(e, field, posting_add(e->posting, one));
+}
+
+/* wanted: the sender in the first pass, recipients in the second. */
+static void
+post_envelope_take(struct post_envelope *e, const char *field, bool sender,
+                   struct text value)
+{
+    if (sender) {
+        post_envelope_refuse(e, field, e->senders ? "is there twice" : NULL);
+        if (e->why == NULL)
+            post_envelope_refuse(e, field, posting_add(e->posting, value));
+        e->senders = true;
+    } else {
+        e->recipients = true;
+        post_envelope_add_list(e, field, value);
+    }
+}
+
+static void
+post_envelope_read_fields(struct post_envelope *e, bool sender)
+{
+    const char *field = sender ? "X-Envelope-From" : "X-Envelope-To";
+    struct text rest = http_reader_fields(e->posting->exchange->request), name, value;
+    while (e->why == NULL && http_field_next(&rest, &name, &value))
+        if (text_equal_nocase(name, text_from(field)))
+            post_envelope_take(e, field, sender, value);
+}
+
+static void
+post_envelope_read_query(struct post_envelope *e, bool sender)
+{
+    struct http_parameter *p = memory_new(sizeof(*p));
+    struct text rest = e->posting->exchange->target.query;
+    while (e->why == NULL && http_parameter_next(&rest, p)) {
+        bool is_from = text_equal(p->name, TEXT("from")),
+             is_to = text_equal(p->name, TEXT("to"));
+        if (!is_from && !is_to)
+            post_envelope_refuse(e, "query", "has a parameter that is not known");
+        else if (is_from == sender)
+            post_envelope_take(e, sender ? "from" : "to", sender, p->value);
+    }
+    free(p);
+}
+
+/* False: the exchange has its answer. */
+static bool
+post_envelope_read(struct posting *p)
+{
+    struct post_envelope e = {.posting = p};
+    post_envelope_read_query(&e, true);
+    post_envelope_read_fields(&e, true);
+    post_envelope_refuse(&e, "from",
+                         e.senders ? NULL : "is needed: X-Envelope-From, or ?from=");
+    post_envelope_read_query(&e, false);
+    post_envelope_read_fields(&e, false);
+    post_envelope_refuse(&e, "to",
+                         e.recipients ? NULL : "is needed: X-Envelope-To, or ?to=");
+    if (e.why != NULL)
+        http_answer_rule(p->exchange, 400, e.field, "envelope", e.why);
+    return e.why == NULL;
+}
+
+static bool
+post_raw_add(void *context, struct text bytes)
+{
+    struct posting *p = context;
+    digest_add(&p->digest, bytes);
+    (void)session_post_write(p->post, bytes); /* its end says why */
+    return true;
+}
+
+static void
+post_raw_end(void *context)
+{
+    posting_end(context);
+}
+
+static void
+post_raw(struct post_door *d, struct http_exchange *x)
+{
+    struct posting *p = posting_new(d, x);
+    int64_t size = x->request->stage == HTTP_SIZED ? (int64_t)x->request->left : 0;
+    if (!post_envelope_read(p) || !posting_begin(p, size)) {
+        posting_free(p);
+        return;
+    }
+    x->sink = (struct http_sink){post_raw_add, post_raw_end, posting_free, p};
+}
+
+/* --- Routes ------------------------------------------------------------------------- */
+
+static bool
+post_is_type(const struct http_exchange *x, struct text wanted)
+{
+    struct text type = http_reader_field(x->request, TEXT("Content-Type"));
+    return text_equal_nocase(text_trim(text_before(type, text_find(type, ';'))),
+                             wanted);
+}
+
+/* False: the exchange has its answer. */
+static bool
+post_is_open(const struct post_door *d, struct http_exchange *x)
+{
+    const char *closed = d->setup.leaves(d->setup.context);
+    if (d->keys == NULL) {
+        http_answer_rule(x, 404, NULL, "keys", "no submission by HTTP: see http_keys");
+    } else if (x->key == NULL) {
+        http_answer_field(x, "WWW-Authenticate", "Bearer");
+        http_answer_rule(x, x->may == HTTP_MAY_NOTHING ? 401 : 403, NULL, "key",
+                         "a submission key is needed (Authorization: Bearer): `petrel "
+                         "key add` makes one");
+    } else if (closed != NULL) {
+        http_answer_field(x, "Retry-After", "60");
+        http_answer_rule(x, 503, NULL, "draining", closed);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+void
+post_door_post(struct post_door *d, struct http_exchange *x)
+{
+    if (!post_is_open(d, x))
+        return;
+    if (post_is_type(x, TEXT("message/rfc822")))
+        post_raw(d, x);
+    else
+        http_answer_rule(x, 415, "Content-Type", "type",
+                         "send message/rfc822 or application/json");
+}

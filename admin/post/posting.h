@@ -1,0 +1,36 @@
+/* A message that is being posted: its envelope, its key, and its answer. For the files of
+ * this room. */
+#ifndef ADMIN_POST_POSTING_H
+#define ADMIN_POST_POSTING_H
+
+#include "admin/post/post_door.h"
+#include "base/crypto/digest.h"
+#include "smtp/session/session_post.h"
+
+enum { POST_ENVELOPE_MAX = 64 * 1024, POST_IDEMPOTENCY_MAX = 255 };
+
+struct post_door {
+    struct post_setup setup;
+    struct post_keys *keys; /* NULL: none */
+};
+
+struct posting {
+    struct post_door *door;
+    struct http_exchange *exchange;
+    struct post_keys *keys; /* a use */
+    char name[POST_KEY_NAME_MAX + 1];
+    struct session_post *post; /* NULL: not begun */
+    struct digest digest;      /* of all that the client has said */
+    struct buffer envelope;    /* sender, then recipients, each with a NUL */
+    size_t recipients;
+    bool utf8;
+};
+
+/* Adds an address, without brackets. NULL, or why not. The first is the sender. */
+const char *posting_add(struct posting *p, struct text address);
+/* MAIL and RCPT for all of them. False: the exchange has its answer. */
+bool posting_begin(struct posting *p, int64_t size);
+/* The content is complete; the exchange gets its answer. */
+void posting_end(struct posting *p);
+
+#endif

@@ -1,0 +1,132 @@
+#!/usr/bin/perl
+# Mail by HTTP: keys, whole messages with their envelopes, errors, large and slow bodies; with curl, and on the wire.
+use lib 't/e2e';
+use E2E;
+use IO::Socket::INET;
+
+plan skip_all => 'curl is not installed' unless Petrel::have('curl');
+
+my $port = Petrel::free_port();
+my $sink = Sink->start;
+my $scratch = tempdir(CLEANUP => 1);
+my $keys = "$scratch/keys";
+my $petrel = Petrel->new(http => "127.0.0.1:$port", http_token => 'canary-operate-canary', http_keys => $keys, message_size_limit => 30000000,
+    recipient_limit => 5, routes => "\n    held.test hold\n    * smtp://127.0.0.1:$sink->{port}");
+sub key { my ($code, $out) = $petrel->run('key', @_); $out =~ s/^`petrel reload`.*\n//m; chomp $out; return ($code, $out) }
+my ($code, $token) = key('add', 'app', 'app@a.test', '.b.test');
+is $code, 0, 'a key is made';
+like $token, qr/^petrel_[\w-]{43}$/, 'and printed';
+my (undef, $other) = key('add', 'other', 'a.test');
+unlike Petrel::slurp($keys), qr/\Q$token\E/, 'its file does not have it';
+is +(key('ls'))[1], "app app\@a.test .b.test\nother a.test", 'keys are listed';
+$petrel->start;
+
+sub ask {
+    my ($query, @options) = @_;
+    my ($code, $out) = Petrel::command('', 'curl', '-s', '-i', '-m', '60', @options, "http://127.0.0.1:$port/v1/messages$query");
+    $out =~ s/^HTTP\/1\.1 100 .*?\r\n\r\n//s;
+    my ($header, $body) = split /\r\n\r\n/, $out, 2;
+    my ($status) = ($header // '') =~ /^HTTP\/1\.1 (\d+)/;
+    return ($status // "curl $code", eval { decode_json($body) } // { body => $body }, $header // '');
+}
+my @raw = ('-H', "Authorization: Bearer $token", '-H', 'Content-Type: message/rfc822');
+sub post { my ($query, $content, @more) = @_; return ask($query, @raw, @more, '--data-binary', $content) }
+my $envelope = '?from=app@a.test&to=u@held.test';
+
+# --- Whole messages
+
+my ($status, $answer, $header) = post('', "Subject: one\nBcc: x\@x.test\n\nhello\n.\n", '-H', 'X-Envelope-From: <app@a.test>', '-H',
+    'X-Envelope-To: u@c.test, <v@c.test>', '-H', 'X-Envelope-To: w@d.test');
+is $status, 202, 'a message';
+like $answer->{id}, qr/^\w{10}-\w{8}$/, 'its id';
+like $header, qr{^Location: /v1/messages/\Q$answer->{id}\E\r$}m, 'and its place';
+ok $petrel->wait_log(qr/\Q$answer->{id}\E: .*from=<app\@a\.test>.*nrcpt=3, proto=HTTP, sasl_username=key:app \(queued\)/), 'is logged as mail of the key';
+ok $petrel->wait_log(qr/\Q$answer->{id}\E: .*w\@d\.test.*status=(?:sent|delivered)/), 'and delivered';
+my ($mail) = grep { /Subject: one/ } map { $_->{data} } $sink->messages;
+like $mail, qr/^Date: .*^Message-ID: /ms, 'with Date and Message-ID';
+like $mail, qr/hello\r?\n\.?\.\r?\n/, 'and its text';
+unlike $mail, qr/^Bcc/mi, 'but without Bcc';
+is +(post("?from=x\@y.b.test&to=u\@held.test", "Subject: x\n\nx"))[0], 202, 'the envelope in the query; a last line without an end';
+
+# --- What is refused
+
+my @wrong = (
+    ['?to=u@held.test', 400, 'from'],
+    ['?from=app@a.test', 400, 'to'],
+    ['?from=app@a.test&from=app@a.test&to=u@held.test', 400, 'from'],
+    ['?from=app@a.test&to=u@held.test&send_at=1', 400, 'query'],
+    ['?from=b@a.test&to=u@held.test', 403, 'from'],
+    ['?from=app@a.test&to=u', 422, 'to'],
+    ['?from=app@a.test&to=u@held.test%0d%0aX:y', 400, 'to'],
+    ['?from=app@a.test&to=u@held.test%3e%20NOTIFY=NEVER', 422, 'to'],
+    ['?from=app@a.test' . join('', map { "&to=$_\@held.test" } 1 .. 6), 503, 'to'],
+);
+for (@wrong) {
+    my ($status, $answer) = post($_->[0], "Subject: x\n\nx\n");
+    is $status, $_->[1], $_->[0];
+    is eval { $answer->{error}{field} }, $_->[2], 'the field is named';
+}
+($status, $answer) = post('?from=app@a.test&to=u@held.test&to=bad&to=v@held.test&to=worse@', "Subject: x\n\nx\n");
+is $status, 422, 'two of four recipients are wrong';
+is_deeply [map { $_->{address} } @{ $answer->{error}{recipients} }], ['bad', 'worse@'], 'they are listed';
+is +(ask($envelope, '-H', 'Content-Type: message/rfc822', '--data-binary', 'x'))[0], 401, 'no key';
+is +(ask($envelope, '-H', 'Authorization: Bearer petrel_wrong', '-H', 'Content-Type: message/rfc822', '--data-binary', 'x'))[0], 401, 'a wrong key';
+ok $petrel->wait_log(qr/http: refused=401 5\.7\.8, client=\[127\.0\.0\.1\]/), 'is logged';
+is +(ask($envelope, '-H', 'Authorization: Bearer canary-operate-canary', '-H', 'Content-Type: message/rfc822', '--data-binary', 'x'))[0], 403,
+    'the token of an operator is no key';
+is +(ask($envelope, '-H', "Authorization: Bearer $token", '-H', 'Content-Type: text/plain', '--data-binary', 'x'))[0], 415, 'another type';
+is +(ask('', '-H', "Authorization: Bearer $token"))[0], 405, 'GET';
+my ($queue) = Petrel::command('', 'curl', '-s', '-o', '/dev/null', '-w', '%{http_code}', '-H', "Authorization: Bearer $token", "http://127.0.0.1:$port/api/queue");
+is +(Petrel::command('', 'curl', '-s', '-o', '/dev/null', '-w', '%{http_code}', '-H', "Authorization: Bearer $token", "http://127.0.0.1:$port/api/queue"))[1], 401,
+    'a key does not show the queue';
+is $petrel->queued, 1, "nothing of them was sent";
+
+# --- Large bodies
+
+Petrel::spit("$scratch/large", "Subject: large\n\n" . join '', map { sprintf "%070d\n", $_ } 1 .. 350000);
+my ($before) = Petrel::slurp("/proc/$petrel->{pid}/status") =~ /VmHWM:\s*(\d+)/;
+is +(ask($envelope, @raw, '-T', "$scratch/large", '-X', 'POST'))[0], 202, '25 MB';
+is +(ask($envelope, @raw, '-H', 'Transfer-Encoding: chunked', '-T', "$scratch/large", '-X', 'POST'))[0], 202, 'in chunks';
+my ($after) = Petrel::slurp("/proc/$petrel->{pid}/status") =~ /VmHWM:\s*(\d+)/;
+cmp_ok $after - $before, '<', 3000, 'need no memory';
+Petrel::spit("$scratch/huge", 'x' x 50000000);
+is +(ask($envelope, @raw, '-T', "$scratch/huge", '-X', 'POST'))[0], 413, 'too large by its length';
+Petrel::spit("$scratch/huge", join '', ('x' x 70 . "\n") x 430000);
+is +(ask($envelope, @raw, '-H', 'Transfer-Encoding: chunked', '-T', "$scratch/huge", '-X', 'POST'))[0], 413, 'too large in chunks';
+
+# --- On the wire
+
+sub talk {
+    my ($bytes, $ends) = @_;
+    my $s = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$port", Timeout => 30) or die $!;
+    print $s $bytes;
+    shutdown $s, 1 if $ends;
+    local $/;
+    return join '', <$s>;
+}
+my $head = "POST /v1/messages$envelope HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer $token\r\nContent-Type: message/rfc822\r\n";
+my $body = "Subject: wire\r\n\r\nx\r\n";
+my $length = length $body;
+sub statuses { return join ' ', $_[0] =~ /HTTP\/1\.1 (\d+)/g }
+my $count = () = $petrel->log =~ /\(queued\)/g;
+is statuses(talk(($head . "Content-Length: $length\r\n\r\n$body") x 3 . "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")), '202 202 202 200',
+    'one after the other on a connection';
+is statuses(talk($head . "Content-Length: " . ($length + 1) . "\r\n\r\n$body", 1)), '', 'a body that is cut';
+is statuses(talk($head . "Transfer-Encoding: chunked\r\n\r\n14\r\n$body", 1)), '', 'in chunks';
+is statuses(talk($head . "Transfer-Encoding: chunked\r\n\r\nx\r\n", 1)), '400', 'no chunk';
+is statuses(talk($head . "Transfer-Encoding: chunked\r\nContent-Length: $length\r\n\r\n$body", 1)), '400', 'two lengths';
+is statuses(talk($head . "\r\n$body", 1)), '411', 'no length';
+is statuses(talk($head . "Expect: 100-continue\r\nConnection: close\r\nContent-Length: $length\r\n\r\n$body")), '100 202', 'Expect: 100-continue';
+is statuses(talk(($head =~ s/u\@/u/r) . "Expect: 100-continue\r\nContent-Length: $length\r\n\r\n", 1)), '422', 'is not answered in vain';
+is $count + 4, scalar(() = $petrel->log =~ /\(queued\)/g), 'nothing else was sent';
+
+# --- Changes
+
+is +(key('rm', 'app'))[0], 0, 'the key goes';
+is +(post($envelope, "Subject: x\n\nx\n"))[0], 202, 'and holds until a reload';
+$petrel->run('reload');
+is +(post($envelope, "Subject: x\n\nx\n"))[0], 401, 'no longer';
+@raw = ('-H', "Authorization: Bearer $other", '-H', 'Content-Type: message/rfc822');
+is +(post($envelope, "Subject: x\n\nx\n"))[0], 202, 'another one does';
+$petrel->stop;
+done_testing;

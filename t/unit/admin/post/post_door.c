@@ -1,0 +1,213 @@
+/* Requests of mail by HTTP, without sockets: envelopes, refusals, and what is stored. */
+#include "admin/post/post_door.h"
+
+#include "admin/post/posting.h"
+#include "t/support/listener_world.h"
+#include "t/support/tap.h"
+
+/* SHA-256 of "one". */
+#define KEYS "app 7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed app@x.example .y.example\n"
+#define RAW  "Authorization: Bearer one\r\nContent-Type: message/rfc822\r\n"
+#define ANN  RAW "X-Envelope-From: app@x.example\r\nX-Envelope-To: ann@example.org\r\n"
+
+static const struct server_rules plain = {.hostname = "mx.example.org",
+                                          .size_limit = 100000,
+                                          .recipient_limit = 5,
+                                          .hop_limit = 50};
+
+static struct world w;
+static struct post_door *door;
+static const char *closed;
+static int wakes;
+
+static const char *
+leaves(void *context)
+{
+    (void)context;
+    return closed;
+}
+
+static void
+take_keys(const char *lines)
+{
+    struct buffer errors;
+    buffer_init(&errors, 1000);
+    post_door_set_keys(door, post_keys_new(text_from(lines), "FILE", TEXT(""), &errors));
+    buffer_free(&errors);
+}
+
+static void
+begin(void)
+{
+    listener_world_start(&w, &plain, false, false);
+    door = post_door_new(&(struct post_setup){
+        .loop = w.loop, .host = listener_host(w.listener), .manager = w.manager, .leaves = leaves});
+    closed = NULL;
+    take_keys(KEYS);
+}
+
+static void
+end(void)
+{
+    post_door_free(&door);
+    listener_world_end(&w);
+}
+
+static void
+woken(void *context)
+{
+    (void)context;
+    wakes++;
+}
+
+/* The status of the answer, which is left in out. The request is posted in pieces of that size; whole: with its end. */
+static unsigned
+post(const char *target, const char *fields, struct text body, size_t piece, bool whole, struct buffer *out)
+{
+    static const struct http_limits limits = {HTTP_LINES_MAX, 8192, 0};
+    static char head[4096];
+    struct http_reader reader;
+    struct http_exchange x = {.request = &reader, .path = HTTP_PATH_MAIL, .wake = woken};
+    struct net_address peer;
+    const char *why;
+    snprintf(head, sizeof(head), "POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %zu\r\n\r\n", target, fields, body.length);
+    struct text input = text_from(head);
+    http_reader_init(&reader, HTTP_REQUEST, &limits);
+    http_reader_stream(&reader, POST_PATH, 10000000);
+    (void)!http_reader_add(&reader, &input);
+    ok_named(net_address_parse_ip(TEXT("192.0.2.7"), &peer) && http_target_read(reader.target, &x.target, &why) == 0, target);
+    struct text bearer = http_reader_field(&reader, TEXT("Authorization"));
+    x.peer = &peer;
+    x.key = post_door_key(door, text_after(bearer, 7));
+    buffer_init(&x.body, HTTP_ANSWER_MAX);
+    buffer_init(&x.fields, HTTP_FIELDS_MAX);
+    post_door_post(door, &x);
+    ok_named((x.status > 0) == (x.sink.add == NULL), "an answer, or a sink");
+    bool goes_on = x.sink.add != NULL;
+    for (; goes_on && body.length > 0; body = text_after(body, piece))
+        goes_on = x.sink.add(x.sink.context, text_before(body, piece));
+    if (goes_on && whole)
+        x.sink.end(x.sink.context);
+    for (int i = 0; i < 2000 && goes_on && whole && x.status == 0; i++)
+        loop_turn(w.loop, TURN_MS);
+    if (x.sink.free != NULL)
+        x.sink.free(x.sink.context);
+    loop_turn(w.loop, 0);
+    *out = x.body;
+    buffer_free(&x.fields);
+    http_reader_free(&reader);
+    return x.status;
+}
+
+static bool
+has(const struct buffer *b, const char *part)
+{
+    return memmem(b->at, b->length, part, strlen(part)) != NULL;
+}
+
+static void
+is_answered(const char *target, const char *fields, const char *body, unsigned status, const char *part)
+{
+    struct buffer out;
+    is_number(post(target, fields, text_from(body), 7, true, &out), status, fields);
+    if (!ok_named(has(&out, part), part))
+        printf("# %.*s\n", TEXT_ARGS(buffer_text(&out)));
+    buffer_free(&out);
+}
+
+/* The only message, and no more. */
+static struct text
+stored(struct envelope **e)
+{
+    static struct stored all;
+    all = (struct stored){.world = &w};
+    (void)!queue_each(manager_queue(w.manager), collect, &all);
+    is_number(all.count, 1, "one message");
+    *e = all.count == 1 ? all.messages[0].envelope : NULL;
+    return all.count == 1 ? buffer_text(&all.messages[0].content) : TEXT("");
+}
+
+TEST(whole_messages)
+{
+    struct envelope *e;
+    begin();
+    is_answered("/v1/messages", ANN, "Subject: x\n\nhello\n", 202, "{\"id\":\"");
+    is_text(stored(&e), TEXT("Subject: x\r\n\r\nhello\r\n"), "its content");
+    ok(e != NULL && e->count == 1 && text_equal(e->sender, TEXT("app@x.example")));
+    end();
+    begin();
+    is_answered("/v1/messages?from=a%40b.y.example&to=ann@example.org&to=%22b,c%22@example.org", RAW, "Subject: x\n\nhello", 202, "id");
+    (void)stored(&e);
+    ok(e != NULL && e->count == 2 && text_equal(e->recipients[1].address, TEXT("\"b,c\"@example.org")));
+    end();
+}
+
+TEST(refusals)
+{
+    struct envelope *e;
+    begin();
+    is_answered("/v1/messages", "Content-Type: message/rfc822\r\n", "x", 401, "\"key\"");
+    is_answered("/v1/messages", "Authorization: Bearer two\r\nContent-Type: message/rfc822\r\n", "x", 401, "\"key\"");
+    is_answered("/v1/messages", "Authorization: Bearer one\r\nContent-Type: text/plain\r\n", "x", 415, "\"type\"");
+    is_answered("/v1/messages", RAW "X-Envelope-To: ann@example.org\r\n", "x", 400, "\"from\"");
+    is_answered("/v1/messages", RAW "X-Envelope-From: app@x.example\r\n", "x", 400, "\"to\"");
+    is_answered("/v1/messages", ANN "X-Envelope-From: app@x.example\r\n", "x", 400, "twice");
+    is_answered("/v1/messages?from=app@x.example", ANN, "x", 400, "twice");
+    is_answered("/v1/messages?cc=app@x.example", ANN, "x", 400, "\"query\"");
+    is_answered("/v1/messages", RAW "X-Envelope-From: b@x.example\r\nX-Envelope-To: ann@example.org\r\n", "x", 403, "\"sender\"");
+    is_answered("/v1/messages", ANN "X-Envelope-To: bob, c@\xff.example\r\n", "x", 422, "2 of 3 recipients refused");
+    is_answered("/v1/messages", ANN "X-Envelope-To: a@e.example,b@e.example,c@e.example,d@e.example,e@e.example\r\n", "x", 503, "\"code\":452");
+    closed = "the daemon stops";
+    is_answered("/v1/messages", ANN, "x", 503, "the daemon stops");
+    take_keys("#");
+    is_answered("/v1/messages", ANN, "x", 401, "\"key\"");
+    post_door_set_keys(door, NULL);
+    is_answered("/v1/messages", ANN, "x", 404, "http_keys");
+    take_keys(KEYS);
+    closed = NULL;
+    is_answered("/v1/messages", ANN, "Subject: alone\n\nx\n", 202, "id");
+    (void)stored(&e);
+    end();
+}
+
+TEST(content_that_is_refused)
+{
+    static char large[100200];
+    struct buffer out;
+    memset(large, 'x', sizeof(large));
+    for (size_t i = 70; i < sizeof(large); i += 71)
+        large[i] = '\n';
+    begin();
+    is_number(post("/v1/messages", ANN, text_of(large, sizeof(large)), 30000, true, &out), 413, "too large, by its length");
+    buffer_free(&out);
+    is_answered("/v1/messages", RAW "X-Envelope-From: app@x.example\r\nX-Envelope-To: ann@example.org\r\n",
+                "Received: x\nReceived: x\n\nx", 202, "id");
+    end();
+}
+
+TEST(a_client_goes)
+{
+    struct buffer out;
+    struct envelope *e;
+    begin();
+    is_number(post("/v1/messages", ANN, TEXT("Subject: x\n\nhello\n"), 5, false, &out), 0, "before the end");
+    buffer_free(&out);
+    is_answered("/v1/messages", ANN, "Subject: y\n\nhello\n", 202, "id");
+    is_text(stored(&e), TEXT("Subject: y\r\n\r\nhello\r\n"), "the other is not sent");
+    end();
+}
+
+TEST(addresses)
+{
+    struct posting p = {.recipients = 0};
+    buffer_init(&p.envelope, 10000);
+    ok(posting_add(&p, TEXT(" <a@b> ")) == NULL && p.recipients == 0 && !p.utf8);
+    ok(posting_add(&p, TEXT("j\xc3\xb6@b")) == NULL && p.recipients == 1 && p.utf8);
+    is_text(buffer_text(&p.envelope), text_of("a@b\0j\xc3\xb6@b\0", 10), "without brackets");
+    ok(posting_add(&p, TEXT("a\r\nb@c")) != NULL && posting_add(&p, text_of("a\0b", 3)) != NULL);
+    while (p.recipients < POST_RECIPIENTS_MAX && posting_add(&p, TEXT("a@b")) == NULL)
+        ;
+    is_number(p.recipients, POST_RECIPIENTS_MAX, "at most");
+    ok(posting_add(&p, TEXT("a@b")) != NULL);
+    buffer_free(&p.envelope);
+}
