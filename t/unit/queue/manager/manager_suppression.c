@@ -113,3 +113,75 @@ TEST(off)
     manager_reload(w.manager, &w.settings, w.routes);
     ok_named(suppresses(&w, "me@h.test", "bad@b.test"), "the list stays");
 }
+
+/* A list of 200 addresses, of which every tenth is dead, gets ten mailings; the daemon starts anew after each. */
+static struct outcome
+list_outcome(struct text address)
+{
+    uint64_t number = 1;
+    (void)!text_number(text_before(text_after(address, 1), text_find(address, '@') - 1), 1000, &number);
+    if (number % 10 != 0)
+        return outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "taken");
+    struct outcome o = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "%s", "");
+    outcome_say_reply(&o, "mx.test[192.0.2.1]", TEXT("550 5.1.1 User unknown"), "in reply to RCPT TO command");
+    text_copy(o.remote, sizeof(o.remote), TEXT("mx.test[192.0.2.1]:25"));
+    return o;
+}
+
+static struct world *mailing;
+static unsigned tries[201]; /* the last: of others */
+
+static void
+list_work(void *context)
+{
+    struct sched_session *session = context;
+    struct delivery_request request;
+    while (manager_take(mailing->manager, session, &request))
+        for (size_t i = 0; i < request.count; i++) {
+            struct text address = request.envelope->recipients[request.indexes[i]].address;
+            uint64_t number = 200;
+            (void)!text_number(text_before(text_after(address, 1), text_find(address, '@') - 1), 199, &number);
+            tries[number]++;
+            struct outcome o = list_outcome(address);
+            manager_settled(mailing->manager, &request, i, &o, NULL);
+        }
+    manager_session_ended(mailing->manager, session, &outcome_no_trouble);
+}
+
+static void
+list_open(void *context, struct sched_session *session, const struct target *target, const char *domain)
+{
+    static struct loop_task tasks[100];
+    static unsigned next;
+    (void)target, (void)domain;
+    mailing = context;
+    loop_post(mailing->loop, &tasks[next++ % 100], list_work, session);
+}
+
+static void
+plug_list(struct world *w)
+{
+    manager_set_channel(w->manager, TARGET_SMTP, list_open, w);
+}
+
+TEST(ten_mailings)
+{
+    FIXTURE(world, w, suppress_begin, manager_world_end, "* smtp://x");
+    w.plug = plug_list;
+    for (int run = 0; run < 10; run++) {
+        world_restart(&w);
+        for (int i = 0; i < 200; i += 4) {
+            char to[100];
+            snprintf(to, sizeof(to), "a%d@b.test a%d@b.test a%d@b.test a%d@b.test", i, i + 1, i + 2, i + 3);
+            world_send(&w, "me@h.test", to);
+        }
+        world_turns(&w);
+        sim_loop_advance(w.loop, 10 * MINUTE_MS);
+    }
+    unsigned dead = 0, others = 0;
+    for (int i = 0; i < 200; i++)
+        *(i % 10 == 0 ? &dead : &others) += tries[i] != (i % 10 == 0 ? 1U : 10U);
+    is_number(dead, 0, "each dead address is tried once");
+    is_number(others, 0, "and each other one in every mailing");
+    ok_named(world_is_empty(&w), "nothing is left");
+}
