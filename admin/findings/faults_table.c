@@ -427,7 +427,7 @@ static const struct fault_row fault_rows[] = {
      "Say where mail goes with `petrel init --force`, `relay` or `routes`, then "
      "`systemctl restart petrel` and `petrel queue release --queue hold`."},
     {"copies_failed", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_copies_failed), NULL,
-     "Repair the mailbox or its route: `petrel trace {ADDRESS}` has the replies. Copies "
+     "Repair the mailbox or its route: `petrel trace {RECEIVER}` has the replies. Copies "
      "that failed are not made again."},
     {"loop_slow", FAULT_HINT, FAULT_RUNNING, JUDGE(judge_loop_slow), NULL,
      "Look for a slow disk, a busy machine or swapping; report it as a bug otherwise."},
