@@ -653,10 +653,9 @@ queue_load_stored(struct queue *q, struct id id, bool whole)
     queue_read_journals(q);
     struct journaled_message *m = journaled_find(&q->journaled, id);
     /* Its results must go where it is. */
-    if (m != NULL && is_daemon(q)) {
-        recover_settle(&q->recover, m);
-        m = journaled_find(&q->journaled, id);
-    }
+    if (m != NULL && is_daemon(q) && !recover_settle(&q->recover, m))
+        return read_later(q, id, "whether its files count is unknown");
+    m = journaled_find(&q->journaled, id);
     if (m != NULL)
         return queue_load_journaled(q, m);
     switch (whole ? load_whole(q, id, &e, reason)

@@ -150,7 +150,7 @@ drop_planted(struct recover *r, struct id id, unsigned *dirs)
 
 /* A message of the journal that the spool has too: it was moving. S5 counts when it is
  * whole, content included, unless that is one for both; else the journal does. True: it
- * is journaled. */
+ * is journaled, and dirs has no files of a move, unless the disk did not answer. */
 static bool
 settle_journaled(struct recover *r, struct journaled_message *m, unsigned *dirs)
 {
@@ -164,13 +164,13 @@ settle_journaled(struct recover *r, struct journaled_message *m, unsigned *dirs)
     if (result == LOAD_DONE && spool_sync_preprocessed(s, m->id) < 0)
         result = LOAD_LATER;
     if (result == LOAD_LATER)
-        return true; /* both stay: the next startup decides */
+        return true;
     if (result == LOAD_DONE) {
         (void)journaled_end(r->journaled, m, RECORD_MOVED);
         return false;
     }
     spool_remove_preprocessed(s, m->id, !m->large);
-    *dirs &= ~(unsigned)(INFO | SCRAP);
+    *dirs &= ~(unsigned)(INFO | SCRAP | (m->large ? 0 : MESS));
     return true;
 }
 
@@ -188,13 +188,16 @@ was_moving(const struct recover *r, const struct journaled_message *m, unsigned 
            ((dirs & (QUEUED | INFO | SCRAP)) != 0 || (!m->large && (dirs & MESS) != 0));
 }
 
-void
+bool
 recover_settle(struct recover *r, struct journaled_message *m)
 {
     unsigned dirs;
-    if (m->recovered && spool_dirs_of(r->spool, m->id, &dirs) == 0 &&
-        was_moving(r, m, dirs))
-        (void)settle_journaled(r, m, &dirs);
+    if (!m->recovered)
+        return true;
+    if (spool_dirs_of(r->spool, m->id, &dirs) < 0)
+        return false;
+    return !was_moving(r, m, dirs) || !settle_journaled(r, m, &dirs) ||
+           !was_moving(r, m, dirs);
 }
 
 /* True: that was all. */
@@ -212,6 +215,10 @@ recover_journaled(struct recover *r, const struct recover_row *row, unsigned *di
         return true; /* accepted by this run, which knows about it */
     if (was_moving(r, m, *dirs) && !settle_journaled(r, m, dirs))
         return false;
+    if (was_moving(r, m, *dirs)) { /* results would go to one of the two */
+        recover_report_later(r, row->id);
+        return true;
+    }
     m->recovered = false;
     m->held = (*dirs & HOLD) != 0;
     if (guard_is_deadly(&r->spool->guard, row->id))

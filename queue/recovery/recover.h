@@ -71,8 +71,9 @@ void recover_go_on(struct recover *r);
  * opened. */
 int recover_add_slice(struct recover *r, unsigned slice);
 /* Decides before its turn whether the journal or the files have a message that startup has
- * not reported: the entry is freed if the files have it. */
-void recover_settle(struct recover *r, struct journaled_message *m);
+ * not reported: the entry is freed if the files have it. False: the disk did not answer. */
+bool recover_settle(struct recover *r, struct journaled_message *m)
+    __attribute__((warn_unused_result));
 /* Reports a message (again), in a later turn. */
 void recover_report(struct recover *r, struct id id);
 /* Reports it in a minute, when the disk may answer. */

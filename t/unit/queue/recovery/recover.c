@@ -433,9 +433,15 @@ TEST(large_directory)
     kit_close(&kit);
 }
 
+static const struct queue_settings journaled = {.spool = "/spool",
+                                                .slices = 1,
+                                                .journal_size = 4 * 65536,
+                                                .journal_segment = 65536,
+                                                .journal_message_max = 8192};
+
 /* A message of the journal whose files are whole, in the moment before MOVED is written. */
 static struct id
-make_moved(struct queue_settings *settings)
+make_moved(const struct queue_settings *settings)
 {
     sim_disk_reset();
     if (kit_open_with(&kit, settings) != 0)
@@ -458,12 +464,7 @@ make_moved(struct queue_settings *settings)
  * have it is clear before it gets a result, which would be written to the other. */
 TEST(loaded_before_found)
 {
-    struct queue_settings settings = {.spool = "/spool",
-                                      .slices = 1,
-                                      .journal_size = 4 * 65536,
-                                      .journal_segment = 65536,
-                                      .journal_message_max = 8192};
-    struct id id = make_moved(&settings);
+    struct id id = make_moved(&journaled);
     struct envelope *e = queue_load(kit.queue, id);
     queue_settle(kit.queue, e, 0, NULL);
     ok(queue_may_notify(kit.queue, e));
@@ -472,7 +473,7 @@ TEST(loaded_before_found)
     queue_defer(kit.queue, &e, 2000, 2);
     sim_loop_advance(kit.loop, 1000);
     kit_close(&kit);
-    if (kit_open_with(&kit, &settings) != 0)
+    if (kit_open_with(&kit, &journaled) != 0)
         abort();
     kit_turns(&kit, 10);
     e = queue_load(kit.queue, id);
@@ -480,6 +481,34 @@ TEST(loaded_before_found)
              "nobody gets it twice");
     envelope_free(&e);
     kit_close(&kit);
+}
+
+/* The disk fails while that is judged, at startup or when it is loaded: it is judged later,
+ * and when it has ended none of its files is left. */
+TEST(moved_judged_later)
+{
+    for (unsigned call = 1; call < 40; call++) {
+        bool loads = call % 2 == 0;
+        struct id id = make_moved(&journaled);
+        sim_disk_count_anew();
+        sim_disk_fail_at(call / 2 + 1, EIO);
+        struct envelope *e = loads ? queue_load(kit.queue, id) : NULL;
+        if (loads && e != NULL)
+            queue_settle(kit.queue, e, 0, NULL);
+        if (!loads)
+            kit_turns(&kit, 10);
+        sim_disk_fail_at(0, 0);
+        sim_loop_advance(kit.loop, 130 * 1000);
+        ok(kit.found_count > 0);
+        if (e == NULL)
+            e = queue_load(kit.queue, id);
+        ok(e != NULL);
+        queue_retire(kit.queue, &e);
+        sim_loop_advance(kit.loop, 1000);
+        is_number(sim_disk_count("/spool/info") + sim_disk_count("/spool/mess"), 0,
+                  "it does not come back");
+        kit_close(&kit);
+    }
 }
 
 /* The disk fails in the middle: what was listed counts for nothing, and a minute later
