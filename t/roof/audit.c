@@ -899,7 +899,7 @@ audit_revival(void)
                 o->manager.sched.active_limit > 4 && o->manager.sched.recipient_limit > 40;
     if (o->transport.failed_cohort_limit == 0 || !o->transport.adaptive)
         return; /* mail waits until it is due */
-    give_to_first(1); /* or it may have been away for a day before this */
+    audit_give_to_first(1); /* or it may have been away for a day before this */
     if (!world_run_for(longest_ms(), is_gone))
         return;
     (void)world_run_for(SETTLED_MS, NULL); /* until the daemon knows it */
