@@ -341,7 +341,7 @@ static const struct command_row command_table[] = {
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
      },
-    {.name = NULL                   },
+    {.name = NULL                            },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };

@@ -86,8 +86,8 @@ struct target {
                         * none */
     uint16_t
         helo; /* MX, SMTP ?helo=: offset in path of our name in EHLO; 0: hostname */
-    uint16_t cert, key;       /* MX, SMTP ?cert=, ?key=: offsets in path; 0: none */
-    uint16_t url; /* HTTP: offset in path of that of the URL */
+    uint16_t cert, key;   /* MX, SMTP ?cert=, ?key=: offsets in path; 0: none */
+    uint16_t url;         /* HTTP: offset in path of that of the URL */
     uint16_t sign;        /* HTTP ?sign=: offset in path of the key's name; 0: none */
     uint64_t sign_secret; /* secrets_mark() of it */
     bool json;            /* HTTP ?form=json */

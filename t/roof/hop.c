@@ -131,7 +131,7 @@ hops_take_most_rcpts(void)
     return most;
 }
 
-/* What was not stored counts in no quota. */
+/* Recipients that were not stored count in no quota. */
 static void
 count_no_more(struct visit *v)
 {
