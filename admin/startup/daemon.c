@@ -23,7 +23,6 @@ const struct daemon_part daemon_parts[] = {
     {"alias table", DAEMON_QUEUE, NULL,                 NULL,                  part_aliases_free},
     {"event files", DAEMON_QUEUE, NULL,                 NULL,                  part_events_stop},
     {"queue",       DAEMON_QUEUE, part_manager_start,   part_manager_reload,   part_manager_stop},
-    {"history end", DAEMON_QUEUE, NULL,                 NULL,                  part_history_stop},
     {"group",       DAEMON_QUEUE, part_group_start,     part_group_reload,     part_group_stop},
     {"identity",    DAEMON_QUEUE, part_identity_start,  NULL,                  NULL},
     {"fragments",   DAEMON_QUEUE, part_fragments_start, part_fragments_reload, part_fragments_stop},

@@ -38,6 +38,9 @@ void
 part_manager_stop(struct daemon *d)
 {
     struct manager *manager = d->manager;
+    if (manager != NULL)
+        manager_conclude(manager); /* some mail ends, and the history has it */
+    part_history_stop(d);
     manager_free(&manager);
     d->manager = NULL;
 }

@@ -534,13 +534,11 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
 }
 
 void
-manager_free(struct manager **manager)
+manager_conclude(struct manager *m)
 {
-    struct manager *m = *manager;
-    struct active *a, *next;
-    if (m == NULL)
+    if (m->is_concluded)
         return;
-    *manager = NULL;
+    m->is_concluded = true;
     loop_at_end_remove(m->loop, LOOP_ANSWER_MANAGER, manager_run, m);
     loop_timer_stop(m->loop, &m->wake);
     loop_timer_stop(m->loop, &m->sweep);
@@ -552,6 +550,17 @@ manager_free(struct manager **manager)
         note_hints(m);
         manager_quotas_write(m);
     }
+}
+
+void
+manager_free(struct manager **manager)
+{
+    struct manager *m = *manager;
+    struct active *a, *next;
+    if (m == NULL)
+        return;
+    *manager = NULL;
+    manager_conclude(m);
     HASH_ITER (hh, m->actives, a, next)
         dsn_drop(&a->notification); /* its draft belongs to the queue */
     suppression_free(&m->suppression);

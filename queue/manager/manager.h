@@ -48,8 +48,10 @@ int manager_new(struct manager **manager, struct loop *loop, struct event_hub *e
                 const struct manager_settings *settings,
                 const struct route_table *routes, char *error, size_t error_size);
 /* To be called when no session is left. Commands of operators for mail whose delivery
- * was cut short are carried out first, durably; for bounces the loop is turned, 10 s at
- * most. */
+ * was cut short are carried out, durably; for bounces the loop is turned, 10 s at most.
+ * Its events still come; after it none do. */
+void manager_conclude(struct manager *manager);
+/* Concludes it unless that is done. */
 void manager_free(struct manager **manager);
 /* Sets the channel for a kind of target. The manager itself serves DISCARD, HOLD, ERROR
  * and UNKNOWN. */

@@ -133,7 +133,7 @@ struct manager {
     } watches[MANAGER_WATCHES_MAX];
     size_t sessions;
     struct manager_notifications notifications;
-    bool draining, patience_over, running;
+    bool draining, patience_over, running, is_concluded;
     bool has_actions; /* the last run has left some for the next turn */
     void (*drained)(void *context);
     void *drained_context;

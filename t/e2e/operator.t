@@ -8,7 +8,7 @@ my $id_pattern = qr/[0-9A-Z]{10}-[0-9A-Z]{8}/;
 my $dead = Petrel::free_port();   # nobody listens there, for now
 my $sink = Sink->start('--fail-rcpt', 'later:450');
 my $petrel = Petrel->new(routes => "dead.test smtp://127.0.0.1:$dead\nhold.test hold\n* smtp://127.0.0.1:$sink->{port}",
-    initial_destination_concurrency => 1)->start;
+    initial_destination_concurrency => 1, drain_timeout => '2s')->start;
 my $body = "From: Me <me\@here.test>\nSubject: hi\nDate: Sat, 21 Nov 2026 03:00:00 +0000\nMessage-ID: <1\@here.test>\n\nletter";
 
 sub queue { return $petrel->run('queue', @_) }
@@ -227,6 +227,12 @@ is_deeply [queue('rm', $id{slow})], [0, "$id{slow} removed when its delivery end
 $sink->let_go('dot');
 ok all_gone(), 'and then it is gone';
 ok Petrel::wait_for(sub { 1 == (() = $petrel->log =~ / $id{slow}: to=<slow\@live\.test>.*status=sent/g) }), 'what could not be stopped is logged';
+$sink->hold('dot');
+$id{cut} = send_one('anna@here.test', 'cut@live.test');
+ok Petrel::wait_for(sub { grep { $_->{queue_name} eq 'active' } listing() }), 'another is active';
+is_deeply [queue('rm', $id{cut})], [0, "$id{cut} removed when its delivery ends\n"], 'it is to be removed';
 is $petrel->stop, 0, 'it stops in good order';
+like +($petrel->run('trace', $id{cut}))[1], qr/removed by the operator/,
+    'the history has the end of mail whose delivery the stop has cut off';
 
 done_testing;
