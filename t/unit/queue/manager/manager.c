@@ -1,6 +1,7 @@
 /* The queue manager with a real queue, virtual time and a channel that obeys: every way
  * a message can go. */
 /* link: t/sim/loop.c */
+#include "queue/queue_internal.h"
 #include "t/support/manager_world.h"
 
 TEST(delivery)
@@ -561,6 +562,35 @@ TEST(release_early)
     world_unstall(&w);
     sim_loop_advance(w.loop, 600 * 1000);
     is_number(w.attempts, 3, "all are delivered");
+    ok(world_is_empty(&w));
+}
+
+/* The same in memory alone, while a full journal moves it to files that do not say so: it
+ * is released when it comes back. */
+TEST(release_while_moving)
+{
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "held.test hold\n* smtp://sink.test");
+    struct manager_loan loan;
+    int64_t budget = 1 << 20;
+    w.settings.queue.journal_size = 4 << 20;
+    w.settings.sched.active_limit = 1;
+    world_restart(&w);
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "good@b.test");
+    world_deliver(&w, "ann@a.test", "good@held.test");
+    is_number(world_operate(&w, MANAGER_HOLD), MANAGER_DONE, "held before its attempt");
+    w.settings.sched.active_limit = 20;
+    world_restart(&w);
+    is_number(world_operate(&w, MANAGER_RELEASE), MANAGER_DONE, "released into memory");
+    sim_loop_advance(w.loop, 1000);
+    marks_move(&manager_queue(w.manager)->marks, w.id);
+    sim_loop_advance(w.loop, 1000);
+    is_number(world_files(&w, "info"), 1, "moved");
+    is_number(manager_lend(w.manager, w.id, &budget, &loan), MANAGER_LENT, "lent");
+    manager_take_back(w.manager, w.id);
+    world_unstall(&w);
+    sim_loop_advance(w.loop, 600 * 1000);
+    is_number(w.attempts, 2, "all are delivered");
     ok(world_is_empty(&w));
 }
 
