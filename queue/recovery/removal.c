@@ -18,7 +18,7 @@ enum {
     PAUSE_MS = 10,
     TURN_US = 5 * 1000,
     GATE_MS = 5,
-    AGAIN_MS = 10 * 1000 /* files that the disk has refused to remove */
+    RETRY_MS = 10 * 1000
 };
 
 struct ending {
@@ -76,21 +76,52 @@ removal_add(struct removal *n, struct id id, uint64_t batch)
 
 static void removal_try_again(void *context);
 
-/* While its todo exists, a scan must not take it for a new message, and the next startup
- * would. */
-static void
-removal_remove_files(struct removal *n, struct id id, unsigned dirs)
+/* Files that stay would be delivered again after the next startup. */
+static bool
+removal_refused(struct removal *n, struct id id, unsigned dirs, bool is_foreign)
 {
-    if (spool_remove_in(n->spool, id, dirs) == 0) {
-        id_set_remove(n->seen, id);
-        return;
-    }
+    if (removal_find(n, id) != NULL)
+        return false;
     removal_add_one(n, &n->refused, id, dirs, 0);
-    if (!n->stopping && !heap_has(&n->again.node))
-        loop_timer_start(n->loop, &n->again, AGAIN_MS, removal_try_again, n);
+    n->refused->prev->is_foreign = is_foreign;
+    if (!n->stopping && !heap_has(&n->retry.node))
+        loop_timer_start(n->loop, &n->retry, RETRY_MS, removal_try_again, n);
+    return false;
 }
 
-static void remove_foreign(struct removal *n, struct id id);
+/* While its todo exists, a scan must not take it for a new message. False: the disk refuses
+ * that now. */
+static bool
+removal_remove_files(struct removal *n, struct id id, unsigned dirs)
+{
+    if (spool_remove_in(n->spool, id, dirs) < 0)
+        return removal_refused(n, id, dirs, false);
+    id_set_remove(n->seen, id);
+    return true;
+}
+
+static bool remove_foreign(struct removal *n, struct id id);
+
+/* Up to the first that is refused again: a disk that is broken is not asked, and logged,
+ * for each. */
+static void
+removal_try_again(void *context)
+{
+    struct removal *n = context;
+    bool good = true;
+    for (unsigned i = 0; n->refused != NULL && good && (n->stopping || i < PER_TURN);
+         i++) {
+        struct ending e = *n->refused;
+        removal_forget(n, &n->refused, n->refused);
+        n->unsynced = true;
+        good = e.is_foreign ? remove_foreign(n, e.id)
+                            : removal_remove_files(n, e.id, e.dirs);
+    }
+    if (n->refused != NULL && !n->stopping)
+        loop_timer_start(n->loop, &n->retry, RETRY_MS, removal_try_again, n);
+    if (n->removed != NULL)
+        n->removed(n->context);
+}
 
 /* The removal stands for END in the files, and follows its event. The batch of one that
  * waits is the number at the gate. */
@@ -107,9 +138,9 @@ removal_pass_gate(void *context)
         bool is_foreign = e->is_foreign;
         removal_forget(n, &n->barred, e);
         if (is_foreign) {
-            remove_foreign(n, id);
+            (void)remove_foreign(n, id);
         } else {
-            removal_remove_files(n, id, dirs);
+            (void)removal_remove_files(n, id, dirs);
             n->unsynced = true;
         }
     }
@@ -140,7 +171,7 @@ removal_end(struct removal *n, struct id id, unsigned dirs)
     if (n->journaled->journal == NULL) {
         if (is_kept_back(n, id, dirs, false))
             return 0;
-        removal_remove_files(n, id, dirs);
+        (void)removal_remove_files(n, id, dirs);
         n->unsynced = true;
         return 0;
     }
@@ -177,7 +208,7 @@ remove_gone(struct removal *n, unsigned most)
             break;
         struct id id = e->id;
         removal_forget(n, &n->gone, e);
-        removal_remove_files(n, id, SPOOL_ANYWHERE);
+        (void)removal_remove_files(n, id, SPOOL_ANYWHERE);
     }
 }
 
@@ -201,25 +232,26 @@ removal_sync(struct removal *n)
 
 /* Content goes last: files that survive a power cut must not look like a damaged
  * message. */
-static void
+static bool
 remove_foreign(struct removal *n, struct id id)
 {
     n->unsynced = true;
     if (spool_remove(n->spool, SPOOL_TODO, id) < 0)
-        return;
+        return removal_refused(n, id, SPOOL_ANYWHERE, true);
     id_set_remove(n->seen, id);
     if (spool_remove(n->spool, SPOOL_INFO, id) < 0)
-        return;
+        return removal_refused(n, id, SPOOL_ANYWHERE, true);
     removal_add_one(n, &n->foreign, id, SPOOL_ANYWHERE, 0);
     if (!heap_has(&n->sync.node))
         loop_timer_start(n->loop, &n->sync, SYNC_MS, removal_go_on, n);
+    return true;
 }
 
 void
 removal_end_foreign(struct removal *n, struct id id)
 {
     if (!is_kept_back(n, id, SPOOL_ANYWHERE, true))
-        remove_foreign(n, id);
+        (void)remove_foreign(n, id);
 }
 
 /* --------------------------------------------------------------------------------- */
@@ -254,33 +286,10 @@ remove_due(void *context)
         struct id id = n->due->id;
         unsigned dirs = n->due->dirs;
         removal_forget(n, &n->due, n->due);
-        removal_remove_files(n, id, dirs);
+        (void)removal_remove_files(n, id, dirs);
     }
     if (n->due != NULL)
         loop_post(n->loop, &n->task, remove_due, n);
-    if (n->removed != NULL)
-        n->removed(n->context);
-}
-
-/* The first that is refused again ends it: one line of the log tells of all. */
-static void
-removal_try_again(void *context)
-{
-    struct removal *n = context;
-    unsigned left = n->stopping ? UINT_MAX : PER_TURN;
-    bool good = true;
-    while (n->refused != NULL && good && left-- > 0) {
-        struct id id = n->refused->id;
-        good = spool_remove_in(n->spool, id, n->refused->dirs) == 0;
-        if (good) {
-            removal_forget(n, &n->refused, n->refused);
-            id_set_remove(n->seen, id);
-        }
-    }
-    n->unsynced = n->unsynced || n->journaled->journal == NULL;
-    if (n->refused != NULL && !n->stopping)
-        loop_timer_start(n->loop, &n->again, good ? PAUSE_MS : AGAIN_MS,
-                         removal_try_again, n);
     if (n->removed != NULL)
         n->removed(n->context);
 }
@@ -291,9 +300,9 @@ removal_hurry(struct removal *n)
     n->stopping = true;
     gate_wait(n->spool->gate);
     removal_pass_gate(n);
+    removal_try_again(n);
     loop_unpost(n->loop, &n->task);
     remove_due(n);
-    removal_try_again(n);
 }
 
 void
@@ -323,12 +332,12 @@ removal_stop(struct removal *n)
         remove_gone(n, UINT_MAX);
     }
     loop_timer_stop(n->loop, &n->gate);
-    loop_timer_stop(n->loop, &n->again);
+    loop_timer_stop(n->loop, &n->retry);
     loop_unpost(n->loop, &n->task);
-    forget_all(n, &n->refused);
     forget_all(n, &n->barred);
     forget_all(n, &n->due);
     forget_all(n, &n->list);
     forget_all(n, &n->foreign);
     forget_all(n, &n->gone);
+    forget_all(n, &n->refused);
 }

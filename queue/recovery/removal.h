@@ -37,8 +37,8 @@ struct removal {
     struct ending *foreign, *gone;
     struct ending *barred; /* removed without an END when the gate opens */
     struct loop_timer gate;
-    struct ending *refused; /* the disk has kept some of their files: tried again */
-    struct loop_timer again;
+    struct ending *refused; /* by the disk; tried again by: */
+    struct loop_timer retry;
 };
 
 /* For a message of the spool, or a large journaled one, with its END in batch. */

@@ -511,6 +511,42 @@ TEST(moved_judged_later)
     }
 }
 
+/* A call of the disk fails while an ended message is removed: that is tried again, also at
+ * a stop, for a startup would take what is left for a message. */
+static void
+refuse_removal(const struct queue_settings *settings, uint64_t call, bool stops)
+{
+    sim_disk_reset();
+    if (kit_open_with(&kit, settings) != 0)
+        abort();
+    struct envelope *e = queue_kit_accept(&kit, kit_envelope("s@x", two), TEXT("x"));
+    struct id id = e->id;
+    if (settings->journal_size > 0) {
+        queue_defer(kit.queue, &e, 1000, 1);
+        sim_loop_advance(kit.loop, 1000);
+        e = queue_load(kit.queue, id);
+    }
+    sim_disk_count_anew();
+    sim_disk_fail_at(call, EIO);
+    queue_retire(kit.queue, &e);
+    sim_loop_advance(kit.loop, 2 * 1000);
+    ok_named(queue_load(kit.queue, id) == NULL, "it is no message");
+    sim_disk_fail_at(0, 0);
+    if (!stops)
+        sim_loop_advance(kit.loop, 11 * 1000);
+    kit_close(&kit);
+    is_number(sim_disk_count("/spool/todo") + sim_disk_count("/spool/info"), 0,
+              "it goes later");
+}
+
+TEST(removal_refused)
+{
+    static const struct queue_settings files = {.spool = "/spool", .slices = 1};
+    for (uint64_t call = 1; call < 12; call++)
+        for (unsigned i = 0; i < 4; i++)
+            refuse_removal(i < 2 ? &files : &journaled, call, i % 2 != 0);
+}
+
 /* The disk fails in the middle: what was listed counts for nothing, and a minute later
  * the listing begins anew. */
 TEST(large_directory_fails)
