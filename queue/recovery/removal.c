@@ -118,7 +118,8 @@ removal_try_again(void *context)
                             : removal_remove_files(n, e.id, e.dirs);
     }
     if (n->refused != NULL && !n->stopping)
-        loop_timer_start(n->loop, &n->retry, RETRY_MS, removal_try_again, n);
+        loop_timer_start(n->loop, &n->retry, good ? PAUSE_MS : RETRY_MS,
+                         removal_try_again, n);
     if (n->removed != NULL)
         n->removed(n->context);
 }
