@@ -135,6 +135,7 @@ struct storage_state {
     unsigned injector;          /* then: the user, owner of todo/ID */
     bool preprocessed;          /* S5: info/ exists, todo/ does not */
     unsigned failures_recorded; /* S5 as read: bounce/ID has at least this many */
+    bool has_texts; /* S5 as read: there is bounce/ID, perhaps without marks */
     bool fixed; /* S4 as read: files, or results, of these recipients are under way */
     unsigned given; /* recipients before aliases were looked up; 0: they were not */
 };

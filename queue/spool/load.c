@@ -407,6 +407,7 @@ read_preprocessed(struct spool *s, struct envelope *e, struct id id,
     if (!load_is_complete(e))
         return damaged("local or remote is missing, or", reason);
     result = spool_read(s, SPOOL_BOUNCE, id, form);
+    e->storage.has_texts = result == 0;
     if (result == 0)
         envelope_read_failures(buffer_text(form), e);
     else if (result != -ENOENT)

@@ -684,7 +684,8 @@ spool_places_of(const struct envelope *e)
         return SPOOL_ANYWHERE;
     for (unsigned i = 0; i < e->count; i++)
         places |= SPOOL_BIT(channel_dir(e->recipients[i].mark.channel));
-    if (e->delivery.failure_count > 0 || e->storage.failures_recorded > 0)
+    if (e->delivery.failure_count > 0 || e->storage.failures_recorded > 0 ||
+        e->storage.has_texts)
         places |= SPOOL_BIT(SPOOL_BOUNCE);
     if (e->fragment.awaits_parts)
         places |= SPOOL_BIT(SPOOL_DEFRAG);

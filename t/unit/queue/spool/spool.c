@@ -203,6 +203,31 @@ TEST(scrap)
     envelope_free(&e);
 }
 
+/* The host ended between the two: the recipient was tried again, and has his mail. */
+TEST(text_without_mark)
+{
+    struct envelope *read = NULL;
+    struct buffer texts;
+    char reason[LOAD_REASON_MAX];
+    sim_disk_reset();
+    FIXTURE(spool, s, spool_kit_open, spool_close, quiet);
+    struct envelope *e = queued(&s, 2);
+    struct outcome o = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.0.0", "no");
+    is_number(materialise(&s, e), 0, "files");
+    is_number(spool_remove(&s, SPOOL_TODO, e->id), 0, "S5");
+    buffer_init(&texts, 10000);
+    envelope_fail(e, &(struct failure){.recipient = 1, .expired = false, .outcome = o});
+    envelope_write_failure(e, &e->delivery.failures[0], &texts);
+    is_number(spool_append_failures(&s, e->id, buffer_text(&texts)), 0, "told");
+    is_number(load_message(&s, e->id, &read, reason), LOAD_DONE, "loaded");
+    read->delivery.failure_count = 0; /* it is tried again */
+    is_number(spool_remove_in(&s, e->id, spool_places_of(read)), 0, "retired");
+    is_number(sim_disk_count("/spool/bounce"), 0, "the text is gone, too");
+    buffer_free(&texts);
+    envelope_free(&read);
+    envelope_free(&e);
+}
+
 /* Where nothing can be nothing is removed: each question costs a system call. */
 TEST(places)
 {
