@@ -70,6 +70,7 @@ static struct {
     unsigned watched_count;
     int64_t tried_ms;     /* the last of all attempts */
     bool damaged_journal; /* on purpose */
+    unsigned rotten_files;
 } audit;
 
 const struct options *
@@ -290,7 +291,8 @@ audit_crowds(void)
     const struct options *o = audit_options();
     if (o->server.clients.sessions_per_client < TELLERS &&
         o->server.clients.sessions > 4 * o->server.clients.sessions_per_client)
-        judge_crowd(o->server.clients.sessions_per_client, true, "client_session_limit");
+        judge_crowd(o->server.clients.sessions_per_client, true,
+                    "client_session_limit");
     if (o->server.clients.sessions < TELLERS)
         judge_crowd(o->server.clients.sessions, false, "server_session_limit");
 }
@@ -429,7 +431,8 @@ void
 audit_departure(const char *what)
 {
     const struct options *o = audit_options();
-    int64_t pace_ms = o->transport.rate_delay_ms + o->transport.transport_rate_delay_ms + PACE_MS;
+    int64_t pace_ms =
+        o->transport.rate_delay_ms + o->transport.transport_rate_delay_ms + PACE_MS;
     if (world_run_for(10 * MINUTE_MS + 100 * pace_ms, is_gone))
         return;
     model_print();
@@ -479,8 +482,11 @@ static int64_t
 delay_of(int64_t age_ms)
 {
     const struct options *o = audit_options();
-    int64_t delay = age_ms > o->transport.maximal_backoff_ms ? o->transport.maximal_backoff_ms : age_ms;
-    return delay < o->transport.minimal_backoff_ms ? o->transport.minimal_backoff_ms : delay;
+    int64_t delay = age_ms > o->transport.maximal_backoff_ms
+                        ? o->transport.maximal_backoff_ms
+                        : age_ms;
+    return delay < o->transport.minimal_backoff_ms ? o->transport.minimal_backoff_ms
+                                                   : delay;
 }
 
 /* The latest end of a wait that begins now. */
@@ -624,7 +630,8 @@ audit_end_of_waiting(void)
     bool expires =
         roof_chance(world_is_dense() ? EXPIRY_SELDOM_PERMILLE : EXPIRY_PERMILLE);
     if (expires) {
-        int64_t left_ms = m->acked_ms + audit_options()->transport.lifetime_ms - roof_now_ms();
+        int64_t left_ms =
+            m->acked_ms + audit_options()->transport.lifetime_ms - roof_now_ms();
         (void)world_run_for(left_ms + longest_ms() + LATE_MS, NULL);
     }
     for (unsigned i = 0; i < 2; i++)
@@ -894,9 +901,10 @@ audit_revival(void)
     const struct options *o = audit_options();
     struct hop_mood good = {0}, slow = {.reply_ms = 500};
     int64_t away_ms = 40 * MINUTE_MS, probe_ms = away_ms / 40 + LATE_MS;
-    bool many = o->transport.concurrency_limit != 1 && o->manager.sched.session_limit > 4 &&
-                o->transport.rate_delay_ms == 0 && o->transport.transport_rate_delay_ms == 0 &&
-                o->manager.sched.active_limit > 4 && o->manager.sched.recipient_limit > 40;
+    bool many =
+        o->transport.concurrency_limit != 1 && o->manager.sched.session_limit > 4 &&
+        o->transport.rate_delay_ms == 0 && o->transport.transport_rate_delay_ms == 0 &&
+        o->manager.sched.active_limit > 4 && o->manager.sched.recipient_limit > 40;
     if (o->transport.failed_cohort_limit == 0 || !o->transport.adaptive)
         return; /* mail waits until it is due */
     audit_give_to_first(1); /* or it may have been away for a day before this */
@@ -911,7 +919,8 @@ audit_revival(void)
     hops_forget_most();
     world_set_moods(&slow);
     world_set_hops(!roof_breaks("probe"));
-    if (!world_run_for(probe_ms + REVIVED * 5000 + LATE_MS + o->transport.rate_delay_ms * REVIVED,
+    if (!world_run_for(probe_ms + REVIVED * 5000 + LATE_MS +
+                           o->transport.rate_delay_ms * REVIVED,
                        is_revived)) {
         model_print();
         roof_break("in time", NULL, "a site is back, and its mail waits");
@@ -964,6 +973,7 @@ rot(void)
         count += sim_disk_damage(path, (size_t)(at - bytes.at) + strlen(mark) + 8);
         audit.damaged_journal = audit.damaged_journal || i >= 0;
     }
+    audit.rotten_files = count;
     roof_note("disk: the content of m%u rots in %u files", m->number, count);
 }
 
@@ -985,11 +995,19 @@ audit_rot(void)
     audit_give_to_first(1);
     struct model_message *m = model_at(model_count() - 1);
     watch(m);
+    if (world_is_dense()) /* the last batch of a journal may be torn, with no word */
+        audit_give_to_first(1);
     (void)world_run_for(young ? 1000 : SETTLED_MS, NULL);
     m->rcpts[0].may_vanish = true;
+    audit.rotten_files = 0;
+    size_t before = sim_disk_count(HOST_SPOOL "/corrupt");
     world_restart_with(young, rot);
     world_set_moods(&good);
     (void)world_run_for(longest_ms(), NULL);
+    if (world_is_dense() && audit.rotten_files > 0 &&
+        sim_disk_count(HOST_SPOOL "/corrupt") == before)
+        roof_break("truth", m->id, "m%u has rotted, and nothing of it is in corrupt/",
+                   m->number);
     operator_order("rm", m);
     (void)world_run_for(SETTLED_MS, NULL);
 }

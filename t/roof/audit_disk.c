@@ -32,6 +32,7 @@ enum {
     FLOODS = 3,
     ENDS = 12,
     TORN = 6,
+    TORN_SESSIONS = 4,
     CALLS = 90,
     BETWEEN_MS = 20 * 1000
 };
@@ -58,18 +59,30 @@ restart_any_way(void)
         world_restart(roof_chance(500));
 }
 
+static size_t
+count_files(void)
+{
+    return sim_disk_count(HOST_SPOOL "/mess") + sim_disk_count(HOST_SPOOL "/todo") +
+           sim_disk_count(HOST_SPOOL "/intd");
+}
+
 /* A message whose sync fails is refused, and gone for good. */
 static void
 audit_failed_batch(void)
 {
     struct model_message *m = audit_message(0, 1, any_size());
+    size_t before = count_files();
     sim_disk_fail_syncs(ALL, EIO);
+    world_note_fault();
     int code = audit_try(m);
     sim_disk_fail_syncs(0, 0);
     if (code == 250)
         roof_break("once", m->id, "m%u is acknowledged, and its sync has failed",
                    m->number);
     (void)world_run_for(LEAVES_MS, NULL);
+    if (count_files() > before)
+        roof_break("clean", m->id, "m%u is refused, and %zu of its files remain",
+                   m->number, count_files() - before);
     restart_any_way();
     (void)world_run_for(LEAVES_MS, NULL);
     audit_departure("mail of a disk that failed");
@@ -81,11 +94,15 @@ audit_failed_calls(void)
 {
     for (unsigned i = 0; i < FAULTS; i++) {
         struct model_message *m = audit_message(0, 1, any_size());
-        host.fails_after = 1 + roof_below(CALLS / 3);
-        host.fails_with = EIO;
-        (void)audit_try(m);
+        world_fail_call(1 + roof_below(CALLS / 3));
+        size_t before = count_files();
+        int code = audit_try(m);
+        bool has_failed = host.fails_after == 0;
         host.fails_after = 0;
         (void)world_run_for(LEAVES_MS, NULL);
+        if (code >= 400 && has_failed && count_files() > before)
+            roof_break("clean", NULL, "m%u is refused, and %zu of its files remain",
+                       m->number, count_files() - before);
         world_restart(roof_chance(500)); /* it takes mail again */
         (void)world_run_for(LEAVES_MS, NULL);
     }
@@ -116,10 +133,10 @@ static void
 fail_for_a_while(void)
 {
     if (roof_chance(500)) {
-        host.fails_after = 1 + roof_below(CALLS / 3);
-        host.fails_with = EIO;
+        world_fail_call(1 + roof_below(CALLS / 3));
     } else {
         sim_disk_fail_calls(EIO);
+        world_note_fault();
     }
     (void)world_run_for(FAULT_MS, NULL);
     sim_disk_fail_calls(0);
@@ -154,16 +171,25 @@ is_first_stored(void)
 static void
 audit_refused_results(void)
 {
-    struct hop_mood good = {0}, slow = {.reply_ms = SLOW_MS, .rcpt = 1000};
+    struct hop_mood good = {0}, slow = {.reply_ms = SLOW_MS, .rcpt = 1000},
+                    refusing = {.rcpt = 1000};
     if (model_domains() < 2)
         return;
-    world_set_moods(&slow);
-    world_set_first_mood(&good);
+    bool is_deferred =
+        world_is_dense() && roof_chance(500); /* its marks are in files */
+    world_set_moods(is_deferred ? &refusing : &slow);
+    if (!is_deferred)
+        world_set_first_mood(&good);
     struct model_message *m = audit_message(0, 2, any_size());
     m->rcpts[1].domain = 1;
     first = &m->rcpts[0];
     if (audit_try(m) != 250)
         roof_break("bounds", NULL, "a message in good weather is refused");
+    if (is_deferred) {
+        (void)world_run_for(FAULT_MS, NULL);
+        world_set_moods(&slow);
+        world_set_first_mood(&good);
+    }
     bool is_stored = world_run_for(audit_longest_ms(), is_first_stored);
     fail_for_a_while();
     bool stops = roof_chance(500);
@@ -197,8 +223,7 @@ audit_unwritten_results(void)
         first = &m->rcpts[0];
         (void)audit_try(m);
         (void)world_run_for(FAULT_MS, is_first_stored);
-        host.fails_after = 1 + roof_below(UNWRITTEN_CALLS);
-        host.fails_with = EIO;
+        world_fail_call(1 + roof_below(UNWRITTEN_CALLS));
         (void)world_run_for(UNWRITTEN_MS, NULL);
         host.fails_after = 0;
         if (m->rcpts[0].stored > 1)
@@ -225,6 +250,7 @@ audit_refused_moves(void)
         (void)audit_give(0, 1);
     if (roof_chance(500)) {
         sim_disk_fail_syncs(ALL, EIO);
+        world_note_fault();
         (void)world_run_for(FAULT_MS, NULL);
         sim_disk_fail_syncs(0, 0);
     } else {
@@ -300,7 +326,11 @@ audit_ends(void)
 static void
 audit_torn_batches(void)
 {
-    if (!may_cut())
+    /* sessions of clients that have gone wait for their syncs */
+    bool is_narrow =
+        audit_options()->server.clients.sessions_per_client <= TORN_SESSIONS ||
+        audit_options()->server.clients.sessions <= TORN_SESSIONS;
+    if (!may_cut() || (world_is_dense() && is_narrow))
         return;
     for (unsigned i = 0; i < TORN; i++) {
         sim_disk_set_sync_spread(SYNC_MS, roof_random());

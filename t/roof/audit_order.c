@@ -16,16 +16,16 @@ enum {
     ROUNDS = 8,
     SMALL = 200,
     RCPTS = 3,
-    REMOVED = 3,
-    CALLS = 24,      /* of the disk: some marks, and their texts */
-    MOVE_CALLS = 40, /* until some messages are files */
+    REMOVED = 12,     /* some of which come back whole, where they can */
+    CALLS = 24,       /* of the disk: some marks, and their texts */
+    MOVE_CALLS = 100, /* until some messages are files */
+    DEFERRED_MS = 8 * 1000,
     REPLY_MS = 1500,
     ENDING_MS = 20 * 1000,
     STARTED_MS = 3000,
     WRITTEN_MS = 45 * 1000, /* results are written each 10 s, and once more then */
     ANSWERED_MS = 500,      /* an order */
-    LEAVES_MS = 60 * 1000,
-    BACKOFF_S = 10
+    LEAVES_MS = 60 * 1000
 };
 
 static struct {
@@ -92,22 +92,27 @@ set_backoff(bool is_short)
 }
 
 /* The host ends, or the disk fails, while the failures of a message are on their way to its
- * files: each of them is reported. */
+ * files, which it has from the beginning, or since it was deferred: each of them is
+ * reported. */
 static void
 audit_failures(void)
 {
-    struct hop_mood good = {0}, never = {.rcpt = 700, .never = 1000, .reply_ms = REPLY_MS};
+    struct hop_mood good = {0}, refusing = {.rcpt = 1000},
+                    never = {.rcpt = 700, .never = 1000, .reply_ms = REPLY_MS};
     set_backoff(true);
     for (unsigned i = 0; i < ROUNDS; i++) {
-        world_set_moods(&never);
+        bool is_deferred = roof_chance(700);
+        world_set_moods(is_deferred ? &refusing : &never);
         order.messages[0] = audit_message(0, RCPTS, any_size());
         order.count = 1;
         (void)audit_try(order.messages[0]);
+        if (is_deferred)
+            (void)world_run_for(DEFERRED_MS, NULL);
+        world_set_moods(&never);
         await_attempt();
         unsigned calls = 1 + roof_below(CALLS);
         if (roof_chance(300)) {
-            host.fails_after = calls;
-            host.fails_with = EIO;
+            world_fail_call(calls);
         } else {
             host.dies_after = calls;
             host.dies_by_cut = has_journal() && roof_chance(500);
@@ -121,20 +126,23 @@ audit_failures(void)
     audit_departure("mail that failed when the host ended");
 }
 
-/* Deferred mail is on its way to files when the host ends; the power goes behind the next
- * start, which has found some of them. */
+/* Deferred mail is on its way to files when the host ends, or a call of the disk fails; the
+ * power goes behind that. */
 static void
 audit_moves(void)
 {
     struct hop_mood good = {0}, refusing = {.rcpt = 1000};
-    if (!has_journal())
-        return; /* removals are not synced (doc/queue.md) */
     for (unsigned i = 0; i < ROUNDS; i++) {
         audit_settle();
         world_set_moods(&refusing);
         for (unsigned j = 0; j < RCPTS; j++)
             (void)audit_try(audit_message(0, 1, any_size()));
-        host.dies_after = 1 + roof_below(MOVE_CALLS);
+        unsigned calls = 1 + roof_below(MOVE_CALLS);
+        if (roof_chance(500)) {
+            host.dies_after = calls;
+        } else {
+            world_fail_call(calls);
+        }
         await_start();
         (void)world_run_for(roof_below(STARTED_MS), NULL);
         world_cut();
@@ -161,6 +169,7 @@ audit_removals(void)
         operator_order("rm", order.messages[i]);
     }
     (void)world_run_for(ANSWERED_MS, NULL);
+    size_t quarantined = sim_disk_count(HOST_SPOOL "/corrupt");
     world_cut();
     order.count = REMOVED;
     order.attempts = 0;
@@ -174,6 +183,8 @@ audit_removals(void)
                    "%u of m%u to m%u are tried behind a cut, and were removed",
                    order.attempts, order.messages[0]->number,
                    order.messages[REMOVED - 1]->number);
+    if (sim_disk_count(HOST_SPOOL "/corrupt") > quarantined)
+        roof_break("clean", NULL, "mail that was removed is in corrupt/ behind a cut");
     audit_departure("mail that was removed before the power went");
 }
 

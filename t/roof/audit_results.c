@@ -5,6 +5,7 @@
 #include "t/roof/editor.h"
 #include "t/roof/hop.h"
 #include "t/roof/host.h"
+#include "t/roof/law_history.h"
 #include "t/roof/operator.h"
 #include "t/roof/roof.h"
 #include "t/roof/world.h"
@@ -51,6 +52,12 @@ results_attempted(struct model_rcpt *r)
     results.attempts += r->message == results.message;
 }
 
+static void
+reported_attempted(struct model_rcpt *r)
+{
+    results.attempts += r->message == results.message && r->failed > 0;
+}
+
 static bool
 is_attempted(void)
 {
@@ -84,9 +91,17 @@ audit_note(void)
     (void)world_run_for(roof_below(SYNC_MS), NULL);
     sim_disk_set_sync_spread(0, 0);
     unsigned before = results.message->reports;
+    results.attempts = 0;
+    model_on_attempted(reported_attempted);
     world_cut();
     world_set_moods(&good);
     (void)audit_has_gone(audit_longest_ms());
+    model_on_attempted(NULL);
+    if (results.attempts > 0)
+        roof_break(
+            "once", results.message->id,
+            "%u recipients of m%u were reported, and are tried behind a power cut",
+            results.attempts, results.message->number);
     /* where a delay is reported within seconds that may be the other one */
     if (before > 0 && results.message->reports > before &&
         !is_delay_reported(results.message))
@@ -108,6 +123,7 @@ audit_full_disk(void)
     results.message = audit_give(0, 1);
     bool is_tried = world_run_for(audit_longest_ms(), is_attempted);
     model_on_attempted(NULL);
+    law_history_forgive(); /* it pauses meanwhile */
     sim_disk_set_space(0, 0);
     (void)world_run_for(REPLY_MS + FULL_MS, NULL);
     sim_disk_set_space(GOOD_SPACE, GOOD_SPACE_INODES);

@@ -70,8 +70,9 @@ trouble_host_stopped(struct host *h)
      * a journal is not synced. */
     int64_t window_ms = LATE_MARKS_MS + 3 * course.slowest_ms +
                         (course.with[WITH_CUTS] ? SETTLE_MS : 0);
-    if (was_bad)
+    if (was_bad || course.has_failed)
         law_log_excuse(0);
+    course.has_failed = false;
     mailbox_look();
     if (course.is_audited)
         window_ms = LATE_MARKS_MS;

@@ -29,6 +29,7 @@
 #include "t/sim/sim_disk.h"
 #include "t/sim/sim_dns.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -97,7 +98,7 @@ on_compare(void *context)
 {
     (void)context;
     /* a message that cannot be read now is not listed */
-    bool is_unread = (course.disk_was_bad && !course.is_audited) ||
+    bool is_unread = (course.disk_was_bad && !course.is_audited) || host.fails_after > 0 ||
                      (course.with[WITH_INJECTORS] && course.with[WITH_UPGRADES]);
     if (!is_unread && !host.is_shared)
         law_truth_ask();
@@ -306,6 +307,20 @@ world_is_dense(void)
     return course.is_dense;
 }
 
+void
+world_note_fault(void)
+{
+    course.has_failed = true;
+}
+
+void
+world_fail_call(unsigned calls)
+{
+    host.fails_after = calls;
+    host.fails_with = EIO;
+    world_note_fault();
+}
+
 size_t
 world_sockets(void)
 {
@@ -327,6 +342,7 @@ begin_audit(void)
     editor_write();
     model_reloaded();
     world_restart(false);
+    sim_disk_settle(); /* removals without a journal, which may have been until now */
 }
 
 struct tally

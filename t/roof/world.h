@@ -87,6 +87,10 @@ void world_set_hops(bool up);
 void world_set_route(const char *options);
 /* Not a run as when older seeds were kept. */
 bool world_is_dense(void);
+/* So many calls of the disk from now on one fails: EIO. */
+void world_fail_call(unsigned calls);
+/* The disk fails now: what it keeps then is told in the log of the next start. */
+void world_note_fault(void);
 /* The host has so many open. */
 size_t world_sockets(void);
 

@@ -21,6 +21,7 @@ struct course {
     bool is_over;   /* no host starts again */
     bool disk_was_bad;
     bool is_audited;      /* it is known what each fault may cost */
+    bool has_failed;      /* the disk, by the audit, since the host began */
     bool joins_not;       /* fragments, by the routes now */
     uint64_t pace;        /* chance, of the disk's */
     bool waits_stored;    /* the power fails when a hop has stored something */
