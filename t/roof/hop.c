@@ -9,6 +9,7 @@
 #include "t/roof/model.h"
 #include "t/roof/peer.h"
 #include "t/roof/policy.h"
+#include "t/roof/returner.h"
 #include "t/roof/secrecy.h"
 #include "t/roof/token.h"
 
@@ -57,6 +58,7 @@ struct visit {
     struct roof_timer reply_timer, idle;
     struct buffer reply; /* that is late */
     bool waits;          /* for reply_timer: no line is read */
+    char from[128];      /* in MAIL */
     bool has_mail, in_data;
     bool chunk_last, chunk_refused;
     bool logged_in, counts; /* counts: as a session of the group */
@@ -369,6 +371,7 @@ on_mail(struct visit *v, struct text line)
     }
     v->has_mail = true;
     v->has_sender = path_of(line).length > 0;
+    (void)text_copy(v->from, sizeof(v->from), path_of(line));
     if (say(v, "250 2.1.0 ok") && v->hop->is_shared)
         law_group_transaction(v->hop->site);
 }
@@ -490,6 +493,7 @@ store(struct visit *v, struct model_rcpt *r)
     roof_note("%s: stores m%ur%u", v->hop->name, r->message->number, r->index);
     model_stored(r, buffer_text(&v->data));
     v->counted -= v->counted > 0;
+    returner_stored(text_from(v->from), r, buffer_text(&v->data));
     if (v->hop->dsn)
         model_passed_on(r);
     if (v->lies)

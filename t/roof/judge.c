@@ -9,6 +9,7 @@
 #include "t/roof/hop.h"
 #include "t/roof/host.h"
 #include "t/roof/model.h"
+#include "t/roof/returner.h"
 #include "t/roof/roof.h"
 #include "t/sim/sim_disk.h"
 
@@ -21,7 +22,7 @@ enum { PATH_SIZE = 64 };
 bool
 judge_is_empty(void)
 {
-    if (!host.running || !fleet_is_up() || clients_open() > 0)
+    if (!host.running || !fleet_is_up() || clients_open() > 0 || returner_open() > 0)
         return false;
     for (const struct host *h = NULL; (h = host_next(h)) != NULL;)
         if (host_mail(h) > 0)

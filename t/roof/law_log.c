@@ -7,6 +7,7 @@
 #include "t/roof/host.h"
 #include "t/roof/law_age.h"
 #include "t/roof/mailbox.h"
+#include "t/roof/returner.h"
 #include "t/roof/roof.h"
 
 #include <stdlib.h>
@@ -260,7 +261,7 @@ law_log_line(unsigned log, struct text line)
 {
     struct text id;
     struct book *b = &books[log];
-    if (!cut_id(&line, &id))
+    if (!cut_id(&line, &id) || returner_line(line)) /* it may have ended long ago */
         return;
     struct life *l = life_of(b, id);
     bool excused = l->lines > 0 && l->excuses != b->excuses;
@@ -329,6 +330,12 @@ int64_t
 law_log_last_ms(void)
 {
     return books[0].last_ms;
+}
+
+unsigned
+law_log_excuses(void)
+{
+    return books[0].excuses;
 }
 
 uint64_t

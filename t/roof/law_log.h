@@ -22,6 +22,8 @@ void law_log_judge(void);
 
 /* Lines about messages so far: the same number means that nothing has happened. */
 uint64_t law_log_lines(void);
+/* Ends and bad disks of the first host, so far. */
+unsigned law_log_excuses(void);
 int64_t law_log_last_ms(void); /* when the last of them was said */
 /* The life of a message, NULL: no line has its id. */
 struct life;

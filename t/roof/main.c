@@ -69,6 +69,7 @@ test_laws(void)
         {"policy",          "bounds",  "sts"             },
         {"token",           "bounds",  "oauth"           },
         {"copy",            "once",    "copy"            },
+        {"returned",        "truth",   "return"          },
         {"leak",            "bounds",  NULL              },
         {"files",           "bounds",  NULL              },
         {"window",          "bounds",  NULL              },

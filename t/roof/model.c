@@ -376,6 +376,7 @@ is_trace(struct text prefix)
         bool continues = line.length > 0 && (line.at[0] == ' ' || line.at[0] == '\t');
         bool known = text_starts(line, TEXT("Received: ")) ||
                      text_starts(line, TEXT("Return-Path: ")) ||
+                     text_starts(line, TEXT("X-Petrel-Return: ")) ||
                      text_starts(line, TEXT("Delivered-To: "));
         if (continues ? first : !known)
             return false;

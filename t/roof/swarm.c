@@ -13,6 +13,7 @@
 #include "t/roof/model.h"
 #include "t/roof/names.h"
 #include "t/roof/policy.h"
+#include "t/roof/returner.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
 #include "t/roof/split.h"
@@ -29,6 +30,7 @@ enum {
     MESSAGES_MOST = 2000,
     FEW_UNDER_TLS = 60,
     MESSAGES_OF_ANY_SIZE = 100,
+    RETURNS_RATE = 250, /* in a thousand, of the runs with one host */
     UNDER_TLS = 600, /* in a thousand: features that need it */
     COPIED = 150     /* the same: runs in which all mail has a copy */
 };
@@ -295,6 +297,7 @@ draw_features(const struct wishes *wishes)
         uint64_t own = roof_fork(feature_names[i]);
         unsigned rate = i == WITH_POLICIES || i == WITH_TOKENS ? UNDER_TLS
                         : i == WITH_COPIES                     ? COPIED
+                        : i == WITH_RETURNS                    ? RETURNS_RATE
                                                                : permille;
         bool drawn = i < FEATURES_OF_ONE_STREAM ? roof_chance(permille)
                                                 : roof_random_of(&own) % 1000 < rate;
@@ -330,6 +333,12 @@ draw_features(const struct wishes *wishes)
     if (course.with[WITH_RELAY] || course.with[WITH_MAILDIRS] ||
         course.with[WITH_FRAGMENTS])
         course.with[WITH_APP] = false;
+    /* another host of ours would tag the mail once more; a clock that is set may make a tag
+     * too old */
+    static const enum feature others[] = {WITH_RELAY,  WITH_GROUP,    WITH_SLICES,
+                                          WITH_CLOCKS, WITH_UPGRADES, WITH_FRAGMENTS};
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        course.with[WITH_RETURNS] &= !course.with[others[i]];
     /* fragments have no model of what expires, clocks that are set no ages, and another host
      * of a group may expire what the log of the first began */
     if (course.with[WITH_FRAGMENTS] || course.with[WITH_CLOCKS])
@@ -496,6 +505,10 @@ swarm_draw(const struct wishes *wishes)
     if (course.with[WITH_COPIES]) {
         editor_add("copy_to = " MODEL_ARCHIVE "\n");
         model_copy();
+    }
+    if (course.with[WITH_RETURNS]) {
+        returner_begin();
+        editor_add(RETURNER_SETTINGS);
     }
     for (enum feature i = 0; i < FEATURES; i++)
         if (course.with[i])

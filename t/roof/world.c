@@ -21,6 +21,7 @@
 #include "t/roof/network.h"
 #include "t/roof/operator.h"
 #include "t/roof/policy.h"
+#include "t/roof/returner.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
 #include "t/roof/token.h"
@@ -39,6 +40,7 @@ const char *const feature_names[FEATURES] = {
     "clock",  "disk",    "path",  "mx",     "tls",  "relay",   "slice",    "pace",
     "http",   "webhook", "dsn",   "double", "auth", "alias",   "maildir",  "fragment",
     "limit",  "upgrade", "group", "redis",  "sts",  "age",     "oauth",    "copy", "app",
+    "return",
 };
 
 enum {
@@ -221,7 +223,7 @@ can_audit(void)
     static const enum feature unknown[] = {
         WITH_TLS,      WITH_RELAY,     WITH_SLICES, WITH_AUTH, WITH_ALIASES,
         WITH_MAILDIRS, WITH_FRAGMENTS, WITH_LIMITS, WITH_HOOK, WITH_GROUP,
-        WITH_COPIES,  WITH_APP};
+        WITH_COPIES,  WITH_APP, WITH_RETURNS};
     for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
         if (course.with[unknown[i]])
             return false;
@@ -375,7 +377,7 @@ world_run(const struct wishes *wishes)
                            open_recipients();
     if (course.with[WITH_FRAGMENTS])
         limit_ms += FRAGMENTS_MS;
-    limit_ms += policy_wait_ms() + token_wait_ms();
+    limit_ms += policy_wait_ms() + token_wait_ms() + returner_wait_ms();
     /* a host that has just begun does not know yet what it has */
     int64_t end_ms = roof_now_ms() + limit_ms;
     do {
@@ -386,6 +388,7 @@ world_run(const struct wishes *wishes)
     mailbox_judge();
     model_judge();
     law_log_judge();
+    returner_judge();
     judge_wait_clean();
     if (course.with[WITH_HOOK] && !course.disk_was_bad)
         judge_heard();

@@ -44,6 +44,7 @@ enum feature {
     WITH_TOKENS,   /* of OAuth2; with WITH_TLS alone */
     WITH_COPIES,   /* of each message, for an archive */
     WITH_APP,      /* a web application gets the mail of a domain */
+    WITH_RETURNS,  /* tagged senders, and reports that come back to them */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
