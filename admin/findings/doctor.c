@@ -243,6 +243,22 @@ doctor_plan_keys(struct doctor *d)
     }
 }
 
+/* The domain of tagged senders, to which reports come back. */
+static void
+doctor_plan_bounces(struct doctor *d)
+{
+    struct text address = text_from(d->options->bounces);
+    char domain[IDNA_NAME_MAX];
+    if (address.length == 0 ||
+        !idna_to_ascii(text_after(address, text_find_last(address, '@') + 1), domain))
+        return;
+    for (size_t i = 0; i < d->domain_count; i++)
+        if (strcmp(d->domains[i], domain) == 0)
+            return;
+    doctor_add_task(d, doctor_judge_spf, domain);
+    doctor_add_task(d, doctor_judge_mx, domain);
+}
+
 /* That somebody gets the mail for root and postmaster. */
 static void
 doctor_plan_root(struct doctor *d)
@@ -291,6 +307,7 @@ doctor_plan(struct doctor *d, const struct doctor_request *request)
         doctor_plan_domain(d, d->domains[i]);
     if (request->count == 0) {
         doctor_plan_keys(d);
+        doctor_plan_bounces(d);
         doctor_plan_root(d);
         doctor_plan_smarthosts(d);
         doctor_add_task(d, doctor_judge_certificates, "");

@@ -117,6 +117,17 @@ TEST(domains)
         ok_named(strstr(text, absent[i]) == NULL, absent[i]);
 }
 
+/* Mail leaves with it, and reports come back to it. */
+TEST(bounces)
+{
+    char address[] = "bounce@came.test";
+    FIXTURE(bed, b, bed_open, bed_close, "");
+    b.options.bounces = address;
+    const char *text = bed_run(&b);
+    ok(strstr(text, "spf.record        came.test") != NULL);
+    ok(strstr(text, "dmarc.record      came.test") == NULL);
+}
+
 TEST(direct)
 {
     FIXTURE(bed, b, bed_open, bed_close, "");
