@@ -116,16 +116,21 @@ say_members(struct buffer *b, const json_t *event)
 static const struct kind_words {
     const char *type, *words;
 } kind_words[] = {
-    {"notified", "{text}[other:: {other}][recipient:, to <{recipient}>]"      },
-    {"made",     "{text}[other:, about {other}][recipient:, to <{recipient}>]"},
-    {"given",    "[recipient:given to {recipient}][as: as {as}]"              },
-    {"taken",    "[sender:taken from {sender}][was:, where it was {was}]"     },
-    {"lifetime", "its lifetime is over"                                       },
-    {"held",     "{text}"                                                     },
-    {"released", "{text}"                                                     },
-    {"retried",  "{text}"                                                     },
-    {"removed",  "{text}"                                                     },
-    {"returned", "{text}"                                                     },
+    {"notified",      "{text}[other:: {other}][recipient:, to <{recipient}>]"         },
+    {"made",          "{text}[other:, about {other}][recipient:, to <{recipient}>]"   },
+    {"bounced_later",
+     "<{recipient}>: {returned}, by a report that came later[reporter: of "
+     "{reporter}][text:: {text}]"                                                     },
+    {"complained",
+     "<{recipient}>: its reader has complained ({feedback})[reporter:, by {reporter}]"},
+    {"given",         "[recipient:given to {recipient}][as: as {as}]"                 },
+    {"taken",         "[sender:taken from {sender}][was:, where it was {was}]"        },
+    {"lifetime",      "its lifetime is over"                                          },
+    {"held",          "{text}"                                                        },
+    {"released",      "{text}"                                                        },
+    {"retried",       "{text}"                                                        },
+    {"removed",       "{text}"                                                        },
+    {"returned",      "{text}"                                                        },
 };
 
 static void

@@ -55,7 +55,7 @@ my ($later) = told('bounced_later');
 is_deeply [@{$later}{qw(message recipient action enhanced code class reporter)}], [$message, 'joe@a.test', 'failed', '5.1.1', 550, 'no_user', 'mx.a.test'], 'of the message';
 like $petrel->log, qr/ $message: to=<joe\@a\.test>, returned=failed, class=no_user, dsn=5\.1\.1, reporter=mx\.a\.test, other=\S+ \(550 5\.1\.1 no such user\)/, 'the log';
 like $petrel->log, qr/to=<\Q$lower\E>.*status=sent \(a report, read; about $message\)/, 'and the end of the report';
-like +($petrel->run('trace', $message))[1], qr/bounced_later|returned=failed/, 'the trace has it';
+like +($petrel->run('trace', $message))[1], qr{<joe\@a\.test>: failed, by a report that came later of mx\.a\.test: 550 5\.1\.1 no such user}, 'the trace has it';
 is counted('bounced'), 1, 'it is counted';
 
 $petrel->send_mail('', $from{'ann@a.test'}, dsn('forwarded@c.test', 'failed', '5.2.2', "--b\nContent-Type: text/rfc822-headers\n\n" . ($mail[0]{to}[0] eq 'ann@a.test' ? $mail[0] : $mail[1])->{content} =~ s/\r?\n\r?\n.*//sr . "\n"));
