@@ -224,7 +224,7 @@ outgoing_is_tagged(const struct envelope *e, const struct recipient *r,
 {
     return rules != NULL && rules->verp != NULL && e->ours && e->sender.length > 0 &&
            (r->way == NULL || r->way->sender.length == 0) &&
-           (r->notify & NOTIFY_SUCCESS) == 0;
+           (r->notify & NOTIFY_SUCCESS) == 0 && e->trust.length == 0;
 }
 
 void

@@ -40,7 +40,8 @@ struct outgoing *outgoing_new(struct queue *queue, const struct envelope *e,
                               const struct outgoing_rules *rules, struct log *log);
 /* Gives mail of ours for that recipient alone a tagged sender, and its stamp. Not the null
  * sender, nor one of an alias, nor where the sender has asked for a notification of
- * success: the notification of the next hop goes to it. *o may be NULL before. */
+ * success: the notification of the next hop goes to it. Nor content of type message/...:
+ * fragments belong together by their sender. *o may be NULL before. */
 void outgoing_tag(struct outgoing **o, const struct envelope *e,
                   const struct recipient *recipient, const struct outgoing_rules *rules,
                   int64_t now_ms);

@@ -94,6 +94,9 @@ TEST(options)
     ok(option(&t, "shared", "yes") && t.shared == TRANSPORT_SHARED);
     ok(option(&t, "shared", "No") && t.shared == TRANSPORT_NOT_SHARED);
     ok(option(&t, "initial", "2") && t.initial_concurrency == 2);
+    ok(option(&t, "recipients", "7") && transport_params_recipients(&t) == 7);
+    ok(option(&t, "verp", "yes") && transport_params_recipients(&t) == 1);
+    ok(option(&t, "verp", "no") && transport_params_recipients(&t) == 7);
     ok(option(&t, "recipients", "1") && t.recipient_limit == 1);
     ok(option(&t, "cohort", "10") && t.failed_cohort_limit == 10);
     ok(option(&t, "positive", "1/concurrency") &&

@@ -421,6 +421,8 @@ TEST(others)
     is_number(t.notices_ms, 2 * 3600 * 1000, "the first of them");
     ok(parse("maildir:/m/%u?defragment=yes", &t, problem) && t.defragment);
     ok(parse("lmtp://unix:/run/l?defragment=yes", &t, problem) && t.defragment);
+    ok(parse("lmtp://unix:/run/l?verp=yes", &t, problem) && t.transport.verp == 0);
+    ok(parse("mx?verp=yes", &t, problem) && t.transport.verp == 1);
     ok(parse("smtp://a?minimal_backoff=1s&maximal_backoff=1s", &t, problem));
 }
 

@@ -245,12 +245,13 @@ test_tag(struct kit *k)
     struct text secret = TEXT("0123456789abcdef");
     struct verp *v = verp_new(TEXT("bounce@h.test"), srs_new(TEXT(""), &secret, 1));
     struct outgoing_rules tagging = {.hostname = "h.test", .verp = v};
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         struct envelope *e = stored(k, "Received: x\r\n", TEXT("From: a@x.test\r\n\r\nb\r\n"));
         struct verp_tag tag;
         struct address a;
         e->sender = i == 1 ? TEXT("") : TEXT("news@h.test");
         e->ours = i != 2;
+        e->trust = i == 4 ? TEXT("int") : TEXT("");
         struct recipient r = {.address = TEXT("joe@b.test"),
                               .notify = i == 3 ? NOTIFY_SUCCESS : 0};
         struct outgoing *o = NULL;
