@@ -2,6 +2,7 @@
 #include "t/roof/hop.h"
 
 #include "base/memory.h"
+#include "t/roof/dead.h"
 #include "t/roof/editor.h"
 #include "t/roof/law_group.h"
 #include "t/roof/limits.h"
@@ -420,6 +421,10 @@ on_rcpt(struct visit *v, struct text line)
     }
     roof_note("%s: RCPT %.*s", v->hop->name, TEXT_ARGS(path));
     bool to_archive = text_equal(path, TEXT(MODEL_ARCHIVE));
+    if (dead_tried(path)) {
+        say(v, "550 5.1.1 User unknown");
+        return;
+    }
     if (r == NULL && back == NULL && !to_archive)
         roof_break("whole", NULL, "a recipient that nobody has given: %.*s",
                    TEXT_ARGS(path));

@@ -3,6 +3,7 @@
 
 #include "base/id.h"
 #include "base/memory.h"
+#include "t/roof/dead.h"
 #include "t/roof/group.h"
 #include "t/roof/host.h"
 #include "t/roof/law_age.h"
@@ -261,6 +262,8 @@ law_log_line(unsigned log, struct text line)
 {
     struct text id;
     struct book *b = &books[log];
+    if (log == 0)
+        dead_log_line(line);
     if (!cut_id(&line, &id) || returner_line(line)) /* it may have ended long ago */
         return;
     struct life *l = life_of(b, id);

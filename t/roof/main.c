@@ -70,6 +70,7 @@ test_laws(void)
         {"token",           "bounds",  "oauth"           },
         {"copy",            "once",    "copy"            },
         {"returned",        "truth",   "return"          },
+        {"dead",            "dead",    "dead"            },
         {"leak",            "bounds",  NULL              },
         {"files",           "bounds",  NULL              },
         {"window",          "bounds",  NULL              },

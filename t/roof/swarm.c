@@ -3,6 +3,7 @@
 
 #include "t/roof/app.h"
 #include "t/roof/client.h"
+#include "t/roof/dead.h"
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
 #include "t/roof/group.h"
@@ -344,6 +345,9 @@ draw_features(const struct wishes *wishes)
     if (course.with[WITH_FRAGMENTS] || course.with[WITH_CLOCKS])
         course.with[WITH_AGES] = false;
     group_settle(course.with, only != NULL || theme != NULL);
+    /* each host has its own list */
+    if (course.with[WITH_RELAY] || course.with[WITH_SLICES] || course.with[WITH_GROUP])
+        course.with[WITH_DEAD] = false;
 }
 
 static void
@@ -510,6 +514,8 @@ swarm_draw(const struct wishes *wishes)
         returner_begin();
         editor_add(RETURNER_SETTINGS);
     }
+    if (course.with[WITH_DEAD])
+        dead_begin(domains, course.domain_count, course.with[WITH_DISKS]);
     for (enum feature i = 0; i < FEATURES; i++)
         if (course.with[i])
             roof_note("with: %s", feature_names[i]);

@@ -2,6 +2,7 @@
 #include "t/roof/world_internal.h"
 #include "t/roof/app.h"
 
+#include "t/roof/dead.h"
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
 #include "t/roof/hook.h"
@@ -74,6 +75,7 @@ trouble_host_stopped(struct host *h)
         law_log_excuse(0);
     course.has_failed = false;
     mailbox_look();
+    dead_host_ended(course.slowest_ms);
     if (course.is_audited)
         window_ms = LATE_MARKS_MS;
     if (was_bad)
@@ -274,6 +276,7 @@ reload_host(void)
 {
     editor_change(NULL);
     limits_edit();
+    dead_edit();
     if (course.with[WITH_FRAGMENTS] && roof_chance(100))
         change_joining();
     editor_write();
@@ -360,6 +363,7 @@ static const struct {
     [WITH_UPGRADES] = {upgrade_act,    SECOND_MS,      10 * MINUTE_MS},
     [WITH_GROUP] = {group_act,      SECOND_MS,      2 * MINUTE_MS },
     [WITH_REDIS] = {redises_act,    SECOND_MS,      2 * MINUTE_MS },
+    [WITH_DEAD] = {dead_act,       SECOND_MS,      MINUTE_MS     },
 };
 
 struct again {

@@ -40,7 +40,7 @@ const char *const feature_names[FEATURES] = {
     "clock",  "disk",    "path",  "mx",     "tls",  "relay",   "slice",    "pace",
     "http",   "webhook", "dsn",   "double", "auth", "alias",   "maildir",  "fragment",
     "limit",  "upgrade", "group", "redis",  "sts",  "age",     "oauth",    "copy", "app",
-    "return",
+    "return", "dead",
 };
 
 enum {

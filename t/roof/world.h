@@ -45,6 +45,7 @@ enum feature {
     WITH_COPIES,   /* of each message, for an archive */
     WITH_APP,      /* a web application gets the mail of a domain */
     WITH_RETURNS,  /* tagged senders, and reports that come back to them */
+    WITH_DEAD,     /* addresses that are suppressed; on the first host alone */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];

@@ -1,0 +1,203 @@
+/* A client that sends to dead addresses, and a record of who tries them. */
+#include "t/roof/dead.h"
+
+#include "base/memory.h"
+#include "t/roof/editor.h"
+#include "t/roof/host.h"
+#include "t/roof/network.h"
+#include "t/roof/peer.h"
+#include "t/roof/roof.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEAD_ADDRESSES = 3,
+    LOST_MS =
+        3 * SECOND_MS, /* to a power cut, beside three syncs of the slowest kind */
+    UNDER_WAY_MS = 6 * MINUTE_MS, /* mail that a session has taken before; a reload */
+    PATIENCE_MS = 10 * MINUTE_MS,
+    TOGGLES = 150 /* in a thousand reloads */
+};
+
+static struct {
+    uint64_t chance;
+    bool is_on, forgives, suppresses;
+    char lines[80];
+    int64_t since_ms; /* that suppresses is so */
+    unsigned domains[4], domain_count, refused;
+    const char *const *names;
+    struct dead_address {
+        int64_t known_ms; /* 0: not suppressed */
+    } list[DEAD_ADDRESSES];
+} dead;
+
+struct dead_client {
+    struct peer peer;
+    unsigned step;
+    char rcpt[100];
+    struct roof_timer timer;
+};
+
+static void
+dead_set(bool suppresses)
+{
+    dead.suppresses = suppresses;
+    dead.since_ms = roof_now_ms();
+    snprintf(dead.lines, sizeof(dead.lines),
+             "suppress = %s\nsuppress_bounce_lifetime = 0\n",
+             suppresses ? "yes" : "no");
+}
+
+void
+dead_begin(const char *const *domains, unsigned domain_count, bool forgives)
+{
+    static const unsigned by_smtp[] = {0, 1, 3, 4};
+    dead.chance = roof_fork("dead");
+    dead.is_on = true;
+    dead.forgives = forgives;
+    dead.names = domains;
+    for (size_t i = 0; i < sizeof(by_smtp) / sizeof(*by_smtp); i++)
+        if (by_smtp[i] < domain_count)
+            dead.domains[dead.domain_count++] = by_smtp[i];
+    dead_set(true);
+    editor_add(dead.lines);
+}
+
+void
+dead_edit(void)
+{
+    if (!dead.is_on || roof_below_of(&dead.chance, 1000) >= TOGGLES)
+        return;
+    dead_set(!dead.suppresses);
+    roof_note("dead: suppress = %s", dead.suppresses ? "yes" : "no");
+}
+
+unsigned
+dead_refused(void)
+{
+    return dead.refused;
+}
+
+/* --- The client -------------------------------------------------------------------- */
+
+static void
+release_dead_client(void *context)
+{
+    free(context);
+}
+
+static void
+dead_on_over(void *context)
+{
+    struct dead_client *c = context;
+    roof_timer_start(&c->timer, 0, release_dead_client, c);
+}
+
+static void
+dead_on_impatience(void *context)
+{
+    struct dead_client *c = context;
+    peer_cut(&c->peer, PEER_RESET);
+}
+
+static void
+dead_go_on(struct dead_client *c, bool good)
+{
+    static const char *const lines[] = {"EHLO dead.test\r\n",
+                                        "MAIL FROM:<nobody@back.test>\r\n",
+                                        NULL,
+                                        "DATA\r\n",
+                                        "Subject: are you there\r\n\r\nhello\r\n.\r\n",
+                                        "QUIT\r\n"};
+    if (!good || c->step == sizeof(lines) / sizeof(*lines)) {
+        peer_close(&c->peer);
+        return;
+    }
+    const char *line = lines[c->step++];
+    peer_say(&c->peer, text_from(line != NULL ? line : c->rcpt));
+}
+
+static bool
+dead_on_line(void *context, struct text line)
+{
+    struct dead_client *c = context;
+    if (line.length < 4 || line.at[3] == '-')
+        return true;
+    if (text_starts(line, TEXT("550 5.1.1 the address is suppressed since")))
+        dead.refused++;
+    dead_go_on(c, line.at[0] == '2' || line.at[0] == '3');
+    return true;
+}
+
+void
+dead_act(void)
+{
+    struct net_address from =
+                           {
+                               .family = NET_IPV4, .ip = {10, 1, 0, 250}
+    },
+                       to = {.family = NET_IPV4, .ip = {10, 0, 0, 1}, .port = 25};
+    unsigned number = roof_below_of(&dead.chance, DEAD_ADDRESSES);
+    const char *domain = dead.names[dead.domains[number % dead.domain_count]];
+    struct dead_client *c = memory_new(sizeof(*c));
+    snprintf(c->rcpt, sizeof(c->rcpt), "RCPT TO:<dead%u@%s> NOTIFY=NEVER\r\n", number,
+             domain);
+    roof_note("dead: mail to dead%u@%s", number, domain);
+    c->peer = (struct peer){.line = dead_on_line, .over = dead_on_over, .context = c};
+    roof_timer_start(&c->timer, PATIENCE_MS, dead_on_impatience, c);
+    peer_connect(&c->peer, &from, &to);
+}
+
+/* --- The law ----------------------------------------------------------------------- */
+
+/* NULL: not one of them. */
+static struct dead_address *
+dead_find(struct text address)
+{
+    uint64_t number;
+    if (!dead.is_on || !text_starts(address, TEXT("dead")) ||
+        !text_number(text_before(text_after(address, 4), text_find(address, '@') - 4),
+                     DEAD_ADDRESSES - 1, &number))
+        return NULL;
+    return &dead.list[number];
+}
+
+void
+dead_log_line(struct text line)
+{
+    struct text begin = TEXT("queue: to=<"), address;
+    if (!text_starts(line, begin))
+        return;
+    line = text_after(line, begin.length);
+    (void)text_cut(&line, '>', &address);
+    struct dead_address *d = dead_find(address);
+    if (d == NULL || !text_starts(line, TEXT(", class=hard")))
+        return;
+    d->known_ms = roof_now_ms();
+}
+
+void
+dead_host_ended(int64_t slowest_ms)
+{
+    for (unsigned i = 0; i < DEAD_ADDRESSES; i++)
+        if (dead.list[i].known_ms > roof_now_ms() - LOST_MS - 3 * slowest_ms)
+            dead.list[i].known_ms = 0;
+}
+
+bool
+dead_tried(struct text address)
+{
+    const struct dead_address *d = dead_find(address);
+    int64_t since_ms = roof_now_ms() - UNDER_WAY_MS;
+    if (d == NULL)
+        return false;
+    if (roof_breaks("dead") ||
+        (d->known_ms > 0 && d->known_ms < since_ms && dead.suppresses &&
+         dead.since_ms < since_ms && !dead.forgives))
+        roof_break("dead", NULL, "%.*s is tried, and suppressed since %" PRId64 " s",
+                   TEXT_ARGS(address), (roof_now_ms() - d->known_ms) / 1000);
+    return true;
+}
