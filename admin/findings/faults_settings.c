@@ -357,6 +357,20 @@ faults_find_quota(void *context, const struct target *target)
     *has_quota = *has_quota || !quota_is_none(&target->transport.quota);
 }
 
+/* An address is tried once by each that keeps a list. */
+bool
+faults_judge_suppression(const struct fault_world *w, struct faults *out)
+{
+    const struct options *o = w->options;
+    if (!o->manager.suppression.is_on || (o->slices <= 1 && o->cluster == NULL))
+        return false;
+    faults_found(out,
+                 "suppress: each %s has a list of its own, so a dead address is tried "
+                 "once by each: `petrel suppress export` and import carry entries over",
+                 o->slices > 1 ? "daemon of this spool" : "host of the cluster");
+    return false;
+}
+
 /* Nobody adds up the mail of several daemons. */
 bool
 faults_judge_quotas(const struct fault_world *w, struct faults *out)

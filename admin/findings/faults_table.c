@@ -515,6 +515,7 @@ static const struct fault_row fault_rows[] = {
     {"account_unused", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_accounts)},
     {"copy_lost", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_copies)},
     {"quotas_apart", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_quotas)},
+    {"suppress_apart", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_suppression)},
     {"events_unsigned", FAULT_WARNING, FAULT_READ, JUDGE(faults_judge_events),
      "events_secret is not set: the receiver of events cannot know who sends them",
      NULL},

@@ -54,7 +54,7 @@ my $base = tempdir('remedies-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $base;
 my ($dead, $nowhere) = (Petrel::free_port(), Petrel::free_port());
 my $sink = Sink->start('--fail-rcpt', 'nobody:550');
-my $petrel = Petrel->new(dns_servers => "127.0.0.1:$nowhere", http => '127.0.0.1:' . Petrel::free_port(), cluster => 'mail', cluster_host => 'here', cluster_redis => 'none', cluster_secret => 'remedies-remedies-remedies-remedies',
+my $petrel = Petrel->new(suppress => 'yes', dns_servers => "127.0.0.1:$nowhere", http => '127.0.0.1:' . Petrel::free_port(), cluster => 'mail', cluster_host => 'here', cluster_redis => 'none', cluster_secret => 'remedies-remedies-remedies-remedies',
     oauth => "127.0.0.1 joe custom client=x device=https://127.0.0.1:$nowhere/d token=https://127.0.0.1:$nowhere/t scope=x",
     routes => "\n    dead.example smtp://127.0.0.1:$dead\n    held.example hold\n    * smtp://127.0.0.1:$sink->{port}")->start;
 sub mail { my $to = shift; return $petrel->send_mail('a@b.example', $to, "Subject: x\r\n\r\nx\r\n") =~ /([0-9A-Z]{10}-[0-9A-Z]{8})/ ? $1 : '' }
@@ -82,7 +82,7 @@ my $asks = qr/an answer is missing, and standard input is not a terminal/; # ini
 my @table = (
     ['petrel check'], ['petrel status --sites'], ['petrel status --site {SITE}', "petrel status --site '$site'"], ['petrel page'],
     ['petrel help oauth'], ['petrel doctor', undef, 0, 1], ['petrel doctor {DOMAIN}', 'petrel doctor example.org', 0, 1], ['petrel cluster'],
-    ['petrel cluster forget {name}', 'petrel cluster forget relay9', 65, 69], ['petrel reload'], ['petrel test', 'petrel test you@fine.example'], ['petrel test %s', 'petrel test you@fine.example'],
+    ['petrel cluster forget {name}', 'petrel cluster forget relay9', 65, 69], ['petrel suppress export'], ['petrel suppress rm ADDRESS', 'petrel suppress add you@fine.example; petrel suppress rm you@fine.example'], ['petrel reload'], ['petrel test', 'petrel test you@fine.example'], ['petrel test %s', 'petrel test you@fine.example'],
     ['petrel trace %s', "petrel trace $deferred"], ['petrel trace -f %s', "timeout 1 petrel trace -f $deferred", 124], ['sudo petrel trace -f %s', "timeout 1 sudo petrel trace -f $deferred", 124],
     ['petrel trace {RECEIVER}', 'petrel trace 127.0.0.1'], ['petrel queue why {ID}', "petrel queue why $deferred"],
     ['petrel queue ls --queue corrupt'], ['petrel queue ls --queue hold'], ['petrel queue ls --older 1h'],

@@ -9,11 +9,13 @@ use Schema;
 plan skip_all => 'python3-jsonschema is not installed' if system("python3 -c 'import jsonschema' 2>/dev/null") != 0;
 my $dir = tempdir('schemas-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $dead = Petrel::free_port();
-my $petrel = Petrel->new(routes => "dead.test smtp://127.0.0.1:$dead\n* hold")->start;
+my $petrel = Petrel->new(suppress => 'yes', routes => "dead.test smtp://127.0.0.1:$dead\n* hold")->start;
 my $body = "From: a\@b.test\nSubject: hi\n\nletter";
 my ($late) = $petrel->send_mail('me@here.test', ['x@dead.test'], $body) =~ /queued as (\S+)/;
 my ($held) = $petrel->send_mail('me@here.test', ['x@y.test', 'é@y.test'], $body) =~ /queued as (\S+)/;
 ok $petrel->wait_log(qr/ $late: to=.*status=deferred/) && $petrel->wait_log(qr/$held: held/) && $petrel->wait_filed, 'mail waits';
+
+is +($petrel->run(qw(suppress add z@y.test gone)))[0], 0, 'an address is suppressed';
 
 # Whether an object fulfils the schema.
 sub valid {
@@ -23,7 +25,7 @@ sub valid {
 }
 
 my %line = (version => 'version', check => 'check', status => 'status', 'status-site' => "status --site smtp:[127.0.0.1]:$dead", trace => "trace --json $late", 'oauth-status' => 'oauth status', 'queue-ls' => 'queue ls', 'queue-show' => "queue show $late",
-    'queue-why' => "queue why $late", 'queue-shape' => 'queue shape', 'queue-change' => "queue hold $late");
+    'queue-why' => "queue why $late", 'queue-shape' => 'queue shape', 'queue-change' => "queue hold $late", 'suppress-ls' => 'suppress ls');
 my %any = (check => 1); # of a member for each setting
 for my $kind (sort keys %line) {
     my @words = split / /, $line{$kind};

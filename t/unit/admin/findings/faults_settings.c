@@ -208,6 +208,10 @@ TEST(several)
         /* Accounts. */
         {{"oauth=h.test joe@h.test google client=x", "relay=smtp://joe%40h.test@h.test"}, 0, NULL},
         {{"oauth=h.test:25 joe google client=x", "relay=smtp://h.test"}, 1, "oauth: no route logs in to h.test as joe: write that user"},
+        /* Lists are each daemon's own. */
+        {{"suppress=yes"}, 0, NULL},
+        {{"suppress=yes", "slices=4"}, 2, "suppress: each daemon of this spool has a list of its own, so a dead address is tried once by each: `petrel suppress export` and import carry entries over\n"},
+        {{"suppress=yes", "cluster=mail", "cluster_peers=b=10.0.0.2:4650"}, 1, "suppress: each host of the cluster has a list"},
         /* A sender that uses several daemons has that many quotas. */
         {{"quotas=user:* 5/d", "relay=smtp://h.test"}, 0, NULL},
         {{"quotas=user:* 5/d", "relay=smtp://h.test", "slices=4"}, 2, "quotas: each of the 4 daemons of this spool counts by itself, so all together may send 4 times as much: divide the amounts\n"},
