@@ -351,7 +351,7 @@ function places() {
 const gauge = (used, all, kind) => h('div.track.gauge', part(used, kind || 'used'), part(Math.max(0, all - used), 'none'));
 
 function machine() {
-	const { spool, journal, sandbox = {}, history = {}, sessions, certificates = [], listeners = [], upstreams = [] } = status;
+	const { spool, journal, sandbox = {}, history = {}, suppression = {}, sessions, certificates = [], listeners = [], upstreams = [] } = status;
 	const low = spool.bytes_free < 2 * spool.bytes_reserve || spool.inodes_free < 2 * spool.inodes_reserve;
 	const used = journal.segments - journal.free_segments;
 	return h('div.two',
@@ -365,6 +365,7 @@ function machine() {
 			listeners.length > 0 && ['listeners', lines(listeners.filter((l) => l.kind !== 'control'), (l) => [h('code', l.address), muted(` ${l.kind}, TLS: ${l.tls}`)])],
 			certificates.length > 0 && ['certificates', lines(certificates, (c) => [`${c.names[0] || c.file} `, h('span', { class: c.days_left < 14 ? 'bad' : 'muted' }, c.valid ? count(c.days_left, 'day') + ' left' : 'not valid')])],
 			upstreams.length > 0 && ['smarthosts', lines(upstreams, (u) => [`${u.relay} `, u.up ? pill('works', 'good') : pill('fails', 'bad'), u.success_ms > 0 && muted(' last success ', time(u.success_ms))])],
+			suppression.on && ['suppressed', `${number(suppression.addresses)} addresses, ${number(suppression.refused + suppression.failed)} recipients refused since startup`, suppression.full && h('span.bad', ' full')],
 			['sandbox', `Landlock ${sandbox.landlock || 'missing'}, seccomp ${sandbox.seccomp ? 'on' : 'missing'}`],
 			['running', `version ${status.version}, for ${span(status.uptime_s * 1000, true)}`])));
 }
