@@ -402,6 +402,8 @@ static const struct fault_row fault_rows[] = {
      "{RECEIVER}` has the replies."},
     {"quota_used_up", FAULT_WARNING, FAULT_RUNNING, ELSEWHERE, NULL,
      "Wait, mail goes on by itself; `quota=` of the route keeps below the limit."},
+    {"suppress_full", FAULT_WARNING, FAULT_RUNNING, ELSEWHERE, NULL,
+     "Raise `suppress_limit`, or remove some: `petrel suppress rm ADDRESS`."},
     {"sts_unreachable", FAULT_WARNING, FAULT_RUNNING, ELSEWHERE, NULL,
      "See whether this host reaches mta-sts.{DOMAIN} by HTTPS; `?sts=no` ignores it."},
     {"port_25_blocked", FAULT_ERROR, FAULT_RUNNING, JUDGE(judge_port_25_blocked), NULL,

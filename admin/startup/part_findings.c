@@ -196,6 +196,16 @@ part_findings_name_pause(void *context, const char *target, int64_t left_ms)
     findings_name(context, "quota_used_up", target, text);
 }
 
+static void
+part_findings_see_suppression(const struct daemon *d, struct finding_facts *facts)
+{
+    const struct suppression *s = manager_suppression(d->manager);
+    if (s != NULL && suppression_count(s).is_full)
+        findings_name(facts, "suppress_full", "suppress_limit",
+                      "the list of suppressed addresses is full: others are tried "
+                      "again after they have bounced");
+}
+
 void
 part_findings_see_mail(struct daemon *d, struct finding_facts *facts)
 {
@@ -218,6 +228,7 @@ part_findings_see_mail(struct daemon *d, struct finding_facts *facts)
     sched_quota_pauses(manager_sched(d->manager), part_findings_name_pause, facts);
     manager_refusers(d->manager, part_findings_name_refuser, facts);
     manager_lost_reports(d->manager, part_findings_name_lost, facts);
+    part_findings_see_suppression(d, facts);
 }
 
 /* --- The process, its certificates, its fragments --------------------------------- */

@@ -183,6 +183,22 @@ open_limited(void *context, struct sched_session *session, const struct target *
     loop_post(limit_world->loop, &task, refuse_later, session);
 }
 
+TEST(full_list)
+{
+    struct daemon d = {0};
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://smtp.b.test");
+    w.settings.suppression = (struct suppression_settings){.is_on = true, .limit = 1};
+    manager_reload(w.manager, &w.settings, w.routes);
+    struct finding_facts f = collect(&w, &d);
+    is_number((long)f.named.count, 0, "an empty list is not full");
+    faults_free(&f.named);
+    manager_suppress(w.manager, TEXT("me@a.test"), TEXT("x@b.test"), SUPPRESSION_COMPLAINT, TEXT("abuse"));
+    f = collect(&w, &d);
+    is_number((long)f.named.count, 1, "a full one is a finding");
+    ok_named(f.named.count == 1 && strcmp(f.named.items[0].row->code, "suppress_full") == 0, "by its code");
+    faults_free(&f.named);
+}
+
 TEST(named)
 {
     struct daemon d = {0};
