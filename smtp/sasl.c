@@ -20,6 +20,8 @@ sasl_name(enum sasl_mechanism mechanism)
         return "SCRAM-SHA-256";
     case SASL_XOAUTH2:
         return "XOAUTH2";
+    case SASL_OAUTHBEARER:
+        return "OAUTHBEARER";
     case SASL_EXTERNAL:
         return "EXTERNAL";
     }
@@ -29,7 +31,7 @@ sasl_name(enum sasl_mechanism mechanism)
 enum sasl_mechanism
 sasl_find(struct text name)
 {
-    for (enum sasl_mechanism m = SASL_PLAIN; m <= SASL_XOAUTH2; m++)
+    for (enum sasl_mechanism m = SASL_PLAIN; m <= SASL_OAUTHBEARER; m++)
         if (text_equal_nocase(name, text_from(sasl_name(m))))
             return m;
     return SASL_NONE;

@@ -10,7 +10,8 @@ enum sasl_mechanism {
     SASL_PLAIN,         /* RFC 4616 */
     SASL_LOGIN,         /* not standardised; two challenges */
     SASL_SCRAM_SHA_256, /* RFC 5802, 7677 */
-    SASL_XOAUTH2,       /* Google's and Microsoft's; client only */
+    SASL_XOAUTH2,       /* Google's and Microsoft's */
+    SASL_OAUTHBEARER,   /* RFC 7628; server only */
     SASL_EXTERNAL       /* a certificate; not by AUTH */
 };
 

@@ -380,6 +380,10 @@ static const struct fault_row fault_rows[] = {
      "the new files are not used, the old certificates stay: ",
      "Replace the files: each key must fit its certificate, which must be valid now, "
      "and `user` must be able to read both; they are then used within two minutes."},
+    {"auth_down", FAULT_ERROR, FAULT_RUNNING, WORDS(auth_trouble),
+     "nobody can log in, Dovecot cannot be asked: ",
+     "See that Dovecot runs, and that its service auth has a unix_listener of the path in "
+     "`auth` that `user` may write to (mode, user, group)."},
     {"upstream_down", FAULT_ERROR, FAULT_BY_EVENT, ELSEWHERE, NULL,
      "Apply the remedy that the reason names; if it names none, check the host, its "
      "port and the network between. Mail waits until it answers."},

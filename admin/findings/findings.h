@@ -83,6 +83,7 @@ struct finding_facts {
     /* Our certificate that expires first, and the time left. */
     const char *certificate;
     int64_t certificate_ms;
+    const char *auth_trouble;        /* Dovecot cannot be asked about logins */
     const char *certificate_trouble; /* new files that cannot be used */
     int64_t slow_us;                 /* a recent turn of the loop */
     const char *slow_part;

@@ -99,6 +99,10 @@ const struct setting options_rows[] = {
             "log in, and\n"
             "then send mail to any domain. When set, AUTH is offered under TLS and on "
             "Unix sockets."),
+    TEXTUAL(STRING, server.auth, "auth", NULL,
+            "dovecot:PATH: Dovecot's authentication server checks the logins, in place "
+            "of auth_users.\n"
+            "PATH is the socket of a unix_listener of its service auth."),
     TEXTUAL(STRING, server.auth_cleartext, "auth_cleartext", "no",
             "loopback: offer AUTH without TLS to clients on this host."),
     BOUNDED(

@@ -31,7 +31,7 @@ configuration_public_listener(const struct options *o)
     struct listener_settings settings = o->server;
     settings.sender_login = settings.sender_domains = settings.listen =
         settings.tls_certificate = settings.tls_key = settings.auth_users =
-            settings.relay_client_certificates = TEXT("");
+            settings.relay_client_certificates = settings.auth = TEXT("");
     return settings;
 }
 

@@ -392,6 +392,7 @@ part_findings_collect(void *context, struct finding_facts *facts)
     part_findings_see_copies(d, facts);
     facts->open_relay = listener_is_open_relay(d->listener);
     facts->auth_cleartext = listener_takes_cleartext(d->listener);
+    facts->auth_trouble = listener_auth_trouble(d->listener);
     facts->certificate_trouble = part_tls_trouble(d);
     facts->sites.smtp_port = d->findings.smtp_port;
     facts->is_stopping = daemon_is_leaving(d);

@@ -308,10 +308,11 @@ sasl_client_start(struct sasl_client *c, enum sasl_mechanism mechanism,
         start_xoauth2(c);
         return;
     case SASL_NONE:
+    case SASL_OAUTHBEARER:
     case SASL_EXTERNAL:
         break;
     }
-    assert(mechanism != SASL_NONE && mechanism != SASL_EXTERNAL);
+    assert(false); /* sasl_client_choose() */
 }
 
 struct text

@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+enum { SASL_TOKEN_HEAD = 384 }; /* of a token, where its user stands */
+
 static enum sasl_result
 sasl_server_finish(struct sasl_server *s, enum sasl_result result)
 {
@@ -47,9 +49,30 @@ checked(struct sasl_server *s, enum verifier_finding finding)
                                                                          : SASL_FAILED);
 }
 
+/* PLAIN, whichever of the two the client uses. */
+static enum sasl_result
+sasl_server_ask_plain(struct sasl_server *s, struct text password)
+{
+    struct buffer message;
+    buffer_init(&message, 2 * SASL_MESSAGE_MAX);
+    bool fits = buffer_reserve(&message, 2 * SASL_MESSAGE_MAX) != NULL &&
+                buffer_add_byte(&message, '\0') &&
+                buffer_add(&message, text_from(s->user)) &&
+                buffer_add_byte(&message, '\0') && buffer_add(&message, password) &&
+                buffer_reserve(&s->response, SASL_LINE_MAX) != NULL &&
+                base64_encode(buffer_text(&message), &s->response);
+    buffer_forget(&message);
+    assert(fits);
+    s->stage = SASL_SERVER_CHECK;
+    return SASL_UNFINISHED;
+}
+
 static enum sasl_result
 sasl_server_check(struct sasl_server *s, struct text password, bool allowed)
 {
+    if (s->users == NULL)
+        return allowed ? sasl_server_ask_plain(s, password)
+                       : sasl_server_finish(s, SASL_FAILED);
     s->allowed = allowed;
     return checked(
         s, users_check_start(s->users, text_from(s->user), password, &s->check));
@@ -197,11 +220,82 @@ sasl_server_step(struct sasl_server *s, struct text message)
         return sasl_server_on_scram(s, message);
     case SASL_NONE:
     case SASL_XOAUTH2:
+    case SASL_OAUTHBEARER:
     case SASL_EXTERNAL:
         break;
     }
     return sasl_server_finish(s, SASL_MALFORMED);
 }
+
+/* --- Another server checks -------------------------------------------------------- */
+
+/* The name in "user=NAME^A..." or "n,a=NAME,^A...", for the log; nothing is proven. */
+static void
+sasl_server_note_user(struct sasl_server *s, struct text line)
+{
+    char message[SASL_TOKEN_HEAD];
+    size_t length;
+    struct text head = text_before(line, sizeof(message) / 3 * 4), name;
+    if (!base64_decode(text_before(head, head.length / 4 * 4), message, sizeof(message),
+                       &length))
+        return;
+    struct text rest = text_of(message, length);
+    bool bearer = s->mechanism == SASL_OAUTHBEARER;
+    size_t at = bearer ? 4 : 5;
+    if (text_starts(rest, bearer ? TEXT("n,a=") : TEXT("user="))) {
+        name = text_after(rest, at);
+        name = text_before(name, text_find(name, bearer ? ',' : '\001'));
+        (void)!take_user(s, name);
+    }
+    digest_forget(message, sizeof(message));
+}
+
+/* Nothing but Base64 goes on: no byte may end a field there. */
+static enum sasl_result
+sasl_server_pass_on(struct sasl_server *s, struct text line)
+{
+    for (size_t i = 0; i < line.length; i++) {
+        unsigned char c = (unsigned char)line.at[i];
+        bool is_letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        if (!is_letter && !(c >= '0' && c <= '9') && c != '+' && c != '/' && c != '=')
+            return sasl_server_finish(s, SASL_MALFORMED);
+    }
+    if (s->user[0] == '\0')
+        sasl_server_note_user(s, line);
+    buffer_forget(&s->response);
+    bool fits = buffer_reserve(&s->response, SASL_LINE_MAX) != NULL &&
+                buffer_add(&s->response, line);
+    assert(fits); /* server_step(): no longer line */
+    buffer_clear(&s->out);
+    s->stage = SASL_SERVER_CHECK;
+    return SASL_UNFINISHED;
+}
+
+struct text
+sasl_server_response(const struct sasl_server *s)
+{
+    return buffer_text(&s->response);
+}
+
+enum sasl_result
+sasl_server_decide(struct sasl_server *s, enum sasl_result result, struct text text)
+{
+    assert(s->stage == SASL_SERVER_CHECK && s->users == NULL);
+    buffer_forget(&s->response);
+    if (result == SASL_CHALLENGE) {
+        buffer_clear(&s->out);
+        if (s->mechanism == SASL_PLAIN || s->mechanism == SASL_LOGIN ||
+            !buffer_add(&s->out, text))
+            return sasl_server_finish(s, SASL_FAILED);
+        s->stage = SASL_SERVER_NEXT;
+        return SASL_CHALLENGE;
+    }
+    if (result == SASL_DONE && !take_user(s, text))
+        result = SASL_FAILED;
+    return sasl_server_finish(s, result);
+}
+
+/* --- Lines ------------------------------------------------------------------------ */
 
 /* The message has a password: it is overwritten on every way out. */
 enum sasl_result
@@ -212,6 +306,8 @@ sasl_server_feed(struct sasl_server *s, struct text line)
     assert(s->stage != SASL_SERVER_OVER && s->stage != SASL_SERVER_CHECK);
     if (text_equal(line, TEXT("*")))
         return sasl_server_finish(s, SASL_CANCELLED);
+    if (s->mechanism == SASL_XOAUTH2 || s->mechanism == SASL_OAUTHBEARER)
+        return sasl_server_pass_on(s, line);
     if (!base64_decode(line, message, sizeof(message), &length)) {
         digest_forget(message, sizeof(message));
         return sasl_server_finish(s, SASL_MALFORMED);
@@ -227,11 +323,13 @@ enum sasl_result
 sasl_server_start(struct sasl_server *s, enum sasl_mechanism mechanism,
                   const struct users *users, const char *nonce, struct text initial)
 {
-    assert(mechanism >= SASL_PLAIN && mechanism <= SASL_SCRAM_SHA_256);
+    /* server_auth_is_offered() */
+    assert(mechanism >= SASL_PLAIN && mechanism <= SASL_OAUTHBEARER);
     *s = (struct sasl_server){.mechanism = mechanism, .users = users};
     buffer_init(&s->out, SASL_SERVER_OUT_MAX);
     buffer_init(&s->auth, 4 * SASL_MESSAGE_MAX);
     buffer_init(&s->header, SASL_MESSAGE_MAX);
+    buffer_init(&s->response, SASL_LINE_MAX);
     bool whole = text_copy(s->nonce, sizeof(s->nonce), text_from(nonce));
     assert(whole);
     if (initial.at == NULL)
@@ -259,5 +357,6 @@ sasl_server_end(struct sasl_server *s)
     buffer_free(&s->out);
     buffer_free(&s->auth);
     buffer_free(&s->header);
+    buffer_forget(&s->response);
     digest_forget(s, sizeof(*s));
 }

@@ -9,6 +9,10 @@
  *   MALFORMED                  501 5.5.2 (not Base64, not a message of the mechanism)
  *   CANCELLED                  501, the client has sent "*"
  *
+ * Without users another server checks (smtp/session/dovecot_auth.h): after UNFINISHED it is
+ * asked about sasl_server_response(), and sasl_server_decide() takes its answer. It
+ * knows XOAUTH2 and OAUTHBEARER, too.
+ *
  * Only sasl_server_work() takes long, up to 5 ms. The owner limits its rate and delays
  * the reply to a failure. */
 #ifndef SMTP_SERVER_SASL_SERVER_H
@@ -40,8 +44,8 @@ enum { SASL_SERVER_OUT_MAX = 2048 };
 struct sasl_server {
     enum sasl_mechanism mechanism;
     enum sasl_server_stage stage;
-    const struct users *users;
-    bool known; /* SCRAM: the user exists; false: keys is a decoy */
+    const struct users *users; /* NULL: another server checks */
+    bool known;                /* SCRAM: the user exists; false: keys is a decoy */
     struct verifier keys;
     struct users_check check;
     bool allowed; /* PLAIN: no other authorization identity */
@@ -50,10 +54,11 @@ struct sasl_server {
     struct buffer header; /* SCRAM: the client's, in Base64 */
     struct buffer auth;   /* SCRAM: AuthMessage so far */
     struct buffer out;
+    struct buffer response; /* for the other server, in Base64 */
 };
 
-/* PLAIN, LOGIN or SCRAM_SHA_256. users is borrowed until the end; nonce is from
- * sasl_nonce(), fresh. initial: the argument after the mechanism, at == NULL without
+/* PLAIN, LOGIN or SCRAM_SHA_256, or one of the other server. users is borrowed until the
+ * end; nonce is from sasl_nonce(), fresh. initial: the argument after the mechanism, at == NULL without
  * one; "=" is an empty response (RFC 4954 §4). */
 enum sasl_result sasl_server_start(struct sasl_server *s, enum sasl_mechanism mechanism,
                                    const struct users *users, const char *nonce,
@@ -61,6 +66,13 @@ enum sasl_result sasl_server_start(struct sasl_server *s, enum sasl_mechanism me
     __attribute__((warn_unused_result));
 /* After UNFINISHED: the first or next slice of a check. */
 enum sasl_result sasl_server_work(struct sasl_server *s)
+    __attribute__((warn_unused_result));
+/* After UNFINISHED without users. */
+struct text sasl_server_response(const struct sasl_server *s);
+/* result: DONE, for user, or FAILED, or CHALLENGE, which text is, in Base64. Returns what
+ * it means to the client. */
+enum sasl_result sasl_server_decide(struct sasl_server *s, enum sasl_result result,
+                                    struct text text)
     __attribute__((warn_unused_result));
 /* A line of the client, without CRLF; after CHALLENGE only. */
 enum sasl_result sasl_server_feed(struct sasl_server *s, struct text line)

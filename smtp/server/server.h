@@ -12,7 +12,8 @@
  *   DISCARD                              drop the draft
  *   FLUSH    server_flushed()            deliver the mail for server_node() now (ETRN)
  *   SECURE   server_secured()            send out, discard all input, start TLS
- *   LOGIN    server_login_step(), perhaps server_login_work(), and
+ *   LOGIN    server_login_step(), perhaps server_login_work() or
+ *            server_login_decide(), and
  *            server_login_answer(), perhaps later, or server_login_refused()
  *                                        process a line of AUTH
  *
@@ -51,7 +52,10 @@ struct server_rules {
     /* MT-PRIORITY is offered; the second: untrusted clients, too, get priorities above
      * 0. */
     bool priority, priority_of_strangers;
-    const struct users *users; /* NULL: no AUTH */
+    const struct users *users; /* NULL: no AUTH, or... */
+    /* ...another server checks: the mechanisms that it knows, as bits; NULL: there is
+     * none. */
+    const unsigned *remote;
     /* NULL: no sender_login and no sender_domains; From is not looked at, either. */
     const struct senders *senders;
     /* Refuses message/partial, unless the message is reassembled for a recipient. */
@@ -284,6 +288,13 @@ enum sasl_result server_login_step(struct server *s, const char *nonce)
 /* After SASL_UNFINISHED: a slice of the password check, up to 5 ms. When the result is
  * SASL_UNFINISHED again, call it in a later turn of the loop. */
 enum sasl_result server_login_work(struct server *s)
+    __attribute__((warn_unused_result));
+/* Instead of it, where another server checks (server_login_is_remote()). */
+bool server_login_is_remote(const struct server *s);
+struct text server_login_response(const struct server *s,
+                                  enum sasl_mechanism *mechanism);
+enum sasl_result server_login_decide(struct server *s, enum sasl_result result,
+                                     struct text text)
     __attribute__((warn_unused_result));
 void server_login_answer(struct server *s);
 /* Instead of these calls: ends AUTH with the refusal; a 421 ends the session. */

@@ -48,7 +48,8 @@ server_forgives(const struct server *s)
 static bool
 is_possible(const struct server *s)
 {
-    return s->rules->users != NULL && s->offer.auth != SERVER_AUTH_NO;
+    bool has_remote = s->rules->remote != NULL && *s->rules->remote != 0;
+    return (s->rules->users != NULL || has_remote) && s->offer.auth != SERVER_AUTH_NO;
 }
 
 bool
@@ -57,9 +58,23 @@ server_offers_auth(const struct server *s)
     return is_possible(s) && (s->secure || s->offer.auth == SERVER_AUTH_CLEAR);
 }
 
+static bool
+server_remote_has(const struct server *s, enum sasl_mechanism mechanism)
+{
+    return s->rules->remote != NULL && (*s->rules->remote >> mechanism & 1) != 0;
+}
+
 const char *
 server_mechanisms(const struct server *s)
 {
+    static const char *const remote[2][2][2] = {
+        {{"", "OAUTHBEARER"},                        {"XOAUTH2", "XOAUTH2 OAUTHBEARER"}},
+        {{"PLAIN LOGIN", "PLAIN LOGIN OAUTHBEARER"},
+         {"PLAIN LOGIN XOAUTH2", "PLAIN LOGIN XOAUTH2 OAUTHBEARER"}                    }
+    };
+    if (s->rules->users == NULL)
+        return remote[server_remote_has(s, SASL_PLAIN)][server_remote_has(
+            s, SASL_XOAUTH2)][server_remote_has(s, SASL_OAUTHBEARER)];
     return users_have_scram(s->rules->users) ? "PLAIN LOGIN SCRAM-SHA-256"
                                              : "PLAIN LOGIN";
 }
@@ -94,14 +109,17 @@ server_shown(struct text line)
 static bool
 server_auth_is_offered(const struct server *s, enum sasl_mechanism mechanism)
 {
+    bool local = s->rules->users != NULL;
     switch (mechanism) {
     case SASL_PLAIN:
     case SASL_LOGIN:
-        return true;
+        return local || server_remote_has(s, SASL_PLAIN);
     case SASL_SCRAM_SHA_256:
-        return users_have_scram(s->rules->users);
-    case SASL_NONE:
+        return local && users_have_scram(s->rules->users);
     case SASL_XOAUTH2:
+    case SASL_OAUTHBEARER:
+        return !local && server_remote_has(s, mechanism);
+    case SASL_NONE:
     case SASL_EXTERNAL:
         break;
     }
@@ -211,7 +229,8 @@ is_user_with_domain(const struct server *s)
 {
     struct text name = text_from(sasl_server_user(&s->login->sasl));
     size_t at = text_find(name, '@');
-    return at != TEXT_NONE && !users_have(s->rules->users, name) &&
+    return s->rules->users != NULL && at != TEXT_NONE &&
+           !users_have(s->rules->users, name) &&
            users_have(s->rules->users, text_before(name, at));
 }
 
@@ -251,6 +270,28 @@ server_login_work(struct server *s)
 {
     assert(s->question == SERVER_ASKS_LOGIN && s->login->result == SASL_UNFINISHED);
     return note_result(s, sasl_server_work(&s->login->sasl));
+}
+
+bool
+server_login_is_remote(const struct server *s)
+{
+    return s->rules->users == NULL;
+}
+
+struct text
+server_login_response(const struct server *s, enum sasl_mechanism *mechanism)
+{
+    const struct server_login *login = s->login;
+    bool plain = login->mechanism == SASL_LOGIN;
+    *mechanism = plain ? SASL_PLAIN : login->mechanism;
+    return sasl_server_response(&login->sasl);
+}
+
+enum sasl_result
+server_login_decide(struct server *s, enum sasl_result result, struct text text)
+{
+    assert(s->question == SERVER_ASKS_LOGIN && s->login->result == SASL_UNFINISHED);
+    return note_result(s, sasl_server_decide(&s->login->sasl, result, text));
 }
 
 /* A challenge may be longer than other replies. */

@@ -22,6 +22,8 @@ struct auth_gate {
     struct auth_attempt *waiting; /* in order of arrival */
     struct auth_attempt *current; /* its check is not finished */
     size_t waiting_count;
+    struct auth_attempt *asked; /* those about which another server is asked */
+    struct dovecot_auth *dovecot;
     int64_t round;   /* of turns among the waiting clients */
     int64_t next_ms; /* no check before this monotonic time */
     struct loop_timer pace;
@@ -31,6 +33,9 @@ struct auth_attempt {
     struct auth_gate *gate;
     struct server *server;
     struct lockout_key key;
+    struct dovecot_client client;
+    struct dovecot_request *request; /* NULL: not at another server */
+    bool is_asked;                   /* in the list of those */
     struct loop_timer late;
     bool waits;                    /* in the queue of the gate */
     int64_t round;                 /* in which its turn comes */
@@ -44,6 +49,8 @@ static const struct refusal too_many = {454, "4.7.0",
                                         "too many concurrent logins, try again later"};
 static const struct refusal too_many_own = {
     454, "4.7.0", "too many concurrent logins from your address, try again later"};
+static const struct refusal unavailable = {454, "4.7.0",
+                                           "temporary authentication failure"};
 static const struct refusal locked = {
     454, "4.7.0", "too many failed logins from your address, try again later"};
 static const struct refusal locked_now = {
@@ -262,6 +269,77 @@ next_check(void *context)
         l->resume(l->context);
 }
 
+/* --- Another server --------------------------------------------------------------- */
+
+static void
+auth_attempt_leave_asked(struct auth_attempt *l)
+{
+    if (l->is_asked)
+        DL_DELETE(l->gate->asked, l);
+    l->is_asked = false;
+    dovecot_request_free(&l->request);
+}
+
+/* A dovecot_answered(). */
+static void
+auth_attempt_answered(void *context, enum dovecot_answer answer, struct text text)
+{
+    static const enum sasl_result results[] = {[DOVECOT_ANSWER_OK] = SASL_DONE,
+                                               [DOVECOT_ANSWER_CONTINUE] =
+                                                   SASL_CHALLENGE,
+                                               [DOVECOT_ANSWER_FAILED] = SASL_FAILED};
+    struct auth_attempt *l = context;
+    bool answered = true;
+    if (answer == DOVECOT_ANSWER_TEMPORARY) {
+        auth_attempt_leave_asked(l);
+        server_login_refused(l->server, &unavailable);
+    } else {
+        enum sasl_result result = server_login_decide(l->server, results[answer], text);
+        if (result != SASL_CHALLENGE)
+            auth_attempt_leave_asked(l);
+        answered = conclude(l, result);
+    }
+    if (answered)
+        l->resume(l->context);
+}
+
+static bool
+auth_attempt_has_its_share(const struct auth_attempt *l)
+{
+    const struct auth_attempt *other;
+    int own = 0, each = standing(l) == LOCKOUT_GOOD ? AUTH_ATTEMPT_WAITING_EACH_GOOD
+                                                    : AUTH_ATTEMPT_WAITING_EACH;
+    DL_FOREACH (l->gate->asked, other)
+        own += memcmp(&other->key, &l->key, sizeof(l->key)) == 0;
+    return own >= each;
+}
+
+/* NULL: the answer comes later. */
+static const struct refusal *
+auth_attempt_ask_server(struct auth_attempt *l)
+{
+    enum sasl_mechanism mechanism;
+    struct text response = server_login_response(l->server, &mechanism);
+    if (l->request != NULL) {
+        if (dovecot_request_go_on(l->request, response))
+            return NULL;
+        auth_attempt_leave_asked(l);
+        return &unavailable;
+    }
+    if (auth_attempt_has_its_share(l))
+        return &too_many_own;
+    l->client.secured = l->server->secure;
+    l->request = dovecot_request_new(l->gate->dovecot, mechanism, &l->client, response,
+                                     auth_attempt_answered, l);
+    if (l->request == NULL)
+        return &unavailable;
+    DL_APPEND(l->gate->asked, l);
+    l->is_asked = true;
+    return NULL;
+}
+
+/* --- The next check --------------------------------------------------------------- */
+
 static bool
 auth_attempt_is_busy(const struct auth_gate *gate)
 {
@@ -301,20 +379,27 @@ auth_gate_free(struct auth_gate **gate)
     if (g == NULL)
         return;
     /* session_host_stop() has ended the sessions, which own the attempts. */
-    assert(g->waiting == NULL && g->current == NULL);
+    assert(g->waiting == NULL && g->current == NULL && g->asked == NULL);
     loop_timer_stop(g->loop, &g->pace);
     loop_release(g->loop, free, g);
 }
 
+void
+auth_gate_ask(struct auth_gate *gate, struct dovecot_auth *dovecot)
+{
+    gate->dovecot = dovecot;
+}
+
 struct auth_attempt *
 auth_attempt_new(struct auth_gate *gate, struct server *server,
-                 const struct lockout_key *key, void (*resume)(void *context),
-                 void *context)
+                 const struct lockout_key *key, const struct dovecot_client *client,
+                 void (*resume)(void *context), void *context)
 {
     struct auth_attempt *l = memory_new(sizeof(*l));
     l->gate = gate;
     l->server = server;
     l->key = *key;
+    l->client = *client;
     l->resume = resume;
     l->context = context;
     return l;
@@ -330,10 +415,11 @@ auth_attempt_free(struct auth_attempt **login)
         return;
     struct auth_gate *gate = l->gate;
     leave_row(l);
-    if (gate->current == l) {
-        gate->current = NULL;
+    if (gate->current == l || l->is_asked) {
+        gate->current = gate->current == l ? NULL : gate->current;
         (void)count_failure(l);
     }
+    auth_attempt_leave_asked(l);
     loop_timer_stop(gate->loop, &l->late);
     loop_release(gate->loop, free, l);
 }
@@ -348,11 +434,15 @@ auth_attempt_ask(struct auth_attempt *l)
     if (refuse_locked(l))
         return true;
     enum sasl_result result = auth_attempt_read_line(l);
-    if (result != SASL_UNFINISHED)
+    if (result != SASL_UNFINISHED) {
+        auth_attempt_leave_asked(l); /* the client has cancelled it */
         return conclude(l, result);
+    }
     const struct refusal *refusal = NULL;
     bool answered = false;
-    if (auth_attempt_is_busy(gate))
+    if (server_login_is_remote(l->server))
+        refusal = auth_attempt_ask_server(l);
+    else if (auth_attempt_is_busy(gate))
         refusal = join_row(l);
     else
         answered = auth_attempt_check(l);

@@ -13,6 +13,7 @@
 
 #include "smtp/access/lockout.h"
 #include "smtp/server/server.h"
+#include "smtp/session/dovecot_auth.h"
 
 struct loop;
 
@@ -35,9 +36,14 @@ struct auth_gate *auth_gate_new(struct loop *loop, struct event_hub *events,
 void auth_gate_free(struct auth_gate **gate);
 
 struct auth_attempt;
-/* server and context must outlive the attempt. */
+/* Where another server checks, which is asked without a pace: it has its own. Attempts of
+ * one client there are limited as those in the queue are. */
+void auth_gate_ask(struct auth_gate *gate, struct dovecot_auth *dovecot);
+
+/* server, context and the client's addresses must outlive the attempt. */
 struct auth_attempt *auth_attempt_new(struct auth_gate *gate, struct server *server,
                                       const struct lockout_key *key,
+                                      const struct dovecot_client *client,
                                       void (*resume)(void *context), void *context);
 /* May be called at any time; resume is not called afterwards. */
 void auth_attempt_free(struct auth_attempt **login);

@@ -99,6 +99,48 @@ read_clear_text(struct text word, bool *clear, struct buffer *errors)
            listener_auth_complain(errors, "auth_cleartext: say no or loopback");
 }
 
+/* False with a line in errors. */
+static bool
+listener_auth_read_source(const struct listener_settings *settings,
+                          struct session_rules *rules, struct buffer *errors)
+{
+    static const struct text prefix = TEXT("dovecot:/");
+    struct text source = text_trim(settings->auth);
+    if (source.length == 0)
+        return true;
+    if (!text_starts(source, prefix) || text_has_control(source))
+        return listener_auth_complain(errors,
+                                      "auth: write dovecot:PATH, the absolute path of "
+                                      "a socket of Dovecot's service auth");
+    if (!text_copy(rules->auth_path, sizeof(rules->auth_path),
+                   text_after(source, prefix.length - 1)))
+        return listener_auth_complain(errors, "auth: the path is too long");
+    return text_trim(settings->auth_users).length == 0 ||
+           listener_auth_complain(errors,
+                                  "auth: auth_users is set, too: remove one of them");
+}
+
+static bool
+listener_auth_is_set(const struct session_rules *rules)
+{
+    return rules->accounts != NULL || rules->auth_path[0] != '\0';
+}
+
+/* Rules in force: the connection is made, or another one. */
+static void
+listener_auth_use(struct session_host *host, struct net *net)
+{
+    struct session_rules *rules = host->rules;
+    if (host->dovecot == NULL && rules->auth_path[0] == '\0')
+        return;
+    if (host->dovecot == NULL)
+        host->dovecot = dovecot_auth_new(host->loop, net, host->log);
+    auth_gate_ask(host->gate, host->dovecot);
+    dovecot_auth_use(host->dovecot, rules->auth_path);
+    if (rules->auth_path[0] != '\0')
+        rules->server.remote = dovecot_auth_mechanisms(host->dovecot);
+}
+
 /* Sets users, senders and the like in rules. False with one line per error. */
 static bool
 listener_auth_read(const struct listener_settings *settings,
@@ -118,6 +160,7 @@ listener_auth_read(const struct listener_settings *settings,
     rules->tls_session_limit = (size_t)settings->server_tls_session_limit;
     bool good =
         read_clear_text(settings->auth_cleartext, &rules->auth_cleartext, errors);
+    good = listener_auth_read_source(settings, rules, errors) && good;
     return good && rules->senders != NULL && (!set || rules->accounts != NULL);
 }
 
@@ -144,7 +187,7 @@ listener_auth_fits(const struct session_rules *rules, const struct endpoint *end
                    size_t count, struct buffer *errors)
 {
     for (size_t i = 0; i < count; i++) {
-        if (wants_auth(&endpoints[i]) && rules->accounts == NULL)
+        if (wants_auth(&endpoints[i]) && !listener_auth_is_set(rules))
             return listener_auth_complain(
                 errors, "auth_users: unset, and `listen` has an address "
                         "auth=required or auth=offered");
@@ -180,10 +223,11 @@ listener_auth_warn(struct log *log, const struct session_rules *rules,
                                   "repairs line ends: only "
                                   "old devices should be able to reach this address");
     }
-    if (rules->accounts != NULL && !usable)
+    if (listener_auth_is_set(rules) && !usable)
         log_say(log, LOG_LEVEL_WARNING, "smtpd", NULL,
-                "auth_users is set, but AUTH is offered nowhere: AUTH requires "
-                "tls_certificate");
+                "%s is set, but AUTH is offered nowhere: AUTH requires "
+                "tls_certificate",
+                rules->accounts != NULL ? "auth_users" : "auth");
 }
 
 /* --- Certificates ----------------------------------------------------------------- */
@@ -779,6 +823,7 @@ listener_new(struct loop *loop, struct net *net, struct event_hub *events,
         l->net = net;
         memcpy(l->secret, secret, sizeof(secret));
         lockout_set_limit(l->host.lockout, settings->auth_failure_limit);
+        listener_auth_use(&l->host, net);
         if (open_doors(l, endpoints, count, error, error_size))
             log_doors(l);
         else
@@ -826,6 +871,7 @@ listener_reload(struct listener *l, const struct route_table *routes,
     if (rules != NULL) {
         session_rules_release(&l->host.rules);
         l->host.rules = rules;
+        listener_auth_use(&l->host, l->net);
         lockout_set_limit(l->host.lockout, settings->auth_failure_limit);
     } else {
         log_say(l->host.log, LOG_LEVEL_ERROR, "smtpd", NULL, "old settings stay: %.*s",
@@ -939,7 +985,13 @@ listener_takes_cleartext(const struct listener *l)
     bool takes = false;
     for (size_t i = 0; i < l->door_count; i++)
         takes = takes || l->doors[i].options.legacy;
-    return takes && l->host.rules->accounts != NULL;
+    return takes && listener_auth_is_set(l->host.rules);
+}
+
+const char *
+listener_auth_trouble(const struct listener *l)
+{
+    return l->host.dovecot != NULL ? dovecot_auth_trouble(l->host.dovecot) : NULL;
 }
 
 bool
@@ -1031,7 +1083,7 @@ listener_serve_standard(struct loop *loop, struct net *net, struct event_hub *ev
     static const unsigned char secret[DIGEST_SIZE]; /* sendmail -bs has no AUTH */
     struct buffer errors;
     struct listener_settings plain = *settings;
-    plain.auth_users = TEXT("");
+    plain.auth_users = plain.auth = TEXT("");
     buffer_init(&errors, MISTAKES_MAX);
     struct session_rules *rules = rules_new(&plain, routes, secret, &errors);
     /* The caller has checked the settings. */

@@ -27,6 +27,7 @@ struct listener_settings {
     struct text relay_client_certificates; /* a file: tls_clients_read(); or empty */
     bool tls_legacy;                       /* TLS 1.0 and 1.1 for profile=legacy */
     struct text auth_users;     /* a file, see smtp/access/users.h; empty: no AUTH */
+    struct text auth;           /* "dovecot:PATH"; empty: auth_users, if set */
     struct text auth_cleartext; /* "no", empty, or "loopback" */
     struct text sender_login, sender_domains; /* see smtp/access/senders.h */
     int auth_failure_limit;                   /* see lockout_set_limit() */
@@ -107,6 +108,8 @@ struct session_counts listener_counts(const struct listener *l);
 bool listener_is_open_relay(const struct listener *l);
 /* Users log in, and a socket of old devices takes their passwords in cleartext. */
 bool listener_takes_cleartext(const struct listener *l);
+/* See dovecot_auth_trouble(). */
+const char *listener_auth_trouble(const struct listener *l);
 /* See session_host_stress(). */
 bool listener_is_stressed(const struct listener *l);
 

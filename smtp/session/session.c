@@ -495,7 +495,7 @@ apply_rules(struct server_session *s)
     /* A user removed from the file loses the login, a certificate its rights. */
     if (server->certified)
         session_judge_certificate(s);
-    else if (server->user != NULL &&
+    else if (server->user != NULL && rules->auth_path[0] == '\0' &&
              (rules->accounts == NULL ||
               !users_have(rules->accounts, text_from(server->user))))
         server_forget_user(server);
@@ -564,8 +564,10 @@ session_log_in(struct server_session *s)
 {
     if (s->login == NULL) {
         struct lockout_key key = lockout_key(&s->peer, s->server.uid);
-        s->login =
-            auth_attempt_new(s->host->gate, &s->server, &key, s->host->on_login, s);
+        struct dovecot_client client = {.remote = &s->peer,
+                                        .local = net_local(s->connection)};
+        s->login = auth_attempt_new(s->host->gate, &s->server, &key, &client,
+                                    s->host->on_login, s);
     }
     return auth_attempt_ask(s->login);
 }
@@ -1006,6 +1008,7 @@ session_host_stop(struct session_host *host)
         session_end(s);
     }
     auth_gate_free(&host->gate);
+    dovecot_auth_free(&host->dovecot);
     lockout_free(&host->lockout);
     refusals_free(&host->refusals);
     buffer_free(&host->out);

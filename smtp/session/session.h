@@ -55,10 +55,11 @@ struct session_rules {
     struct client_usage_rules clients;
     struct policy_checks check;
     struct deadline_rules patience;
-    struct networks proxies; /* proxy_from */
-    int64_t greet_delay_ms;  /* for untrusted clients */
-    struct tls_server *tls;  /* NULL: no TLS */
-    struct users *accounts;  /* NULL: no AUTH */
+    struct networks proxies;      /* proxy_from */
+    int64_t greet_delay_ms;       /* for untrusted clients */
+    struct tls_server *tls;       /* NULL: no TLS */
+    struct users *accounts;       /* NULL: no AUTH, or by another server: */
+    char auth_path[NET_PATH_MAX]; /* Dovecot's socket; "": none */
     struct senders *senders;
     int64_t lifetime_ms;      /* of mail; see redirect_date() */
     bool auth_cleartext;      /* cleartext AUTH for loopback clients */
@@ -106,7 +107,8 @@ struct session_host {
     struct session_counts counts;
     struct lockout *lockout; /* this and the next two: made by session_host_start() */
     struct auth_gate *gate;
-    struct refusals *refusals; /* limits their log lines */
+    struct dovecot_auth *dovecot; /* NULL: no settings have named one yet */
+    struct refusals *refusals;    /* limits their log lines */
     struct server_envelopes envelopes;
     /* A session has ended; peer: from net_peer(). */
     void (*on_gone)(void *context, const struct net_address *peer);

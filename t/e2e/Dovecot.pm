@@ -83,14 +83,14 @@ sub no_tokens {
 }
 
 # Dovecot's SASL on a port, for Postfix: start_auth(DIRECTORY, USER => PASSWORD...). {port}, {log}. With `hmac =>
-# KEY` it takes tokens (XOAUTH2, OAUTHBEARER) that are signed with that key, too.
+# KEY` it takes tokens (XOAUTH2, OAUTHBEARER) that are signed with that key, too. {socket} is the same at a path.
 sub start_auth {
     my ($class, $directory, %users) = @_;
     my $hmac = delete $users{hmac};
-    my $self = bless { directory => $directory, log => "$directory/dovecot.log", port => Petrel::free_port() }, $class;
+    my $self = bless { directory => $directory, log => "$directory/dovecot.log", socket => "$directory/auth.sock", port => Petrel::free_port() }, $class;
     my ($first, $store) = flavour($directory);
     chmod 0755, $directory;
-    mkdir "$directory/$_" or die "$directory/$_: $!" for qw(run state);
+    mkdir "$directory/$_" for qw(run state);
     Petrel::spit("$directory/users", join '', map { "$_:{PLAIN}$users{$_}::::::\n" } sort keys %users);
     Petrel::spit("$directory/dovecot.conf", <<"END");
 ${first}base_dir = $directory/run
@@ -99,12 +99,21 @@ log_path = $self->{log}
 protocols =
 listen = 127.0.0.1
 ssl = no
+auth_failure_delay = 0
+service anvil {
+  unix_listener anvil-auth-penalty {
+    mode = 0
+  }
+}
 auth_mechanisms = plain login scram-sha-256${\($hmac ? ' xoauth2 oauthbearer' : '')}
 ${\($hmac ? tokens($directory, $hmac) : '')}
 $store
 service auth {
   inet_listener auth {
     port = $self->{port}
+  }
+  unix_listener $self->{socket} {
+    mode = 0666
   }
 }
 END
@@ -117,7 +126,7 @@ END
 # The settings for tokens; the key is where Dovecot looks for one without a name.
 sub tokens {
     my ($directory, $hmac) = @_;
-    for my $folder (qw(keys keys/default keys/default/HS256)) { mkdir "$directory/$folder" or die $! }
+    for my $folder (qw(keys keys/default keys/default/HS256)) { mkdir "$directory/$folder" }
     Petrel::spit("$directory/keys/default/HS256/default", encode_base64($hmac, ''));
     Petrel::spit("$directory/oauth2.conf", <<"END");
 introspection_mode = local
@@ -137,6 +146,15 @@ END
 sub mail {
     my ($self, $user) = @_;
     return map { Petrel::slurp($_) } glob "$self->{directory}/home/$user/Maildir/new/*";
+}
+
+# As a crash: an orderly stop waits for its clients for half a minute.
+sub kill9 {
+    my $self = shift;
+    my $pid = delete $self->{pid} or return;
+    my @children = map { m{/(\d+)/} } grep { Petrel::slurp($_) =~ /\) \S $pid / } glob '/proc/[0-9]*/stat';
+    kill 'KILL', $pid, @children;
+    return Petrel::reap($pid, 'KILL');
 }
 
 sub stop {

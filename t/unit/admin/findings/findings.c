@@ -96,6 +96,7 @@ static void disk_unsafe(void) { now.health.unsafe = "the file system of the spoo
 static void log_lost(void) { now.log_lost = 12; }
 static void certificate_expires(void) { now.certificate = "mail.example", now.certificate_ms = (int64_t)FINDINGS_CERTIFICATE_DAYS * 24 * HOUR; }
 static void certificate_expired(void) { now.certificate = "mail.example", now.certificate_ms = -3 * HOUR; }
+static void auth_down(void) { now.auth_trouble = "/run/dovecot/petrel: it closed the connection"; }
 static void certificate_mismatch(void) { now.certificate_trouble = "the key in k.pem is not that of the certificate in c.pem"; }
 static void loop_slow(void) { now.slow_us = 251900, now.slow_part = "timers and long work"; }
 static void clock_ahead(void) { now.jump_ms = 61 * MINUTE; }
@@ -207,6 +208,7 @@ static const struct {
     {"certificate_expires", certificate_expires, "the certificate of mail.example expires in 14 days"},
     {"certificate_expired", certificate_expired, "the certificate of mail.example expired 3 hours ago"},
     {"certificate_mismatch", certificate_mismatch, "not used, the old certificates stay: the key in k.pem is not that of"},
+    {"auth_down", auth_down, "nobody can log in, Dovecot cannot be asked: /run/dovecot/petrel: it closed the connection"},
     {"loop_slow", loop_slow, "took 251 ms, in which nothing else ran; most of it: timers and long work"},
     {"clock_jumped", clock_ahead, "the clock was set ahead by 61 minutes"},
     {"clock_jumped", clock_back, "the clock was set back by 3 hours"},

@@ -102,7 +102,7 @@ arrive(struct client *c, struct world *w, unsigned char last)
     c->server.offer.auth = SERVER_AUTH_CLEAR;
     if (server_step(&c->server, &hello) != SERVER_GO_ON)
         abort();
-    c->login = auth_attempt_new(w->gate, &c->server, &key, resume, c);
+    c->login = auth_attempt_new(w->gate, &c->server, &key, &(struct dovecot_client){0}, resume, c);
     buffer_clear(&w->out);
 }
 
