@@ -164,6 +164,17 @@ faults_find_web(const struct target *target, struct faults *out)
                      target->host, target->path + target->url);
 }
 
+/* In production nobody would get mail. */
+static void
+faults_find_redirect(const struct target *target, struct faults *out)
+{
+    out->row = faults_row("redirected");
+    if (target->to[0] != '\0')
+        faults_found(out,
+                     "a route redirects its mail to %s: its recipients do not get it",
+                     target->to);
+}
+
 /* Mail waits for an address that this host does not have. */
 static void
 faults_find_source(const struct bind_address *sources, const char *option,
@@ -203,6 +214,7 @@ faults_find_target(void *context, const struct target *target)
     if (is_smtp)
         faults_find_ports(target, out);
     faults_find_web(target, out);
+    faults_find_redirect(target, out);
     out->row = faults_row("concurrency");
     if (t->concurrency_limit > 0 && t->initial_concurrency > t->concurrency_limit &&
         is_smtp)

@@ -497,6 +497,7 @@ static const struct fault_row fault_rows[] = {
     {"bind_missing", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_targets)},
     {"port_tls", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
     {"web_unsigned", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
+    {"redirected", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
     {"concurrency", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
     {"notices_late", FAULT_WARNING, FAULT_READ, ELSEWHERE,
      "notices= has a time beyond the lifetime: mail is returned to its sender before",

@@ -336,6 +336,8 @@ newaliases(const struct options *o)
 static void
 print_target(const struct target *target)
 {
+    if (target->to[0] != '\0')
+        printf("redirected to %s: ", target->to);
     switch (target->kind) {
     case TARGET_MX:
         puts("deliverable: mx");

@@ -137,7 +137,11 @@ attempt_route(const struct manager *m, const struct envelope *e,
         *address = (struct address){.local = r->address};
     else if (!address_parse(r->address, address))
         return NULL;
-    return route_find_from(m->routes, e->sender, address, e->delivery.released);
+    const struct target *target =
+        route_find_from(m->routes, e->sender, address, e->delivery.released);
+    if (target->to[0] != '\0' && !address_parse(text_from(target->to), address))
+        return NULL;
+    return target;
 }
 
 void

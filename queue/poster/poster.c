@@ -186,6 +186,15 @@ poster_add_address(const char *name, struct text address, struct buffer *out)
 }
 
 static bool
+poster_add_recipient(const struct post *post, struct text address, struct buffer *out)
+{
+    struct text to = route_recipient(post->target, address);
+    return poster_add_address("X-Petrel-To", to, out) &&
+           (post->target->to[0] == '\0' ||
+            poster_add_address("X-Original-To", address, out));
+}
+
+static bool
 poster_add_envelope(const struct post *post, struct buffer *out)
 {
     const struct envelope *e = post->request.envelope;
@@ -195,8 +204,8 @@ poster_add_envelope(const struct post *post, struct buffer *out)
         poster_add_address("X-Petrel-From",
                            envelope_sender_of(e, &e->recipients[indexes[0]]), out);
     for (size_t i = 0; i < post->request.count; i++)
-        good = good && poster_add_address("X-Petrel-To",
-                                          e->recipients[indexes[i]].address, out);
+        good =
+            good && poster_add_recipient(post, e->recipients[indexes[i]].address, out);
     return good;
 }
 

@@ -15,6 +15,7 @@
 #include "sched/route/target.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +29,16 @@ enum {
     ENTRY_SHOWN_MAX = 100
 };
 
+/* Routes that a look-up ignores. */
+enum { PASS_HOLD = 1, PASS_REDIRECT = 2 };
+
 struct route {
     UT_hash_handle hh;
     char *pattern; /* normal form, lower case */
     size_t position;
     const struct route *hidden_by; /* see route_each_hidden(); NULL: it is not hidden */
+    bool redirects;
+    char *allow; /* then: addresses and domains that it leaves alone, with commas */
     struct target target;
 };
 
@@ -157,10 +163,12 @@ earlier(const struct route *a, const struct route *b)
 /* NULL: no route, or only one that says hold, while the mail has been released and
  * passes holds. */
 static const struct route *
-route_through(const struct rules *rules, struct text key, bool passes_hold)
+route_through(const struct rules *rules, struct text key, unsigned passes)
 {
     const struct route *route = route_of(rules, key);
-    return route && passes_hold && route->target.kind == TARGET_HOLD ? NULL : route;
+    if (route && (passes & PASS_HOLD) && route->target.kind == TARGET_HOLD)
+        return NULL;
+    return route && (passes & PASS_REDIRECT) && route->redirects ? NULL : route;
 }
 
 /* The first that matches all that this pattern would. A route that says hold hides no
@@ -169,14 +177,15 @@ static const struct route *
 route_hiding(const struct rules *rules, struct text key)
 {
     const char *at_sign = memrchr(key.at, '@', key.length);
-    const struct route *found = route_through(rules, TEXT("*"), true);
+    const struct route *found = route_through(rules, TEXT("*"), PASS_HOLD);
     if (at_sign)
         key = text_after(key, (size_t)(at_sign + 1 - key.at));
     if (at_sign)
-        found = earlier(found, route_through(rules, key, true));
+        found = earlier(found, route_through(rules, key, PASS_HOLD));
     for (size_t at = 1; at < key.length; at++)
         if (key.at[at] == '.')
-            found = earlier(found, route_through(rules, text_after(key, at), true));
+            found =
+                earlier(found, route_through(rules, text_after(key, at), PASS_HOLD));
     return found;
 }
 
@@ -304,6 +313,46 @@ relay_secret(struct reading *r, const struct target *target,
 
 /* --- Tables ----------------------------------------------------------------------- */
 
+/* --- Redirects -------------------------------------------------------------------- */
+
+/* "redirect:ADDRESS[?allow=NAME,...]", each NAME an address, a domain or .domain. */
+static bool
+redirect_read(struct text t, struct target *out, struct text *allow,
+              char problem[TARGET_PROBLEM_MAX])
+{
+    struct address address;
+    struct text rest = text_after(t, sizeof("redirect:") - 1), word;
+    size_t question = text_find(rest, '?');
+    struct text options = text_after(rest, question), list;
+    struct buffer to;
+    buffer_init(&to, TARGET_TO_MAX - 1);
+    bool good = address_parse(text_before(rest, question), &address) && !address.utf8 &&
+                address_write(&address, &to);
+    if (good)
+        (void)text_copy(out->to, sizeof(out->to), buffer_text(&to));
+    buffer_free(&to);
+    *allow = text_after(options, sizeof("?allow=") - 1);
+    if (!good)
+        snprintf(problem, TARGET_PROBLEM_MAX,
+                 "write redirect: and an address of ASCII, as in "
+                 "redirect:test@example.org");
+    else if (options.length > 0 && !text_starts_nocase(options, TEXT("?allow=")))
+        snprintf(problem, TARGET_PROBLEM_MAX,
+                 "redirect has one option: ?allow=example.org,ann@example.net");
+    else
+        problem[0] = '\0';
+    for (list = *allow;
+         problem[0] == '\0' && list.length > 0 && text_cut(&list, ',', &word);) {
+        struct text domain =
+            word.length > 0 && word.at[0] == '.' ? text_after(word, 1) : word;
+        if (!address_parse(word, &address) && !address_is_domain(domain))
+            snprintf(problem, TARGET_PROBLEM_MAX,
+                     "allow=: '%.*s' is neither an address nor a domain",
+                     TEXT_ARGS(text_before(word, 60)));
+    }
+    return problem[0] == '\0';
+}
+
 /* An entry without a target is often the rest of a list that was written with blanks. */
 static const char *
 why_no_target(struct text pattern)
@@ -316,11 +365,23 @@ why_no_target(struct text pattern)
 }
 
 static void
+route_enter(struct reading *r, struct text key, const struct target *target,
+            const struct text *allow)
+{
+    struct route *route = route_add(r->rules, key);
+    memcpy(&route->target, target, sizeof(*target));
+    route->redirects = allow != NULL;
+    route->allow = allow != NULL ? text_string(*allow) : NULL;
+}
+
+static void
 route_entry_read(struct reading *r, struct text entry, struct text pattern,
                  struct text target)
 {
     char problem[TARGET_PROBLEM_MAX], key[PATTERN_MAX];
     struct target parsed = {0};
+    struct text allow = TEXT("");
+    bool redirects = text_starts_nocase(target, TEXT("redirect:"));
     bool of_senders = r->rules == &r->table->senders;
     size_t length = of_senders && text_equal(pattern, null_sender)
                         ? text_copy(key, sizeof(key), pattern) * pattern.length
@@ -333,14 +394,14 @@ route_entry_read(struct reading *r, struct text entry, struct text pattern,
                                     "(sub-domains), <> (bounces) or *"
                                   : "invalid pattern; use user@domain, domain, .domain "
                                     "(sub-domains) or *");
-    else if (!read_target(r, target, &parsed, problem))
+    else if (!(redirects ? redirect_read(target, &parsed, &allow, problem)
+                         : read_target(r, target, &parsed, problem)))
         route_complain(r, r->key, entry, problem);
     else if (route_of(r->rules, text_of(key, length)))
         route_complain(r, r->key, entry,
                        "duplicate pattern, which never matches; remove one");
     else
-        memcpy(&route_add(r->rules, text_of(key, length))->target, &parsed,
-               sizeof(parsed));
+        route_enter(r, text_of(key, length), &parsed, redirects ? &allow : NULL);
 }
 
 static struct text
@@ -488,6 +549,11 @@ relay_read(struct reading *r)
         route_complain(r, "relay", relay, problem);
         return;
     }
+    if (all && all->redirects) {
+        /* The way behind the redirect, and for those whom it leaves alone. */
+        memcpy(&r->table->mx, &target, sizeof(target));
+        return;
+    }
     if (all && all->target.kind != TARGET_MX) {
         route_complain(
             r, "relay", relay,
@@ -546,6 +612,119 @@ local_domains_read(struct reading *r)
     }
 }
 
+/* --- Look-ups --------------------------------------------------------------------- */
+
+/* The first in the table of those that match by more than "*". An address literal has
+ * no parent domains: its dots are not those of labels. */
+static const struct route *
+route_named(const struct rules *rules, const struct address *address, unsigned passes)
+{
+    char key[PATTERN_MAX];
+    const struct route *found = NULL;
+    size_t length = rules->has_addresses ? mailbox_key(address, key) : 0;
+    if (length > 0)
+        found = route_through(rules, text_of(key, length), passes);
+    if (address->domain.length == 0 || !text_copy(key, sizeof(key), address->domain))
+        return found;
+    struct text domain = text_of(key, address->domain.length);
+    text_lower(key, domain.length);
+    found = earlier(found, route_through(rules, domain, passes));
+    if (domain.at[0] == '[')
+        return found;
+    for (size_t at = 1; at < domain.length; at++)
+        if (domain.at[at] == '.')
+            found =
+                earlier(found, route_through(rules, text_after(domain, at), passes));
+    return found;
+}
+
+/* NULL: sender_routes have no route for it. A sender accepted with an invalid address
+ * matches only *. */
+static const struct target *
+find_sender(const struct route_table *table, struct text sender, unsigned passes)
+{
+    const struct rules *rules = &table->senders;
+    struct address address;
+    const struct route *named = NULL, *all;
+    if (!rules->routes)
+        return NULL;
+    all = route_through(rules, TEXT("*"), passes);
+    if (sender.length == 0)
+        named = route_through(rules, null_sender, passes);
+    else if (address_parse(sender, &address))
+        named = route_named(rules, &address, passes);
+    named = earlier(named, all);
+    return named ? &named->target : NULL;
+}
+
+/* by_sender: the target by its sender, or NULL. A mailbox without a domain
+ * ("postmaster") is of the first local domain. Order: a named route before "*"; for a
+ * local domain `local`; then the sender's target or "*"; by MX other domains alone. */
+static const struct target *
+find_target(const struct route_table *table, const struct target *by_sender,
+            const struct address *address, unsigned passes)
+{
+    struct address whole = *address;
+    if (whole.domain.length == 0)
+        whole.domain = text_from(table->first_local);
+    bool local = whole.domain.length == 0 || route_is_local_domain(table, whole.domain);
+    const struct rules *rules = &table->recipients;
+    const struct route *all = route_through(rules, TEXT("*"), passes);
+    const struct route *named = route_named(rules, &whole, passes);
+    /* A named route behind "*" never wins. */
+    if (named && (!all || named->position < all->position))
+        return &named->target;
+    if (!by_sender)
+        by_sender = all ? &all->target : &table->mx;
+    if (!local)
+        return by_sender;
+    if (table->has_local && !((passes & PASS_HOLD) && table->local.kind == TARGET_HOLD))
+        return &table->local;
+    /* An MX look-up of our own domain finds us: only a named target can serve it. */
+    if (by_sender->kind != TARGET_MX)
+        return by_sender;
+    return all && all->target.kind != TARGET_MX ? &all->target : &table->unknown;
+}
+
+/* --- The way of redirects --------------------------------------------------------- */
+
+/* The target of a redirect is the way to its address, by the routes that are no
+ * redirects; each recipient gets a message of its own, which names it. */
+static void
+redirect_resolve(struct reading *r, struct route *route)
+{
+    struct address address;
+    char to[TARGET_TO_MAX];
+    memcpy(to, route->target.to, sizeof(to));
+    if (!address_parse(text_from(to), &address))
+        return; /* redirect_read() */
+    const struct target *way = find_target(r->table, NULL, &address, PASS_REDIRECT);
+    if (way->kind != TARGET_MX && way->kind != TARGET_SMTP &&
+        way->kind != TARGET_LMTP && way->kind != TARGET_HTTP) {
+        route_complain(r, r->key, text_from(to),
+                       "redirect: no host gets mail for that address: name another "
+                       "one, or a route for it");
+        return;
+    }
+    memcpy(&route->target, way, sizeof(*way));
+    memcpy(route->target.to, to, sizeof(to));
+    route->target.transport.recipient_limit = 1;
+}
+
+/* After all other routes. */
+static void
+redirects_resolve(struct reading *r)
+{
+    struct rules *const all[] = {&r->table->recipients, &r->table->senders};
+    static const char *const keys[] = {"routes", "sender_routes"};
+    for (size_t i = 0; i < 2; i++)
+        for (struct route *route = all[i]->routes; route; route = route->hh.next) {
+            r->key = keys[i];
+            if (route->redirects)
+                redirect_resolve(r, route);
+        }
+}
+
 static void
 peers_read(struct reading *r)
 {
@@ -596,6 +775,7 @@ route_new(const struct route_settings *settings, struct buffer *errors)
     relay_read(&r);
     local_read(&r);
     local_domains_read(&r);
+    redirects_resolve(&r);
     peers_read(&r);
     if (r.bad)
         route_free(&table);
@@ -609,6 +789,7 @@ rules_free(struct rules *rules)
     HASH_ITER (hh, rules->routes, route, next) {
         HASH_DELETE(hh, rules->routes, route);
         free(route->pattern);
+        free(route->allow);
         free(route);
     }
 }
@@ -631,30 +812,6 @@ route_free(struct route_table **table)
         free(domain);
     }
     free(t);
-}
-
-/* The first in the table of those that match by more than "*". An address literal has
- * no parent domains: its dots are not those of labels. */
-static const struct route *
-route_named(const struct rules *rules, const struct address *address, bool passes_hold)
-{
-    char key[PATTERN_MAX];
-    const struct route *found = NULL;
-    size_t length = rules->has_addresses ? mailbox_key(address, key) : 0;
-    if (length > 0)
-        found = route_through(rules, text_of(key, length), passes_hold);
-    if (address->domain.length == 0 || !text_copy(key, sizeof(key), address->domain))
-        return found;
-    struct text domain = text_of(key, address->domain.length);
-    text_lower(key, domain.length);
-    found = earlier(found, route_through(rules, domain, passes_hold));
-    if (domain.at[0] == '[')
-        return found;
-    for (size_t at = 1; at < domain.length; at++)
-        if (domain.at[at] == '.')
-            found = earlier(found,
-                            route_through(rules, text_after(domain, at), passes_hold));
-    return found;
 }
 
 struct text
@@ -733,66 +890,61 @@ route_defragments(const struct route_table *table)
     return found;
 }
 
-/* NULL: sender_routes have no route for it. A sender accepted with an invalid address
- * matches only *. */
-static const struct target *
-find_sender(const struct route_table *table, struct text sender, bool passes_hold)
+/* Addresses that a redirect leaves alone: the listed ones, and its own. */
+static bool
+redirect_allows(const struct route *route, const struct address *address)
 {
-    const struct rules *rules = &table->senders;
-    struct address address;
-    const struct route *named = NULL, *all;
-    if (!rules->routes)
-        return NULL;
-    all = route_through(rules, TEXT("*"), passes_hold);
-    if (sender.length == 0)
-        named = route_through(rules, null_sender, passes_hold);
-    else if (address_parse(sender, &address))
-        named = route_named(rules, &address, passes_hold);
-    named = earlier(named, all);
-    return named ? &named->target : NULL;
+    struct text list = text_from(route->allow), word;
+    struct address own;
+    char whole[TARGET_TO_MAX + ADDRESS_DOMAIN_MAX];
+    int length = snprintf(whole, sizeof(whole), "%.*s@%.*s", TEXT_ARGS(address->local),
+                          TEXT_ARGS(address->domain));
+    struct text mailbox =
+        text_of(whole, (size_t)length < sizeof(whole) ? (size_t)length : 0);
+    if (text_equal_nocase(mailbox, text_from(route->target.to)))
+        return true;
+    while (list.length > 0 && text_cut(&list, ',', &word))
+        if (address_parse(word, &own) ? text_equal_nocase(mailbox, word)
+            : word.at[0] == '.'       ? text_ends_nocase(address->domain, word)
+                                      : text_equal_nocase(address->domain, word))
+            return true;
+    return false;
 }
 
-/* by_sender: the target by its sender, or NULL. A mailbox without a domain
- * ("postmaster") is of the first local domain. Order: a named route before "*"; for a
- * local domain `local`; then the sender's target or "*"; by MX other domains alone. */
+/* Behind a redirect that leaves it alone an address finds no other one. */
 static const struct target *
-find_target(const struct route_table *table, const struct target *by_sender,
-            const struct address *address, bool passes_hold)
+find_allowed(const struct route_table *table, struct text sender, bool by_sender,
+             const struct address *address, unsigned passes)
 {
-    struct address whole = *address;
-    if (whole.domain.length == 0)
-        whole.domain = text_from(table->first_local);
-    bool local = whole.domain.length == 0 || route_is_local_domain(table, whole.domain);
-    const struct rules *rules = &table->recipients;
-    const struct route *all = route_through(rules, TEXT("*"), passes_hold);
-    const struct route *named = route_named(rules, &whole, passes_hold);
-    /* A named route behind "*" never wins. */
-    if (named && (!all || named->position < all->position))
-        return &named->target;
-    if (!by_sender)
-        by_sender = all ? &all->target : &table->mx;
-    if (!local)
-        return by_sender;
-    if (table->has_local && !(passes_hold && table->local.kind == TARGET_HOLD))
-        return &table->local;
-    /* An MX look-up of our own domain finds us: only a named target can serve it. */
-    if (by_sender->kind != TARGET_MX)
-        return by_sender;
-    return all && all->target.kind != TARGET_MX ? &all->target : &table->unknown;
+    for (;; passes |= PASS_REDIRECT) {
+        const struct target *from =
+            by_sender ? find_sender(table, sender, passes) : NULL;
+        const struct target *found = find_target(table, from, address, passes);
+        const struct route *route =
+            (const struct route *)((const char *)found -
+                                   offsetof(struct route, target));
+        if (found->to[0] == '\0' || !redirect_allows(route, address))
+            return found;
+    }
+}
+
+struct text
+route_recipient(const struct target *target, struct text recipient)
+{
+    return target->to[0] != '\0' ? text_from(target->to) : recipient;
 }
 
 const struct target *
 route_find(const struct route_table *table, const struct address *address)
 {
-    return find_target(table, NULL, address, false);
+    return find_allowed(table, TEXT(""), false, address, 0);
 }
 
 const struct target *
 route_find_from(const struct route_table *table, struct text sender,
                 const struct address *address, bool past_hold)
 {
-    return find_target(table, find_sender(table, sender, past_hold), address,
-                       past_hold);
+    return find_allowed(table, sender, true, address, past_hold ? PASS_HOLD : 0);
 }
 
 const struct target *

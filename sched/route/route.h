@@ -56,7 +56,8 @@ enum {
     TARGET_USERS_MAX = 256,
     TARGET_HOSTS_MAX = 8, /* in a fail-over list */
     TARGET_AUTH_MAX = 16,
-    TARGET_NOTICES_MAX = 9
+    TARGET_NOTICES_MAX = 9,
+    TARGET_TO_MAX = ADDRESS_MAX + 1
 };
 
 /* A further host of TARGET_SMTP. */
@@ -91,7 +92,10 @@ struct target {
     uint16_t sign;        /* HTTP ?sign=: offset in path of the key's name; 0: none */
     uint64_t sign_secret; /* secrets_mark() of it */
     bool json;            /* HTTP ?form=json */
-    bool is_private;      /* HTTP ?private=yes: a name may lead into our own networks */
+    /* The one address that gets all mail of a `redirect:`; "": none. The rest of the
+     * target is the way to it. */
+    char to[TARGET_TO_MAX];
+    bool is_private; /* HTTP ?private=yes: a name may lead into our own networks */
     struct bind_address bind; /* MX, SMTP ?bind=: where it has none, smtp_bind */
     enum target_family family;
     enum target_dkim dkim;     /* MX, SMTP ?dkim= */
@@ -135,7 +139,7 @@ const char *target_peer(const struct target *target);
 /* The URL of TARGET_HTTP, without its user: at most TARGET_URL_MAX. */
 enum { TARGET_URL_MAX = TARGET_HOST_MAX + TARGET_PATH_MAX + 16 };
 void target_url(const struct target *target, char out[TARGET_URL_MAX]);
-/* The names of TARGET_HTTP: the user that logs in, and the key that signs; "": none. */
+/* The names in TARGET_HTTP: the user that logs in, and the key that signs; "": none. */
 struct text target_user(const struct target *target);
 struct text target_signer(const struct target *target);
 /* Our name in EHLO; NULL: hostname. */
@@ -176,6 +180,9 @@ const struct target *route_find(const struct route_table *table,
 bool route_demands_verify(const struct route_table *table);
 /* Whether any target asks for reassembly of fragments. */
 bool route_defragments(const struct route_table *table);
+/* The address to which mail for the recipient goes on that target: its own, in normal
+ * form, or the one of a redirect. */
+struct text route_recipient(const struct target *target, struct text recipient);
 /* As route_find(), for mail of that envelope sender, written as in MAIL FROM without
  * <>; "" for bounces. past_hold: an operator has released the mail, and routes that say
  * hold are ignored. */

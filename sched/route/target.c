@@ -526,7 +526,7 @@ unknown(struct target_parser *p, struct text what)
                            "unknown target '%.*s'; use mx, smtp://HOST[:PORT], "
                            "submission://HOST, smtps://HOST, lmtp://HOST:PORT, "
                            "lmtp://unix:/PATH, maildir:/PATH/%%u, "
-                           "https://HOST/PATH, hold, discard, "
+                           "https://HOST/PATH, redirect:ADDRESS, hold, discard, "
                            "error:5.1.1 TEXT, HOST or [ADDRESS]",
                            TEXT_ARGS(text_before(what, 60)));
 }
@@ -552,6 +552,8 @@ body_parse(struct target_parser *p, struct text t, uint16_t smtp_port)
     }
     if (text_starts_nocase(t, TEXT("mx|")))
         return target_complain(p, "mx is not a host and cannot be in a list");
+    if (text_starts_nocase(t, TEXT("redirect:")))
+        return target_complain(p, "redirect is for routes and sender_routes alone");
     if (text_starts_nocase(t, TEXT("maildir:")))
         return maildir_parse(p, text_after(t, 8));
     if (text_starts(text_after(t, scheme.length), TEXT("://")))

@@ -52,9 +52,11 @@ struct client_settings {
     const struct client_login *login; /* NULL: no login. Lives as long as the client */
     bool tls_failed; /* the last handshake with the host failed; tls is NONE. A reply
                         that demands TLS defers the mail */
-    const char *redirect_to;       /* the name of one of our own hosts: it gets only
+    const char *redirect_to; /* the name of one of our own hosts: it gets only
                                 redirected fragments (smtp/redirect.h), never converted.
                                 NULL: any other. Lives as long as the client */
+    const char *to; /* in place of each recipient's address (route_recipient()); "" or
+                     * NULL: it stays. Likewise */
     struct transcript *transcript; /* of the dialog; NULL: nobody wants it. Likewise */
 };
 

@@ -322,7 +322,8 @@ client_say_rcpt(struct client *c, const struct client_transaction *l,
         say_word(c, c->settings.redirect_to);
         say_word(c, ":");
     }
-    client_mail_say(c, r->address);
+    bool has_own = c->settings.to == NULL || c->settings.to[0] == '\0';
+    client_mail_say(c, has_own ? r->address : text_from(c->settings.to));
     say_word(c, ">");
     if (c->extensions & EXTENSION_DSN) {
         say_notify(c, rcpt_notify(l, r));

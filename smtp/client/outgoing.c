@@ -50,6 +50,16 @@ write_delivered_to(struct outgoing *o, const struct recipient_way *way)
            buffer_format(&o->header, "Delivered-To: %.*s\r\n", TEXT_ARGS(way->origin));
 }
 
+/* For the one who reads the mail of all: a redirect has taken the recipient. */
+static bool
+write_original_to(struct outgoing *o, const struct outgoing_rules *rules)
+{
+    struct text original = rules != NULL ? rules->original : TEXT("");
+    return original.length == 0 || !text_is_ascii(original) ||
+           text_has_control(original) ||
+           buffer_format(&o->header, "X-Original-To: %.*s\r\n", TEXT_ARGS(original));
+}
+
 static void
 log_rewritten(const struct envelope *e, const struct rewrite *r, struct log *log)
 {
@@ -200,15 +210,18 @@ outgoing_new(struct queue *queue, const struct envelope *e,
              struct log *log)
 {
     bool is_bounce = outgoing_is_bounce(e, way, rules);
-    if (!outgoing_may_change(e, rules) && !is_bounce && way == NULL)
+    bool is_redirect = rules != NULL && rules->original.length > 0;
+    if (!outgoing_may_change(e, rules) && !is_bounce && way == NULL && !is_redirect)
         return NULL;
     struct outgoing *o = memory_new(sizeof(*o));
     buffer_init(&o->header, REWRITTEN_MAX);
-    bool good = way == NULL || write_delivered_to(o, way);
+    bool good =
+        (way == NULL || write_delivered_to(o, way)) && write_original_to(o, rules);
     size_t before = o->header.length;
     bool is_new = outgoing_make_header(o, queue, e, rules, log);
     if (!is_new)
-        good = (way != NULL || is_bounce) && good && outgoing_keep_header(o, e, before);
+        good = (way != NULL || is_bounce || is_redirect) && good &&
+               outgoing_keep_header(o, e, before);
     if (good)
         replace_sender(o, e, way, is_new ? rules : NULL);
     if (good && is_bounce)

@@ -2,9 +2,9 @@
  *
  * Only mail that is ours changes (envelope.ours), and only on its way to SMTP hosts that are not
  * ours: our own other hosts get it as it is stored, and mailboxes behind LMTP as a Maildir does
- * (queue/manager/message_head.h). Mail through an alias has a
- * Delivered-To with its name, and perhaps a sender of its own; where a smarthost refuses the
- * null sender, notifications leave with another. The steps, in their order: the
+ * (queue/manager/message_head.h). Mail through an alias has a Delivered-To with its name, and
+ * perhaps a sender of its own; mail of a redirect has an X-Original-To; where a smarthost
+ * refuses the null sender, notifications leave with another. The steps, in their order: the
  * header (mime/rewrite.h); conversion of 8-bit and binary content, when the host needs it
  * (mime/parts/downgrade.h). */
 #ifndef SMTP_CLIENT_OUTGOING_H
@@ -19,7 +19,8 @@ struct outgoing_rules {
     bool to_mailbox;                 /* as a mailbox gets it: no other member counts */
     const char *hostname;            /* ours */
     const struct rewrites *rewrites; /* NULL: no table */
-    const char *bounce_sender;       /* in place of the null sender; NULL: it stays */
+    struct text original; /* the recipient before a redirect; empty: there was none */
+    const char *bounce_sender; /* in place of the null sender; NULL: it stays */
     const struct verp *verp;         /* tagged senders; NULL: there are none */
 };
 

@@ -733,6 +733,7 @@ client_connection_new(const struct client_connection_settings *settings,
     struct client_settings machine = {
         .hostname = s->hostname,
         .redirect_to = s->redirect_to,
+        .to = settings->to,
         .peer = &s->settings.peer,
         .lmtp = settings->lmtp,
         .timeout_scale = settings->timeout_scale,
@@ -770,9 +771,14 @@ client_connection_send(struct client_connection *s, const struct client_mail *ma
     s->envelope = mail->envelope;
     s->mails[s->mail_count] = mail->envelope->id;
     const struct recipient *first = &mail->envelope->recipients[mail->indexes[0]];
-    s->forms[s->mail_count] = outgoing_new(s->settings.queue, mail->envelope,
-                                           s->redirect_to == NULL ? first->way : NULL,
-                                           s->settings.outgoing, s->settings.log);
+    struct outgoing_rules rules = {0};
+    if (s->settings.outgoing != NULL)
+        rules = *s->settings.outgoing;
+    if (s->settings.to != NULL && s->settings.to[0] != '\0')
+        rules.original = first->address; /* it is the only one */
+    s->forms[s->mail_count] = outgoing_new(
+        s->settings.queue, mail->envelope, s->redirect_to == NULL ? first->way : NULL,
+        s->settings.outgoing != NULL ? &rules : NULL, s->settings.log);
     if (s->settings.tagged && mail->count == 1)
         outgoing_tag(&s->forms[s->mail_count], mail->envelope, first,
                      s->settings.outgoing, loop_now_ms(s->settings.loop));

@@ -476,6 +476,62 @@ TEST(web_secrets)
     }
 }
 
+/* Where mail for an address goes, and to whom. */
+TEST(redirect)
+{
+    static const struct {
+        const char *sender, *address, *host, *to;
+    } rows[] = {
+        {"", "x@any.example", "dev.test", "T@dev.example"},
+        {"", "x@good.example", "good.test", ""},
+        {"", "x@a.sub.example", "", ""},
+        {"", "x@sub.example", "dev.test", "T@dev.example"},
+        {"", "Ann@Net.example", "", ""},
+        {"", "bob@net.example", "dev.test", "T@dev.example"},
+        {"", "t@dev.example", "dev.test", ""},
+        {"", "x@mx.example", "", "t@else.example"}, /* whose way is not `* redirect` again */
+        {"", "t@else.example", "dev.test", "T@dev.example"},
+        {"app@out.example", "x@any.example", "dev.test", "T@dev.example"},
+        {"app@in.example", "x@any.example", "", "in@else.example"},
+    };
+    FIXTURE(buffer, errors, buffer_init, buffer_free, 10000);
+    struct route_settings settings = {
+        .routes = TEXT("dev.example smtp://dev.test\ngood.example smtp://good.test\n"
+                       "mx.example redirect:t@else.example\n"
+                       "* redirect:T@DEV.example?allow=good.example,.sub.example,ann@net.example"),
+        .sender_routes = TEXT("in.example redirect:in@else.example"),
+        .smtp_port = 25};
+    transport_params_default(&settings.base);
+    struct route_table *table = route_new(&settings, &errors);
+    ok_named(table != NULL, "redirects");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct address address;
+        ok(address_parse(text_from(rows[i].address), &address));
+        const struct target *t = route_find_from(table, text_from(rows[i].sender), &address, false);
+        is_string(t->host, rows[i].host, rows[i].address);
+        is_string(t->to, rows[i].to, "  to");
+        is_text(route_recipient(t, TEXT("own")), rows[i].to[0] != '\0' ? text_from(rows[i].to) : TEXT("own"), "  recipient");
+        ok(t->to[0] == '\0' || t->transport.recipient_limit == 1);
+    }
+    route_free(&table);
+    /* A smarthost is the way, and never that to a recipient. */
+    struct address any;
+    ok(address_parse(TEXT("x@any.example"), &any));
+    settings.routes = TEXT("* redirect:t@dev.example?allow=good.example");
+    settings.sender_routes = TEXT("");
+    settings.relay = TEXT("smtp://relay.test");
+    table = route_new(&settings, &errors);
+    const struct target *t = table != NULL ? route_find(table, &any) : NULL;
+    ok(t != NULL);
+    is_string(t->to, "t@dev.example", "with a relay");
+    is_string(t->host, "relay.test", "by which it goes");
+    ok(address_parse(TEXT("x@good.example"), &any));
+    t = route_find(table, &any);
+    is_string(t->host, "relay.test", "others, too");
+    is_string(t->to, "", "to themselves");
+    route_free(&table);
+}
+
 static const struct {
     const char *written, *says;
 } bad[] = {
@@ -683,7 +739,7 @@ TEST(mistakes)
         TEXT("routes: 'a.example': no target; write PATTERN TARGET, e.g. * mx\n"
              "routes: 'b.example nowhere://x': unknown target 'nowhere'; use mx, "
              "smtp://HOST[:PORT], submission://HOST, smtps://HOST, lmtp://HOST:PORT, "
-             "lmtp://unix:/PATH, maildir:/PATH/%u, https://HOST/PATH, "
+             "lmtp://unix:/PATH, maildir:/PATH/%u, https://HOST/PATH, redirect:ADDRESS, "
              "hold, discard, error:5.1.1 TEXT, HOST or [ADDRESS]\n"
              "routes: '@x mx': invalid pattern; use user@domain, domain, .domain "
              "(sub-domains) or *\n"
@@ -700,7 +756,7 @@ TEST(mistakes)
              "relay: 'smtps://x?tls=no': tls=no: use none, may, encrypt or verify\n"
              "local: 'mbox:/x': unknown target 'mbox:/x'; use mx, smtp://HOST[:PORT], "
              "submission://HOST, smtps://HOST, lmtp://HOST:PORT, lmtp://unix:/PATH, "
-             "maildir:/PATH/%u, https://HOST/PATH, hold, discard, "
+             "maildir:/PATH/%u, https://HOST/PATH, redirect:ADDRESS, hold, discard, "
              "error:5.1.1 TEXT, HOST or [ADDRESS]\n"
              "local_domains: '-bad_.example-': not a domain name\n"
              "local_domains: 'x@y': not a domain name\n"),
