@@ -35,6 +35,7 @@
     }
 
 /* In the order of their enums. */
+static const char *const receiveds[] = {"full", "short", "none", NULL};
 static const char *const styles[] = {"petrel", "postfix", "json", NULL};
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 static const char *const sandboxes[] = {"yes", "no", "require", NULL};
@@ -154,7 +155,8 @@ const struct setting options_rows[] = {
             "PATTERN: user@domain, domain, .domain (sub-domains), *\n"
             "TARGET: mx, smtp://host[:port][?options], lmtp://host:port, "
             "lmtp://unix:/path,\n"
-            "maildir:/path/%u[?create=yes], hold, discard, error:5.1.1 text,\n"
+            "maildir:/path/%u[?create=yes], https://[user@]host/path[?sign=name],\n"
+            "redirect:address[?allow=domain,...], hold, discard, error:5.1.1 text,\n"
             "[1.2.3.4]:port or host:port (no MX look-up). See petrel.conf(5)."),
     TEXTUAL(STRING, relay, "relay", NULL,
             "Smarthost: short for a last route `* VALUE`. A list of hosts is tried in "
@@ -274,6 +276,10 @@ const struct setting options_rows[] = {
             "none", "Recipients of all clients together."),
     TEXTUAL(LIST, server.clients.exempt, "rate_exempt", "127.0.0.0/8, ::1",
             "Networks whose clients these rates neither limit nor count."),
+    WORD(server.received, "received", "full", SERVER_RECEIVED_FULL, receiveds,
+         "Received field of mail from clients that may relay: full, short (without "
+         "client,\n"
+         "HELO and recipient), none (but short where the message has one)."),
     TEXTUAL(BOOL, server.check_helo, "check_helo", "no",
             "Refuse mail of untrusted clients whose HELO is our own name, or is "
             "neither a full\n"

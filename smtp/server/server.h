@@ -31,6 +31,14 @@ struct refusal;
 struct refusals;
 struct senders;
 
+/* How much of its client a Received field tells. */
+enum server_received {
+    SERVER_RECEIVED_FULL,
+    SERVER_RECEIVED_SHORT, /* nothing */
+    SERVER_RECEIVED_NONE /* there is no field, unless the message has one: a loop ends by
+                            * their number */
+};
+
 /* The settings common to the sessions of a listener; borrowed, may be replaced between
  * transactions (server_is_idle). */
 struct server_rules {
@@ -48,7 +56,8 @@ struct server_rules {
     /* RSET, NOOP and the like of untrusted clients since their last message; more are
      * errors. 0 = no limit. */
     int junk_limit;
-    bool etrn; /* offered; by SMTP only */
+    bool etrn;                     /* offered; by SMTP only */
+    enum server_received received; /* of mail from clients that may relay */
     /* MT-PRIORITY is offered; the second: untrusted clients, too, get priorities above
      * 0. */
     bool priority, priority_of_strangers;

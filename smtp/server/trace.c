@@ -67,6 +67,17 @@ add_helo(struct folder *f, struct text helo)
 }
 
 static void
+add_short_received(struct folder *f, const struct trace *trace, struct text date)
+{
+    trace_add(f, TEXT("Received: by"));
+    add_quoted_word(f, "", text_from(trace->hostname), " (Petrel)");
+    add_quoted_word(f, "with ", text_from(trace->protocol), "");
+    add_quoted_word(f, "id ", text_from(trace->id), ";");
+    add_word(f, date);
+    trace_add(f, TEXT("\r\n"));
+}
+
+static void
 add_received(struct folder *f, const struct trace *trace, struct text date)
 {
     trace_add(f, TEXT("Received: from"));
@@ -113,7 +124,10 @@ trace_write(const struct trace *trace, struct buffer *out)
     struct folder f = {.out = out};
     char date[DATE_TEXT_MAX];
     date_format(trace->now_ms, date);
-    add_received(&f, trace, text_from(date));
+    if (trace->form == SERVER_RECEIVED_FULL)
+        add_received(&f, trace, text_from(date));
+    else if (trace->form == SERVER_RECEIVED_SHORT)
+        add_short_received(&f, trace, text_from(date));
     if (trace->add_date)
         add_date_field(&f, "Date: ", date);
     if (trace->add_message_id)

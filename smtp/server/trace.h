@@ -8,6 +8,7 @@
 #include "smtp/server/server.h"
 
 struct trace {
+    enum server_received form;
     const char *helo;     /* as received; trace.c escapes it */
     const char *client;   /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix", "local" */
     const char *hostname; /* ours */

@@ -598,6 +598,18 @@ log_repairs(const struct server_transaction *t, const struct server *s)
                 unseparated ? " no empty line behind the header;" : "");
 }
 
+/* Mail that comes back to us through a client that may relay has a field each time. */
+static enum server_received
+received_form(const struct server_transaction *t, const struct server *s,
+              bool submitted)
+{
+    if (!submitted)
+        return SERVER_RECEIVED_FULL;
+    return s->rules->received == SERVER_RECEIVED_NONE && t->header.received > 0
+               ? SERVER_RECEIVED_SHORT
+               : s->rules->received;
+}
+
 struct envelope *
 transaction_seal(struct server_transaction *t, const struct server *s, int64_t now_ms)
 {
@@ -616,6 +628,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
     snprintf(client, sizeof(client), s->uid == SERVER_NO_UID ? "%s" : "%s, uid=%u",
              s->client, s->uid);
     struct trace trace = {
+        .form = received_form(t, s, submitted),
         .helo = s->helo,
         .client = client,
         .hostname = s->rules->hostname,

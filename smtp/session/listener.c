@@ -460,6 +460,7 @@ rules_new(const struct listener_settings *settings, const struct route_table *ro
                               .recipient_limit = settings->recipient_limit,
                               .hop_limit = settings->hop_limit,
                               .etrn = policy_flushes(&r->policy),
+                              .received = settings->received,
                               .priority = r->policy.priority,
                               .priority_of_strangers = r->policy.priority_of_all,
                               .error_limit = settings->error_limit,

@@ -38,6 +38,7 @@ struct listener_settings {
     int recipient_limit;
     struct client_usage_settings clients; /* see smtp/access/client_usage.h */
     struct text proxy_from;        /* list of networks: see smtp/session/pregreet.h */
+    enum server_received received; /* see smtp/server/server.h */
     bool check_helo, check_sender; /* see smtp/access/policy.h */
     int64_t greet_delay_ms;        /* untrusted: reject early talkers; 0 = off */
     bool refuses_partial;          /* see server_rules */

@@ -39,6 +39,25 @@ is_folded(struct text t)
 }
 
 static void
+forms(struct buffer *out)
+{
+    struct trace before = trace;
+    trace.add_date = trace.add_message_id = false;
+    trace.recipient = trace.priority = TEXT("");
+    trace.form = SERVER_RECEIVED_SHORT;
+    is_text(written(out),
+            TEXT("Received: by mx.example.org (Petrel) with ESMTP id 01JD3ZK5Q8-9F3K2C7A;\r\n"
+                 "\tTue, 14 Nov 2023 22:13:20 +0000\r\n"),
+            "without the client");
+    trace.form = SERVER_RECEIVED_NONE;
+    trace.add_date = true;
+    is_text(written(out), TEXT("Date: Tue, 14 Nov 2023 22:13:20 +0000\r\n"), "other fields alone");
+    trace.add_date = false;
+    is_text(written(out), TEXT(""), "nothing");
+    trace = before;
+}
+
+static void
 plain(struct buffer *out)
 {
     is_text(
@@ -147,6 +166,7 @@ main(void)
                            .recipient = TEXT("b@example.org"),
                            .now_ms = 1700000000000};
     plain(&out);
+    forms(&out);
     hostile(&out);
     long_names(&out);
     buffer_free(&out);
