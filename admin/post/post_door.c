@@ -1,6 +1,7 @@
 /* The routes of mail by HTTP: who may post, and which form a message has. */
 #include "admin/post/post_door.h"
 
+#include "admin/post/post_object.h"
 #include "admin/post/posting.h"
 #include "base/memory.h"
 
@@ -53,6 +54,7 @@ posting_new(struct post_door *d, struct http_exchange *x)
     p->keys->users++;
     (void)!text_copy(p->name, sizeof(p->name), text_from(x->key));
     buffer_init(&p->envelope, POST_ENVELOPE_MAX);
+    digest_begin(&p->digest);
     return p;
 }
 
@@ -60,6 +62,7 @@ static void
 posting_free(void *context)
 {
     struct posting *p = context;
+    post_object_free(&p->object);
     session_post_free(&p->post);
     post_keys_release(&p->keys);
     buffer_free(&p->envelope);
@@ -184,6 +187,43 @@ post_raw(struct post_door *d, struct http_exchange *x)
     x->sink = (struct http_sink){post_raw_add, post_raw_end, posting_free, p};
 }
 
+/* --- An object ---------------------------------------------------------------------- */
+
+static bool
+post_member_add(void *context, struct text bytes)
+{
+    struct posting *p = context;
+    digest_add(&p->digest, bytes);
+    return post_object_add(p->object, bytes);
+}
+
+static void
+post_member_end(void *context)
+{
+    struct posting *p = context;
+    post_object_end(p->object);
+}
+
+static void
+post_members(struct post_door *d, struct http_exchange *x)
+{
+    struct outcome refusal;
+    int64_t size = x->request->stage == HTTP_SIZED ? (int64_t)x->request->left : 0;
+    if (x->target.query.length > 0) {
+        http_answer_rule(x, 400, "query", "unknown",
+                         "has a parameter that is not known");
+        return;
+    }
+    if (!queue_admits(d->setup.host->queue, size, &refusal)) {
+        http_answer_field(x, "Retry-After", "60");
+        http_answer_rule(x, 503, NULL, "disk", refusal.text);
+        return;
+    }
+    struct posting *p = posting_new(d, x);
+    p->object = post_object_new(p);
+    x->sink = (struct http_sink){post_member_add, post_member_end, posting_free, p};
+}
+
 /* --- Routes ------------------------------------------------------------------------- */
 
 static bool
@@ -222,6 +262,8 @@ post_door_post(struct post_door *d, struct http_exchange *x)
         return;
     if (post_is_type(x, TEXT("message/rfc822")))
         post_raw(d, x);
+    else if (post_is_type(x, TEXT("application/json")))
+        post_members(d, x);
     else
         http_answer_rule(x, 415, "Content-Type", "type",
                          "send message/rfc822 or application/json");

@@ -9,6 +9,8 @@
 
 enum { POST_ENVELOPE_MAX = 64 * 1024, POST_IDEMPOTENCY_MAX = 255 };
 
+struct post_object;
+
 struct post_door {
     struct post_setup setup;
     struct post_keys *keys; /* NULL: none */
@@ -24,6 +26,7 @@ struct posting {
     struct buffer envelope;    /* sender, then recipients, each with a NUL */
     size_t recipients;
     bool utf8;
+    struct post_object *object; /* of JSON; NULL: the message comes whole */
 };
 
 /* Adds an address, without brackets. NULL, or why not. The first is the sender. */

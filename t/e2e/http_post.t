@@ -94,6 +94,53 @@ is +(ask($envelope, @raw, '-T', "$scratch/huge", '-X', 'POST'))[0], 413, 'too la
 Petrel::spit("$scratch/huge", join '', ('x' x 70 . "\n") x 430000);
 is +(ask($envelope, @raw, '-H', 'Transfer-Encoding: chunked', '-T', "$scratch/huge", '-X', 'POST'))[0], 413, 'too large in chunks';
 
+# --- Objects
+
+my @json = ('-H', "Authorization: Bearer $token", '-H', 'Content-Type: application/json');
+sub compose { my ($body, @more) = @_; Petrel::spit("$scratch/json", $body); return ask('', @json, @more, '-T', "$scratch/json", '-X', 'POST') }
+my $bytes = join '', map { chr($_ * 7 % 256) } 1 .. 1000;
+require MIME::Base64;
+my %object = (from => 'J\u00f6rg <app@a.test>', subject => '\u20ac \ud83d\ude00', text => 'Text: \u20ac\n.\nFrom x', html => '<p>\u20ac</p>');
+my $attachments = sprintf '"attachments":[{"filename":"gr\u00fcn.bin","type":"application/octet-stream","content":"%s"},{"cid":"logo","type":"image/png","content":"AAEC"}]',
+    MIME::Base64::encode_base64($bytes, '');
+($status, $answer) = compose("{$attachments," . join(',', map { qq{"$_":"$object{$_}"} } sort keys %object) . ',"to":["Ann <u@c.test>"],"bcc":"v@c.test"}');
+is $status, 202, 'a message is made' or diag explain $answer;
+ok $petrel->wait_log(qr/\Q$answer->{id}\E: .*v\@c\.test.*status=(?:sent|delivered)/), 'and delivered';
+my ($made) = grep { $_->{data} =~ /UTF-8\?B\?4oKsIPCfmIA=/ } $sink->messages;
+unlike $made->{data}, qr/v\@c\.test/, 'Bcc is not shown';
+is scalar(grep { length > 79 } split /\n/, $made->{data} =~ s/\r//gr =~ s/^Received: .*?\n(?=\S)//sr), 0, 'lines are short';
+my $reading = (Petrel::command('', 'python3', '-c', <<'END', $made->{file}))[1];
+import email, email.policy, hashlib, sys
+m = email.message_from_binary_file(open(sys.argv[1], 'rb'), policy=email.policy.default)
+print(ascii(m['subject']), ascii(str(m['from'])), m['to'])
+for part in m.walk():
+    if not part.is_multipart():
+        data = part.get_payload(decode=True)
+        print(part.get_content_type(), ascii(part.get_filename()), part['content-id'], ascii(data.decode()) if part.get_content_maintype() == 'text' else hashlib.md5(data).hexdigest())
+    else:
+        print(part.get_content_type())
+END
+require Digest::MD5;
+is $reading, <<"END", 'Python reads what was written';
+'\\u20ac \\U0001f600' 'J\\xf6rg <app\@a.test>' Ann <u\@c.test>
+multipart/mixed
+multipart/alternative
+text/plain None None 'Text: \\u20ac\\n.\\nFrom x'
+multipart/related
+text/html None None '<p>\\u20ac</p>'
+image/png None <logo> @{[Digest::MD5::md5_hex("\0\1\2")]}
+application/octet-stream 'gr\\xfcn.bin' None @{[Digest::MD5::md5_hex($bytes)]}
+END
+my $large = MIME::Base64::encode_base64('0123456789abcde' x 1200000, '');
+($before) = Petrel::slurp("/proc/$petrel->{pid}/status") =~ /VmHWM:\s*(\d+)/;
+is +(compose("{\"attachments\":[{\"content\":\"$large\"}],\"from\":\"app\@a.test\",\"to\":\"u\@held.test\"}"))[0], 202, '24 MB of base64, before the sender';
+($after) = Petrel::slurp("/proc/$petrel->{pid}/status") =~ /VmHWM:\s*(\d+)/;
+cmp_ok $after - $before, '<', 3000, 'need no memory';
+is +(compose("{\"attachments\":[{\"content\":\"$large$large\"}],\"from\":\"app\@a.test\",\"to\":\"u\@held.test\"}"))[0], 413, 'too large';
+($status, $answer) = compose('{"from":"app@a.test","to":"u@held.test","text":"x","send_at":"tomorrow"}');
+is "$status $answer->{error}{field} $answer->{error}{rule}", '422 send_at unknown', 'a member that is not known is named';
+is_deeply [glob "$petrel->{dir}/spool/lock/post*"], [], 'no file is left';
+
 # --- On the wire
 
 sub talk {

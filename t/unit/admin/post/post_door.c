@@ -1,6 +1,9 @@
 /* Requests of mail by HTTP, without sockets: envelopes, refusals, and what is stored. */
 #include "admin/post/post_door.h"
 
+#include "admin/post/post_json.h"
+#include "admin/post/post_object.h"
+#include "admin/post/post_spool.h"
 #include "admin/post/posting.h"
 #include "t/support/listener_world.h"
 #include "t/support/tap.h"
@@ -167,6 +170,113 @@ TEST(refusals)
     closed = NULL;
     is_answered("/v1/messages", ANN, "Subject: alone\n\nx\n", 202, "id");
     (void)stored(&e);
+    end();
+}
+
+#define JSON "Authorization: Bearer one\r\nContent-Type: application/json; charset=utf-8\r\n"
+#define MAIL "\"from\":\"app@x.example\",\"to\":\"ann@example.org\""
+
+TEST(members)
+{
+    struct envelope *e;
+    begin();
+    is_answered("/v1/messages", JSON,
+                "{\"text\":\"hello \\u20ac\\n.\\r\\nFrom x\\rend\",\"attachments\":[{\"content\":\"aGVs\\nbG8=\",\"filename\":\"a.txt\","
+                "\"type\":\"text/plain\"}],\"to\":[\"Ann <ann@example.org>\",\"bob@example.org\"],\"bcc\":\"eve@example.org\","
+                "\"from\":\"J\\u00f6 <app@x.example>\",\"headers\":{\"X-One\":\"1\"},\"subject\":\"hi\",\"tag\":\"t 1\","
+                "\"reply_to\":[\"r@else.example\"],\"cc\":[]}",
+                202, "{\"id\":\"");
+    struct text content = stored(&e);
+    ok(e != NULL && e->count == 3 && !e->utf8);
+    struct text head = TEXT("From: =?UTF-8?B?SsO2?= <app@x.example>\r\nTo: Ann <ann@example.org>, bob@example.org\r\n"
+                            "Reply-To: r@else.example\r\nSubject: hi\r\nX-One: 1\r\nX-Petrel-Tag: t 1\r\n"
+                            "MIME-Version: 1.0\r\nContent-Type: multipart/mixed;\r\n boundary=\"=_");
+    is_text(text_before(content, head.length), head, "its header");
+    struct buffer all = {.at = (char *)(uintptr_t)content.at, .length = content.length};
+    ok(has(&all, "\r\n\r\nhello =E2=82=AC\r\n=2E\r\nFrom=20x\r\nend\r\n--=_"));
+    ok(has(&all, "filename=\"a.txt\"\r\n\r\naGVsbG8=\r\n--=_"));
+    ok(!has(&all, "eve@"));
+    end();
+}
+
+TEST(members_that_are_refused)
+{
+    /* clang-format off */
+    static const struct {
+        const char *body;
+        unsigned status;
+        const char *field, *rule;
+    } rows[] = {
+        {"", 400, "null", "json"}, {"{", 400, "null", "json"}, {"{\"from\":tru}", 400, "null", "json"}, {"[]", 422, "null", "type"},
+        {"1", 422, "null", "type"}, {"\"x\"", 422, "null", "type"}, {"{}", 422, "\"from\"", "required"},
+        {"{\"from\":\"app@x.example\",\"text\":\"x\"}", 422, "\"to\"", "required"}, {"{" MAIL "}", 422, "\"text\"", "required"},
+        {"{" MAIL ",\"text\":\"x\"} x", 400, "null", "json"},
+        {"{" MAIL ",\"send_at\":1}", 422, "\"send_at\"", "unknown"}, {"{" MAIL ",\"from\":\"x\"}", 422, "\"from\"", "twice"},
+        {"{\"from\":[\"app@x.example\"]}", 422, "\"from\"", "type"}, {"{\"to\":{}}", 422, "\"to\"", "type"}, {"{\"to\":[1]}", 422, "\"to\"", "type"},
+        {"{\"to\":[[\"x\"]]}", 422, "\"to\"", "type"}, {"{\"text\":null}", 422, "\"text\"", "type"}, {"{\"text\":[\"x\"]}", 422, "\"text\"", "type"},
+        {"{\"headers\":\"x\"}", 422, "\"headers\"", "type"}, {"{\"headers\":{\"X\":{}}}", 422, "\"headers.X\"", "type"},
+        {"{\"headers\":{\"Bcc\":\"x\"}}", 422, "\"headers.Bcc\"", "name"}, {"{\"headers\":{\"X\\r\\nY\":\"x\"}}", 422, "headers.X", "name"},
+        {"{\"headers\":{\"X\":\"a\\r\\nBcc: b@c\"}}", 422, "\"headers.X\"", "value"},
+        {"{\"subject\":\"a\\nb\"}", 422, "\"subject\"", "value"}, {"{\"from\":\"A\\nB <a@b>\"}", 422, "\"from\"", "value"},
+        {"{\"to\":[\"a@b\\r\\nX: y\"]}", 422, "\"to\"", "value"}, {"{\"tag\":\"\\u00fc\"}", 422, "\"tag\"", "value"},
+        {"{\"attachments\":{}}", 422, "\"attachments\"", "type"}, {"{\"attachments\":[1]}", 422, "\"attachments\"", "type"},
+        {"{\"attachments\":[{}]}", 422, "content\"", "required"}, {"{\"attachments\":[{\"x\":1}]}", 422, "\"attachments[0].x\"", "unknown"},
+        {"{\"attachments\":[{\"content\":\"\"},{\"content\":\"abc\"}]}", 422, "\"attachments[1].content\"", "base64"},
+        {"{\"attachments\":[{\"content\":\"ab=c\"}]}", 422, "\"attachments[0].content\"", "base64"},
+        {"{\"attachments\":[{\"content\":\"a===\"}]}", 422, "\"attachments[0].content\"", "base64"},
+        {"{\"attachments\":[{\"content\":\"ab-_\"}]}", 422, "\"attachments[0].content\"", "base64"},
+        {"{\"attachments\":[{\"type\":\"message/rfc822\"}]}", 422, "\"attachments[0].type\"", "value"},
+        {"{\"attachments\":[{\"filename\":\"a\\nb\"}]}", 422, "\"attachments[0].filename\"", "value"},
+        {"{\"attachments\":[{\"cid\":\"a b\"}]}", 422, "\"attachments[0].cid\"", "value"},
+        {"{\"attachments\":[{\"inline\":1}]}", 422, "\"attachments[0].inline\"", "type"},
+        {"{\"attachments\":[{\"inline\":\"x\"}]}", 422, "\"attachments[0].inline\"", "type"},
+        {"{\"from\":\"b@x.example\",\"to\":\"a@b.example\",\"text\":\"x\"}", 403, "\"from\"", "sender"},
+        {"{\"from\":\"app@x.example\",\"to\":[\"a@b.example\",\"bad\"],\"text\":\"x\"}", 422, "\"to\"", "recipient"},
+    };
+    /* clang-format on */
+    struct envelope *e;
+    begin();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char rule[100], field[100];
+        struct buffer out;
+        snprintf(rule, sizeof(rule), "\"rule\":\"%s\"", rows[i].rule);
+        snprintf(field, sizeof(field), strcmp(rows[i].field, "null") == 0 ? "\"field\":%s," : "%s", rows[i].field);
+        is_number(post("/v1/messages", JSON, text_from(rows[i].body), 3, true, &out), rows[i].status, rows[i].body);
+        if (!ok_named(has(&out, rule) && has(&out, field), rule))
+            printf("# %.*s\n", TEXT_ARGS(buffer_text(&out)));
+        buffer_free(&out);
+    }
+    is_answered("/v1/messages?from=x", JSON, "{}", 400, "\"query\"");
+    is_answered("/v1/messages", JSON, "{" MAIL ",\"text\":\"\"}", 202, "id");
+    (void)stored(&e);
+    end();
+}
+
+/* More than stays in memory, with its members in another order; many pieces in many turns. */
+TEST(members_in_a_file)
+{
+    enum { SIZE = 60000 };
+    static char body[3 * SIZE];
+    struct buffer out;
+    struct envelope *e;
+    char *at = body + sprintf(body, "{\"attachments\":[{\"content\":\"");
+    memset(at, 'A', SIZE);
+    at += SIZE;
+    at += sprintf(at, "\",\"cid\":\"c\"}],\"html\":\"<p>");
+    for (int i = 0; i < 2000; i++)
+        at += sprintf(at, "\\u20ac");
+    at += sprintf(at, "\"," MAIL "}");
+    begin();
+    is_number(post("/v1/messages", JSON, text_of(body, (size_t)(at - body)), 5000, true, &out), 202, "a message");
+    struct text content = stored(&e);
+    buffer_free(&out);
+    unsigned a = 0, euros = 0;
+    for (size_t i = 0; i < content.length; i++)
+        a += content.at[i] == 'A';
+    for (size_t i = 0; i + 4 <= content.length; i++)
+        euros += memcmp(content.at + i, "4oKs", 4) == 0;
+    ok_named(a >= SIZE && a < SIZE + 200, "the attachment");
+    ok_named(euros > 1900, "the text, in base64");
     end();
 }
 
