@@ -477,6 +477,14 @@ queue_each_taken(struct queue *q, size_t most,
 }
 
 void
+queue_each_posted(struct queue *q, size_t most,
+                  void (*each)(void *context, const char *mark, struct id id),
+                  void *context)
+{
+    journaled_each_posted(&q->journaled, most, each, context);
+}
+
+void
 queue_commit_begin(struct queue *q)
 {
     assert(q->own_loop != NULL);

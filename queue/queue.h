@@ -95,6 +95,10 @@ void queue_takes(struct queue_draft *draft);
 void queue_each_taken(struct queue *queue, size_t most,
                       void (*each)(void *context, const char *came, struct id id),
                       void *context);
+/* The same of posted messages; mark: envelope.posted. */
+void queue_each_posted(struct queue *queue, size_t most,
+                       void (*each)(void *context, const char *mark, struct id id),
+                       void *context);
 /* For an injector: messages committed between these two become durable together. One
  * that is refused before any of them is a message refuses all. The callbacks come from
  * the second; a crash within it may leave some of them, as messages. */

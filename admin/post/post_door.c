@@ -7,12 +7,15 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 struct post_door *
 post_door_new(const struct post_setup *setup)
 {
     struct post_door *d = memory_new(sizeof(*d));
     d->setup = *setup;
+    d->records =
+        post_records_new(setup->loop, setup->log, setup->host->queue, setup->records);
     return d;
 }
 
@@ -20,9 +23,16 @@ void
 post_door_free(struct post_door **door)
 {
     struct post_door *d = *door;
+    struct posting *p, *next;
     if (d == NULL)
         return;
     *door = NULL;
+    DL_FOREACH_SAFE (d->orphans, p, next) {
+        DL_DELETE(d->orphans, p);
+        p->pending = false;
+        posting_free(p);
+    }
+    post_records_free(&d->records);
     post_keys_release(&d->keys);
     free(d);
 }
@@ -56,17 +66,6 @@ posting_new(struct post_door *d, struct http_exchange *x)
     buffer_init(&p->envelope, POST_ENVELOPE_MAX);
     digest_begin(&p->digest);
     return p;
-}
-
-static void
-posting_free(void *context)
-{
-    struct posting *p = context;
-    post_object_free(&p->object);
-    session_post_free(&p->post);
-    post_keys_release(&p->keys);
-    buffer_free(&p->envelope);
-    free(p);
 }
 
 /* --- A whole message ---------------------------------------------------------------- */
@@ -165,7 +164,8 @@ post_raw_add(void *context, struct text bytes)
 {
     struct posting *p = context;
     digest_add(&p->digest, bytes);
-    (void)session_post_write(p->post, bytes); /* its end says why */
+    if (p->post != NULL)
+        (void)session_post_write(p->post, bytes); /* its end says why */
     return true;
 }
 
@@ -180,7 +180,9 @@ post_raw(struct post_door *d, struct http_exchange *x)
 {
     struct posting *p = posting_new(d, x);
     int64_t size = x->request->stage == HTTP_SIZED ? (int64_t)x->request->left : 0;
-    if (!post_envelope_read(p) || !posting_begin(p, size)) {
+    bool good = post_envelope_read(p) && posting_read_key(p);
+    digest_add(&p->digest, buffer_text(&p->envelope));
+    if (!good || (!posting_is_known(p) && !posting_begin(p, size))) {
         posting_free(p);
         return;
     }
@@ -194,14 +196,17 @@ post_member_add(void *context, struct text bytes)
 {
     struct posting *p = context;
     digest_add(&p->digest, bytes);
-    return post_object_add(p->object, bytes);
+    return p->object == NULL || post_object_add(p->object, bytes);
 }
 
 static void
 post_member_end(void *context)
 {
     struct posting *p = context;
-    post_object_end(p->object);
+    if (p->object != NULL)
+        post_object_end(p->object);
+    else
+        posting_end(p);
 }
 
 static void
@@ -220,7 +225,12 @@ post_members(struct post_door *d, struct http_exchange *x)
         return;
     }
     struct posting *p = posting_new(d, x);
-    p->object = post_object_new(p);
+    if (!posting_read_key(p)) {
+        posting_free(p);
+        return;
+    }
+    if (!posting_is_known(p))
+        p->object = post_object_new(p);
     x->sink = (struct http_sink){post_member_add, post_member_end, posting_free, p};
 }
 

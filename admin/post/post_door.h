@@ -29,6 +29,9 @@ struct post_setup {
     struct session_host *host;
     struct manager *manager;
     struct questions *questions;
+    struct log *log;
+    const char *records; /* the file of post_records.h, below the spool; copied */
+    bool has_journal;    /* without it no idempotency keys */
     /* Why no mail is accepted; NULL: it is. */
     const char *(*leaves)(void *context);
     void *context;

@@ -1,10 +1,13 @@
 /* Gives a posted message its envelope, and tells what became of it. */
 #include "admin/post/posting.h"
 
+#include "admin/post/post_object.h"
 #include "base/memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 enum { RATE = 450, CROWDED = 421, STATUS_MAX = 32 };
 
@@ -147,27 +150,141 @@ posting_begin(struct posting *p, int64_t size)
     return posting_recipients(p, rest);
 }
 
+/* --- Idempotency -------------------------------------------------------------------- */
+
+static bool
+posting_refuse_key(struct posting *p, unsigned status, const char *rule,
+                   const char *why)
+{
+    http_answer_rule(p->exchange, status, "Idempotency-Key", rule, why);
+    return false;
+}
+
+bool
+posting_read_key(struct posting *p)
+{
+    struct text key = http_reader_field(p->exchange->request, TEXT("Idempotency-Key"));
+    p->has_key = key.at != NULL;
+    if (!p->has_key)
+        return true;
+    if (key.length == 0 || key.length > POST_IDEMPOTENCY_MAX)
+        return posting_refuse_key(p, 400, "length", "has 1 to 255 characters");
+    if (!p->door->setup.has_journal)
+        return posting_refuse_key(p, 501, "journal", "needs journal_size above 0");
+    post_records_digest(p->name, key, p->key);
+    if (posting_is_known(p) || post_records_have_room(p->door->records, p->name))
+        return true;
+    http_answer_field(p->exchange, "Retry-After", "3600");
+    return posting_refuse_key(p, 429, "limit", "too many of them are kept");
+}
+
+bool
+posting_is_known(const struct posting *p)
+{
+    return p->has_key && post_records_find(p->door->records, p->key) != NULL;
+}
+
+static void
+posting_accept(struct posting *p, struct id id)
+{
+    char location[sizeof(POST_PATH) + ID_LENGTH + 1];
+    snprintf(location, sizeof(location), POST_PATH "/%s", ID_TEXT(id));
+    http_answer_field(p->exchange, "Location", location);
+    http_answer_json(p->exchange, 202, json_pack("{s:s}", "id", ID_TEXT(id)));
+}
+
+/* True: it was posted before, and is not sent again. */
+static bool
+posting_repeats(struct posting *p, const unsigned char body[DIGEST_SIZE])
+{
+    const struct post_record *known =
+        p->has_key ? post_records_find(p->door->records, p->key) : NULL;
+    if (known == NULL)
+        return false;
+    if (!digest_same(known->body, body, POST_DIGEST_SIZE)) {
+        (void)posting_refuse_key(p, 409, "conflict", "was used for another message");
+    } else if (known->pending) {
+        http_answer_field(p->exchange, "Retry-After", "1");
+        (void)posting_refuse_key(p, 503, "pending", "the same message is being stored");
+    } else {
+        http_answer_field(p->exchange, "Idempotency-Replayed", "true");
+        posting_accept(p, known->id);
+    }
+    session_post_free(&p->post);
+    http_exchange_wake(p->exchange);
+    return true;
+}
+
 /* --- The end ------------------------------------------------------------------------ */
+
+static void
+posting_release(struct posting *p)
+{
+    post_object_free(&p->object);
+    session_post_free(&p->post);
+    post_keys_release(&p->keys);
+    buffer_free(&p->envelope);
+    free(p);
+}
+
+/* The message of a client that has gone is stored nevertheless: its record must tell. */
+void
+posting_free(void *context)
+{
+    struct posting *p = context;
+    if (!p->pending) {
+        posting_release(p);
+        return;
+    }
+    p->exchange = NULL;
+    post_object_free(&p->object);
+    DL_APPEND(p->door->orphans, p);
+}
+
+static void
+posting_stored(void *context, struct id id)
+{
+    struct posting *p = context;
+    if (p->pending)
+        post_records_keep(p->door->records, p->key, id);
+    p->pending = false;
+}
 
 static void
 posting_done(void *context, struct id id, const struct outcome *refusal)
 {
     struct posting *p = context;
-    struct http_exchange *x = p->exchange;
-    char location[sizeof(POST_PATH) + ID_LENGTH + 1];
-    if (refusal != NULL) {
-        posting_refuse(p, NULL, "content", refusal);
-    } else {
-        snprintf(location, sizeof(location), POST_PATH "/%s", ID_TEXT(id));
-        http_answer_field(x, "Location", location);
-        http_answer_json(x, 202, json_pack("{s:s}", "id", ID_TEXT(id)));
+    if (p->pending)
+        post_records_drop(p->door->records, p->key);
+    p->pending = false;
+    if (p->exchange == NULL) {
+        DL_DELETE(p->door->orphans, p);
+        posting_release(p);
+        return;
     }
+    if (refusal != NULL)
+        posting_refuse(p, NULL, "content", refusal);
+    else
+        posting_accept(p, id);
     session_post_free(&p->post);
-    http_exchange_wake(x);
+    http_exchange_wake(p->exchange);
 }
 
 void
 posting_end(struct posting *p)
 {
-    session_post_end(p->post, TEXT(""), posting_done, p);
+    unsigned char body[DIGEST_SIZE];
+    char mark[POST_MARK_MAX] = "";
+    digest_end(&p->digest, body);
+    if (posting_repeats(p, body))
+        return;
+    if (p->post == NULL) { /* its record is too old by now */
+        http_answer_field(p->exchange, "Retry-After", "1");
+        (void)posting_refuse_key(p, 503, "pending", "send it once more");
+        return;
+    }
+    if (p->has_key)
+        post_records_add(p->door->records, p->name, p->key, body, mark);
+    p->pending = p->has_key;
+    session_post_end(p->post, text_from(mark), posting_stored, posting_done, p);
 }

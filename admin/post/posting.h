@@ -4,6 +4,7 @@
 #define ADMIN_POST_POSTING_H
 
 #include "admin/post/post_door.h"
+#include "admin/post/post_records.h"
 #include "base/crypto/digest.h"
 #include "smtp/session/session_post.h"
 
@@ -14,6 +15,8 @@ struct post_object;
 struct post_door {
     struct post_setup setup;
     struct post_keys *keys; /* NULL: none */
+    struct post_records *records;
+    struct posting *orphans; /* their clients have gone; they are being stored */
 };
 
 struct posting {
@@ -26,14 +29,24 @@ struct posting {
     struct buffer envelope;    /* sender, then recipients, each with a NUL */
     size_t recipients;
     bool utf8;
-    struct post_object *object; /* of JSON; NULL: the message comes whole */
+    bool has_key; /* of idempotency */
+    bool pending; /* its record is, until it is stored */
+    unsigned char key[POST_DIGEST_SIZE];
+    struct posting *prev, *next; /* of orphans */
+    struct post_object *object;  /* of JSON; NULL: the message comes whole */
 };
 
 /* Adds an address, without brackets. NULL, or why not. The first is the sender. */
 const char *posting_add(struct posting *p, struct text address);
 /* MAIL and RCPT for all of them. False: the exchange has its answer. */
 bool posting_begin(struct posting *p, int64_t size);
+/* Reads Idempotency-Key. False: the exchange has its answer. */
+bool posting_read_key(struct posting *p);
+/* A message was posted with the key: only the body is to be compared. */
+bool posting_is_known(const struct posting *p);
 /* The content is complete; the exchange gets its answer. */
 void posting_end(struct posting *p);
+/* Now, or when it is stored. */
+void posting_free(void *posting);
 
 #endif

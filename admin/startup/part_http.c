@@ -2,6 +2,7 @@
 #include "admin/startup/parts.h"
 
 #include "smtp/trust/tls_reports.h"
+#include "queue/spool/slices.h"
 
 #include <assert.h>
 #include <string.h>
@@ -179,14 +180,21 @@ part_http_key(void *context, struct text token)
 static void
 part_http_set_keys(struct daemon *d, const struct configuration *c)
 {
+    const struct options *o = &d->started->options;
+    char path[SLICES_SUFFIX_MAX + 16], suffix[SLICES_SUFFIX_MAX];
     if (d->http.post == NULL && c->post_keys == NULL)
         return;
+    slices_suffix((unsigned)o->slices, (unsigned)o->slice, suffix);
+    snprintf(path, sizeof(path), "lock/posted%s", suffix);
     if (d->http.post == NULL)
         d->http.post = post_door_new(
             &(struct post_setup){.loop = d->loop,
                                  .host = listener_host(d->listener),
                                  .manager = d->manager,
                                  .questions = control_server_questions(d->control),
+                                 .log = d->log,
+                                 .records = path,
+                                 .has_journal = o->manager.queue.journal_size > 0,
                                  .leaves = daemon_leaves,
                                  .context = d});
     if (c->post_keys != NULL)

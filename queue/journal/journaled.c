@@ -858,14 +858,16 @@ struct taken_list {
     struct journaled *journaled;
     struct taken_row *rows;
     size_t count, capacity, most, oldest;
+    bool posted; /* marks of posted mail, not places of given mail */
 };
 
 static void
 taken_add(struct taken_list *l, const struct envelope *e)
 {
-    if (e->moved.given == 0 || l->most == 0)
+    bool counts = l->posted ? e->posted.length > 0 : e->moved.given > 0;
+    if (!counts || l->most == 0)
         return;
-    struct taken_row row = {text_string(e->moved.came), e->id};
+    struct taken_row row = {text_string(l->posted ? e->posted : e->moved.came), e->id};
     if (l->count == l->most) {
         free(l->rows[l->oldest].came);
         l->rows[l->oldest] = row;
@@ -886,7 +888,7 @@ taken_read(struct taken_list *l, const struct journal_record *record)
 {
     struct text form;
     if (!journaled_split_form(record->payload, &form) || form.length == 0 ||
-        memmem(form.at, form.length, "\nH", 2) == NULL)
+        memmem(form.at, form.length, l->posted ? "\nK" : "\nH", 2) == NULL)
         return;
     struct envelope *e = envelope_new();
     if (envelope_read_todo(form, record->id, e) == PROGRESS_DONE)
@@ -906,12 +908,11 @@ taken_record(void *context, const struct journal_record *record)
     return true;
 }
 
-void
-journaled_each_taken(struct journaled *y, size_t most,
-                     void (*each)(void *context, const char *came, struct id id),
-                     void *context)
+static void
+taken_each(struct journaled *y, size_t most, bool posted,
+           void (*each)(void *context, const char *text, struct id id), void *context)
 {
-    struct taken_list list = {.journaled = y, .most = most};
+    struct taken_list list = {.journaled = y, .most = most, .posted = posted};
     struct journal_summary summary;
     struct journal_reading reading = {
         .context = &list, .record = taken_record, .with_past = true};
@@ -924,4 +925,20 @@ journaled_each_taken(struct journaled *y, size_t most,
         free(row->came);
     }
     free(list.rows);
+}
+
+void
+journaled_each_taken(struct journaled *y, size_t most,
+                     void (*each)(void *context, const char *came, struct id id),
+                     void *context)
+{
+    taken_each(y, most, false, each, context);
+}
+
+void
+journaled_each_posted(struct journaled *y, size_t most,
+                      void (*each)(void *context, const char *mark, struct id id),
+                      void *context)
+{
+    taken_each(y, most, true, each, context);
 }

@@ -90,6 +90,11 @@ void journaled_each_taken(struct journaled *y, size_t most,
                           void (*each)(void *context, const char *came, struct id id),
                           void *context);
 
+/* The same of posted messages. */
+void journaled_each_posted(struct journaled *y, size_t most,
+                           void (*each)(void *context, const char *mark, struct id id),
+                           void *context);
+
 struct journaled_message *journaled_find(const struct journaled *y,
                                          struct id id); /* or NULL */
 /* False: too large for a record, with its content or (large) without. */

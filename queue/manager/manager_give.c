@@ -127,6 +127,7 @@ give_note_state(struct active *a, const struct sched_state *known)
         e->delivery.attempts = known->attempts;
     if (a->was_held && queue_note(m->queue, a->id, QUEUE_HOLD, note) < 0)
         note[0] = '\0';
+    e->posted = TEXT("");
     e->moved.hold = TEXT("");
     if (a->was_held)
         e->moved.hold = envelope_text(e, text_from(note[0] ? note : "0 held\n"));

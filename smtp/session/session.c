@@ -808,6 +808,8 @@ session_on_stored(void *context, struct envelope *e, const struct outcome *refus
         struct id id = e->id; /* manager_accept() takes the envelope */
         server_tell_accepted(&s->server, id);
         session_settle(s, server_given(&s->server));
+        if (s->durable != NULL)
+            s->durable(s);
         if (s->host->manager != NULL) {
             manager_accept(s->host->manager, &e);
             paced = session_pace(s, id);

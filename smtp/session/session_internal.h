@@ -58,7 +58,8 @@ struct server_session {
     bool pumping;
     unsigned expanded; /* members of aliases in this turn */
     struct loop_task rest;
-    /* A posted message has these three (session_post.c); NULL: there is a connection. */
+    /* A posted message has these four (session_post.c); NULL: there is a connection. */
+    void (*durable)(struct server_session *s);
     void (*answered)(struct server_session *s, const struct outcome *refusal);
     const struct senders *senders; /* instead of those of the rules */
     struct text mark;              /* of its envelope */

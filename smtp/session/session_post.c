@@ -24,6 +24,7 @@ struct session_post {
     bool entered;
     struct id id;
     struct reply reply;
+    session_post_stored *stored;
     session_post_done *done;
     void *context;
     struct loop_task answer;
@@ -143,6 +144,14 @@ session_post_answered(struct server_session *s, const struct outcome *refusal)
     session_post_answer(p);
 }
 
+static void
+session_post_durable(struct server_session *s)
+{
+    struct session_post *p = (struct session_post *)s;
+    if (p->stored != NULL)
+        p->stored(p->context, s->stored);
+}
+
 /* --- public ----------------------------------------------------------------------- */
 
 static void
@@ -196,6 +205,7 @@ session_post_new(struct session_host *host, const struct session_post_client *cl
     s->host = host;
     s->peer = *client->peer;
     s->answered = session_post_answered;
+    s->durable = session_post_durable;
     s->server.refusals = host->refusals;
     s->server.envelopes = &host->envelopes;
     p->newlines.rule = NEWLINES_FIRST;
@@ -272,13 +282,14 @@ session_post_write(struct session_post *p, struct text bytes)
 }
 
 void
-session_post_end(struct session_post *p, struct text mark, session_post_done *done,
-                 void *context)
+session_post_end(struct session_post *p, struct text mark, session_post_stored *stored,
+                 session_post_done *done, void *context)
 {
     struct server_session *s = &p->session;
+    p->stored = stored;
     p->done = done;
     p->context = context;
-    s->mark = mark;
+    s->mark = mark; /* until session_store(), which this calls */
     if (!p->ended && !p->refused)
         normalize_stream(&p->newlines, TEXT("\r\n"), &p->piece);
     if (!p->refused)

@@ -37,11 +37,14 @@ bool session_post_recipient(struct session_post *post, struct text address,
 /* The content, any cuts; a bare LF is a line end when the first one is. False: it is
  * refused already, and session_post_end() says why. */
 bool session_post_write(struct session_post *post, struct text bytes);
-/* The content is complete. mark: envelope.posted, or empty. done comes later, at the end of
- * a turn: refusal NULL: the message is durable. */
+/* The content is complete. mark: envelope.posted, or empty. stored (or NULL) comes as soon as
+ * the message is durable, done when the client may hear of it, or with a refusal; both
+ * later, at the end of a turn. */
+typedef void session_post_stored(void *context, struct id id);
 typedef void session_post_done(void *context, struct id id,
                                const struct outcome *refusal);
 void session_post_end(struct session_post *post, struct text mark,
-                      session_post_done *done, void *context);
+                      session_post_stored *stored, session_post_done *done,
+                      void *context);
 
 #endif

@@ -167,6 +167,29 @@ is statuses(talk($head . "Expect: 100-continue\r\nConnection: close\r\nContent-L
 is statuses(talk(($head =~ s/u\@/u/r) . "Expect: 100-continue\r\nContent-Length: $length\r\n\r\n", 1)), '422', 'is not answered in vain';
 is $count + 4, scalar(() = $petrel->log =~ /\(queued\)/g), 'nothing else was sent';
 
+# --- Once
+
+sub once { my ($key, $text) = @_; return post('?from=app@a.test&to=once@held.test', "Subject: $text\n\nx\n", '-H', "Idempotency-Key: $key") }
+($status, $answer) = once('one', 'a');
+is $status, 202, 'with a key';
+my $first = $answer->{id};
+($status, $answer, $header) = once('one', 'a');
+is "$status $answer->{id}", "202 $first", 'again: the same id';
+like $header, qr/^Idempotency-Replayed: true\r$/m, 'the field says so';
+($status, $answer) = once('one', 'b');
+is "$status $answer->{error}{field}", '409 Idempotency-Key', 'another message';
+$petrel->kill9;
+unlink "$petrel->{dir}/spool/lock/posted" or diag 'no file of keys';
+$petrel->start;
+($status, $answer) = once('one', 'a');
+is "$status $answer->{id}", "202 $first", 'after a kill, from the journal';
+$petrel->stop;
+ok -s "$petrel->{dir}/spool/lock/posted", 'a file has them';
+$petrel->start;
+($status, $answer) = once('one', 'a');
+is "$status $answer->{id}", "202 $first", 'after a restart, from the file';
+is scalar(() = ($petrel->run('queue', 'ls'))[1] =~ /once\@held/g), 1, 'it was sent once';
+
 # --- Changes
 
 is +(key('rm', 'app'))[0], 0, 'the key goes';

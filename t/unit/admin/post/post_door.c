@@ -22,6 +22,7 @@ static struct world w;
 static struct post_door *door;
 static const char *closed;
 static int wakes;
+static bool leaves_early;
 
 static const char *
 leaves(void *context)
@@ -40,13 +41,19 @@ take_keys(const char *lines)
 }
 
 static void
+open_door(void)
+{
+    door = post_door_new(&(struct post_setup){
+        .loop = w.loop, .host = listener_host(w.listener), .manager = w.manager, .leaves = leaves, .log = w.log, .records = "lock/posted", .has_journal = true});
+    take_keys(KEYS);
+}
+
+static void
 begin(void)
 {
     listener_world_start(&w, &plain, false, false);
-    door = post_door_new(&(struct post_setup){
-        .loop = w.loop, .host = listener_host(w.listener), .manager = w.manager, .leaves = leaves});
     closed = NULL;
-    take_keys(KEYS);
+    open_door();
 }
 
 static void
@@ -91,11 +98,12 @@ post(const char *target, const char *fields, struct text body, size_t piece, boo
         goes_on = x.sink.add(x.sink.context, text_before(body, piece));
     if (goes_on && whole)
         x.sink.end(x.sink.context);
-    for (int i = 0; i < 2000 && goes_on && whole && x.status == 0; i++)
+    for (int i = 0; i < 2000 && goes_on && whole && !leaves_early && x.status == 0; i++)
         loop_turn(w.loop, TURN_MS);
     if (x.sink.free != NULL)
         x.sink.free(x.sink.context);
-    loop_turn(w.loop, 0);
+    if (!leaves_early)
+        loop_turn(w.loop, 0);
     *out = x.body;
     buffer_free(&x.fields);
     http_reader_free(&reader);
@@ -304,6 +312,81 @@ TEST(a_client_goes)
     buffer_free(&out);
     is_answered("/v1/messages", ANN, "Subject: y\n\nhello\n", 202, "id");
     is_text(stored(&e), TEXT("Subject: y\r\n\r\nhello\r\n"), "the other is not sent");
+    end();
+}
+
+#define TWICE(key) ANN "Idempotency-Key: " key "\r\n"
+
+static void
+is_posted(const char *fields, const char *body, unsigned status, char id[ID_LENGTH + 1])
+{
+    struct buffer out;
+    is_number(post("/v1/messages", fields, text_from(body), 100, true, &out), status, body);
+    id[0] = '\0';
+    if (out.length > 7 + ID_LENGTH && status == 202)
+        (void)!text_copy(id, ID_LENGTH + 1, text_of(out.at + 7, ID_LENGTH));
+    buffer_free(&out);
+}
+
+TEST(idempotency)
+{
+    char first[ID_LENGTH + 1], id[ID_LENGTH + 1];
+    struct envelope *e;
+    begin();
+    is_posted(TWICE("1"), "Subject: x\n\nx\n", 202, first);
+    is_posted(TWICE("1"), "Subject: x\n\nx\n", 202, id);
+    is_string(id, first, "the same message");
+    is_posted(TWICE("1"), "Subject: x\n\ny\n", 409, id);
+    is_posted(RAW "X-Envelope-From: app@x.example\r\nX-Envelope-To: eve@example.org\r\nIdempotency-Key: 1\r\n",
+              "Subject: x\n\nx\n", 409, id);
+    (void)stored(&e);
+    is_text(text_before(e->posted, 4), TEXT("app/"), "its envelope knows");
+    is_posted(TWICE(""), "x", 400, id);
+    post_door_free(&door);
+    open_door();
+    is_posted(TWICE("1"), "Subject: x\n\nx\n", 202, id);
+    is_string(id, first, "it is known from the file");
+    (void)stored(&e);
+    is_posted(TWICE("2"), "Subject: x\n\nx\n", 202, id);
+    ok_named(strcmp(id, first) != 0, "another key");
+    end();
+}
+
+TEST(idempotency_of_members)
+{
+    char first[ID_LENGTH + 1], id[ID_LENGTH + 1];
+    struct envelope *e;
+    begin();
+    is_posted(JSON "Idempotency-Key: 1\r\n", "{" MAIL ",\"text\":\"x\",\"x\":1}", 422, id);
+    is_posted(JSON "Idempotency-Key: 1\r\n", "{" MAIL ",\"text\":\"x\"}", 202, first);
+    is_posted(JSON "Idempotency-Key: 1\r\n", "{" MAIL ",\"text\":\"x\"}", 202, id);
+    is_string(id, first, "the same message");
+    is_posted(JSON "Idempotency-Key: 1\r\n", "{" MAIL ",\"text\":\"y\"}", 409, id);
+    (void)stored(&e);
+    end();
+}
+
+/* Its message is stored, since it was complete: so its record must be kept. */
+TEST(a_client_goes_before_the_answer)
+{
+    char id[ID_LENGTH + 1];
+    struct envelope *e;
+    struct text body = TEXT("Subject: x\n\nx\n");
+    begin();
+    leaves_early = true;
+    struct buffer out;
+    is_number(post("/v1/messages", TWICE("1"), body, 100, true, &out), 0, "no answer");
+    leaves_early = false;
+    buffer_free(&out);
+    is_posted(TWICE("1"), "Subject: x\n\ny\n", 409, id);
+    for (int i = 0; i < 100; i++)
+        loop_turn(w.loop, TURN_MS);
+    is_posted(TWICE("1"), "Subject: x\n\nx\n", 202, id);
+    (void)stored(&e);
+    leaves_early = true;
+    (void)post("/v1/messages", TWICE("2"), body, 100, true, &out);
+    leaves_early = false;
+    buffer_free(&out);
     end();
 }
 

@@ -14,7 +14,7 @@ static const struct server_rules plain = {.hostname = "mx.example.org",
 
 struct answer {
     int count;
-    struct id id;
+    struct id id, stored;
     struct outcome refusal;
     bool refused;
 };
@@ -63,15 +63,24 @@ done_with(void *context, struct id id, const struct outcome *refusal)
         a->refusal = *refusal;
 }
 
+static void
+stored_as(void *context, struct id id)
+{
+    struct answer *a = context;
+    ok_named(a->count == 0, "before the answer");
+    a->stored = id;
+}
+
 static struct answer
 finish(struct session_post **p, const char *mark)
 {
     struct answer a = {.count = 0};
-    session_post_end(*p, text_from(mark), done_with, &a);
+    session_post_end(*p, text_from(mark), stored_as, done_with, &a);
     ok_named(a.count == 0, "not before it returns");
     for (int i = 0; i < 2000 && a.count == 0; i++)
         loop_turn(w.loop, TURN_MS);
     is_number(a.count, 1, "one answer");
+    ok_named(a.refused || id_compare(a.id, a.stored) == 0, "the same message");
     session_post_free(p);
     return a;
 }
@@ -186,7 +195,7 @@ TEST(it_is_dropped)
     ok(session_post_mail(p, TEXT(""), 0, false, &refusal));
     ok(session_post_recipient(p, TEXT("a@example.org"), &refusal));
     (void)session_post_write(p, TEXT("Subject: x\r\n\r\n"));
-    session_post_end(p, TEXT(""), done_with, &a);
+    session_post_end(p, TEXT(""), NULL, done_with, &a);
     session_post_free(&p);
     for (int i = 0; i < 20; i++)
         loop_turn(w.loop, TURN_MS);
