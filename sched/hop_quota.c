@@ -100,9 +100,9 @@ hop_quotas_free(struct hop_quotas *set)
 uint32_t
 hop_quota_left(const struct hop_quotas *set, const struct transport *c)
 {
-    return c->hop == NULL
-               ? QUOTA_AMOUNT_MAX
-               : quota_left(&c->hop->use, &c->target.transport.quota, steady_ms(set));
+    struct quota quota = quota_on(&c->target.transport.quota, set->now_ms);
+    return c->hop == NULL ? QUOTA_AMOUNT_MAX
+                          : quota_left(&c->hop->use, &quota, steady_ms(set));
 }
 
 struct hop_quota *
@@ -121,6 +121,24 @@ hop_quota_end(struct hop_quotas *set, struct hop_quota *hop, uint32_t count,
         quota_settle(&hop->use, count, sent, steady_ms(set));
 }
 
+/* On a later day of a ramp more may be sent than now, and so earlier. */
+static int64_t
+hop_quota_ramp(const struct hop_quotas *set, const struct transport *c, int64_t ready)
+{
+    const struct quota *ramp = &c->target.transport.quota;
+    int64_t grows = quota_grows_ms(ramp, set->now_ms);
+    while (grows != INT64_MAX && grows - set->shift_ms < ready) {
+        struct quota quota = quota_on(ramp, grows);
+        enum quota_period unused;
+        int64_t day = grows - set->shift_ms;
+        int64_t then = quota_ready_ms(&c->hop->use, &quota, 1, steady_ms(set), &unused);
+        then = then > day ? then : day;
+        ready = then < ready ? then : ready;
+        grows = quota_grows_ms(ramp, grows);
+    }
+    return ready;
+}
+
 bool
 hop_quota_update(const struct hop_quotas *set, struct transport *c)
 {
@@ -129,10 +147,10 @@ hop_quota_update(const struct hop_quotas *set, struct transport *c)
     if (c->hop == NULL)
         return was_spent;
     int64_t now = steady_ms(set);
-    int64_t ready = quota_ready_ms(&c->hop->use, &c->target.transport.quota, 1, now,
-                                   &c->spent_period);
+    struct quota quota = quota_on(&c->target.transport.quota, set->now_ms);
+    int64_t ready = quota_ready_ms(&c->hop->use, &quota, 1, now, &c->spent_period);
     if (ready > now)
-        c->spent_until_ms = ready + set->shift_ms;
+        c->spent_until_ms = hop_quota_ramp(set, c, ready) + set->shift_ms;
     return was_spent != (ready > now);
 }
 
@@ -208,13 +226,23 @@ sched_quota_pauses(const struct sched *s,
 
 /* --- Our own quotas --------------------------------------------------------------- */
 
+void
+sched_quota_refresh(struct sched *s)
+{
+    struct transport *transport, *next;
+    HASH_ITER (hh, s->destinations.sites.transports.by_target, transport, next)
+        if (transport->hop != NULL) {
+            (void)hop_quota_update(&s->destinations.sites.transports.hops, transport);
+            sites_update(&s->destinations.sites, transport, s->now_ms);
+        }
+}
+
 /* A day of the quota is a day also when the clock is set: it would have passed twice, or
  * not at all. */
 void
 sched_quota_tick(struct sched *s)
 {
     struct hop_quotas *hops = &s->destinations.sites.transports.hops;
-    struct transport *transport, *next;
     if (s->steady_ms == NULL)
         return;
     int64_t ahead_ms = s->now_ms - s->steady_ms(s->steady_context);
@@ -222,11 +250,7 @@ sched_quota_tick(struct sched *s)
     if (by_ms > -QUOTA_SLACK_MS && by_ms < QUOTA_SLACK_MS)
         return;
     hops->shift_ms = ahead_ms;
-    HASH_ITER (hh, s->destinations.sites.transports.by_target, transport, next)
-        if (transport->hop != NULL) {
-            (void)hop_quota_update(hops, transport);
-            sites_update(&s->destinations.sites, transport, s->now_ms);
-        }
+    sched_quota_refresh(s);
 }
 
 static void
@@ -270,13 +294,16 @@ sched_quota_clock(struct sched *s, int64_t (*steady_clock)(void *context),
     sched_tick(s);
 }
 
+/* That of today. */
 static const struct quota *
-find_quota_of(const struct sched *s, const struct hop_quota *hop)
+find_quota_of(const struct sched *s, const struct hop_quota *hop, struct quota *today)
 {
     struct transport *transport, *next;
     HASH_ITER (hh, s->destinations.sites.transports.by_target, transport, next)
-        if (transport->hop == hop && !transport->is_gone)
-            return &transport->target.transport.quota;
+        if (transport->hop == hop && !transport->is_gone) {
+            *today = quota_on(&transport->target.transport.quota, s->now_ms);
+            return today;
+        }
     return NULL;
 }
 
@@ -287,9 +314,10 @@ sched_quotas(const struct sched *s,
 {
     const struct hop_quotas *hops = &s->destinations.sites.transports.hops;
     struct hop_quota *hop, *next;
+    struct quota today;
     HASH_ITER (hh, hops->by_key, hop, next)
         each(context,
-             &(struct sched_quota){hop->key, find_quota_of(s, hop), &hop->use});
+             &(struct sched_quota){hop->key, find_quota_of(s, hop, &today), &hop->use});
 }
 
 bool

@@ -230,7 +230,8 @@ void
 sched_tick(struct sched *s)
 {
     int64_t now_ms = *s->owner_ms;
-    if (now_ms < s->now_ms) {
+    bool is_back = now_ms < s->now_ms;
+    if (is_back) {
         int64_t delta = now_ms - s->now_ms;
         if (delta > -CLOCK_SLACK_MS)
             return;
@@ -242,6 +243,8 @@ sched_tick(struct sched *s)
     s->now_ms = s->destinations.sites.transports.hops.now_ms = now_ms;
     sched_quota_step(s);
     sched_quota_tick(s);
+    if (is_back)
+        sched_quota_refresh(s); /* an earlier day of a ramp has less */
     sites_tick(&s->destinations.sites, now_ms);
     struct site *idle;
     while ((idle = destinations_idle_site(&s->destinations, now_ms)) != NULL) {

@@ -474,7 +474,7 @@ void sched_recall(struct sched *s, const struct site_state *site);
  * has the lead of the other one. */
 struct sched_quota {
     const char *key;
-    const struct quota *quota; /* NULL: no mail is on its way there now */
+    const struct quota *quota; /* of today; NULL: no mail is on its way there now */
     const struct quota_use *use;
 };
 void sched_quotas(const struct sched *s,

@@ -110,6 +110,8 @@ void sched_quota_step(struct sched *s);
 void sched_quota_moved(struct sched *s, int64_t by_ms);
 /* The same moment: the lead of the clock over the steady one may have changed. */
 void sched_quota_tick(struct sched *s);
+/* All quotas of next hops anew: the clock went back. */
+void sched_quota_refresh(struct sched *s);
 /* Makes all backlogged messages of the site due now. */
 void sched_site_wake(struct sched *s, struct site *site);
 /* Backlogged messages of a live site are loaded from now on while the site has space

@@ -261,7 +261,7 @@ view_quota(const struct transport *c, int64_t now_ms, struct sched_site *view)
 {
     if (now_ms >= c->spent_until_ms || c->quota_until_ms > c->spent_until_ms)
         return;
-    view->quota = c->target.transport.quota.amounts[c->spent_period];
+    view->quota = quota_on(&c->target.transport.quota, now_ms).amounts[c->spent_period];
     view->quota_period = quota_period_word(c->spent_period);
 }
 

@@ -60,7 +60,7 @@ quota_list_limits(const struct quota_list_one *one)
     json_t *limits = json_array();
     const struct manager_quota *q = &one->quota;
     for (enum quota_period p = 0; p < QUOTA_PERIODS; p++) {
-        struct quota alone = {{0}};
+        struct quota alone = {.first = 0};
         enum quota_period decides;
         alone.amounts[p] = one->limits.amounts[p];
         if (alone.amounts[p] == 0)

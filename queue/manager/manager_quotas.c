@@ -301,7 +301,7 @@ walk_hop(void *context, const struct sched_quota *hop)
     const struct quota *quota = hop->quota;
     if (quota == NULL && w->manager->routes != NULL) {
         w->wanted = hop->key;
-        w->found = (struct quota){{0}};
+        w->found = (struct quota){.first = 0};
         route_each_target(w->manager->routes, find_in_route, w);
         quota = &w->found;
     }

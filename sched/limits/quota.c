@@ -53,18 +53,163 @@ quota_parse_limit(struct text limit, struct quota *q)
     return true;
 }
 
-bool
-quota_parse(struct text t, struct quota *out)
+/* --- A ramp ----------------------------------------------------------------------- */
+
+/* Days since 1970 of a day of the Gregorian calendar, by years that begin in March. */
+static int64_t
+quota_day_number(int64_t year, int64_t month, int64_t day)
 {
-    struct quota q = {{0}};
+    year -= month <= 2;
+    int64_t in_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return 365 * year + year / 4 - year / 100 + year / 400 + in_year - 719468;
+}
+
+/* "2026-12-01" */
+static bool
+quota_parse_date(struct text t, int64_t *ms)
+{
+    static const unsigned char days[] = {31, 29, 31, 30, 31, 30,
+                                         31, 31, 30, 31, 30, 31};
+    struct text year, month;
+    uint64_t y, m, d;
+    if (t.length != 10 || !text_cut(&t, '-', &year) || !text_cut(&t, '-', &month) ||
+        year.length != 4 || month.length != 2 || !text_number(year, 9999, &y) ||
+        !text_number(month, 12, &m) || !text_number(t, 31, &d) || y < 1970 || m == 0 ||
+        d == 0 || d > days[m - 1])
+        return false;
+    *ms = quota_day_number((int64_t)y, (int64_t)m, (int64_t)d) *
+          quota_rows[QUOTA_DAY].period_ms;
+    return true;
+}
+
+static double
+quota_power(double base, unsigned exponent)
+{
+    double result = 1;
+    for (; exponent > 0; exponent >>= 1, base *= base)
+        if ((exponent & 1) != 0)
+            result *= base;
+    return result;
+}
+
+/* The root, by halves. */
+static double
+quota_growth(double ratio, unsigned days)
+{
+    double low = 1, high = ratio;
+    for (int i = 0; i < 64; i++) {
+        double middle = (low + high) / 2;
+        if (quota_power(middle, days) > ratio)
+            high = middle;
+        else
+            low = middle;
+    }
+    return low;
+}
+
+/* "30d" */
+static bool
+quota_parse_days(struct text t, uint32_t *days)
+{
+    uint64_t number;
+    if (t.length < 2 || quota_unit(text_after(t, t.length - 1)) != QUOTA_DAY ||
+        !text_number(text_before(t, t.length - 1), QUOTA_RAMP_DAYS_MAX, &number))
+        return false;
+    *days = (uint32_t)number;
+    return number > 0;
+}
+
+/* The words behind both amounts. */
+static bool
+quota_parse_time(struct text words, struct quota *q)
+{
+    static const char blanks[] = " +\t";
+    struct text in, span, since, date, more;
+    return text_word(&words, blanks, &in) && text_word(&words, blanks, &span) &&
+           text_word(&words, blanks, &since) && text_word(&words, blanks, &date) &&
+           !text_word(&words, blanks, &more) && text_equal_nocase(in, TEXT("in")) &&
+           text_equal_nocase(since, TEXT("since")) &&
+           quota_parse_days(span, &q->days) && quota_parse_date(date, &q->since_ms);
+}
+
+static bool
+quota_parse_ramp_limit(struct text limit, size_t dots, struct quota *q)
+{
+    struct text last = text_after(limit, dots + 2), time = TEXT("");
+    struct quota first = {.first = 0}, end = {.first = 0};
+    size_t blank = 0;
+    while (blank < last.length && last.at[blank] != ' ' && last.at[blank] != '+')
+        blank++;
+    time = text_after(last, blank);
+    last = text_before(last, blank);
+    if (q->amounts[QUOTA_DAY] > 0 ||
+        !quota_parse_limit(text_before(limit, dots), &first) ||
+        !quota_parse_limit(last, &end) || first.amounts[QUOTA_DAY] == 0 ||
+        end.amounts[QUOTA_DAY] <= first.amounts[QUOTA_DAY] ||
+        !quota_parse_time(time, q))
+        return false;
+    q->first = first.amounts[QUOTA_DAY];
+    q->amounts[QUOTA_DAY] = end.amounts[QUOTA_DAY];
+    q->growth = quota_growth((double)q->amounts[QUOTA_DAY] / q->first, q->days);
+    return true;
+}
+
+struct quota
+quota_on(const struct quota *q, int64_t wall_ms)
+{
+    struct quota on = *q;
+    on.first = on.days = 0;
+    on.since_ms = 0;
+    on.growth = 0;
+    if (q->first == 0)
+        return on;
+    int64_t day = (wall_ms - q->since_ms) / quota_rows[QUOTA_DAY].period_ms;
+    if (wall_ms < q->since_ms || day == 0)
+        on.amounts[QUOTA_DAY] = q->first;
+    else if (day < q->days)
+        on.amounts[QUOTA_DAY] =
+            (uint32_t)(q->first * quota_power(q->growth, (unsigned)day));
+    return on;
+}
+
+int64_t
+quota_grows_ms(const struct quota *q, int64_t wall_ms)
+{
+    int64_t width = quota_rows[QUOTA_DAY].period_ms, passed = wall_ms - q->since_ms;
+    if (q->first == 0 || passed >= q->days * width)
+        return INT64_MAX;
+    return q->since_ms + (passed < 0 ? 1 : passed / width + 1) * width;
+}
+
+/* --- Texts ------------------------------------------------------------------------ */
+
+bool
+quota_parse_ramp(struct text t, struct quota *out)
+{
+    struct quota q = {.first = 0};
     struct text limit;
     t = text_trim(t);
     if (t.length == 0)
         return false;
     if (!text_equal_nocase(t, TEXT("none")))
-        while (text_cut(&t, ',', &limit))
-            if (!quota_parse_limit(text_trim(limit), &q))
+        while (text_cut(&t, ',', &limit)) {
+            limit = text_trim(limit);
+            size_t dots = text_find(limit, '.');
+            bool is_ramp = text_starts(text_after(limit, dots), TEXT(".."));
+            if (is_ramp ? !quota_parse_ramp_limit(limit, dots, &q)
+                        : !quota_parse_limit(limit, &q))
                 return false;
+        }
+    *out = q;
+    return true;
+}
+
+bool
+quota_parse(struct text t, struct quota *out)
+{
+    struct quota q;
+    if (!quota_parse_ramp(t, &q) || q.first > 0)
+        return false;
     *out = q;
     return true;
 }

@@ -18,11 +18,26 @@ enum quota_period { QUOTA_SECOND, QUOTA_MINUTE, QUOTA_HOUR, QUOTA_DAY, QUOTA_PER
 /* 0: no quota for that period. All 0: none at all. */
 struct quota {
     uint32_t amounts[QUOTA_PERIODS];
+    /* A ramp: amounts[QUOTA_DAY] is that of its last day. */
+    uint32_t first; /* the amount of day 0, and before; 0: there is no ramp */
+    uint32_t days;  /* from day 0 to the last */
+    int64_t since_ms;
+    double growth; /* from day to day */
 };
+enum { QUOTA_RAMP_DAYS_MAX = 365 };
 
 /* "N/s", "N/m" ("min"), "N/h", "N/d", several with commas between them, each period
  * once; or "none". N is 1 or more. False: not a quota, and *out is unchanged. */
 bool quota_parse(struct text t, struct quota *out) __attribute__((warn_unused_result));
+/* The same, or "N/d..M/d in 30d since 2026-12-01" in the place of N/d, with + for each
+ * space: a ramp from N to the greater M. Its days begin at midnight (UTC), and need no
+ * state: each is as many times the one before. */
+bool quota_parse_ramp(struct text t, struct quota *out)
+    __attribute__((warn_unused_result));
+/* The quota of that time (since 1970), without a ramp. */
+struct quota quota_on(const struct quota *q, int64_t wall_ms);
+/* The time at which its amount grows next; INT64_MAX: it does not. */
+int64_t quota_grows_ms(const struct quota *q, int64_t wall_ms);
 bool quota_is_none(const struct quota *q);
 /* "second", "minute", "hour", "day" */
 const char *quota_period_word(enum quota_period period);

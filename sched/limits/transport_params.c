@@ -208,7 +208,7 @@ transport_params_option_set(const struct option *o, struct transport_params *t,
         memcpy(field, &rate, sizeof(rate));
         return true;
     case OPTION_QUOTA:
-        if (!quota_parse(value, &quota))
+        if (!quota_parse_ramp(value, &quota))
             return false;
         memcpy(field, &quota, sizeof(quota));
         return true;

@@ -58,8 +58,8 @@ struct sasl_server {
 };
 
 /* PLAIN, LOGIN or SCRAM_SHA_256, or one of the other server. users is borrowed until the
- * end; nonce is from sasl_nonce(), fresh. initial: the argument after the mechanism, at == NULL without
- * one; "=" is an empty response (RFC 4954 §4). */
+ * end; nonce is from sasl_nonce(), fresh. initial: the argument after the mechanism,
+ * at == NULL without one; "=" is an empty response (RFC 4954 §4). */
 enum sasl_result sasl_server_start(struct sasl_server *s, enum sasl_mechanism mechanism,
                                    const struct users *users, const char *nonce,
                                    struct text initial)

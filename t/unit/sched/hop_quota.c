@@ -53,6 +53,44 @@ serve(struct world *w)
         channel_drain(w, c);
 }
 
+/* 2026-12-01, noon */
+#define NOON (INT64_C(1796083200000) + 12 * HOUR)
+
+/* A ramp: each day has its amount, also within any 24 hours; mail goes on when the day grows, not when the window is empty. */
+TEST(ramp)
+{
+    struct world w;
+    start(&w, "smtp://h.test?quota=4/d..64/d+in+4d+since+2026-12-01");
+    w.now = NOON;
+    for (int i = 0; i < 200; i++)
+        world_add(&w, "a.test", 0, 0);
+    serve(&w);
+    is_number(sent(&w), 4, "day 0");
+    struct sched_site site = world_last_site(&w);
+    is_string(sched_bound_word(site.bound), "quota", "the others wait");
+    is_number(site.quota, 4, "for the quota of today");
+    is_number(site.bound_until_ms - w.now, 12 * HOUR, "until midnight, when it grows");
+    w.now += 12 * HOUR - 1;
+    serve(&w);
+    is_number(sent(&w), 4, "not before");
+    w.now += 1;
+    serve(&w);
+    is_number(sent(&w), 8, "day 1: twice as many in 24 hours, with those of yesterday");
+    w.now += DAY;
+    serve(&w);
+    ok_named(sent(&w) >= 20 && sent(&w) <= 24, "at most its amount behind those of the day before");
+    unsigned before = sent(&w);
+    w.now -= 2 * DAY; /* the clock is set back, to a day with less */
+    serve(&w);
+    is_number(sent(&w), before, "an earlier day sends nothing more");
+    for (int i = 0; i < 40; i++) {
+        w.now += 6 * HOUR;
+        serve(&w);
+    }
+    is_number(sent(&w), 200, "all of it in the end");
+    sched_world_end(&w);
+}
+
 TEST(waits)
 {
     struct world w;

@@ -13,7 +13,7 @@
 static struct quota
 quota(const char *text)
 {
-    struct quota q = {{0}};
+    struct quota q = {.first = 0};
     if (!quota_parse(text_from(text), &q))
         printf("# not a quota: %s\n", text);
     return q;
@@ -43,6 +43,55 @@ TEST(parse)
     }
     is_string(quota_period_word(QUOTA_DAY), "day", "its word");
     is_number(quota_period_ms(QUOTA_HOUR), HOUR_MS, "its length");
+}
+
+/* 2026-12-01 */
+#define RAMP INT64_C(1796083200000)
+
+TEST(ramp)
+{
+    static const char *const bad[] = {
+        "200/d..50000/d", "200/d..50000/d in 30d", "200/d..50000/d in 30d since", "200/d..50000/d in 30d since 2026-13-01",
+        "200/d..50000/d in 30d since 2026-12-32", "200/d..50000/d in 30d since 26-12-01", "200/d..50000/d in 30d since 2026-12-01 x",
+        "200/d..50000/h in 30d since 2026-12-01", "200/h..50000/h in 30d since 2026-12-01", "200/d..200/d in 30d since 2026-12-01",
+        "300/d..200/d in 30d since 2026-12-01", "200/d..50000/d in 0d since 2026-12-01", "200/d..50000/d in 366d since 2026-12-01",
+        "200/d..50000/d in 30 since 2026-12-01", "200/d..50000/d in 30h since 2026-12-01", "5/d,200/d..50000/d in 30d since 2026-12-01",
+        "200/d..50000/d in 30d since 2026-12-01,5/d", "..5/d in 3d since 2026-12-01", "5/d.. in 3d since 2026-12-01", "0/d..5/d in 3d since 2026-12-01",
+        "200/d..50000/d on 30d since 2026-12-01", "200/d..50000/d in 30d at 2026-12-01", "200/d..50000/d in 30d since 1969-12-31"};
+    struct quota q, plain = {.first = 0};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        ok_named(!quota_parse_ramp(text_from(bad[i]), &q), bad[i]);
+    ok(quota_parse_ramp(TEXT("200/d..50000/d+in+30d+since+2026-12-01,100/m"), &q));
+    ok(!quota_parse(TEXT("200/d..50000/d in 30d since 2026-12-01"), &plain) && plain.amounts[QUOTA_DAY] == 0);
+    is_number(q.since_ms, RAMP, "midnight of that day");
+    ok(!quota_is_none(&q));
+    is_number(quota_on(&q, RAMP - DAY_MS * 1000).amounts[QUOTA_DAY], 200, "long before");
+    is_number(quota_on(&q, RAMP - 1).amounts[QUOTA_DAY], 200, "before");
+    is_number(quota_on(&q, RAMP).amounts[QUOTA_DAY], 200, "day 0");
+    is_number(quota_on(&q, RAMP + DAY_MS - 1).amounts[QUOTA_DAY], 200, "its end");
+    is_number(quota_on(&q, RAMP + DAY_MS).amounts[QUOTA_DAY], 240, "a fifth more");
+    is_number(quota_on(&q, RAMP + 15 * DAY_MS).amounts[QUOTA_DAY], 3162, "half of the way: the geometric mean");
+    is_number(quota_on(&q, RAMP + 30 * DAY_MS).amounts[QUOTA_DAY], 50000, "the last day");
+    is_number(quota_on(&q, RAMP + 4000 * DAY_MS).amounts[QUOTA_DAY], 50000, "and for ever");
+    is_number(quota_on(&q, RAMP).amounts[QUOTA_MINUTE], 100, "the minute stays");
+    ok_named(quota_on(&q, RAMP).first == 0, "without a ramp");
+    is_number(quota_grows_ms(&q, RAMP - 5 * DAY_MS), RAMP + DAY_MS, "it grows on day 1");
+    is_number(quota_grows_ms(&q, RAMP), RAMP + DAY_MS, "from day 0");
+    is_number(quota_grows_ms(&q, RAMP + DAY_MS), RAMP + 2 * DAY_MS, "then on day 2");
+    is_number(quota_grows_ms(&q, RAMP + 30 * DAY_MS), INT64_MAX, "and ends");
+    uint32_t before = 0;
+    bool rises = true;
+    for (int day = 0; day <= 31; day++) {
+        uint32_t now = quota_on(&q, RAMP + day * DAY_MS).amounts[QUOTA_DAY];
+        rises = rises && now >= before && now >= 200 && now <= 50000;
+        before = now;
+    }
+    ok_named(rises, "no day has less than the one before");
+    ok(quota_parse_ramp(TEXT("1/d..100000000/d in 1d since 2024-02-29"), &q));
+    is_number(quota_on(&q, q.since_ms + DAY_MS).amounts[QUOTA_DAY], 100000000, "in one step");
+    is_number(q.since_ms, INT64_C(1709164800000), "a leap day");
+    ok(quota_parse_ramp(TEXT("1/d..2/d in 365d since 2026-12-01"), &q));
+    is_number(quota_on(&q, RAMP + 364 * DAY_MS).amounts[QUOTA_DAY], 1, "rounded down");
 }
 
 static void
