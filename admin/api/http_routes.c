@@ -426,6 +426,15 @@ http_on_post(const struct http_routes *routes, struct http_exchange *x)
         http_answer_error(x, 404, "nothing is here");
 }
 
+static void
+http_on_posted(const struct http_routes *routes, struct http_exchange *x)
+{
+    if (routes->post != NULL)
+        post_door_show(routes->post, x);
+    else
+        http_answer_error(x, 404, "nothing is here");
+}
+
 /* --- The table --------------------------------------------------------------------- */
 
 static const struct http_route http_route_rows[] = {
@@ -451,6 +460,7 @@ static const struct http_route http_route_rows[] = {
     {"/api/log-level",          HTTP_POST, HTTP_MAY_OPERATE, http_on_level        },
     {"/api/test",               HTTP_POST, HTTP_MAY_OPERATE, http_test            },
     {POST_PATH,                 HTTP_POST, HTTP_MAY_NOTHING, http_on_post         },
+    {POST_PATH "/*",            HTTP_GET,  HTTP_MAY_NOTHING, http_on_posted       },
     {"/events",                 HTTP_GET,  HTTP_MAY_READ,    http_events          },
     {"/api/trace",              HTTP_GET,  HTTP_MAY_READ,    http_trace           },
     {"/api/queue",              HTTP_GET,  HTTP_MAY_READ,    http_queue_list      },

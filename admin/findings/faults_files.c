@@ -174,7 +174,8 @@ faults_try_all(const struct fault_world *w, struct faults *out)
     const struct text lists[] = {
         o->server.tls_certificate,    o->server.tls_key,
         o->server.auth_users,         o->server.relay_client_certificates,
-        text_from(o->auth_passwords), text_from(o->tls_ca)};
+        text_from(o->auth_passwords), text_from(o->tls_ca),
+        text_from(o->http_keys)};
     settings_each_file(w->settings, faults_try_file, out);
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
         faults_each_path(lists[i], faults_try_file, out);

@@ -37,7 +37,8 @@ struct http_stream {
     void *context;
 };
 
-/* Takes a body that streams: set by the route, which is called when the head is there. */
+/* Takes a body that streams: set by the route, which is called when the head is there. For a
+ * request without such a body: answers later, and only `free` is called. */
 struct http_sink {
     /* False: the exchange has its answer, and the rest is not read. */
     bool (*add)(void *context, struct text bytes);

@@ -39,6 +39,7 @@ my ($status, $answer, $header) = post('', "Subject: one\nBcc: x\@x.test\n\nhello
     'X-Envelope-To: u@c.test, <v@c.test>', '-H', 'X-Envelope-To: w@d.test');
 is $status, 202, 'a message';
 like $answer->{id}, qr/^\w{10}-\w{8}$/, 'its id';
+my $delivered = $answer->{id};
 like $header, qr{^Location: /v1/messages/\Q$answer->{id}\E\r$}m, 'and its place';
 ok $petrel->wait_log(qr/\Q$answer->{id}\E: .*from=<app\@a\.test>.*nrcpt=3, proto=HTTP, sasl_username=key:app \(queued\)/), 'is logged as mail of the key';
 ok $petrel->wait_log(qr/\Q$answer->{id}\E: .*w\@d\.test.*status=(?:sent|delivered)/), 'and delivered';
@@ -189,6 +190,22 @@ $petrel->start;
 ($status, $answer) = once('one', 'a');
 is "$status $answer->{id}", "202 $first", 'after a restart, from the file';
 is scalar(() = ($petrel->run('queue', 'ls'))[1] =~ /once\@held/g), 1, 'it was sent once';
+
+# --- What became of it
+
+sub life { my ($id, $token) = @_; return ask("/$id", '-H', "Authorization: Bearer $token") }
+($status, $answer) = life($first, $token);
+is "$status $answer->{id} $answer->{state}", "200 $first held", 'a message of the key';
+is $answer->{recipients}[0]{address}, 'once@held.test', 'its recipient' or diag explain $answer;
+is $answer->{events}[0]{type}, 'accepted', 'its life';
+is +(life($first, $other))[0], 404, 'another key does not see it';
+is +(life($first, 'canary-operate-canary'))[0], 200, 'an operator does';
+is +(life('01JD3ZK5Q8-9F3K2C7A', $token))[0], 404, 'no such message';
+is +(life('x', $token))[0], 404, 'no id';
+is +(ask("/$first"))[0], 401, 'no key';
+($status, $answer) = life($delivered, $token);
+is "$status $answer->{state}", '200 delivered', 'one that is delivered';
+is +(life($delivered, $other))[0], 404, 'is not of another key, either';
 
 # --- Changes
 
