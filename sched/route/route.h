@@ -57,7 +57,8 @@ enum {
     TARGET_HOSTS_MAX = 8, /* in a fail-over list */
     TARGET_AUTH_MAX = 16,
     TARGET_NOTICES_MAX = 9,
-    TARGET_TO_MAX = ADDRESS_MAX + 1
+    TARGET_TO_MAX = ADDRESS_MAX + 1,
+    TARGET_FIELDS_MAX = 512
 };
 
 /* A further host of TARGET_SMTP. */
@@ -91,10 +92,12 @@ struct target {
     uint16_t url;         /* HTTP: offset in path of that of the URL */
     uint16_t sign;        /* HTTP ?sign=: offset in path of the key's name; 0: none */
     uint64_t sign_secret; /* secrets_mark() of it */
-    bool json;            /* HTTP ?form=json */
     /* The one address that gets all mail of a `redirect:`; "": none. The rest of the
      * target is the way to it. */
     char to[TARGET_TO_MAX];
+    /* MX, SMTP, LMTP: lines that its mail gets in front of the header, each with CRLF; and
+     * names of fields that it loses, each with a comma. */
+    char add_header[TARGET_FIELDS_MAX], remove_header[TARGET_FIELDS_MAX];
     bool is_private; /* HTTP ?private=yes: a name may lead into our own networks */
     struct bind_address bind; /* MX, SMTP ?bind=: where it has none, smtp_bind */
     enum target_family family;

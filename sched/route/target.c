@@ -339,7 +339,8 @@ option_parse(struct target_parser *p, struct text key, struct text value)
     struct target *t = p->target;
     bool good;
     if (option_of_smtp(p, key, value, &good) ||
-        target_http_option(p, key, value, &good))
+        target_http_option(p, key, value, &good) ||
+        target_fields_option(p, key, value, &good))
         return good;
     if (text_equal_nocase(key, TEXT("tls")) && is_by_network(t))
         return option_tls(p, value);
@@ -378,7 +379,8 @@ option_parse(struct target_parser *p, struct text key, struct text value)
         "option '%.*s=%.*s' is unknown here or its value is invalid; use "
         "concurrency, initial, recipients, rate_delay, minimal_backoff, "
         "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth, "
-        "bind, helo, cert, key, family, dkim, canary, dane, sts, form, sign, private",
+        "bind, helo, cert, key, family, dkim, canary, dane, sts, sign, private, add_header, "
+        "remove_header",
         TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 

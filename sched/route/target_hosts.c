@@ -101,8 +101,8 @@ target_add_name(struct target_parser *p, struct text name)
 }
 
 /* %40 is @ (RFC 3986 §2.1). */
-static bool
-user_decode(struct text t, char *to, size_t size, size_t *length)
+bool
+target_decode(struct text t, char *to, size_t size, size_t *length)
 {
     *length = 0;
     for (size_t i = 0; i < t.length; i++) {
@@ -135,7 +135,7 @@ user_parse(struct target_parser *p, struct text t)
                         "relay_password or auth_passwords (a ':' of the user is %%3A)");
         return 0;
     }
-    if (!user_decode(t, user, sizeof(user), &length) ||
+    if (!target_decode(t, user, sizeof(user), &length) ||
         text_has_control(text_of(user, length)) ||
         !text_is_utf8(text_of(user, length))) {
         target_complain(

@@ -74,15 +74,6 @@ target_http_auth(struct target_parser *p, struct text value)
 }
 
 static bool
-target_http_form(struct target_parser *p, struct text value)
-{
-    p->target->json = text_equal_nocase(value, TEXT("json"));
-    return p->target->json || text_equal_nocase(value, TEXT("raw")) ||
-           target_complain(p, "form=%.*s: use raw or json",
-                           TEXT_ARGS(text_before(value, 40)));
-}
-
-static bool
 target_http_sign(struct target_parser *p, struct text value)
 {
     bool good = value.length > 0 && value.length <= SECRETS_USER_MAX &&
@@ -113,8 +104,6 @@ target_http_option(struct target_parser *p, struct text key, struct text value,
         *good = target_http_auth(p, value);
     else if (text_equal_nocase(key, TEXT("auth_clear")))
         *good = target_http_flag(p, "auth_clear", value, &t->auth_clear);
-    else if (text_equal_nocase(key, TEXT("form")))
-        *good = target_http_form(p, value);
     else if (text_equal_nocase(key, TEXT("sign")))
         *good = target_http_sign(p, value);
     else if (text_equal_nocase(key, TEXT("private")))

@@ -36,6 +36,11 @@ bool target_http_parse(struct target_parser *p, const struct target_scheme *sche
 /* True: it is an option for a web application. */
 bool target_http_option(struct target_parser *p, struct text key, struct text value,
                         bool *good);
+/* True: it is add_header or remove_header. */
+bool target_fields_option(struct target_parser *p, struct text key, struct text value,
+                          bool *good);
+/* Percent-encoding (RFC 3986 §2.1). False: empty, badly encoded, or too long. */
+bool target_decode(struct text t, char *to, size_t size, size_t *length);
 /* "yes", "no". */
 bool target_flag_parse(struct text value, bool *flag);
 /* Whether a password would cross a network. */

@@ -204,6 +204,69 @@ outgoing_make_header(struct outgoing *o, struct queue *queue, const struct envel
     return outgoing_is_rewritten(e, rules) && outgoing_make(o, queue, e, rules, log);
 }
 
+/* --- Fields that the route changes -------------------------------------------------- */
+
+static bool
+outgoing_has(const char *list)
+{
+    return list != NULL && list[0] != '\0';
+}
+
+/* Appends the whole header as it is stored. False: it is too long, or cannot be read. */
+static bool
+outgoing_read_header(struct outgoing *o, struct queue *queue, const struct envelope *e,
+                     size_t before, struct log *log)
+{
+    struct message_head h;
+    int content = queue_content_open(queue, e);
+    bool read = message_head_read(&h, queue, content, e);
+    struct text all = buffer_text(&h.bytes);
+    size_t length = h.scan.ended ? h.scan.length : all.length;
+    o->header.length = before;
+    bool good = read && length >= e->prefix.length && length <= MESSAGE_HEAD_MAX &&
+                buffer_add(&o->header, text_before(all, length));
+    if (good) {
+        o->skip = (int64_t)(length - e->prefix.length);
+        o->size = e->content_size - o->skip + (int64_t)o->header.length;
+        o->utf8_header = envelope_has_utf8_header(e);
+    } else if (h.scan.length > MESSAGE_HEAD_MAX) {
+        outgoing_log_unchanged(e, MESSAGE_HEAD_MAX, "", log);
+    }
+    message_head_free(&h);
+    outgoing_close(queue, content);
+    return good;
+}
+
+static bool
+outgoing_is_removed(const char *list, struct text name)
+{
+    struct text rest = text_from(list), one;
+    while (text_cut(&rest, ',', &one))
+        if (text_equal_nocase(one, name))
+            return true;
+    return false;
+}
+
+/* Fields that the route adds, in the first `before` bytes, may have the name of one that it
+ * removes. */
+static bool
+outgoing_remove(struct outgoing *o, size_t before, const char *list)
+{
+    struct buffer left;
+    struct header_field f;
+    struct text all = buffer_text(&o->header), rest = text_after(all, before);
+    buffer_init(&left, o->header.limit);
+    bool good = buffer_add(&left, text_before(all, before));
+    while (header_next(&rest, &f))
+        if (!outgoing_is_removed(list, f.name))
+            good = good && buffer_add(&left, f.whole);
+    good = good && buffer_add(&left, rest);
+    o->size += (int64_t)left.length - (int64_t)o->header.length;
+    buffer_free(&o->header);
+    o->header = left;
+    return good;
+}
+
 struct outgoing *
 outgoing_new(struct queue *queue, const struct envelope *e,
              const struct recipient_way *way, const struct outgoing_rules *rules,
@@ -211,17 +274,24 @@ outgoing_new(struct queue *queue, const struct envelope *e,
 {
     bool is_bounce = outgoing_is_bounce(e, way, rules);
     bool is_redirect = rules != NULL && rules->original.length > 0;
-    if (!outgoing_may_change(e, rules) && !is_bounce && way == NULL && !is_redirect)
+    bool adds = rules != NULL && outgoing_has(rules->add_header);
+    bool removes = rules != NULL && outgoing_has(rules->remove_header);
+    bool changes = way != NULL || is_bounce || is_redirect || adds || removes;
+    if (!outgoing_may_change(e, rules) && !changes)
         return NULL;
     struct outgoing *o = memory_new(sizeof(*o));
     buffer_init(&o->header, REWRITTEN_MAX);
     bool good =
         (way == NULL || write_delivered_to(o, way)) && write_original_to(o, rules);
+    good = good && (!adds || buffer_add(&o->header, text_from(rules->add_header)));
     size_t before = o->header.length;
     bool is_new = outgoing_make_header(o, queue, e, rules, log);
-    if (!is_new)
-        good = (way != NULL || is_bounce || is_redirect) && good &&
-               outgoing_keep_header(o, e, before);
+    bool is_whole =
+        is_new || (good && removes && outgoing_read_header(o, queue, e, before, log));
+    if (!is_whole)
+        good = changes && good && outgoing_keep_header(o, e, before);
+    if (good && removes && is_whole)
+        good = outgoing_remove(o, before, rules->remove_header);
     if (good)
         replace_sender(o, e, way, is_new ? rules : NULL);
     if (good && is_bounce)

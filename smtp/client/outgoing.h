@@ -3,10 +3,10 @@
  * Only mail that is ours changes (envelope.ours), and only on its way to SMTP hosts that are not
  * ours: our own other hosts get it as it is stored, and mailboxes behind LMTP as a Maildir does
  * (queue/manager/message_head.h). Mail through an alias has a Delivered-To with its name, and
- * perhaps a sender of its own; mail of a redirect has an X-Original-To; where a smarthost
- * refuses the null sender, notifications leave with another. The steps, in their order: the
- * header (mime/rewrite.h); conversion of 8-bit and binary content, when the host needs it
- * (mime/parts/downgrade.h). */
+ * perhaps a sender of its own; mail of a redirect has an X-Original-To; a route may add fields
+ * and remove some; where a smarthost refuses the null sender, notifications leave with another.
+ * The steps, in their order: the header (mime/rewrite.h); conversion of 8-bit and binary
+ * content, when the host needs it (mime/parts/downgrade.h). */
 #ifndef SMTP_CLIENT_OUTGOING_H
 #define SMTP_CLIENT_OUTGOING_H
 
@@ -19,6 +19,7 @@ struct outgoing_rules {
     bool to_mailbox;                 /* as a mailbox gets it: no other member counts */
     const char *hostname;            /* ours */
     const struct rewrites *rewrites; /* NULL: no table */
+    const char *add_header, *remove_header; /* of the target; NULL: none */
     struct text original; /* the recipient before a redirect; empty: there was none */
     const char *bounce_sender; /* in place of the null sender; NULL: it stays */
     const struct verp *verp;         /* tagged senders; NULL: there are none */

@@ -774,6 +774,8 @@ client_connection_send(struct client_connection *s, const struct client_mail *ma
     struct outgoing_rules rules = {0};
     if (s->settings.outgoing != NULL)
         rules = *s->settings.outgoing;
+    rules.add_header = s->settings.add_header;
+    rules.remove_header = s->settings.remove_header;
     if (s->settings.to != NULL && s->settings.to[0] != '\0')
         rules.original = first->address; /* it is the only one */
     s->forms[s->mail_count] = outgoing_new(

@@ -22,7 +22,8 @@ struct client_connection_settings {
     struct id first;         /* a crash before any mail is attributed to this message */
     const char *hostname;    /* copied */
     const char *redirect_to; /* copied; see smtp/client/client.h */
-    const char *to;          /* of the target, which lives as long; likewise */
+    const char *add_header, *remove_header; /* likewise */
+    const char *to; /* of the target, which lives as long; likewise */
     bool lmtp;
     double timeout_scale;
     int64_t data_rate_min;             /* bytes of content in a second; 0: any */

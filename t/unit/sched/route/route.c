@@ -431,13 +431,13 @@ TEST(web_application)
 {
     struct target t;
     char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX], url[TARGET_URL_MAX];
-    ok(parse("https://joe%40x@App.example/In/Bound?auth=bearer&sign=key&form=json&private=yes&concurrency=2", &t, problem) &&
+    ok(parse("https://joe%40x@App.example/In/Bound?auth=bearer&sign=key&private=yes&concurrency=2", &t, problem) &&
        t.kind == TARGET_HTTP);
     target_url(&t, url);
     is_string(url, "https://app.example:443/In/Bound", "the URL has no user and no options");
     is_text(target_user(&t), TEXT("joe@x"), "the user");
     is_text(target_signer(&t), TEXT("key"), "the name of a key");
-    ok(t.json && t.is_private && t.tls_implicit && t.transport.concurrency_limit == 2);
+    ok(t.is_private && t.tls_implicit && t.transport.concurrency_limit == 2);
     is_string(t.auth, "bearer", "a token");
     route_key(&t, TEXT("a"), key);
     is_string(key, "https:joe@x@[app.example]:443/In/Bound", "the key keeps the case of the path");
@@ -446,7 +446,7 @@ TEST(web_application)
     is_string(url, "http://[::1]:8080/", "a path of its own, an address in brackets");
     ok(parse("http://u@127.0.0.1/", &t, problem));
     ok_named(parse("http://u@10.1.1.1/?auth_clear=yes", &t, problem), problem);
-    ok(parse("http://app:81/x?form=raw&private=no&auth=basic", &t, problem) && !t.json && !t.is_private);
+    ok(parse("http://app:81/x?private=no&auth=basic", &t, problem) && !t.is_private);
 }
 
 /* Users and keys need a line of their own. */
@@ -563,13 +563,13 @@ static const struct {
     {"https://a.example|https://b.example/", "is not"                        },
     {"https://a:b@a.example/",           "no password is allowed here"       },
     {"https://a.example/?tls=none",      "unknown here"                      },
-    {"https://a.example/?form=xml",      "use raw or json"                   },
+    {"https://a.example/?form=json",     "unknown here"                      },
     {"https://a.example/?sign=",         "use a name that auth_passwords has"},
     {"https://u@a.example/?auth=digest", "use basic or bearer"               },
     {"https://a.example/?auth=bearer",   "need a user"                       },
     {"https://a.example/?private=2",     "use yes or no"                     },
     {"http://u@10.1.1.1/",               "sent in cleartext"                 },
-    {"smtp://a?form=json",               "unknown here"                      },
+    {"smtp://a?sign=key",               "unknown here"                      },
     {"smtp://",                          "is not a host name"                   },
     {"smtp://a b",                       "is not a host name"                   },
     {"smtp://a..b",                      "is not a host name"                   },
