@@ -22,7 +22,7 @@ struct outgoing_rules {
     const char *add_header, *remove_header; /* of the target; NULL: none */
     struct text original; /* the recipient before a redirect; empty: there was none */
     const char *bounce_sender; /* in place of the null sender; NULL: it stays */
-    const struct verp *verp;         /* tagged senders; NULL: there are none */
+    const struct verp *verp;   /* tagged senders; NULL: there are none */
 };
 
 struct outgoing {
