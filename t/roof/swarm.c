@@ -348,6 +348,9 @@ draw_features(const struct wishes *wishes)
     /* each host has its own list */
     if (course.with[WITH_RELAY] || course.with[WITH_SLICES] || course.with[WITH_GROUP])
         course.with[WITH_DEAD] = false;
+    /* the model does not know the mail to dead addresses, which is copied, too */
+    if (course.with[WITH_DEAD])
+        course.with[WITH_COPIES] = false;
 }
 
 static void
@@ -446,6 +449,22 @@ draw_messages(void)
     return messages < MESSAGES_MOST ? (unsigned)messages : MESSAGES_MOST;
 }
 
+/* Copies, reports and refusals that come back, each with its settings. */
+static void
+begin_returns(void)
+{
+    if (course.with[WITH_COPIES]) {
+        editor_add("copy_to = " MODEL_ARCHIVE "\n");
+        model_copy();
+    }
+    if (course.with[WITH_RETURNS]) {
+        returner_begin();
+        editor_add(RETURNER_SETTINGS);
+    }
+    if (course.with[WITH_DEAD])
+        dead_begin(domains, course.domain_count, course.with[WITH_DISKS]);
+}
+
 void
 swarm_draw(const struct wishes *wishes)
 {
@@ -506,16 +525,7 @@ swarm_draw(const struct wishes *wishes)
     if (course.with[WITH_TOKENS])
         begin_tokens();
     begin_names();
-    if (course.with[WITH_COPIES]) {
-        editor_add("copy_to = " MODEL_ARCHIVE "\n");
-        model_copy();
-    }
-    if (course.with[WITH_RETURNS]) {
-        returner_begin();
-        editor_add(RETURNER_SETTINGS);
-    }
-    if (course.with[WITH_DEAD])
-        dead_begin(domains, course.domain_count, course.with[WITH_DISKS]);
+    begin_returns();
     for (enum feature i = 0; i < FEATURES; i++)
         if (course.with[i])
             roof_note("with: %s", feature_names[i]);
