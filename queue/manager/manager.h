@@ -87,31 +87,6 @@ void manager_set_aliases(struct manager *manager, struct aliases *aliases,
 struct verp;
 void manager_set_verp(struct manager *manager, const struct verp *verp);
 
-enum manager_return_kind {
-    MANAGER_RETURN_BOUNCED, /* for good */
-    MANAGER_RETURN_DELAYED, /* it is still tried */
-    MANAGER_RETURN_COMPLAINED
-};
-/* A report about a message of ours, by a valid tag. */
-struct manager_return {
-    enum manager_return_kind kind;
-    struct id id;          /* of our message */
-    struct id report;      /* of the report */
-    struct text recipient; /* of our message, in normal form */
-    struct text
-        sender_domain;  /* of its true sender; empty: the report did not have it */
-    const char *class;  /* refusal_name(): "no_user", "full" ...; "" */
-    const char *status; /* RFC 3463, "5.1.1"; "": a complaint */
-    int code;           /* SMTP reply; 0: none was named */
-    struct text text;   /* what the receiver said; one line */
-    struct text reporter;
-    struct text feedback; /* of a complaint: "abuse", "fraud" ... */
-};
-/* One function at most, called before the report's verdict; NULL ends it. */
-void manager_on_return(struct manager *manager,
-                       void (*heard)(void *context, const struct manager_return *r),
-                       void *context);
-
 /* Why a report counts for nothing. */
 enum manager_forged {
     MANAGER_FORGED_UNTAGGED,  /* there is no tag in it */

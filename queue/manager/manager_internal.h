@@ -105,8 +105,6 @@ struct manager {
     const struct srs *srs;
     const struct verp *verp; /* NULL: no reports are read */
     struct manager_returns returns;
-    void (*on_return)(void *context, const struct manager_return *r);
-    void *return_context;
     int64_t blind_since_ms; /* while srs is blind: since when, in this daemon */
     struct queue *queue;
     struct sched *sched;

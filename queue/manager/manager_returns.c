@@ -17,6 +17,25 @@ enum {
     RETURN_BYTES_ROUTED = 256      /* count as a recipient, in the work of a turn */
 };
 
+enum return_kind {
+    RETURN_BOUNCED, /* for good */
+    RETURN_DELAYED, /* it is still tried */
+    RETURN_COMPLAINED
+};
+/* A report about a message of ours, by a valid tag. */
+struct believed_return {
+    enum return_kind kind;
+    struct id id;              /* of our message */
+    struct id report;          /* of the report */
+    struct text recipient;     /* of our message, in normal form */
+    struct text sender_domain; /* of its true sender; "": the report does not have it */
+    const char *class;         /* refusal_name(): "no_user", "full" ...; "" */
+    const char *status;        /* RFC 3463, "5.1.1"; "": a complaint */
+    int code;                  /* SMTP reply; 0: none was named */
+    struct text text;          /* what the receiver said; one line */
+    struct text reporter;
+    struct text feedback; /* of a complaint: "abuse", "fraud" ... */
+};
 const char *const manager_forged_words[MANAGER_FORGED_REASONS] = {
     [MANAGER_FORGED_UNTAGGED] = "it has no tag of ours",
     [MANAGER_FORGED_TAG] = "its tag is wrong or too old",
@@ -26,15 +45,6 @@ void
 manager_set_verp(struct manager *m, const struct verp *verp)
 {
     m->verp = verp;
-}
-
-void
-manager_on_return(struct manager *m,
-                  void (*heard)(void *context, const struct manager_return *r),
-                  void *context)
-{
-    m->on_return = heard;
-    m->return_context = context;
 }
 
 const struct manager_returns *
@@ -143,13 +153,13 @@ return_is_good_news(const struct return_judging *j)
 /* --- Telling ----------------------------------------------------------------------- */
 
 static void
-return_tell(const struct return_judging *j, const struct manager_return *r,
+return_tell(const struct return_judging *j, const struct believed_return *r,
             const struct outcome *o)
 {
-    bool complains = r->kind == MANAGER_RETURN_COMPLAINED;
-    struct text word = complains                           ? r->feedback
-                       : r->kind == MANAGER_RETURN_DELAYED ? TEXT("delayed")
-                                                           : TEXT("failed");
+    bool complains = r->kind == RETURN_COMPLAINED;
+    struct text word = complains                   ? r->feedback
+                       : r->kind == RETURN_DELAYED ? TEXT("delayed")
+                                                   : TEXT("failed");
     const struct event_field all[] = {
         {"to",       EVENT_ADDRESS, r->recipient,                          0},
         {"returned", EVENT_TEXT,    complains ? TEXT("complained") : word, 0},
@@ -182,9 +192,9 @@ return_tell(const struct return_judging *j, const struct manager_return *r,
                         .outcome = o});
 }
 
-/* As of a reply to ourselves, whose sentence has code, status and words. */
-static const char *
-return_class(const struct outcome *o, const char *reporter)
+/* As a reply to ourselves, whose sentence has code, status and words. */
+static struct outcome
+return_said(const struct outcome *o, const char *reporter)
 {
     struct outcome said = *o;
     char reply[OUTCOME_TEXT_MAX + 32];
@@ -197,30 +207,31 @@ return_class(const struct outcome *o, const char *reporter)
     else
         snprintf(reply, sizeof(reply), "%d %s %s", said.code, o->enhanced, o->text);
     text_copy(said.remote, sizeof(said.remote), text_from(reporter));
-    outcome_say_reply(&said, "", text_from(reply), "in a report");
-    return refusal_name(refusal_classify(&said));
+    outcome_say_reply(&said, "", text_from(reply), "in reply to RCPT TO command");
+    return said;
 }
 
 static void
 return_believe(const struct return_judging *j)
 {
     struct manager *m = j->active->manager;
-    struct outcome o = {.verdict = VERDICT_FAILED, .blame = BLAME_MESSAGE};
-    struct manager_return r = {.kind = MANAGER_RETURN_COMPLAINED,
-                               .id = j->tag.id,
-                               .report = j->active->id,
-                               .recipient = text_from(j->recipient),
-                               .sender_domain = text_from(j->domain),
-                               .class = "",
-                               .reporter = text_from(j->reading->reporter)};
+    struct outcome o = {.verdict = VERDICT_FAILED, .blame = BLAME_MESSAGE}, said = o;
+    struct believed_return r = {.kind = RETURN_COMPLAINED,
+                                .id = j->tag.id,
+                                .report = j->active->id,
+                                .recipient = text_from(j->recipient),
+                                .sender_domain = text_from(j->domain),
+                                .class = "",
+                                .reporter = text_from(j->reading->reporter)};
     if (j->reading->kind == READING_STATUS) {
         bool delays = j->about->action == REPORT_DELAYED;
-        r.kind = delays ? MANAGER_RETURN_DELAYED : MANAGER_RETURN_BOUNCED;
+        r.kind = delays ? RETURN_DELAYED : RETURN_BOUNCED;
         o.verdict = delays ? VERDICT_DEFERRED : VERDICT_FAILED;
         o.code = j->about->code;
         text_copy(o.enhanced, sizeof(o.enhanced), text_from(j->about->status));
         text_copy(o.text, sizeof(o.text), text_from(j->about->text));
-        r.class = return_class(&o, j->reading->reporter);
+        said = return_said(&o, j->reading->reporter);
+        r.class = refusal_name(refusal_classify(&said));
     } else {
         r.feedback = j->reading->feedback[0] != '\0' ? text_from(j->reading->feedback)
                                                      : TEXT("abuse");
@@ -228,12 +239,16 @@ return_believe(const struct return_judging *j)
     r.status = o.enhanced;
     r.code = o.code;
     r.text = text_from(o.text);
-    m->returns.bounced += r.kind == MANAGER_RETURN_BOUNCED;
-    m->returns.delayed += r.kind == MANAGER_RETURN_DELAYED;
-    m->returns.complained += r.kind == MANAGER_RETURN_COMPLAINED;
+    m->returns.bounced += r.kind == RETURN_BOUNCED;
+    m->returns.delayed += r.kind == RETURN_DELAYED;
+    m->returns.complained += r.kind == RETURN_COMPLAINED;
     return_tell(j, &r, &o);
-    if (m->on_return != NULL)
-        m->on_return(m->return_context, &r);
+    if (r.kind == RETURN_COMPLAINED)
+        manager_suppress(m, r.sender_domain, r.recipient, SUPPRESSION_COMPLAINT,
+                         r.feedback);
+    else
+        manager_suppress(m, r.sender_domain, r.recipient, suppression_judge(&said),
+                         text_from(said.text));
 }
 
 static struct outcome

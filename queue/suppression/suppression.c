@@ -206,7 +206,7 @@ static struct text
 sender_domain(struct text sender, char out[SUPPRESSION_DOMAIN_MAX + 1])
 {
     size_t at = text_find_last(sender, '@');
-    struct text domain = at == TEXT_NONE ? TEXT("") : text_after(sender, at + 1);
+    struct text domain = at == TEXT_NONE ? sender : text_after(sender, at + 1);
     (void)!text_copy(out, SUPPRESSION_DOMAIN_MAX + 1, domain);
     text_lower(out, strlen(out));
     return text_from(out);

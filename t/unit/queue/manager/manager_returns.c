@@ -5,19 +5,12 @@
 #include "t/support/manager_world.h"
 
 static const struct id ours = {.time_ms = 1000, .hash = 7};
-static unsigned heard;
-static struct manager_return last;
-static char last_recipient[300], last_status[12], last_class[32];
-
-static void
-hear(void *context, const struct manager_return *r)
+/* Reports that were believed. */
+static unsigned
+heard(const struct world *w)
 {
-    (void)context;
-    heard++;
-    last = *r;
-    snprintf(last_recipient, sizeof(last_recipient), "%.*s", TEXT_ARGS(r->recipient));
-    snprintf(last_status, sizeof(last_status), "%s", r->status);
-    snprintf(last_class, sizeof(last_class), "%s", r->class);
+    const struct manager_returns *n = manager_returns(w->manager);
+    return (unsigned)(n->bounced + n->delayed + n->complained);
 }
 
 static struct verp *
@@ -43,46 +36,40 @@ give(struct world *w, const char *to, const char *content)
 }
 
 static const char *
-report(const char *recipient, const char *action)
+report_of(const char *recipient, const char *action, const char *status, const char *reply)
 {
     static char out[2000];
     snprintf(out, sizeof(out),
              "From: MAILER-DAEMON@b.test\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=f\r\n\r\n"
              "--f\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.b.test\r\n\r\n"
-             "Final-Recipient: rfc822; %s\r\nAction: %s\r\nStatus: 5.2.2\r\nDiagnostic-Code: smtp; 552 5.2.2 mailbox full\r\n--f--\r\n",
-             recipient, action);
+             "Final-Recipient: rfc822; %s\r\nAction: %s\r\nStatus: %s\r\nDiagnostic-Code: smtp; %s\r\n--f--\r\n",
+             recipient, action, status, reply);
     return out;
 }
 
-static void
-returns_begin(struct world *w, const char *routes)
+static const char *
+report(const char *recipient, const char *action)
 {
-    manager_world_begin(w, routes);
-    heard = 0;
-    manager_on_return(w->manager, hear, NULL);
+    return report_of(recipient, action, "5.2.2", "552 5.2.2 mailbox full");
 }
 
 TEST(reports)
 {
-    FIXTURE(world, w, returns_begin, manager_world_end, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     struct verp *v = keys("0123456789abcdef");
     char tagged[ADDRESS_MAX + 1];
     manager_set_verp(w.manager, v);
     ok(verp_make(v, ours, TEXT("joe@b.test"), loop_now_ms(w.loop), tagged));
     give(&w, tagged, report("joe@b.test", "failed"));
-    is_number(heard, 1, "it is heard of");
-    ok(last.kind == MANAGER_RETURN_BOUNCED && id_compare(last.id, ours) == 0);
-    ok(id_compare(last.report, w.id) == 0);
-    is_string(last_recipient, "joe@b.test", "about its recipient");
-    is_string(last_status, "5.2.2", "its status");
-    is_string(last_class, "full", "its class");
+    is_number(heard(&w), 1, "it is heard of");
+    ok(manager_returns(w.manager)->bounced == 1);
     ok(world_is_empty(&w) && w.opened == 0);
     ok(world_logged(&w, ": to=<joe@b.test>, returned=failed, class=full, dsn=5.2.2, reporter=mx.b.test, other="));
     ok(world_logged(&w, "status=sent (a report, read; about "));
     give(&w, tagged, report("joe@b.test", "delayed"));
-    ok(heard == 2 && last.kind == MANAGER_RETURN_DELAYED);
+    ok(heard(&w) == 2 && manager_returns(w.manager)->delayed == 1);
     give(&w, tagged, report("joe@b.test", "delivered"));
-    is_number(heard, 2, "a success is none");
+    is_number(heard(&w), 2, "a success is none");
     const struct manager_returns *n = manager_returns(w.manager);
     ok(n->bounced == 1 && n->delayed == 1 && n->positive == 1 && n->complained == 0);
     manager_set_verp(w.manager, NULL);
@@ -91,7 +78,7 @@ TEST(reports)
 
 TEST(forged)
 {
-    FIXTURE(world, w, returns_begin, manager_world_end, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     struct verp *v = keys("0123456789abcdef"), *other = keys("another-secret-of-ours");
     char tagged[ADDRESS_MAX + 1], forged[ADDRESS_MAX + 1];
     manager_set_verp(w.manager, v);
@@ -103,7 +90,7 @@ TEST(forged)
     const struct manager_returns *n = manager_returns(w.manager);
     for (unsigned i = 0; i < MANAGER_FORGED_REASONS; i++)
         is_number(n->forged[i], 1, manager_forged_words[i]);
-    ok(heard == 0 && n->bounced == 0 && world_is_empty(&w) && w.opened == 0);
+    ok(heard(&w) == 0 && n->bounced == 0 && world_is_empty(&w) && w.opened == 0);
     manager_set_verp(w.manager, NULL);
     verp_free(&v);
     verp_free(&other);
@@ -112,18 +99,17 @@ TEST(forged)
 /* Without a secret, and while the disk fails, nothing is decided. */
 TEST(later)
 {
-    FIXTURE(world, w, returns_begin, manager_world_end, "* smtp://sink.test");
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     struct verp *v = keys("0123456789abcdef"), *blind = keys(NULL);
     char tagged[ADDRESS_MAX + 1];
     ok(verp_make(v, ours, TEXT("joe@b.test"), loop_now_ms(w.loop), tagged));
     manager_set_verp(w.manager, blind);
     give(&w, tagged, report("joe@b.test", "failed"));
-    ok(heard == 0 && !world_is_empty(&w));
+    ok(heard(&w) == 0 && !world_is_empty(&w));
     world_restart(&w);
-    manager_on_return(w.manager, hear, NULL);
     manager_set_verp(w.manager, v);
     sim_loop_advance(w.loop, 120000);
-    is_number(heard, 1, "it is read later");
+    is_number(heard(&w), 1, "it is read later");
     ok(world_is_empty(&w));
     manager_set_verp(w.manager, NULL);
     verp_free(&v);
@@ -134,7 +120,7 @@ TEST(later)
 TEST(other_mail)
 {
     static const char reply[] = "From: joe@b.test\r\nSubject: Re: x\r\n\r\nhello\r\n";
-    FIXTURE(world, w, returns_begin, manager_world_end,
+    FIXTURE(world, w, manager_world_begin, manager_world_end,
             "bounce@shop.test smtp://sink.test\n* smtp://sink.test");
     struct verp *v = keys("0123456789abcdef");
     char tagged[ADDRESS_MAX + 1];
@@ -154,7 +140,36 @@ TEST(other_mail)
     give(&w, "bounce@shop.test", reply);
     is_number(w.attempts, 1, "it goes where its route leads");
     is_number(manager_returns(w.manager)->others, 2, "both are counted");
-    ok(world_is_empty(&w) && heard == 0);
+    ok(world_is_empty(&w) && heard(&w) == 0);
     manager_set_verp(w.manager, NULL);
     verp_free(&v);
+}
+
+/* A report counts for the list of suppressed addresses as a reply does. */
+TEST(suppressed)
+{
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
+    struct verp *v = keys("0123456789abcdef"), *other = keys("another-secret-of-ours");
+    char tagged[ADDRESS_MAX + 1], forged[ADDRESS_MAX + 1];
+    struct outcome refusal;
+    const struct text me = TEXT("me@shop.test"), joe = TEXT("joe@b.test"), ann = TEXT("ann@b.test");
+    w.settings.suppression = (struct suppression_settings){.is_on = true, .limit = 100};
+    manager_reload(w.manager, &w.settings, w.routes);
+    manager_set_verp(w.manager, v);
+    ok(verp_make(v, ours, joe, loop_now_ms(w.loop), tagged) && verp_make(other, ours, joe, loop_now_ms(w.loop), forged));
+    give(&w, tagged, report("joe@b.test", "failed"));
+    give(&w, forged, report_of("joe@b.test", "failed", "5.1.1", "550 5.1.1 no such user"));
+    give(&w, tagged, report_of("joe@b.test", "delayed", "4.1.1", "450 4.1.1 no such user"));
+    give(&w, tagged, report_of("joe@b.test", "failed", "5.7.1", "550 5.7.1 blocked using spamhaus"));
+    ok_named(!manager_suppresses(w.manager, me, joe, &refusal), "a full mailbox, a forgery, a delay, our reputation: no");
+    give(&w, tagged, report_of("joe@b.test", "failed", "5.1.1", "550 5.1.1 no such user"));
+    ok_named(manager_suppresses(w.manager, me, joe, &refusal), "no such user: yes");
+    ok(verp_make(v, ours, ann, loop_now_ms(w.loop), tagged));
+    give(&w, tagged,
+         "From: fbl@b.test\r\nContent-Type: multipart/report; report-type=feedback-report; boundary=f\r\n\r\n"
+         "--f\r\nContent-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse\r\nOriginal-Rcpt-To: ann@b.test\r\n--f--\r\n");
+    ok_named(manager_suppresses(w.manager, me, ann, &refusal), "a complaint: yes");
+    manager_set_verp(w.manager, NULL);
+    verp_free(&v);
+    verp_free(&other);
 }
