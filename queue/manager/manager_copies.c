@@ -2,6 +2,8 @@
  * own from the null sender. So they are durable with the message, and their results are. */
 #include "queue/manager/manager_internal.h"
 
+#include "mime/verp.h"
+
 enum { COPY_ERRORS_MAX = 1024 };
 
 void
@@ -37,11 +39,26 @@ copies_add_all(const struct copies *copies, const struct copies_match *match,
         e->recipients[i].refused = RECIPIENT_TOO_MANY;
 }
 
+/* A report that comes back is read, and goes to nobody. */
+static bool
+copies_skip(const struct manager *m, const struct envelope *e)
+{
+    struct address address;
+    struct verp_tag tag;
+    if (m->verp == NULL)
+        return false;
+    for (unsigned i = 0; i < e->count; i++)
+        if (!address_parse(e->recipients[i].address, &address) ||
+            verp_read(m->verp, &address, loop_now_ms(m->loop), &tag) == VERP_NO)
+            return false;
+    return true;
+}
+
 void
 manager_copy(struct manager *m, struct envelope *e)
 {
     struct copies_match match = {.wanted = 0};
-    if (copies_are_empty(m->copies) || e->fragment.by_peer)
+    if (copies_are_empty(m->copies) || e->fragment.by_peer || copies_skip(m, e))
         return;
     copies_add_sender(m->copies, &match, e->sender);
     for (unsigned i = 0; i < e->count; i++)

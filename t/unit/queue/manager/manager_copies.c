@@ -2,6 +2,8 @@
  * hears of. */
 /* link: t/sim/loop.c */
 #include "queue/manager/manager_internal.h"
+
+#include "mime/verp.h"
 #include "t/support/injected.h"
 
 #include <stdlib.h>
@@ -42,6 +44,20 @@ TEST(once)
     is_number(times(&w, "ann@a.test>good@arc.test "), 1, "mail to it is a copy itself");
     is_number(w.attempts, 4, "and has none");
     is_number(manager_copied(w.manager).delivered, 1, "counted");
+}
+
+TEST(no_reports)
+{
+    const struct text secret = TEXT("0123456789abcdef");
+    FIXTURE(world, w, copies_begin, copies_end, "good@arc.test");
+    struct verp *v = verp_new(TEXT("bounce@shop.test"), srs_new(TEXT(""), &secret, true));
+    manager_set_verp(w.manager, v);
+    world_deliver(&w, "", "bounce@shop.test");
+    is_number(w.attempts, 0, "a report that is read has no copy");
+    world_deliver(&w, "ann@a.test", "bounce@shop.test good@b.test");
+    is_number(times(&w, " >good@arc.test "), 1, "mail that goes on has");
+    manager_set_verp(w.manager, NULL);
+    verp_free(&v);
 }
 
 TEST(fails_alone)
