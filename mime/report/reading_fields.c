@@ -223,9 +223,9 @@ status_block_end(struct status_block *b, struct reading *reading)
         if (family == '\0' ||
             (strcmp(b->r.status + 1, ".0.0") == 0 && said[0] == family))
             memcpy(b->r.status, said, sizeof(said));
-        family = b->r.status[0] != '\0' ? b->r.status[0]
-                 : b->r.code > 0        ? (char)('0' + b->r.code / 100)
-                                        : '\0';
+        family = b->r.status[0];
+        if (family == '\0' && b->r.code > 0)
+            family = b->r.code >= 500 ? '5' : '4';
         if (!b->has_action)
             b->r.action = family == '4'   ? REPORT_DELAYED
                           : family == '2' ? REPORT_DELIVERED
