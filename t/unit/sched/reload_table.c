@@ -21,6 +21,7 @@ static const struct pair {
     {"transport_rate_delay", "1s",   "1h"           },
     {"rate",                 "1/h",  "100/s"        },
     {"quota",                "1/h",  "900/h"        },
+    {"verp",                 "no",   "yes"          },
     {"adaptive",             "no",   "yes"          },
     {"shared",               "no",   "yes"          },
     {"reuse",                "1",    "100"          },
