@@ -125,7 +125,7 @@ unlike $petrel->log, qr/canary|whsec/, 'no secret in the log';
 
 # A private address behind a public name is refused, unless the route says otherwise.
 $petrel->stop;
-my $check = sub { $petrel->configure(routes => shift); return join '', ($petrel->run('check'))[1, 2] };
+my $check = sub { $petrel->configure(routes => shift); return ($petrel->run('check'))[1] };
 like $check->('* http://app.example.com/'), qr/petrel\.conf:\d+: .*http:\/\/ is for loopback/, 'http:// to the Internet is an error';
 like $check->('* https://x@localhost/'), qr/no password for the user x at localhost/, 'a user without a password, too';
 is $petrel->stop, 0, 'stopped' if $petrel->{pid};
