@@ -295,6 +295,49 @@ TEST(clock_set_forward)
     sched_world_end(&w);
 }
 
+/* A ramp and a clock that is set by any time, also around midnight: whatever leaves is within the amount of the day in which it
+ * does, by a clock that nobody sets. */
+TEST(ramp_with_any_clock)
+{
+    enum { MOST = 2000 };
+    static int64_t times[MOST];
+    struct world w;
+    struct quota q;
+    unsigned known = 0, over = 0, days = 0;
+    uint64_t random = 7;
+    start(&w, "smtp://h.test?quota=3/d..300/d+in+9d+since+2026-12-01");
+    ok(quota_parse_ramp(TEXT("3/d..300/d in 9d since 2026-12-01"), &q));
+    w.now = NOON;
+    w.may_be_early = true;
+    steady_offset_ms = w.now - 5000;
+    sched_quota_clock(w.s, steady, &w);
+    for (int i = 0; i < MOST; i++)
+        world_add(&w, "a.test", 0, 0);
+    for (int i = 0; i < 1500 && known < MOST; i++) {
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        static const int64_t set[] = {-700, -1500, 900, -DAY, DAY, -3 * HOUR, 2 * DAY, -2 * DAY};
+        unsigned kind = (unsigned)(random >> 60);
+        int64_t by = kind < 8 && i % 3 == 0 ? set[kind] : 0, passes = (int64_t)(random >> 33) % (kind < 12 ? 2 * HOUR : 20 * HOUR);
+        if (kind == 9) { /* to midnight, or a moment around it */
+            passes = DAY - w.now % DAY + (int64_t)(random >> 50) % 3 - 1;
+        }
+        w.now += passes + by;
+        steady_offset_ms += by;
+        serve(&w);
+        unsigned within = 0, now = sent(&w);
+        for (unsigned n = known; n < now && n < MOST; n++)
+            times[n] = steady(&w);
+        for (unsigned n = 0; n < now; n++)
+            within += times[n] > steady(&w) - DAY;
+        over += now > known && within > quota_on(&q, w.now).amounts[QUOTA_DAY];
+        days += now > known;
+        known = now;
+    }
+    is_number(over, 0, "no day has more");
+    ok_named(known == MOST && days > 15, "and all of it leaves, on many days");
+    sched_world_end(&w);
+}
+
 /* After a reload what waits in memory has the new quota. */
 TEST(reload)
 {
