@@ -150,6 +150,11 @@ const struct setting options_rows[] = {
             "(not offered),\n"
             "trusted (clients that may relay; a priority above 0 from others counts as "
             "0), all."),
+    BOUNDED(DURATION, server.future_release_ms, "future_release", "0", 0,
+            INT64_C(365) * 24 * HOUR,
+            "How far ahead clients that may relay can set the time of delivery "
+            "(FUTURERELEASE,\n"
+            "RFC 4865). 0: not offered."),
     TEXTUAL(LIST, routes, "routes", "* mx",
             "Table of PATTERN TARGET, one a line; the first match wins.\n"
             "PATTERN: user@domain, domain, .domain (sub-domains), *\n"

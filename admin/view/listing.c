@@ -91,6 +91,9 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
     json_object_set_new(listing, "smtputf8", json_boolean(e->utf8));
     if (e->priority != 0)
         json_object_set_new(listing, "mt_priority", json_integer(e->priority));
+    if (e->release_ms != 0)
+        json_object_set_new(listing, "release_time",
+                            json_integer(e->release_ms / 1000));
     json_object_set_new(listing, "envelope_id", listing_text(e->envelope_id));
     return listing;
 }

@@ -498,6 +498,8 @@ start_status(const struct report *r, struct header_writer *e)
         header_writer_say(e, "\r\n");
     }
     put_date(e, "Arrival-Date", r->arrival_ms);
+    if (r->release_request.length > 0)
+        header_writer_field(e, "Future-Release-Request", "", r->release_request);
     header_writer_field(e, "X-Petrel-Queue-ID", "", r->id);
 }
 

@@ -30,6 +30,7 @@ struct report {
     struct text original_sender; /* other than `to`: a double bounce, which names it */
     struct text id;              /* of the original message */
     struct text envelope_id;     /* ENVID decoded, or empty */
+    struct text release_request; /* of RFC 4865, or empty */
     struct text boundary;        /* unique: the caller's id of the report */
     int64_t arrival_ms, now_ms;
     bool full;      /* the whole message follows, not just its header */

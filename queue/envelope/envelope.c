@@ -162,6 +162,21 @@ envelope_add_copy(struct envelope *e, struct text address)
     return true;
 }
 
+void
+envelope_release_at(struct envelope *e, int64_t release_ms, struct text request)
+{
+    e->release_ms = release_ms < time_max_ms ? release_ms : time_max_ms;
+    e->release_request = envelope_text(e, text_before(request, ENVELOPE_REQUEST_MAX));
+}
+
+/* An operator may have released it before that time. */
+int64_t
+envelope_begun_ms(const struct envelope *e, int64_t now_ms)
+{
+    int64_t begun_ms = e->release_ms < now_ms ? e->release_ms : now_ms;
+    return e->release_ms > 0 && begun_ms > e->birth_ms ? begun_ms : e->birth_ms;
+}
+
 static bool
 take_recipient(struct envelope *e, const struct recipient *from)
 {
@@ -385,6 +400,19 @@ add_submission(struct buffer *out, const struct envelope *e)
     envelope_add_record_bytes(out, TEXT("\n"));
 }
 
+static void
+add_release(struct buffer *out, const struct envelope *e)
+{
+    char made[NUMBER_SIZE + 1];
+    size_t length = number_write(e->release_ms, made);
+    made[length++] = ' ';
+    bool fits = buffer_format(out, "W%zu:", length + e->release_request.length);
+    assert(fits);
+    envelope_add_record_bytes(out, text_of(made, length));
+    envelope_add_record_bytes(out, e->release_request);
+    envelope_add_record_bytes(out, TEXT("\n"));
+}
+
 /* local, remote: recipients in each channel; a todo file counts all as local. failures:
  * in bounce/ID, at the least. */
 static void
@@ -426,6 +454,8 @@ add_particulars(struct buffer *out, const struct envelope *e, int64_t birth_ms,
         envelope_add_record(out, 'G', e->tag);
     if (e->posted.length > 0)
         envelope_add_record(out, 'K', e->posted);
+    if (e->release_ms > 0) /* else an older version can read it */
+        add_release(out, e);
     envelope_add_moves(e, out);
 }
 
@@ -607,6 +637,24 @@ take_limited(struct reading *r, struct envelope *e, char letter, size_t max)
     return kept;
 }
 
+static void
+take_release(struct reading *r, struct envelope *e)
+{
+    struct text request, time;
+    uint64_t ms = 0;
+    if (!envelope_stands_there(r, 'W'))
+        return;
+    request = envelope_take_record(r, 'W');
+    if (!text_cut(&request, ' ', &time) ||
+        !text_number(time, (uint64_t)time_max_ms, &ms) || ms == 0 ||
+        request.length > ENVELOPE_REQUEST_MAX) {
+        r->bad = true;
+        return;
+    }
+    envelope_release_at(e, (int64_t)ms, request);
+    r->bad = r->bad || e->release_request.at == NULL;
+}
+
 static struct reading
 begin_reading(struct text bytes, struct id id, const char *kind)
 {
@@ -685,6 +733,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     e->message_id = take_limited(r, e, 'I', ENVELOPE_MESSAGE_ID_MAX);
     e->tag = take_limited(r, e, 'G', ENVELOPE_TAG_MAX);
     e->posted = take_limited(r, e, 'K', ENVELOPE_POSTED_MAX);
+    take_release(r, e);
     envelope_take_moves(r, e);
     if (r->bad || e->sender.at == NULL || e->envelope_id.at == NULL ||
         e->prefix.at == NULL || e->fragment.made_of.at == NULL || e->trust.at == NULL ||

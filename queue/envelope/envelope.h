@@ -17,6 +17,7 @@ enum {
     ENVELOPE_MESSAGE_ID_MAX = 255,
     ENVELOPE_TAG_MAX = 128,
     ENVELOPE_POSTED_MAX = 160,
+    ENVELOPE_REQUEST_MAX = 64,
     ENVELOPE_CAME_MAX = 320, /* HOST/ID */
     ENVELOPE_MOVES_MAX = 99, /* that can be read; GIVE_MOVES_MAX is below it */
     ENVELOPE_HOLD_MAX = 640, /* the reason of a hold, as in hold/ID */
@@ -176,6 +177,10 @@ struct envelope {
     /* Posted with an idempotency key: "NAME/KEY/BODY" (admin/post/post_record.h), for this
      * host alone; or "". */
     struct text posted;
+    /* RFC 4865: not delivered before, by the wall clock; 0: at any time. And what was asked
+     * for, as a report has it: "for;SECONDS" or "until;DATE". */
+    int64_t release_ms;
+    struct text release_request;
     struct text prefix;   /* header lines to send before the content, CRLF ended */
     int64_t content_size; /* of mess/ID */
     uint32_t content_crc;
@@ -199,6 +204,10 @@ bool envelope_add(struct envelope *e, struct text address, unsigned notify,
 bool envelope_add_copy(struct envelope *e, struct text address)
     __attribute__((warn_unused_result));
 bool envelope_is_copy(const struct recipient *r);
+/* To be delivered then, as was asked. A time of 0, or of the past, is none. */
+void envelope_release_at(struct envelope *e, int64_t release_ms, struct text request);
+/* Its age, for its lifetime and for notices, counts from then on. */
+int64_t envelope_begun_ms(const struct envelope *e, int64_t now_ms);
 /* The recipients of another envelope of the message, with their results, instead of its
  * own, which must not be S5. False: the limit of bytes is reached. */
 bool envelope_take_recipients(struct envelope *e, const struct envelope *from)

@@ -366,6 +366,7 @@ compose(const struct dsn_settings *settings, const struct envelope *e, struct te
         .id = prefixed(n, "", text_from(id)),
         .boundary = prefixed(n, "", text_from(boundary)),
         .envelope_id = envelope_id_of(n, e),
+        .release_request = e->release_request,
         .arrival_ms = e->birth_ms,
         .now_ms = loop_now_ms(settings->loop),
         .utf8 = dsn_needs_utf8(e),

@@ -207,9 +207,10 @@ verdict_next_ms(const struct active *a, unsigned index, const struct outcome *ou
     int64_t now = loop_now_ms(a->manager->loop);
     if (t == NULL || outcome->verdict != VERDICT_DEFERRED)
         return 0;
-    return now + reply_class_delay_ms(
-                     reply_class_classify(outcome), outcome, now - e->birth_ms,
-                     t->transport.minimal_backoff_ms, t->transport.maximal_backoff_ms);
+    return now + reply_class_delay_ms(reply_class_classify(outcome), outcome,
+                                      now - envelope_begun_ms(e, now),
+                                      t->transport.minimal_backoff_ms,
+                                      t->transport.maximal_backoff_ms);
 }
 
 /* The data of the message for kept events alone. hint: room for it. */

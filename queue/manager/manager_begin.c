@@ -222,7 +222,7 @@ begin_fetch(struct manager *m, struct id id)
     if (e)
         manager_expand(m, e);
     if (e && !e->storage.preprocessed && !manager_quota_waits(m, id) &&
-        !manager_is_unsure(m, id))
+        !manager_is_unsure(m, id) && !manager_is_scheduled(m, id))
         begin_tell_loaded(m, e);
     return e ? manager_active_new(m, e) : NULL;
 }
@@ -369,7 +369,7 @@ hand_over(struct active *a)
     const struct envelope *e = a->envelope;
     struct sched_mail mail = {
         .owner = a,
-        .birth_ms = e->birth_ms,
+        .birth_ms = envelope_begun_ms(e, loop_now_ms(m->loop)),
         .null_sender = e->sender.length == 0,
         .class = manager_begin_class_of(m, e),
         .sender = m->settings.sender_turns ? sched_sender(e->sender) : 0,
@@ -526,7 +526,7 @@ begin_admit(struct active *a, bool was_in_memory)
         begin_put_back(a, was_in_memory ? 0 : e->delivery.done);
         return;
     }
-    if (manager_unsure_waits(a))
+    if (manager_release_waits(a) || manager_unsure_waits(a))
         return;
     switch (manager_quota_take(a, &never)) {
     case MANAGER_QUOTA_PASSES:

@@ -101,8 +101,9 @@ collect_ways(const struct manager *m, const struct envelope *e)
         if (target == NULL)
             continue;
         struct way *way = way_get(&ways, target, address.domain);
-        int64_t expires = e->birth_ms + transport_params_lifetime_ms(
-                                            &target->transport, e->sender.length == 0);
+        int64_t expires =
+            envelope_begun_ms(e, loop_now_ms(m->loop)) +
+            transport_params_lifetime_ms(&target->transport, e->sender.length == 0);
         way->open++;
         seen++;
         if (expires < way->expires_ms)
@@ -190,7 +191,7 @@ manager_find_oldest(struct manager *m, struct manager_oldest *out)
     int64_t now_ms = loop_now_ms(m->loop);
     *out = (struct manager_oldest){0};
     for (size_t i = 0; i < count && out->behind_ms == 0; i++) {
-        if (manager_is_awaiting(m, ids[i]))
+        if (manager_is_awaiting(m, ids[i]) || manager_is_scheduled(m, ids[i]))
             continue;
         if (out->birth_ms == 0)
             out->birth_ms =

@@ -241,6 +241,16 @@ void manager_quotas_read(struct manager *m);
 /* If something has changed; also before the time. */
 void manager_quotas_write(struct manager *m);
 
+/* --- manager_release.c ------------------------------------------------------------ */
+
+/* A message with a time of release (RFC 4865) that has not come, and that no operator has
+ * released. */
+bool release_is_ahead(const struct manager *m, const struct envelope *e);
+/* True: it waits for that, and has left memory. */
+bool manager_release_waits(struct active *a);
+/* One that did so when it was loaded last. */
+bool manager_is_scheduled(const struct manager *m, struct id id);
+
 /* --- manager_copies.c ------------------------------------------------------------- */
 
 void manager_copies_set(struct manager *m, struct text table);

@@ -290,6 +290,7 @@ manager_operator_release(const struct command *o)
     if (e == NULL)
         return manager_operator_release_quarantined(o);
     bool waits = !e->delivery.held && (manager_is_awaiting(o->manager, o->id) ||
+                                       release_is_ahead(o->manager, e) ||
                                        has_held_recipients(o->manager, e));
     if (waits)
         manager_operator_forget(o); /* it is then added as due now */

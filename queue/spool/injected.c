@@ -89,6 +89,8 @@ injected_take(struct envelope *e, unsigned user, int64_t now_ms)
     e->double_bounce = e->fragment.by_peer = false;
     e->fragment.made_of = e->fragment.set_mark = TEXT("");
     e->message_id = e->tag = TEXT(""); /* read from the header, where they are wanted */
+    e->release_ms = 0;
+    e->release_request = TEXT("");
     e->ways = NULL;
     e->moved = (struct moved_state){0};
     free(e->delivery.failures);
@@ -204,6 +206,9 @@ injected_take_given(struct envelope *e, int64_t now_ms)
     e->trust = given_trust(e->trust);
     e->message_id = given_line(e->message_id, ENVELOPE_MESSAGE_ID_MAX);
     e->tag = given_line(e->tag, ENVELOPE_TAG_MAX);
+    e->release_request = given_line(e->release_request, ENVELOPE_REQUEST_MAX);
+    if (e->release_ms > now_ms + age_max_ms)
+        e->release_ms = now_ms + age_max_ms;
     given_take_state(e, now_ms);
     for (unsigned i = 0; i < e->count && why == NULL; i++) {
         const struct recipient_way *way = e->recipients[i].way;

@@ -1,12 +1,15 @@
 /* Reads path and ESMTP parameters of MAIL and RCPT; checks each after decoding. */
 #include "smtp/server/parameters.h"
 
+#include "mime/date.h"
 #include "mime/header.h"
 #include "queue/envelope/set_mark.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { HOLD_FOR_MAX_S = 999999999, PARAMETER_HOLD_MAX = 40 };
 
 /* --- Paths ------------------------------------------------------------------------ */
 
@@ -166,6 +169,12 @@ static const struct refusal bad_priority = {501, "5.5.4",
 static const struct refusal bad_auth = {501, "5.5.4", "AUTH must be <> or an address"};
 static const struct refusal bad_set_mark = {501, "5.5.4",
                                             "XDEFRAG must be KEY;DEPTH;EPOCH"};
+static const struct refusal bad_hold_for = {501, "5.5.4",
+                                            "HOLDFOR must be 1 to 999999999 seconds"};
+static const struct refusal bad_hold_until = {
+    501, "5.5.4", "HOLDUNTIL must be a time like 2030-01-31T08:00:00Z"};
+static const struct refusal two_holds = {501, "5.5.4",
+                                         "HOLDFOR and HOLDUNTIL exclude each other"};
 static const struct refusal bad_notify = {501, "5.5.4", "bad NOTIFY"};
 static const struct refusal bad_orcpt = {501, "5.5.4", "bad ORCPT"};
 
@@ -313,6 +322,33 @@ read_set_mark(struct mail_parameters *out, struct text value)
     return set_mark_read(value, &mark) ? NULL : &bad_set_mark;
 }
 
+/* RFC 4865 §4 */
+static const struct refusal *
+read_hold_for(struct mail_parameters *out, struct text value)
+{
+    uint64_t seconds = 0;
+    if (out->has_hold)
+        return &two_holds;
+    out->has_hold = true;
+    bool good = value.length <= 9 && text_number(value, HOLD_FOR_MAX_S, &seconds) &&
+                seconds > 0;
+    out->hold_s = (int64_t)seconds;
+    out->hold = value;
+    return good ? NULL : &bad_hold_for;
+}
+
+static const struct refusal *
+read_hold_until(struct mail_parameters *out, struct text value)
+{
+    if (out->has_hold)
+        return &two_holds;
+    out->has_hold = true;
+    out->hold = value;
+    bool good = value.length <= PARAMETER_HOLD_MAX && value.at != NULL &&
+                date_read_utc(value, &out->hold_until_ms);
+    return good ? NULL : &bad_hold_until;
+}
+
 static const struct {
     struct text key;
     const struct refusal *(*read)(struct mail_parameters *, struct text value);
@@ -325,6 +361,8 @@ static const struct {
     {TEXT("MT-PRIORITY"), read_priority       },
     {TEXT("AUTH"),        parameters_read_auth},
     {TEXT("XDEFRAG"),     read_set_mark       },
+    {TEXT("HOLDFOR"),     read_hold_for       },
+    {TEXT("HOLDUNTIL"),   read_hold_until     },
 };
 enum { MAIL_KEYS = sizeof(mail_keys) / sizeof(mail_keys[0]) };
 

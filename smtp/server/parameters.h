@@ -59,6 +59,10 @@ struct mail_parameters {
     char coded[PARAMETER_ENVID_MAX];
     bool has_set_mark;    /* XDEFRAG is present, valid or not */
     struct text set_mark; /* as given, valid */
+    /* RFC 4865, and as given, valid: seconds, or a time; 0: not that one. */
+    bool has_hold;
+    int64_t hold_s, hold_until_ms;
+    struct text hold;
 };
 struct rcpt_parameters {
     struct path recipient; /* never the null path */

@@ -61,6 +61,8 @@ struct server_rules {
     /* MT-PRIORITY is offered; the second: untrusted clients, too, get priorities above
      * 0. */
     bool priority, priority_of_strangers;
+    /* FUTURERELEASE for submission, at most; 0: not offered. */
+    int64_t future_release_s;
     const struct users *users; /* NULL: no AUTH, or... */
     /* ...another server checks: the mechanisms that it knows, as bits; NULL: there is
      * none. */
@@ -163,8 +165,9 @@ struct server_offer {
 
 /* Temporary limits under load. */
 struct server_load {
-    bool tls_full; /* no STARTTLS now: 454, and 421 to the EHLO of untrusted clients */
-    bool hurried;  /* limits errors and junk to one each */
+    bool tls_full;  /* no STARTTLS now: 454, and 421 to the EHLO of untrusted clients */
+    bool hurried;   /* limits errors and junk to one each */
+    uint32_t now_s; /* the wall clock */
 };
 
 struct server_transaction;

@@ -2,6 +2,7 @@
 #include "smtp/server/server_internal.h"
 
 #include "base/memory.h"
+#include "mime/date.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -43,6 +44,9 @@ static const struct refusal binary_data = {503, "5.5.1", "BINARYMIME requires BD
 static const struct refusal no_recipients = {554, "5.5.1", "no valid recipients"};
 static const struct refusal no_recipients_lmtp = {503, "5.5.1", "no valid recipients"};
 static const struct refusal too_many_recipients = {452, "4.5.3", "too many recipients"};
+static const struct refusal no_release = {555, "5.5.4", "FUTURERELEASE is not offered"};
+static const struct refusal too_late = {
+    501, "5.5.4", "released too late: EHLO says until when mail can be kept"};
 static const struct refusal no_priority = {555, "5.5.4", "MT-PRIORITY is not offered"};
 static const struct refusal no_redirect = {555, "5.5.4", "unknown parameter"};
 static const struct refusal no_fragment = {
@@ -81,6 +85,28 @@ tolerable_name(const struct server *s, struct text name, char plain[HELO_MAX])
     for (size_t at = 0; at < name.length; at++)
         plain[at] = (unsigned char)name.at[at] < 0x80 ? name.at[at] : '?';
     return text_of(plain, name.length);
+}
+
+/* For submission (RFC 4865 §3): an untrusted client would have us keep what it likes. */
+static bool
+keeps_until_release(const struct server *s)
+{
+    return s->rules->future_release_s > 0 && server_may_relay(s);
+}
+
+static int64_t
+server_now_ms(const struct server *s)
+{
+    return (int64_t)s->load.now_s * 1000;
+}
+
+static void
+offer_release(struct server *s)
+{
+    char date[DATE_TEXT_MAX];
+    date_format_utc(server_now_ms(s) + s->rules->future_release_s * 1000, date);
+    reply_write_more(s->out, 250, NULL, "FUTURERELEASE %lld %s",
+                     (long long)s->rules->future_release_s, date);
 }
 
 /* The extensions are those that this session can use now: STARTTLS not under TLS, AUTH
@@ -129,6 +155,8 @@ on_hello(struct server *s, struct text args, bool esmtp)
         reply_write_more(s->out, 250, NULL, "MT-PRIORITY");
     if (s->offer.defrag_host != NULL)
         reply_write_more(s->out, 250, NULL, "XDEFRAG");
+    if (keeps_until_release(s))
+        offer_release(s);
     reply_write(s->out, 250, NULL, "DSN");
     return SERVER_GO_ON;
 }
@@ -169,6 +197,12 @@ server_command_forbid(const struct server *s, const struct mail_parameters *p,
         return &no_priority;
     if (p->has_set_mark && s->offer.defrag_host == NULL)
         return &no_redirect;
+    if (p->has_hold && !keeps_until_release(s))
+        return &no_release;
+    if (refusal == NULL && p->has_hold &&
+        (p->hold_s > s->rules->future_release_s ||
+         p->hold_until_ms - server_now_ms(s) > s->rules->future_release_s * 1000))
+        return &too_late;
     if (refusal == NULL && p->has_set_mark &&
         (p->sender.address.local.length == 0 || p->binary))
         return &no_fragment;

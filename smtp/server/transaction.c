@@ -186,6 +186,9 @@ transaction_new(const struct mail_parameters *parameters, int priority)
     e->eight_bit = parameters->eight_bit;
     e->binary = parameters->binary;
     e->utf8 = parameters->utf8;
+    t->hold_s = parameters->hold_s;
+    t->hold_until_ms = parameters->hold_until_ms;
+    t->hold = arena_copy(&t->arena, parameters->hold);
     t->by_peer = e->fragment.by_peer = parameters->has_set_mark;
     e->fragment.set_mark = envelope_text(e, parameters->set_mark);
     return t;
@@ -610,6 +613,19 @@ received_form(const struct server_transaction *t, const struct server *s,
                : s->rules->received;
 }
 
+/* The time counts from the acceptance (RFC 4865 §4). */
+static void
+transaction_hold(struct server_transaction *t, int64_t now_ms)
+{
+    char request[ENVELOPE_REQUEST_MAX];
+    int64_t release_ms = t->hold_s > 0 ? now_ms + t->hold_s * 1000 : t->hold_until_ms;
+    if (t->hold.length == 0)
+        return;
+    int length = snprintf(request, sizeof(request), "%s;%.*s",
+                          t->hold_s > 0 ? "for" : "until", TEXT_ARGS(t->hold));
+    envelope_release_at(t->envelope, release_ms, text_of(request, (size_t)length));
+}
+
 struct envelope *
 transaction_seal(struct server_transaction *t, const struct server *s, int64_t now_ms)
 {
@@ -653,6 +669,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
         e->trust = trust_of(s, e);
     if (submitted)
         submitter_note(t, s);
+    transaction_hold(t, now_ms);
     log_repairs(t, s);
     server_note_names(s, e);
     e->ascii_header = e->utf8 && has_ascii_header(t) && text_is_ascii(e->prefix);

@@ -14,14 +14,16 @@ struct id_set;
 struct transaction_answer;
 
 struct server_transaction {
-    struct envelope *envelope; /* NULL once given away */
-    struct text sender;        /* in arena: outlives the envelope, for the log */
-    int64_t expected;          /* SIZE= */
-    bool has_priority;         /* requested; the envelope has the granted one */
-    bool priority_changed;     /* granted differs from requested */
-    bool by_peer;              /* has XDEFRAG: see smtp/redirect.h */
-    bool joins;                /* fragments are reassembled for a recipient */
-    unsigned given;            /* different recipients that were accepted */
+    struct envelope *envelope;     /* NULL once given away */
+    struct text sender;            /* in arena: outlives the envelope, for the log */
+    int64_t expected;              /* SIZE= */
+    bool has_priority;             /* requested; the envelope has the granted one */
+    bool priority_changed;         /* granted differs from requested */
+    int64_t hold_s, hold_until_ms; /* FUTURERELEASE, as given: */
+    struct text hold;
+    bool by_peer;                      /* has XDEFRAG: see smtp/redirect.h */
+    bool joins;                        /* fragments are reassembled for a recipient */
+    unsigned given;                    /* different recipients that were accepted */
     const struct expansion *expansion; /* of the current recipient; NULL: none */
     unsigned accepted; /* RCPT commands with reply 250, repeated ones included */
     struct transaction_answer *answers, **answers_end; /* in LMTP: one for each */

@@ -463,6 +463,7 @@ rules_new(const struct listener_settings *settings, const struct route_table *ro
                               .received = settings->received,
                               .priority = r->policy.priority,
                               .priority_of_strangers = r->policy.priority_of_all,
+                              .future_release_s = settings->future_release_ms / 1000,
                               .error_limit = settings->error_limit,
                               .soft_error_limit = settings->soft_error_limit,
                               .error_delay_ms = settings->error_delay_ms,

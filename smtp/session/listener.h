@@ -22,6 +22,7 @@ struct listener_settings {
     struct text relay_from;  /* list of networks */
     struct text etrn;        /* list: see policy_read_etrn() */
     struct text mt_priority; /* see policy_read_priority() */
+    int64_t future_release_ms;
     struct text tls_certificate;           /* list of PEM files; empty: no TLS */
     struct text tls_key;                   /* as many; empty: in the same files */
     struct text relay_client_certificates; /* a file: tls_clients_read(); or empty */

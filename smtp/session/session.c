@@ -729,6 +729,7 @@ session_step(struct server_session *s)
     refresh(s);
     bool content = server_is_receiving(&s->server);
     struct server_load load = {.hurried = session_is_hurried(s),
+                               .now_s = (uint32_t)(loop_now_ms(s->host->loop) / 1000),
                                .tls_full = s->server.offer.starttls &&
                                            !s->server.secure && !content &&
                                            session_tls_is_full(s)};

@@ -16,6 +16,7 @@
 #include <string.h>
 
 enum {
+    HOLD_SIZE = 32,
     COMMAND_SIZE = 256,
     CHUNK = 3000,
     SMALL = 2000,
@@ -74,6 +75,7 @@ struct client {
 };
 
 static struct client_manners manners;
+static uint64_t hold_chance;
 static unsigned open_count, host_count;
 
 void
@@ -86,6 +88,7 @@ void
 client_set_manners(const struct client_manners *m)
 {
     manners = *m;
+    hold_chance = roof_fork("holds");
 }
 
 unsigned
@@ -124,13 +127,29 @@ command(struct client *c, enum expected what, unsigned rcpt, const char *line)
     peer_say(&c->peer, text_from(line));
 }
 
+/* Its time counts from the acceptance, which is later. */
+static void
+draw_hold(struct model_message *m, char out[HOLD_SIZE])
+{
+    out[0] = '\0';
+    m->release_ms = 0;
+    if (manners.hold == 0 || !plan_takes("hold", m->number) ||
+        roof_below_of(&hold_chance, 1000) >= manners.hold)
+        return;
+    unsigned s = 1 + roof_below_of(&hold_chance, CLIENT_HOLD_MS / SECOND_MS);
+    snprintf(out, HOLD_SIZE, " HOLDFOR=%u", s);
+    m->release_ms = roof_now_ms() + s * SECOND_MS;
+    roof_note("client: m%u is to be delivered in %u s", m->number, s);
+}
+
 static void
 say_mail(struct client *c)
 {
-    char sender[MODEL_ADDRESS_MAX], line[COMMAND_SIZE];
+    char sender[MODEL_ADDRESS_MAX], line[COMMAND_SIZE], hold[HOLD_SIZE];
     model_sender_address(message_of(c), sender);
-    snprintf(line, sizeof(line), "MAIL FROM:<%s>%s\r\n", sender,
-             message_of(c)->wants_header ? " RET=HDRS" : "");
+    draw_hold(message_of(c), hold);
+    snprintf(line, sizeof(line), "MAIL FROM:<%s>%s%s\r\n", sender,
+             message_of(c)->wants_header ? " RET=HDRS" : "", hold);
     command(c, OF_MAIL, 0, line);
 }
 

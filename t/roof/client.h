@@ -11,10 +11,13 @@
 struct client_manners {
     unsigned pipelining, bdat, slow, cut, injects, null_sender, notify, tls, dsn, auth,
         split;
+    unsigned hold;         /* FUTURERELEASE */
     unsigned messages_max; /* of a session */
     bool small; /* most messages have one recipient, and all little content */
 };
 void client_set_manners(const struct client_manners *manners);
+/* The longest time of FUTURERELEASE. */
+enum { CLIENT_HOLD_MS = 10 * 60 * 1000 };
 /* Each of them goes to one of so many hosts of a group; 0: to the only one. */
 void client_set_hosts(unsigned count);
 /* One begins with these messages, as soon as now. */

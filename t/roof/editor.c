@@ -75,6 +75,7 @@ static const struct range {
     {"suppress_complaint_lifetime",                         0,                0                    },
     {"suppress_limit",                                      0,                0                    },
     {"slices",                                              0,                0                    },
+    {"future_release",                                      0,                0                    },
     {"slice",                                               0,                0                    },
     {"journal_size",                                        0,                0                    },
     {"journal_message_max",                                 0,                0                    },

@@ -71,6 +71,7 @@ test_laws(void)
         {"copy",            "once",    "copy"            },
         {"returned",        "truth",   "return"          },
         {"dead",            "dead",    "dead"            },
+        {"release",         "in time", "release"         },
         {"leak",            "bounds",  NULL              },
         {"files",           "bounds",  NULL              },
         {"window",          "bounds",  NULL              },

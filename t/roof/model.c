@@ -340,6 +340,8 @@ model_attempted(struct model_rcpt *r)
     if (r->deferred_ms > 0 && is_tried_alone(r->message) && !r->copied &&
         r->message->split == NULL && roof_now_ms() - r->deferred_ms < SECOND_TRY_MS)
         break_rcpt("in time", r, "tried again within a second");
+    if (roof_now_ms() < r->message->release_ms || roof_breaks("release"))
+        break_rcpt("in time", r, "tried before the time that its sender asked for");
     r->deferred_ms = 0;
     if (model.attempted != NULL)
         model.attempted(r);
@@ -734,6 +736,13 @@ model_forget_waits(void)
     for (unsigned i = 0; i < model.count; i++)
         for (unsigned j = 0; j < with_copy(&model.messages[i]); j++)
             model.messages[i].rcpts[j].deferred_ms = 0;
+}
+
+void
+model_released(void)
+{
+    for (unsigned i = 0; i < model.count; i++)
+        model.messages[i].release_ms = 0;
 }
 
 void

@@ -67,6 +67,7 @@ struct model_message {
     struct split *split; /* NULL: it is given in one piece */
     bool is_aliased;     /* given to one name, which has them all */
     bool is_ageless;     /* its host may take it for older than it is */
+    int64_t release_ms;  /* no hop hears of it before; 0: it may go */
     bool has_original;   /* ORCPT */
     bool wants_header;   /* RET=HDRS */
     char id[MODEL_ID_MAX];
@@ -169,6 +170,8 @@ void model_site_failed(struct model_message *m);
 void model_notified(struct model_message *m, enum model_end end);
 /* Mail may be tried again immediately. */
 void model_forget_waits(void);
+/* An operator has released all mail. */
+void model_released(void);
 /* The same, and mail whose attempt is under way may be, at its end (sched_rerouted()). */
 void model_reloaded(void);
 /* The shortest life that mail had by any settings. */

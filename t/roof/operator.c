@@ -177,6 +177,8 @@ operator_act(void)
             model_refused(&m->rcpts[i]);
         m->rcpts[i].may_vanish = m->rcpts[i].may_vanish || wish == WISH_REMOVE;
     }
+    if (wish == WISH_RELEASE)
+        m->release_ms = 0;
     snprintf(line, sizeof(line), "{\"command\":\"%s\",\"ids\":[\"%s\"]}", words[wish],
              m->id);
     takings += wish == WISH_REMOVE || wish == WISH_BOUNCE || wish == WISH_HOLD;
@@ -196,6 +198,7 @@ operator_order(const char *command, const struct model_message *m)
 void
 operator_release_all(void)
 {
+    model_released();
     for (const struct host *h = NULL; (h = host_next(h)) != NULL;)
         if (h->running)
             ask(h, "{\"command\":\"release\",\"all\":true}");

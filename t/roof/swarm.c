@@ -33,7 +33,7 @@ enum {
     MESSAGES_OF_ANY_SIZE = 100,
     RETURNS_RATE = 250, /* in a thousand, of the runs with one host */
     UNDER_TLS = 600, /* in a thousand: features that need it */
-    COPIED = 150     /* the same: runs in which all mail has a copy */
+    COPIED = 150 /* the same: runs in which all mail has a copy, or some a release */
 };
 
 /* The domains that mail is for, and the last one, to which reports go. */
@@ -296,10 +296,10 @@ draw_features(const struct wishes *wishes)
     unsigned permille = 100 + roof_below(600);
     for (enum feature i = 0; i < FEATURES; i++) {
         uint64_t own = roof_fork(feature_names[i]);
-        unsigned rate = i == WITH_POLICIES || i == WITH_TOKENS ? UNDER_TLS
-                        : i == WITH_COPIES                     ? COPIED
-                        : i == WITH_RETURNS                    ? RETURNS_RATE
-                                                               : permille;
+        unsigned rate = i == WITH_POLICIES || i == WITH_TOKENS   ? UNDER_TLS
+                        : i == WITH_COPIES || i == WITH_RELEASES ? COPIED
+                        : i == WITH_RETURNS                      ? RETURNS_RATE
+                                                                 : permille;
         bool drawn = i < FEATURES_OF_ONE_STREAM ? roof_chance(permille)
                                                 : roof_random_of(&own) % 1000 < rate;
         drawn = only != NULL ? is_listed(text_from(only), feature_names[i]) : drawn;
@@ -343,7 +343,7 @@ draw_features(const struct wishes *wishes)
     /* fragments have no model of what expires, clocks that are set no ages, and another host
      * of a group may expire what the log of the first began */
     if (course.with[WITH_FRAGMENTS] || course.with[WITH_CLOCKS])
-        course.with[WITH_AGES] = false;
+        course.with[WITH_AGES] = course.with[WITH_RELEASES] = false;
     group_settle(course.with, only != NULL || theme != NULL);
     /* each host has its own list */
     if (course.with[WITH_RELAY] || course.with[WITH_SLICES] || course.with[WITH_GROUP])
@@ -395,8 +395,9 @@ draw_limits(void)
 static void
 begin_ages(void)
 {
-    static const enum feature blurring[] = {WITH_CLOCKS, WITH_DISKS, WITH_FRAGMENTS,
-                                            WITH_AUTH,   WITH_GROUP, WITH_COPIES};
+    static const enum feature blurring[] = {WITH_CLOCKS,  WITH_DISKS, WITH_FRAGMENTS,
+                                            WITH_AUTH,    WITH_GROUP, WITH_COPIES,
+                                            WITH_RELEASES};
     uint64_t own = roof_fork("ages");
     law_age_begin(course.with[WITH_AGES]);
     for (size_t i = 0; i < sizeof(blurring) / sizeof(*blurring); i++)
@@ -419,6 +420,7 @@ draw_manners_of_features(struct client_manners *m)
     }
     if (course.with[WITH_LIMITS])
         draw_limits();
+    m->hold = course.with[WITH_RELEASES] ? 300 : 0;
     m->dsn = course.with[WITH_DSN] ? 100 + roof_below(900) : 0;
 }
 
@@ -525,6 +527,8 @@ swarm_draw(const struct wishes *wishes)
     if (course.with[WITH_TOKENS])
         begin_tokens();
     begin_names();
+    if (course.with[WITH_RELEASES])
+        editor_add("future_release = 10m\n");
     begin_returns();
     for (enum feature i = 0; i < FEATURES; i++)
         if (course.with[i])

@@ -40,7 +40,7 @@ const char *const feature_names[FEATURES] = {
     "clock",  "disk",    "path",  "mx",     "tls",  "relay",   "slice",    "pace",
     "http",   "webhook", "dsn",   "double", "auth", "alias",   "maildir",  "fragment",
     "limit",  "upgrade", "group", "redis",  "sts",  "age",     "oauth",    "copy", "app",
-    "return", "dead",
+    "return", "dead", "release",
 };
 
 enum {
@@ -223,7 +223,7 @@ can_audit(void)
     static const enum feature unknown[] = {
         WITH_TLS,      WITH_RELAY,     WITH_SLICES, WITH_AUTH, WITH_ALIASES,
         WITH_MAILDIRS, WITH_FRAGMENTS, WITH_LIMITS, WITH_HOOK, WITH_GROUP,
-        WITH_COPIES,  WITH_APP, WITH_RETURNS};
+        WITH_COPIES,  WITH_APP, WITH_RETURNS, WITH_RELEASES};
     for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
         if (course.with[unknown[i]])
             return false;
@@ -377,6 +377,8 @@ world_run(const struct wishes *wishes)
                            open_recipients();
     if (course.with[WITH_FRAGMENTS])
         limit_ms += FRAGMENTS_MS;
+    if (course.with[WITH_RELEASES])
+        limit_ms += CLIENT_HOLD_MS;
     limit_ms += policy_wait_ms() + token_wait_ms() + returner_wait_ms();
     /* a host that has just begun does not know yet what it has */
     int64_t end_ms = roof_now_ms() + limit_ms;

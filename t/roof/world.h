@@ -46,6 +46,7 @@ enum feature {
     WITH_APP,      /* a web application gets the mail of a domain */
     WITH_RETURNS,  /* tagged senders, and reports that come back to them */
     WITH_DEAD,     /* addresses that are suppressed; on the first host alone */
+    WITH_RELEASES, /* mail that is to be delivered later */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];

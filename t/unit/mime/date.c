@@ -15,11 +15,50 @@ is_date(int64_t ms, const char *want)
     is_string(out, want, want);
 }
 
+static void
+is_read(const char *t, int64_t want)
+{
+    int64_t ms = -1;
+    bool good = date_read_utc(text_from(t), &ms);
+    ok_named(good == (want >= 0) && (want < 0 || ms == want), t);
+}
+
+/* RFC 3339 §5.6 */
+static void
+reads(void)
+{
+    static const char *const bad[] = {
+        "", "2030", "2030-01-31", "2030-01-31T08:00:00", "2030-01-31 08:00:00Z", "2030-1-31T08:00:00Z", "2030-02-30T08:00:00Z", "2029-02-29T08:00:00Z",
+        "2030-13-01T08:00:00Z", "2030-00-01T08:00:00Z", "2030-01-00T08:00:00Z", "2030-01-31T24:00:00Z", "2030-01-31T08:60:00Z", "2030-01-31T08:00:61Z",
+        "2030-01-31T08:00:00.Z", "2030-01-31T08:00:00ZZ", "2030-01-31T08:00:00+1:00", "2030-01-31T08:00:00+01:60", "2030-01-31T08:00:00+24:00",
+        "2030-01-31T08:00:00+0100", "2030-01-31T08:00:00*01:00", "1969-12-31T23:59:59Z", "+030-01-31T08:00:00Z", "2030-01-31T08:00:-1Z"};
+    is_read("1970-01-01T00:00:00Z", 0);
+    is_read("2026-11-21T03:05:08Z", 1795230308000);
+    is_read("2026-11-21t03:05:08z", 1795230308000);
+    is_read("2026-11-21T03:05:08.2Z", 1795230308200);
+    is_read("2026-11-21T03:05:08.123456789Z", 1795230308123);
+    is_read("2026-11-21T04:05:08+01:00", 1795230308000);
+    is_read("2026-11-20T22:35:08-04:30", 1795230308000);
+    is_read("2024-02-29T23:59:59Z", 1709251199000);
+    is_read("2016-12-31T23:59:60Z", 1483228800000);
+    is_read("9999-12-31T23:59:59Z", 253402300799000);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        is_read(bad[i], -1);
+    for (int64_t day = 0; day < 60000; day += 59) {
+        char out[DATE_TEXT_MAX];
+        int64_t ms = -1, want = day * INT64_C(86461000);
+        date_format_utc(want, out);
+        if (!date_read_utc(text_from(out), &ms) || ms != want)
+            ok_named(false, out);
+    }
+}
+
 int
 main(void)
 {
     setenv("TZ", "America/St_Johns", 1);
     setlocale(LC_ALL, "de_DE.UTF-8");
+    reads();
     is_date(0, "Thu, 1 Jan 1970 00:00:00 +0000");
     is_date(999, "Thu, 1 Jan 1970 00:00:00 +0000");
     is_date(1000, "Thu, 1 Jan 1970 00:00:01 +0000");
