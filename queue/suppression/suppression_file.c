@@ -334,19 +334,20 @@ file_complain(struct suppression_file *f, const struct file_reading *r, bool tor
 {
     char aside[SUPPRESSION_PATH_MAX + 8];
     f->is_stale = true;
-    if (result == -EILSEQ) {
+    if (result < 0) {
         file_path(f, ".bad", aside);
         (void)disk_rename(f->disk, f->path, aside);
         log_say(f->log, LOG_LEVEL_ERROR, "queue", NULL,
-                "%s: damaged, or not written by Petrel: it is %s now, and the list "
-                "begins anew",
-                f->path, aside);
-    } else if (result < 0 || r->bad > 0) {
-        log_say(
-            f->log, LOG_LEVEL_WARNING, "queue", NULL,
-            "%s: passed over %zu damaged lines%s%s; their addresses may be tried again",
-            f->path, r->bad, result < 0 ? ", and the rest cannot be read: " : "",
-            result < 0 ? strerror(-result) : "");
+                "%s: %s: it is %s now, and the list goes on with the %zu addresses "
+                "that could be read",
+                f->path,
+                result == -EILSEQ ? "damaged, or not written by Petrel"
+                                  : strerror(-result),
+                aside, f->list->count);
+    } else if (r->bad > 0) {
+        log_say(f->log, LOG_LEVEL_WARNING, "queue", NULL,
+                "%s: passed over %zu damaged lines; their addresses may be tried again",
+                f->path, r->bad);
     } else if (torn) {
         log_say(f->log, LOG_LEVEL_WARNING, "queue", NULL,
                 "%s: cut off its last line, which was not whole", f->path);

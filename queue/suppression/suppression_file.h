@@ -50,7 +50,8 @@ struct suppression_file {
 };
 
 /* Reads the file at path, if there is one, into the empty list. A line that is damaged is
- * passed over, and one that a power cut has torn is cut off; a line of the log says so. */
+ * passed over, and one that a power cut has torn is cut off; a line of the log says so. A
+ * file that cannot be read, or is of another program, stays as PATH.bad. */
 void suppression_file_open(struct suppression_file *f);
 /* The change will be written at the end of the turn. */
 void suppression_file_note(struct suppression_file *f,

@@ -375,6 +375,23 @@ TEST(damage)
     ok_named(has_file("lock/suppressed.bad"), "nor lost");
 }
 
+TEST(unreadable)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    two_entries(&f);
+    sim_disk_count_anew();
+    sim_disk_fail_at(2, EIO);
+    reopen(&f);
+    ok_named(sim_disk_has_failed(), "a read fails");
+    is_number(suppression_count(f.s).entries, 0, "nothing was read");
+    ok_named(has_file("lock/suppressed.bad"), "and nothing is lost");
+    ok(says(&f, "lock/suppressed: Input/output error: it is lock/suppressed.bad now, and the list goes on with the 0"));
+    ok(hear(&f, "me@a.example", "z@b.example", "550 5.1.1 User unknown"));
+    suppression_free(&f.s);
+    reopen(&f);
+    ok_named(refuses(&f, "me@a.example", "z@b.example"), "a new file is there");
+}
+
 TEST(full_disk)
 {
     FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
