@@ -6,6 +6,7 @@
 #include "t/roof/login.h"
 #include "t/roof/peer.h"
 #include "t/roof/plan.h"
+#include "t/roof/poster.h"
 #include "t/roof/secrecy.h"
 #include "t/roof/split.h"
 
@@ -94,7 +95,7 @@ client_set_manners(const struct client_manners *m)
 unsigned
 clients_open(void)
 {
-    return open_count;
+    return open_count + posters_open();
 }
 
 static struct model_message *
@@ -624,6 +625,12 @@ client_begin(unsigned first, unsigned count)
             end = from + 1 + roof_below(split->given_count - from);
             begin_client(first, 1, from, end);
         }
+        return;
+    }
+    if (posters_take(model_at(first))) {
+        for (unsigned i = 0; i < count; i++)
+            if (!model_at(first + i)->is_omitted)
+                poster_begin(model_at(first + i));
         return;
     }
     if (!injects) {

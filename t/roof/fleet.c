@@ -9,6 +9,7 @@
 #include "t/roof/network.h"
 #include "t/roof/slices.h"
 #include "t/roof/split.h"
+#include "t/roof/poster.h"
 #include "t/roof/visitor.h"
 #include "t/roof/wire.h"
 #include "t/sim/sim_disk.h"
@@ -185,6 +186,11 @@ fleet_begin(const struct fleet_plan *plan)
         visitors_begin(plan->paths);
         snprintf(host.overrides[7], HOST_OVERRIDE_SIZE, "http_token = " VISITOR_TOKEN);
         snprintf(host.overrides[FLEET_OWN], HOST_OVERRIDE_SIZE, VISITOR_HTTP);
+    }
+    if (plan->posts) {
+        posters_begin();
+        snprintf(host.overrides[FLEET_OWN + 1], HOST_OVERRIDE_SIZE,
+                 "http_keys = " POSTER_KEYS);
     }
     if (plan->relay)
         add_relay();

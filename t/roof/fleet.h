@@ -9,6 +9,7 @@ struct fleet_plan {
     uint64_t seed;
     bool clocks;   /* are set */
     bool visitors; /* it answers HTTP */
+    bool posts;    /* and takes mail so */
     bool paths;    /* may be narrow */
     bool hook;     /* the first host reports events */
     bool slices;   /* the first host is one of several on its spool */

@@ -344,6 +344,10 @@ draw_features(const struct wishes *wishes)
      * of a group may expire what the log of the first began */
     if (course.with[WITH_FRAGMENTS] || course.with[WITH_CLOCKS])
         course.with[WITH_AGES] = course.with[WITH_RELEASES] = false;
+    /* the keys of a slice, or of a host of a group, are its own; an older version knows none */
+    if (!course.with[WITH_VISITORS] || course.with[WITH_SLICES] ||
+        course.with[WITH_GROUP] || course.with[WITH_UPGRADES])
+        course.with[WITH_POSTS] = false;
     group_settle(course.with, only != NULL || theme != NULL);
     /* each host has its own list */
     if (course.with[WITH_RELAY] || course.with[WITH_SLICES] || course.with[WITH_GROUP])
@@ -364,6 +368,7 @@ begin_fleet(uint64_t seed)
                               .fragments = course.with[WITH_FRAGMENTS],
                               .hook = course.with[WITH_HOOK],
                               .visitors = course.with[WITH_VISITORS],
+                              .posts = course.with[WITH_POSTS],
                               .paths = course.with[WITH_PATHS],
                               .clocks = course.with[WITH_CLOCKS],
                               .kills = course.with[WITH_KILLS],

@@ -26,6 +26,7 @@
 #include "t/roof/secrecy.h"
 #include "t/roof/token.h"
 #include "t/roof/upgrade.h"
+#include "t/roof/poster.h"
 #include "t/roof/visitor.h"
 #include "t/sim/sim_disk.h"
 #include "t/sim/sim_dns.h"
@@ -40,7 +41,7 @@ const char *const feature_names[FEATURES] = {
     "clock",  "disk",    "path",  "mx",     "tls",  "relay",   "slice",    "pace",
     "http",   "webhook", "dsn",   "double", "auth", "alias",   "maildir",  "fragment",
     "limit",  "upgrade", "group", "redis",  "sts",  "age",     "oauth",    "copy", "app",
-    "return", "dead", "release",
+    "return", "dead", "release", "post",
 };
 
 enum {
@@ -171,6 +172,7 @@ become_good(void)
     hook_become_good();
     app_become_good();
     visitors_become_good();
+    posters_become_good();
     upgrade_become_good();
     policy_become_good();
     token_become_good();

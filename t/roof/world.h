@@ -47,6 +47,7 @@ enum feature {
     WITH_RETURNS,  /* tagged senders, and reports that come back to them */
     WITH_DEAD,     /* addresses that are suppressed; on the first host alone */
     WITH_RELEASES, /* mail that is to be delivered later */
+    WITH_POSTS,    /* mail by HTTP; needs WITH_VISITORS */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
