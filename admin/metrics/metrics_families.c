@@ -531,7 +531,7 @@ static const struct metrics_row {
     ROW("petrel_group_asks", COUNTER, write_members,
         "Questions to the Redis of the group", "result: answered, failed"),
     ROW("petrel_http_requests", COUNTER, write_requests, "Requests to the HTTP server",
-        "path: page, api, metrics, health, events, other; class: 2, 4, 5"),
+        "path: page, api, metrics, health, events, mail, other; class: 2, 4, 5"),
     ROW("petrel_config_reloads", COUNTER, write_members, "Reloads of the settings",
         "result: ok, refused"),
     ROW("petrel_config_reload_success", GAUGE, write_members,

@@ -2,6 +2,7 @@
 #include "admin/post/post_object.h"
 
 #include "base/memory.h"
+#include "mime/address.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -260,9 +261,12 @@ post_object_envelope(struct post_object *o)
 {
     const struct post_json *j = &o->json;
     static const char *const fields[] = {"to", "cc", "bcc"};
+    struct address reply;
     const char *field = "from", *why = posting_add(o->posting, j->from.address);
     for (size_t i = 0; i < j->mailbox_count && why == NULL; i++) {
         if (j->lists[i] == POST_REPLY_TO) {
+            field = "reply_to";
+            why = address_judge(j->mailboxes[i].address, &reply);
             o->posting->utf8 =
                 o->posting->utf8 || !text_is_ascii(j->mailboxes[i].address);
             continue;

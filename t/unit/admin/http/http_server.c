@@ -29,6 +29,8 @@ struct world {
     size_t pieces, ticks;
     bool fat;
     int freed;
+    size_t sunk;
+    int ended;
 };
 
 static enum progress
@@ -87,6 +89,24 @@ freed(void *context)
     w->freed++;
 }
 
+static bool
+sink_add(void *context, struct text bytes)
+{
+    struct world *w = context;
+    w->sunk += bytes.length;
+    if (memchr(bytes.at, '!', bytes.length) == NULL)
+        return true;
+    http_answer_line(w->asleep, 422, "no");
+    return false;
+}
+
+static void
+sink_end(void *context)
+{
+    struct world *w = context;
+    w->ended++;
+}
+
 static void
 route(void *context, struct http_exchange *x)
 {
@@ -107,7 +127,18 @@ route(void *context, struct http_exchange *x)
     else
         x->stream.free = NULL;
     w->asleep = x;
+    if (text_equal(x->target.path, TEXT("/v1/sink")) && x->key != NULL) {
+        x->sink = (struct http_sink){sink_add, sink_end, freed, w};
+        return;
+    }
     http_answer_line(x, 200, line);
+}
+
+static const char *
+key_of(void *context, struct text token)
+{
+    (void)context;
+    return text_equal(token, TEXT("a-key")) ? "name" : NULL;
 }
 
 static struct http_server_settings
@@ -117,6 +148,9 @@ settings_of(struct world *w, const struct http_places *places)
                                          .token = TEXT("operate-operate-"),
                                          .read_token = TEXT("read-read-read-r"),
                                          .events = w->events,
+                                         .stream_path = "/v1/sink",
+                                         .stream_max = 1000000,
+                                         .key = key_of,
                                          .route = route,
                                          .context = w};
 }
@@ -555,6 +589,72 @@ TEST(times)
 }
 
 /* Half-open clients end; one that has asked before is answered. */
+#define SINK "POST /v1/sink HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a-key\r\n"
+
+/* A body that streams: answered later, or before its end, cut when it is slow, and never without a key. */
+TEST(sinks)
+{
+    static char bytes[70001];
+    FIXTURE(world, w, begin, end, "127.0.0.1:0");
+    memset(bytes, 'x', sizeof(bytes) - 1);
+    int fd = dial(&w);
+    put(fd, SINK "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+    for (int i = 0; i < 100 && w.ended == 0; i++)
+        loop_turn(w.loop, 0);
+    ok(w.ended == 1 && w.sunk == 3);
+    clock_pass(100000);
+    loop_turn(w.loop, 0);
+    http_answer_line(w.asleep, 202, "done");
+    http_exchange_wake(w.asleep);
+    ok_named(see(&w, fd, "done"), "an answer that comes late");
+    put(fd, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    ok_named(see(&w, fd, "200 OK"), "the connection stays");
+    ok_named(w.freed > 0, "and the sink is freed");
+    close(fd);
+    fd = dial(&w);
+    put(fd, SINK "Content-Length: 100\r\n\r\nabc!");
+    ok_named(see(&w, fd, "422"), "an answer before the end");
+    close(fd);
+    fd = dial(&w);
+    put(fd, SINK "Expect: 100-continue\r\nContent-Length: 300000\r\n\r\n");
+    ok(see(&w, fd, "100 Continue"));
+    for (int i = 0; i < 3; i++) {
+        put(fd, bytes);
+        for (int k = 0; k < 20; k++)
+            loop_turn(w.loop, 0);
+        clock_pass(HTTP_BODY_MS + 1);
+        ok_named(!see(&w, fd, "408"), "enough comes in time");
+    }
+    put(fd, "xxx");
+    for (int k = 0; k < 20; k++)
+        loop_turn(w.loop, 0);
+    clock_pass(HTTP_BODY_MS + 1);
+    ok_named(see(&w, fd, "408"), "too little comes");
+    close(fd);
+    fd = dial(&w);
+    size_t sunk = w.sunk;
+    put(fd, "POST /v1/sink HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer operate-operate-\r\nContent-Length: 9\r\n\r\n");
+    ok_named(see(&w, fd, "|2|"), "a token is no key");
+    close(fd);
+    fd = dial(&w);
+    put(fd, "GET /api/x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a-key\r\n\r\n");
+    for (int k = 0; k < 20; k++)
+        loop_turn(w.loop, 0);
+    clock_pass(HTTP_DENIED_MS + 1);
+    ok_named(see(&w, fd, "401"), "nor is a key a token");
+    ok(w.sunk == sunk);
+    close(fd);
+    fd = dial(&w);
+    int before = w.freed;
+    put(fd, SINK "Content-Length: 100\r\n\r\nabc");
+    for (int k = 0; k < 20; k++)
+        loop_turn(w.loop, 0);
+    close(fd);
+    for (int k = 0; k < 100 && w.freed == before; k++)
+        loop_turn(w.loop, 0);
+    ok_named(w.freed == before + 1 && w.ended == 1, "a client that goes");
+}
+
 TEST(half_open)
 {
     FIXTURE(world, w, begin, end, "127.0.0.1:0");

@@ -238,6 +238,7 @@ TEST(members_that_are_refused)
         {"{\"attachments\":[{\"cid\":\"a b\"}]}", 422, "\"attachments[0].cid\"", "value"},
         {"{\"attachments\":[{\"inline\":1}]}", 422, "\"attachments[0].inline\"", "type"},
         {"{\"attachments\":[{\"inline\":\"x\"}]}", 422, "\"attachments[0].inline\"", "type"},
+        {"{" MAIL ",\"text\":\"x\",\"reply_to\":\"a b\"}", 422, "\"reply_to\"", "envelope"},
         {"{\"from\":\"b@x.example\",\"to\":\"a@b.example\",\"text\":\"x\"}", 403, "\"from\"", "sender"},
         {"{\"from\":\"app@x.example\",\"to\":[\"a@b.example\",\"bad\"],\"text\":\"x\"}", 422, "\"to\"", "recipient"},
     };

@@ -283,6 +283,46 @@ test_samples(enum http_kind kind, const struct sample *samples, size_t count)
         }
 }
 
+#define STREAM "POST /s HTTP/1.1\r\nHost: h\r\n"
+
+/* Bodies that stream may be larger than others, and in chunks; the caller takes them out. */
+TEST(streams)
+{
+    static const struct sample streaming[] = {
+        {"a length", STREAM "Content-Length: 60\r\n\r\n012345678901234567890123456789012345678901234567890123456789", "60", 0},
+        {"chunks", STREAM "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x\r\nde\r\n0\r\nT: u\r\n\r\n", "5", 0},
+        {"with a query", "POST /s?a=b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "0", 0},
+        {"beyond its limit", STREAM "Content-Length: 101\r\n\r\n", "413 the body is too large", 0},
+        {"in chunks", STREAM "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n62\r\n", "413 a chunk is too large", 0},
+        {"both", STREAM "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n", "400 Content-Length together with Transfer-Encoding", 0},
+        {"neither", STREAM "\r\n", "411 POST without Content-Length", 0},
+        {"another path", "POST /t HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n", "501 a transfer coding that is not accepted", 0},
+        {"a path below", "POST /s/t HTTP/1.1\r\nHost: h\r\nContent-Length: 60\r\n\r\n", "413 the body is too large", 0},
+        {"GET", "GET /s HTTP/1.1\r\nHost: h\r\nContent-Length: 60\r\n\r\n", "413 the body is too large", 0},
+        {"a cut", STREAM "Transfer-Encoding: chunked\r\n\r\n3\r\nab", "more", 0},
+    };
+    for (size_t i = 0; i < sizeof(streaming) / sizeof(streaming[0]); i++)
+        for (size_t piece = 1; piece < 100; piece += 33) {
+            struct text all = text_from(streaming[i].bytes);
+            enum progress progress = PROGRESS_MORE;
+            char out[100] = "more";
+            size_t taken = 0;
+            FIXTURE(http_reader, reader, http_reader_init, http_reader_free, HTTP_REQUEST, &limits);
+            http_reader_stream(&reader, "/s", 100);
+            for (; all.length > 0 && progress == PROGRESS_MORE; all = text_after(all, piece)) {
+                struct text part = text_before(all, piece);
+                progress = http_reader_add(&reader, &part);
+                taken += reader.body.length;
+                buffer_clear(&reader.body);
+            }
+            if (progress == PROGRESS_BAD)
+                snprintf(out, sizeof(out), "%u %s", reader.refusal, reader.error);
+            else if (progress == PROGRESS_DONE)
+                snprintf(out, sizeof(out), "%zu", taken);
+            is_string(out, streaming[i].outcome, streaming[i].name);
+        }
+}
+
 /* Each beginning of a message that is whole wants more, and its end says so. */
 TEST(cut)
 {
