@@ -268,13 +268,15 @@ make_dense(bool with[FEATURES])
  * (doc/hacking.md). Those that no other feature blurs are audited. */
 static const char *const themes[] = {
     "mood,inject",
-    "mood,sts,tls,stop",
+    "mood,sts,tls,stop,mx",
     "mood",
     "mood,oauth,tls",
     "mood,inject,kill,operator",
     "group,redis,mood,kill,stop",
     "mood,stop,cut",
-    "mood,alias,stop,kill",
+    "mood,alias,disk,pace,stop",
+    "mood",
+    "kill,cut,mood,weather,path,tls,slice,http,webhook",
 };
 enum { THEMES = sizeof(themes) / sizeof(*themes) };
 

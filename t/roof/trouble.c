@@ -39,8 +39,7 @@ enum {
     STORM_MOST = 80,
     FIRST_OF_MX = 3, /* hops that policies are about */
     LAST_OF_MX = 6,
-    CUT_CALLS = 60, /* of the disk, until the power fails in a turn */
-    LARGE_STEPS_CLEAR = 3
+    CUT_CALLS = 60 /* of the disk, until the power fails in a turn */
 };
 
 /* --- The host ends --- */

@@ -101,7 +101,7 @@ on_compare(void *context)
 {
     (void)context;
     /* a message that cannot be read now is not listed */
-    bool is_unread = (course.disk_was_bad && !course.is_audited) || host.fails_after > 0 ||
+    bool is_unread = (course.disk_was_bad && !course.is_audited) || course.has_failed ||
                      (course.with[WITH_INJECTORS] && course.with[WITH_UPGRADES]);
     if (!is_unread && !host.is_shared)
         law_truth_ask();
@@ -229,7 +229,8 @@ can_audit(void)
     for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
         if (course.with[unknown[i]])
             return false;
-    return true;
+    /* no mail counts as open where it may expire at any time */
+    return !course.is_dense || course.large_steps <= LARGE_STEPS_CLEAR;
 }
 
 bool

@@ -9,7 +9,11 @@
 #include "t/roof/roof.h"
 #include "t/roof/world.h"
 
-enum { HOPS = 8, SETTLE_MS = 5000 };
+enum {
+    HOPS = 8,
+    SETTLE_MS = 5000,
+    LARGE_STEPS_CLEAR = 3 /* of the clock: behind more of them no age is known */
+};
 
 struct course {
     bool with[FEATURES];
