@@ -54,8 +54,8 @@ void suppression_used(struct suppression *s, bool at_rcpt);
 bool suppression_hear(struct suppression *s, struct text sender, struct text recipient,
                       const struct outcome *outcome, struct suppression_entry *entry)
     __attribute__((warn_unused_result));
-/* The same of something found out in another way; sender: an address, or a domain. Class DOUBTFUL counts once, HARD and COMPLAINT
- * suppress. reason: a reply, or words. */
+/* The same of something found out in another way; sender: an address, or a domain. Class
+ * DOUBTFUL counts once, HARD and COMPLAINT suppress. reason: a reply, or words. */
 bool suppression_note(struct suppression *s, struct text sender, struct text recipient,
                       enum suppression_class class, struct text reason,
                       struct suppression_entry *entry)
