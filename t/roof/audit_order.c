@@ -124,6 +124,33 @@ audit_failures(void)
     set_backoff(false);
     (void)audit_has_gone(audit_longest_ms());
     audit_departure("mail that failed when the host ended");
+    (void)world_run_for(LEAVES_MS, NULL);
+    if (sim_disk_count(HOST_SPOOL "/bounce") > 0)
+        roof_break("clean", NULL, "failures of mail that has gone are left in bounce/");
+}
+
+/* One recipient of a message in files has its mail, and the other waits: the power goes when
+ * the mark is there. */
+static void
+audit_marks(void)
+{
+    struct hop_mood good = {0}, refusing = {.rcpt = 1000};
+    if (model_domains() < 2)
+        return;
+    set_backoff(true);
+    world_set_moods(&refusing);
+    audit_settle();
+    struct model_message *m = audit_message(0, 2, any_size());
+    m->rcpts[1].domain = 1;
+    (void)audit_try(m);
+    (void)world_run_for(DEFERRED_MS, NULL);
+    world_set_first_mood(&good);
+    (void)world_run_for(2 * ENDING_MS, NULL);
+    world_cut();
+    world_set_moods(&good);
+    set_backoff(false);
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail of which some had left before the power went");
 }
 
 /* Deferred mail is on its way to files when the host ends, or a call of the disk fails; the
@@ -192,7 +219,7 @@ void
 audit_order(void)
 {
     static void (*const questions[])(void) = {audit_failures, audit_moves,
-                                              audit_removals};
+                                              audit_removals, audit_marks};
     editor_set("delay_warning_time", "");
     world_set_route("");
     for (unsigned i = 0; i < sizeof(questions) / sizeof(*questions); i++)
