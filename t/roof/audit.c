@@ -1030,7 +1030,8 @@ void
 audit_settle(void)
 {
     (void)world_run_for(SETTLED_MS, NULL); /* the last reply is on its way */
-    sim_disk_settle();
+    if (host.daemon.started->options.manager.queue.journal_size == 0)
+        sim_disk_settle();
 }
 
 struct model_message *
