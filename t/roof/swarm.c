@@ -346,9 +346,10 @@ draw_features(const struct wishes *wishes)
      * of a group may expire what the log of the first began */
     if (course.with[WITH_FRAGMENTS] || course.with[WITH_CLOCKS])
         course.with[WITH_AGES] = course.with[WITH_RELEASES] = false;
-    /* the keys of a slice, or of a host of a group, are its own; an older version knows none */
+    /* the keys of a slice, or of a host of a group, are its own; an older version knows none;
+     * a clock that is ahead by a day forgets them */
     if (!course.with[WITH_VISITORS] || course.with[WITH_SLICES] ||
-        course.with[WITH_GROUP] || course.with[WITH_UPGRADES])
+        course.with[WITH_GROUP] || course.with[WITH_UPGRADES] || course.with[WITH_CLOCKS])
         course.with[WITH_POSTS] = false;
     group_settle(course.with, only != NULL || theme != NULL);
     /* each host has its own list */
