@@ -469,8 +469,10 @@ TEST(urls)
 TEST(write)
 {
     static const struct http_request get = {.method = {"GET", 3}};
-    static const struct http_request post = {{"POST", 4}, {"text/x", 6},
-                                             {"A: b\r\n", 6}, {"body", 4}};
+    static const struct http_request post = {.method = {"POST", 4},
+                                             .type = {"text/x", 6},
+                                             .fields = {"A: b\r\n", 6},
+                                             .body = {"body", 4}};
     static const struct http_request untyped = {.method = {"POST", 4}, .body = {"GET /", 5}};
     static const struct {
         const char *url;

@@ -66,10 +66,7 @@ walk_start(struct walk *w, struct walker *one)
                                         "slow.example.net", "127.0.0.1",
                                         "dead.example.net", "a..b"};
     static const struct http_request post = {
-        {"POST", 4},
-        {"a/b",  3},
-        {NULL,   0},
-        {"=end", 4}
+        .method = {"POST", 4}, .type = {"a/b", 3}, .body = {"=end", 4}
     };
     struct http_call_options options = {.cleartext = walk_random(w, 8) > 0,
                                         .deadline_ms = 1 + walk_random(w, 60)};
