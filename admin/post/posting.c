@@ -227,7 +227,8 @@ posting_release(struct posting *p)
     free(p);
 }
 
-/* The message of a client that has gone is stored nevertheless: its record must tell. */
+/* The message of a client that has gone is stored nevertheless: its record must tell, and
+ * its sender's quota count it. */
 void
 posting_free(void *context)
 {
@@ -245,7 +246,7 @@ static void
 posting_stored(void *context, struct id id)
 {
     struct posting *p = context;
-    if (p->pending)
+    if (p->has_key)
         post_records_keep(p->door->records, p->key, id);
     p->pending = false;
 }
@@ -254,7 +255,7 @@ static void
 posting_done(void *context, struct id id, const struct outcome *refusal)
 {
     struct posting *p = context;
-    if (p->pending)
+    if (p->pending && p->has_key)
         post_records_drop(p->door->records, p->key);
     p->pending = false;
     if (p->exchange == NULL) {
@@ -285,6 +286,6 @@ posting_end(struct posting *p)
     }
     if (p->has_key)
         post_records_add(p->door->records, p->name, p->key, body, mark);
-    p->pending = p->has_key;
+    p->pending = true;
     session_post_end(p->post, text_from(mark), posting_stored, posting_done, p);
 }

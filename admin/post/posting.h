@@ -30,7 +30,7 @@ struct posting {
     size_t recipients;
     bool utf8;
     bool has_key; /* of idempotency */
-    bool pending; /* its record is, until it is stored */
+    bool pending; /* it is being stored, and so is its record */
     unsigned char key[POST_DIGEST_SIZE];
     struct posting *prev, *next; /* of orphans */
     struct post_object *object;  /* of JSON; NULL: the message comes whole */

@@ -391,6 +391,33 @@ TEST(a_client_goes_before_the_answer)
     end();
 }
 
+static unsigned
+accepted(void)
+{
+    unsigned count = 0;
+    struct session_counts counts = listener_counts(w.listener);
+    for (int i = 0; i <= SESSION_ACCEPT_BOUNDS; i++)
+        count += (unsigned)counts.accepts[i];
+    return count;
+}
+
+/* It counts as any other, so its sender's quota does. */
+TEST(a_client_without_a_key_goes_before_the_answer)
+{
+    struct envelope *e;
+    struct buffer out;
+    begin();
+    leaves_early = true;
+    is_number(post("/v1/messages", ANN, TEXT("Subject: x\n\nx\n"), 100, true, &out), 0, "no answer");
+    leaves_early = false;
+    buffer_free(&out);
+    for (int i = 0; i < 100 && accepted() == 0; i++)
+        loop_turn(w.loop, TURN_MS);
+    is_number(accepted(), 1, "the message is accepted");
+    (void)stored(&e);
+    end();
+}
+
 TEST(addresses)
 {
     struct posting p = {.recipients = 0};
