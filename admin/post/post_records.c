@@ -22,7 +22,7 @@ enum {
     PATH_MAX_BYTES = 64,
     LINE_MAX_BYTES = 256,
     FILE_MAX = (POST_RECORDS_MAX + 1) * 2 * LINE_MAX_BYTES,
-    SPARE_BYTES = 256 * 1024 /* of lines that are old, before the file is made anew */
+    SPARE_BYTES = 256 * 1024 /* more than twice of it: it is made anew */
 };
 
 struct record_row {
@@ -46,8 +46,8 @@ struct post_records {
     char path[PATH_MAX_BYTES];
     struct record_row *by_key, *oldest;
     struct record_owner *owners;
-    int file; /* -1: none */
-    size_t bytes, live;
+    int file;           /* -1: none */
+    size_t bytes, made; /* of the file; when it was made */
     bool dirty, syncing, failed;
     struct disk_sync sync;
 };
@@ -161,6 +161,48 @@ record_complain(struct post_records *r, int error)
     r->failed = true;
 }
 
+static bool
+record_add_line(const struct record_row *row, struct buffer *out)
+{
+    char mark[POST_MARK_MAX];
+    record_write_mark(&row->record, mark);
+    return buffer_format(out, "%" PRId64 " %s %s\n", row->time_ms,
+                         ID_TEXT(row->record.id), mark);
+}
+
+/* All of it anew, under another name until it is whole. */
+static void
+record_rewrite(struct post_records *r)
+{
+    char draft[PATH_MAX_BYTES + 8];
+    struct buffer lines;
+    const struct record_row *row;
+    record_forget_old(r);
+    snprintf(draft, sizeof(draft), "%s.new", r->path);
+    buffer_init(&lines, FILE_MAX);
+    bool fits = buffer_add(&lines, TEXT(TITLE));
+    DL_FOREACH (r->oldest, row)
+        fits = fits && (row->record.pending || record_add_line(row, &lines));
+    (void)disk_unlink(r->disk, draft);
+    int file = disk_create(r->disk, draft, 0600);
+    int result = file < 0 ? file : disk_write(r->disk, file, buffer_text(&lines));
+    if (result >= 0)
+        result = disk_sync(r->disk, file);
+    if (result >= 0)
+        result = disk_rename(r->disk, draft, r->path);
+    r->bytes = r->made = lines.length;
+    buffer_free(&lines);
+    int unused = result < 0 ? file : r->file;
+    if (unused >= 0)
+        disk_close_file(r->disk, unused);
+    if (result < 0) {
+        record_complain(r, result);
+        return;
+    }
+    r->file = file;
+    r->failed = false;
+}
+
 static void record_sync(struct post_records *r);
 
 static void
@@ -174,12 +216,18 @@ record_synced(void *context, int result)
         record_sync(r);
 }
 
-/* One at a time; lines that come meanwhile are of the next. */
+/* One at a time; lines that come meanwhile are of the next. A sync that is under way keeps
+ * its file, so the file is made anew between two of them. One that failed is: its content
+ * is unknown. The sync that follows makes the new name durable. */
 static void
 record_sync(struct post_records *r)
 {
     r->dirty = true;
-    if (r->syncing || r->file < 0)
+    if (r->syncing)
+        return;
+    if (r->file < 0 || r->failed || r->bytes > 2 * r->made + SPARE_BYTES)
+        record_rewrite(r);
+    if (r->file < 0)
         return;
     r->dirty = false;
     r->syncing = true;
@@ -189,50 +237,6 @@ record_sync(struct post_records *r)
         record_synced(r, result);
 }
 
-static bool
-record_add_line(const struct record_row *row, struct buffer *out)
-{
-    char mark[POST_MARK_MAX];
-    record_write_mark(&row->record, mark);
-    return buffer_format(out, "%" PRId64 " %s %s\n", row->time_ms,
-                         ID_TEXT(row->record.id), mark);
-}
-
-/* All of it anew, under another name until it is whole. */
-static int
-record_rewrite(struct post_records *r)
-{
-    char draft[PATH_MAX_BYTES + 8];
-    struct buffer lines;
-    const struct record_row *row;
-    snprintf(draft, sizeof(draft), "%s.new", r->path);
-    buffer_init(&lines, FILE_MAX);
-    bool fits = buffer_add(&lines, TEXT(TITLE));
-    DL_FOREACH (r->oldest, row)
-        fits = fits && (row->record.pending || record_add_line(row, &lines));
-    (void)disk_unlink(r->disk, draft);
-    int file = disk_create(r->disk, draft, 0600);
-    int result = file < 0 ? file : disk_write(r->disk, file, buffer_text(&lines));
-    if (result >= 0)
-        result = disk_sync(r->disk, file);
-    if (result >= 0)
-        result = disk_rename(r->disk, draft, r->path);
-    r->bytes = r->live = lines.length;
-    buffer_free(&lines);
-    if (result < 0) {
-        if (file >= 0)
-            disk_close_file(r->disk, file);
-        return result;
-    }
-    if (r->file >= 0)
-        disk_close_file(r->disk, r->file);
-    r->file = file;
-    r->failed = false;
-    return 0;
-}
-
-/* A file that failed is made anew: its content is unknown. A sync that is under way keeps
- * its file. */
 static void
 record_append(struct post_records *r, const struct record_row *row)
 {
@@ -240,18 +244,12 @@ record_append(struct post_records *r, const struct record_row *row)
     buffer_init(&line, LINE_MAX_BYTES);
     bool fits = record_add_line(row, &line);
     assert(fits);
-    bool grown = r->bytes > 2 * HASH_COUNT(r->by_key) * line.length + SPARE_BYTES;
-    int result = 0;
-    if ((r->file < 0 || r->failed || grown) && !r->syncing)
-        result = record_rewrite(r);
-    else if (r->file >= 0)
-        result = disk_write(r->disk, r->file, buffer_text(&line));
+    int result = r->file >= 0 ? disk_write(r->disk, r->file, buffer_text(&line)) : 0;
     r->bytes += line.length;
     buffer_free(&line);
     if (result < 0)
         record_complain(r, result);
-    else
-        record_sync(r);
+    record_sync(r);
 }
 
 /* A line that is torn or foreign is passed over. */
@@ -318,9 +316,8 @@ post_records_new(struct loop *loop, struct log *log, struct queue *queue,
     record_read_file(r);
     queue_each_posted(queue, POST_RECORDS_MAX, record_recall, r);
     record_forget_old(r);
-    int result = r->oldest != NULL ? record_rewrite(r) : 0;
-    if (result < 0)
-        record_complain(r, result);
+    if (r->oldest != NULL)
+        record_rewrite(r);
     return r;
 }
 
