@@ -95,7 +95,8 @@ compose_mailbox_read(struct text t, struct compose_mailbox *out)
     if (t.at[t.length - 1] != '>')
         return "is no mailbox";
     out->name = text_trim(text_before(t, angle));
-    out->address = text_before(text_after(t, angle + 1), t.length - angle - 2);
+    out->address =
+        text_trim(text_before(text_after(t, angle + 1), t.length - angle - 2));
     return out->address.length == 0 ? "is empty" : NULL;
 }
 

@@ -79,7 +79,7 @@ TEST(mailboxes)
         is_text(buffer_text(&out), text_from(mailboxes[i].field), "a field of a mailbox");
         buffer_free(&out);
     }
-    static const char *const bad[] = {"", "  ", "x <>", "a@b>", "<a@b", "a\r\nBcc: b@c", "a@b\n", "\xff@b", "a\x7f@b"};
+    static const char *const bad[] = {"", "  ", "x <>", "x < >", "a@b>", "<a@b", "a\r\nBcc: b@c", "a@b\n", "\xff@b", "a\x7f@b"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ok_named(compose_mailbox_read(text_from(bad[i]), &m) != NULL, "no mailbox");
 }
