@@ -70,6 +70,9 @@ post_json_refuse_name(struct post_json *j, const char *rule, const char *why,
     if (used + 2 < sizeof(j->field) && used > 0)
         j->field[used++] = '.';
     (void)!text_copy(j->field + used, sizeof(j->field) - used, name);
+    used = strlen(j->field);
+    while (!text_is_utf8(text_of(j->field, used))) /* half a character at the end */
+        j->field[--used] = '\0';
     return false;
 }
 
@@ -290,6 +293,9 @@ post_json_take_name(struct post_json *j, struct text name)
         const char *why = compose_judge_name(name);
         if (why != NULL)
             return post_json_refuse_name(j, "name", why, name);
+        for (size_t i = 0; i < j->field_count; i++)
+            if (text_equal_nocase(j->field_names[i], name))
+                return post_json_refuse_name(j, "twice", "is there twice", name);
         j->name = arena_copy(&j->arena, name);
         return j->name.at != NULL ||
                post_json_refuse(j, "limit", "the members are too large together");

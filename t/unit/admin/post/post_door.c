@@ -182,6 +182,7 @@ TEST(refusals)
 }
 
 #define JSON "Authorization: Bearer one\r\nContent-Type: application/json; charset=utf-8\r\n"
+#define FIFTY "12345678901234567890123456789012345678901234567890"
 #define MAIL "\"from\":\"app@x.example\",\"to\":\"ann@example.org\""
 
 TEST(members)
@@ -226,6 +227,9 @@ TEST(members_that_are_refused)
         {"{\"headers\":{\"Bcc\":\"x\"}}", 422, "\"headers.Bcc\"", "name"}, {"{\"headers\":{\"X\\r\\nY\":\"x\"}}", 422, "headers.X", "name"},
         {"{\"headers\":{\"X\":\"a\\r\\nBcc: b@c\"}}", 422, "\"headers.X\"", "value"},
         {"{\"subject\":\"a\\nb\"}", 422, "\"subject\"", "value"}, {"{\"from\":\"A\\nB <a@b>\"}", 422, "\"from\"", "value"},
+        {"{\"from\":\"A < >\",\"to\":\"ann@example.org\",\"text\":\"x\"}", 422, "\"from\"", "value"},
+        {"{\"" FIFTY "1234567890ab\u00fc\":1}", 422, "90ab\"", "unknown"}, {"{\"" FIFTY "1234567890a\u00fcb\":1}", 422, "90a\u00fc\"", "unknown"},
+        {"{\"headers\":{\"X-A\":\"1\",\"x-a\":\"2\"}}", 422, "\"headers.x-a\"", "twice"},
         {"{\"to\":[\"a@b\\r\\nX: y\"]}", 422, "\"to\"", "value"}, {"{\"tag\":\"\\u00fc\"}", 422, "\"tag\"", "value"},
         {"{\"attachments\":{}}", 422, "\"attachments\"", "type"}, {"{\"attachments\":[1]}", 422, "\"attachments\"", "type"},
         {"{\"attachments\":[{}]}", 422, "content\"", "required"}, {"{\"attachments\":[{\"x\":1}]}", 422, "\"attachments[0].x\"", "unknown"},
