@@ -429,6 +429,23 @@ must_be_files(const struct envelope *e)
     return e->ours && envelope_has_refused(e);
 }
 
+/* The mark of a posted message is found again in the journal alone: its content may go to
+ * a file, its envelope may not. */
+static void
+keep_mark(struct commit *c)
+{
+    struct queue_draft *d = c->draft;
+    const struct journaled *y = c->commits->journaled;
+    if (c->envelope->posted.length == 0 || y->journal == NULL || d->refused ||
+        journaled_fits(y, c->envelope, c->form.length, d->file >= 0))
+        return;
+    draft_want_file(d);
+    if (!journaled_fits(y, c->envelope, c->form.length, true))
+        draft_refuse(d, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 552, "5.3.4",
+                                     "too many recipients for Idempotency-Key with "
+                                     "this journal_size"));
+}
+
 /* The order of the tests is that of cost: a refused draft writes nothing; a message in
  * the journal needs no file; the rest becomes files. */
 void
@@ -444,6 +461,7 @@ commits_add(struct commits *all, struct queue_draft **draft, struct envelope **e
     buffer_init(&c->form, SPOOL_FILE_MAX);
     hold_first(c);
     write_form(c);
+    keep_mark(c);
     *draft = NULL;
     *e = NULL;
     if (all->synchronous) {

@@ -170,3 +170,45 @@ TEST(the_journal_knows)
     kit_close(&k);
     remove_home(home);
 }
+
+/* A mark is in the journal, whatever the size of the message: in todo/ nobody would look for it. */
+TEST(a_small_journal)
+{
+    enum { CONTENT = 60000, MANY = 8000, FEWER = 4500 };
+    static char content[CONTENT], names[MANY][50];
+    static const char *to[MANY + 1];
+    unsigned char key[POST_DIGEST_SIZE];
+    char mark[POST_MARK_MAX];
+    queue_home_make_home(home);
+    open_queue();
+    memset(content, 'x', sizeof(content));
+    memcpy(content + CONTENT - 2, "\r\n", 2);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof(names[i]), "somebody-%020u@example.org", i);
+        to[i] = names[i];
+    }
+    for (unsigned row = 0; row < 2; row++) {
+        struct post_records *r = records();
+        key_of(row, key);
+        post_records_add(r, "app", key, key, mark);
+        to[FEWER] = row == 0 ? NULL : names[FEWER];
+        struct envelope *e = kit_envelope("a@b.example", to);
+        e->posted = envelope_text(e, text_from(mark));
+        ok(kit_commit(&k, e, row == 0 ? text_of(content, CONTENT) : TEXT("x\r\n")));
+        kit_turns(&k, 200);
+        bool stored = k.stored != NULL;
+        ok_named(stored == (row == 0), row == 0 ? "its content goes to a file" : "an envelope of more than a record is refused");
+        if (stored)
+            queue_retire(k.queue, &k.stored);
+        kit_turns(&k, 10);
+        post_records_drop(r, key);
+        post_records_free(&r);
+        kit_close(&k);
+        open_queue();
+        r = records();
+        ok_named((post_records_find(r, key) != NULL) == stored, "and its mark is known after a start");
+        post_records_free(&r);
+    }
+    kit_close(&k);
+    remove_home(home);
+}
