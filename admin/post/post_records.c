@@ -80,7 +80,7 @@ record_remove(struct post_records *r, struct record_row *row)
     free(row);
 }
 
-/* A clock that was set back makes none older; one that is ahead makes it as new as now. */
+/* A clock that was set back makes none older. */
 static void
 record_forget_old(struct post_records *r)
 {
@@ -102,16 +102,18 @@ record_find(const struct post_records *r, const unsigned char key[POST_DIGEST_SI
     return row;
 }
 
-static struct record_row *
+/* A record of a clock that was ahead is as new as now: it would keep its place, and those
+ * behind it, for as long. */
+static void
 record_enter(struct post_records *r, const struct post_record *record, int64_t time_ms)
 {
     struct record_row *row = memory_new(sizeof(*row));
+    int64_t now_ms = loop_now_ms(r->loop);
     row->record = *record;
-    row->time_ms = time_ms;
+    row->time_ms = time_ms < now_ms ? time_ms : now_ms;
     HASH_ADD(hh, r->by_key, record.key, POST_DIGEST_SIZE, row);
     DL_APPEND(r->oldest, row);
     record_count(r, record->name, 1);
-    return row;
 }
 
 /* --- Marks -------------------------------------------------------------------------- */
@@ -262,7 +264,7 @@ record_read_line(struct post_records *r, struct text line)
     if (text_cut(&line, ' ', &time) && text_number(time, INT64_MAX, &time_ms) &&
         text_cut(&line, ' ', &id) && id_parse(id, &record.id) &&
         record_read_mark(line, &record) && record_find(r, record.key) == NULL)
-        (void)record_enter(r, &record, (int64_t)time_ms);
+        record_enter(r, &record, (int64_t)time_ms);
 }
 
 static void
@@ -298,7 +300,7 @@ record_recall(void *context, const char *mark, struct id id)
     struct post_record record = {.id = id};
     if (record_read_mark(text_from(mark), &record) &&
         record_find(r, record.key) == NULL)
-        (void)record_enter(r, &record, (int64_t)id.time_ms);
+        record_enter(r, &record, (int64_t)id.time_ms);
 }
 
 /* --- public ------------------------------------------------------------------------- */
@@ -379,7 +381,7 @@ post_records_add(struct post_records *r, const char *name,
     memcpy(record.key, key, POST_DIGEST_SIZE);
     memcpy(record.body, body, POST_DIGEST_SIZE);
     (void)!text_copy(record.name, sizeof(record.name), text_from(name));
-    (void)record_enter(r, &record, loop_now_ms(r->loop));
+    record_enter(r, &record, loop_now_ms(r->loop));
     record_write_mark(&record, mark);
 }
 

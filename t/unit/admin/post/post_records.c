@@ -140,6 +140,27 @@ TEST(limits)
     remove_home(home);
 }
 
+TEST(a_clock_that_was_ahead)
+{
+    queue_home_make_home(home);
+    open_queue();
+    clock_step(INT64_C(9000) * 3600 * 1000);
+    kit_turns(&k, 1);
+    struct post_records *r = records();
+    keep(r, "app", 1);
+    post_records_free(&r);
+    clock_step(INT64_C(-9000) * 3600 * 1000);
+    kit_turns(&k, 1);
+    r = records();
+    is_number(known(r, 1), 1, "its record is known");
+    clock_step(25 * 3600 * 1000);
+    kit_turns(&k, 1);
+    is_number(known(r, 1), 0, "for a day");
+    post_records_free(&r);
+    kit_close(&k);
+    remove_home(home);
+}
+
 /* The file was not written before the cut. */
 TEST(the_journal_knows)
 {
