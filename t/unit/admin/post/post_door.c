@@ -57,13 +57,6 @@ begin(void)
 }
 
 static void
-end(void)
-{
-    post_door_free(&door);
-    listener_world_end(&w);
-}
-
-static void
 woken(void *context)
 {
     (void)context;
@@ -126,16 +119,35 @@ is_answered(const char *target, const char *fields, const char *body, unsigned s
     buffer_free(&out);
 }
 
-/* The only message, and no more. */
+static struct stored found;
+
+static void
+forget_stored(void)
+{
+    for (size_t i = 0; i < found.count; i++) {
+        envelope_free(&found.messages[i].envelope);
+        buffer_free(&found.messages[i].content);
+    }
+    found = (struct stored){.world = &w};
+}
+
+/* The only message, and no more. Valid until the next call, or end(). */
 static struct text
 stored(struct envelope **e)
 {
-    static struct stored all;
-    all = (struct stored){.world = &w};
-    (void)!queue_each(manager_queue(w.manager), collect, &all);
-    is_number(all.count, 1, "one message");
-    *e = all.count == 1 ? all.messages[0].envelope : NULL;
-    return all.count == 1 ? buffer_text(&all.messages[0].content) : TEXT("");
+    forget_stored();
+    (void)!queue_each(manager_queue(w.manager), collect, &found);
+    is_number(found.count, 1, "one message");
+    *e = found.count == 1 ? found.messages[0].envelope : NULL;
+    return found.count == 1 ? buffer_text(&found.messages[0].content) : TEXT("");
+}
+
+static void
+end(void)
+{
+    forget_stored();
+    post_door_free(&door);
+    listener_world_end(&w);
 }
 
 TEST(whole_messages)
