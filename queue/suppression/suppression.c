@@ -5,6 +5,7 @@
 #include "queue/suppression/suppression_file.h"
 #include "queue/suppression/suppression_record.h"
 #include "sched/limits/refusal.h"
+#include "sched/limits/reply_words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,6 +70,25 @@ static bool reply_blames_recipient(enum refusal_class class)
     return false;
 }
 
+/* Words about the sender, the client or the pace: an "unknown user" beside them may be ours. */
+static bool
+reply_speaks_of_us(const struct outcome_sentence *said)
+{
+    static const char *const phrases[] = {
+        " sender",       " mail from",   " from address", " return path",
+        " helo",         " ehlo",        " callout",      " callback",
+        " your account", " your domain", " your address", " your host",
+        " your ip",      " your server", " too many",     " too quickly",
+        " rate limit",   " temporarily", " password",     " login",
+        " client host",  " you are ",    " blocked",      " policy"};
+    struct reply_words words;
+    reply_words_make(&words, said->reply);
+    for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+        if (reply_words_have(&words, phrases[i], NULL))
+            return true;
+    return false;
+}
+
 /* A refusal without a known meaning: with a status about the mailbox, or without any. */
 static bool
 reply_is_doubtful(const struct outcome *o, const struct outcome_sentence *said)
@@ -95,7 +115,8 @@ suppression_judge(const struct outcome *o)
         return SUPPRESSION_NONE;
     enum refusal_class class = refusal_classify(o);
     if (!reply_blames_recipient(class) ||
-        !reply_blames_recipient(reply_judge_words(o, &said)))
+        !reply_blames_recipient(reply_judge_words(o, &said)) ||
+        reply_speaks_of_us(&said))
         return SUPPRESSION_NONE;
     if (class == REFUSAL_NO_USER)
         return is_of_rcpt ? SUPPRESSION_HARD : SUPPRESSION_DOUBTFUL;
