@@ -13,6 +13,17 @@ suppress_concerns(const struct manager *m, enum target_kind kind,
            !route_is_local_domain(m->routes, address->domain);
 }
 
+/* A reply to a redirect speaks of another address. A copy is the operator's, and nobody is
+ * told that it does not leave: it is tried each time. */
+static bool
+suppress_spares(struct active *a, unsigned index)
+{
+    const struct recipient *r = &a->envelope->recipients[index];
+    struct address address;
+    const struct target *target = attempt_route(a->manager, a->envelope, r, &address);
+    return envelope_is_copy(r) || target == NULL || target->to[0] != '\0';
+}
+
 void
 manager_suppress_follow(struct manager *m)
 {
@@ -41,9 +52,10 @@ manager_suppresses(struct manager *m, struct text sender, struct text recipient,
 {
     struct address address;
     if (!suppression_refuses(m->suppression, sender, recipient, refusal) ||
-        !address_parse(recipient, &address) ||
-        !suppress_concerns(m, route_find_from(m->routes, sender, &address, false)->kind,
-                           &address))
+        !address_parse(recipient, &address))
+        return false;
+    const struct target *target = route_find_from(m->routes, sender, &address, false);
+    if (target->to[0] != '\0' || !suppress_concerns(m, target->kind, &address))
         return false;
     suppression_used(m->suppression, true);
     return true;
@@ -59,7 +71,7 @@ manager_suppress_now(struct active *a, unsigned index, enum target_kind kind,
     return suppression_refuses(m->suppression, a->envelope->sender, r->address,
                                refusal) &&
            !awaiting_is_redirected(a, index) && address_parse(r->address, &address) &&
-           suppress_concerns(m, kind, &address);
+           suppress_concerns(m, kind, &address) && !suppress_spares(a, index);
 }
 
 static void
@@ -82,7 +94,7 @@ manager_suppress_hear(struct active *a, unsigned index, const struct outcome *ou
     struct suppression_entry entry;
     struct address address;
     if (m->suppression != NULL && address_parse(r->address, &address) &&
-        suppress_concerns(m, a->kinds[index], &address) &&
+        suppress_concerns(m, a->kinds[index], &address) && !suppress_spares(a, index) &&
         suppression_hear(m->suppression, a->envelope->sender, r->address, outcome,
                          &entry))
         suppress_tell(m, a->envelope->sender, &entry);

@@ -82,6 +82,30 @@ TEST(own_domains_are_asked)
     ok(!suppresses(&w, "me@h.test", "new@h.test"));
 }
 
+/* The mailbox of a redirect may be dead: those for whom the mail was are not. */
+TEST(redirects)
+{
+    FIXTURE(world, w, suppress_begin, manager_world_end, "stage.test smtp://x\n* redirect:dead@stage.test");
+    world_deliver(&w, "me@h.test", "ann@b.test");
+    is_number(world_log_count(&w, "to=<ann@b.test>, relay=mx.test"), 1, "the mailbox of the redirect is dead");
+    ok_named(!suppresses(&w, "me@h.test", "ann@b.test"), "the recipient is not");
+    manager_suppress(w.manager, TEXT("me@h.test"), TEXT("bob@b.test"), SUPPRESSION_HARD, TEXT("x"));
+    ok_named(!suppresses(&w, "me@h.test", "bob@b.test"), "nor is one refused that is not tried");
+    world_deliver(&w, "me@h.test", "bob@b.test");
+    is_number(world_log_count(&w, "to=<bob@b.test>, relay=mx.test"), 1, "at RCPT, or later");
+}
+
+TEST(copies)
+{
+    FIXTURE(world, w, suppress_begin, manager_world_end, "* smtp://x");
+    w.settings.copy_to = TEXT("archive@c.test");
+    world_restart(&w);
+    world_deliver(&w, "me@h.test", "new@h.test");
+    ok_named(!suppresses(&w, "me@h.test", "archive@c.test"), "an archive that refuses one copy");
+    world_deliver(&w, "me@h.test", "new@h.test");
+    is_number(world_log_count(&w, "to=<archive@c.test>, relay=mx.test"), 2, "gets the next");
+}
+
 TEST(complaints_of_others)
 {
     FIXTURE(world, w, suppress_begin, manager_world_end, "* smtp://x");
