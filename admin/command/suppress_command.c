@@ -90,7 +90,11 @@ suppress_export(const json_t *entry)
         .domain = text_from(json_field_string(entry, "sender_domain")),
         .reason = text_from(json_field_string(entry, "reason")),
         .at_s = json_field_number(entry, "at_ms") / 1000};
-    if (!suppression_class_read(text_from(json_field_string(entry, "class")), &e.class))
+    if (!suppression_class_read(text_from(json_field_string(entry, "class")),
+                                &e.class) ||
+        (e.class == SUPPRESSION_DOUBTFUL &&
+         json_field_number(entry, "strikes") <
+             SUPPRESSION_STRIKES)) /* not suppressed */
         return;
     buffer_init(&line, SUPPRESSION_LINE_MAX);
     if (suppression_export_line(&e, &line))

@@ -415,12 +415,18 @@ const char *
 suppression_add(struct suppression *s, const struct suppression_entry *entry)
 {
     char address[SUPPRESSION_ADDRESS_MAX + 1];
+    struct suppression_entry old;
     if (!text_copy(address, sizeof(address), entry->address))
         return "the address is too long";
     if (suppression_spares(address))
         return "postmaster must be reached, and is never suppressed";
     if (entry_is_over(s, entry))
         return "it is older than its lifetime: see suppress_bounce_lifetime";
+    /* An old list shortens nothing: there may have been a complaint since. */
+    if (suppression_list_get(&s->list, entry->address, entry->domain, &old) &&
+        suppression_weighs_more(s, &old, entry->class) &&
+        (old.class > entry->class || old.at_s > entry->at_s))
+        return NULL;
     if (!suppression_put(s, entry))
         return "the list is full: see suppress_limit";
     return NULL;

@@ -203,7 +203,7 @@ import_rest(const struct text fields[FIELDS], struct suppression_entry *e)
              e->class == SUPPRESSION_NONE)
         return "the class is none of doubtful, hard, complaint, manual";
     if (e->class == SUPPRESSION_DOUBTFUL)
-        e->strikes = 1;
+        e->strikes = SUPPRESSION_STRIKES;
     if (fields[4].length > 0 && !address_is_domain(fields[4]))
         return "the sender's domain is not a domain";
     return "";

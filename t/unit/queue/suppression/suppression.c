@@ -3,6 +3,7 @@
 /* link: t/sim/loop.c t/sim/disk.c t/sim/disk_world.c t/sim/disk_copy.c t/sim/disk_cut.c */
 #include "queue/suppression/suppression.h"
 #include "queue/suppression/suppression_file.h"
+#include "queue/suppression/suppression_record.h"
 #include "base/log/log_internal.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
@@ -216,6 +217,20 @@ TEST(doubtful)
     ok(hear(&f, "me@a.example", "y@b.example", "550 5.1.1 User unknown"));
     ok(!hear(&f, "me@a.example", "y@b.example", "250 ok"));
     ok_named(refuses(&f, "me@a.example", "y@b.example"), "a success that was under way lifts no hard one");
+}
+
+TEST(lists)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    struct suppression_record r;
+    is_string(suppression_import_line(TEXT("x@b.example,550 no,2025-06-01,doubtful"), 0, &r), "", "a line of a list");
+    ok(suppression_add(f.s, &r.entry) == NULL);
+    ok_named(refuses(&f, "me@a.example", "x@b.example"), "a doubtful one of a list is suppressed");
+    ok(suppression_note(f.s, TEXT(""), TEXT("x@b.example"), SUPPRESSION_COMPLAINT, TEXT("abuse"), &f.entry));
+    is_string(suppression_import_line(TEXT("x@b.example,550 no,2025-06-01,hard"), 0, &r), "", "an older list");
+    ok(suppression_add(f.s, &r.entry) == NULL);
+    sim_loop_advance(f.loop, 4000 * DAY_MS);
+    ok_named(refuses(&f, "me@a.example", "x@b.example"), "shortens no complaint");
 }
 
 TEST(complaint_stays)
