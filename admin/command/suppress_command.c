@@ -181,7 +181,8 @@ import_line(struct suppress_import *i, struct text line)
 {
     i->number++;
     json_t *text = json_stringn(line.at, line.length);
-    if (text == NULL || line.length > SUPPRESSION_LINE_MAX) {
+    if (text == NULL || line.length > SUPPRESSION_LINE_MAX ||
+        text_find(line, '\0') != TEXT_NONE) {
         json_decref(text);
         import_refuse(i, i->number, "not UTF-8, or too long");
         text = json_string("");
@@ -198,6 +199,8 @@ import_all(struct suppress_import *i, struct text all)
 {
     struct text line;
     bool goes_on = true;
+    if (text_starts(all, TEXT("\xef\xbb\xbf"))) /* as spreadsheets write */
+        all = text_after(all, 3);
     while (goes_on && all.length > 0 && text_cut(&all, '\n', &line)) {
         if (i->number == 0 && text_find(line, '@') == TEXT_NONE)
             line = TEXT("");

@@ -67,6 +67,8 @@ is +($petrel->run('suppress', 'rm', 'dead@away.test'))[0], 0, 'rm without one';
 my $list = Petrel::spit("$petrel->{dir}/list", join '', "email,reason\n", map { "u$_\@far.test,complaint\n" } 1 .. 20000);
 is +($petrel->run('suppress', 'import', $list))[1], "20000 addresses are suppressed; lines refused: 0\n", 'a list is imported';
 $petrel->start;
+is +($petrel->run(qw(suppress import), Petrel::spit("$petrel->{dir}/list", "\xef\xbb\xbfbom\@far.test\r\nnul\0\@far.test\n\"last\@far.test\",\"a, b\"")))[1], "petrel suppress: line 2: not UTF-8, or too long\n2 addresses are suppressed; lines refused: 1\n", 'lists of spreadsheets, damaged lines';
+like +($petrel->run(qw(suppress ls bom)))[1], qr/^bom\@far\.test  manual /, 'without the mark of the first';
 like rcpt('u20000@far.test'), qr/^250/, 'what is discarded concerns nobody';
 like +($petrel->run(qw(suppress ls u20000)))[1], qr/^u20000\@far\.test  complaint /, 'the daemon has the list';
 $petrel->configure(suppress => 'no');
