@@ -97,6 +97,12 @@ static const char *const copies[] = {
 static const struct {
     const char *words, *status;
 } meanings[] = {
+    {"host or domain",         "5.1.2"}, /* "name not found" */
+    {"host not found",         "5.1.2"},
+    {"host name lookup",       "5.1.2"},
+    {"domain not found",       "5.1.2"},
+    {"domain does not exist",  "5.1.2"},
+    {"no such domain",         "5.1.2"},
     {"user unknown",           "5.1.1"},
     {"unknown user",           "5.1.1"},
     {"no such user",           "5.1.1"},

@@ -396,6 +396,25 @@ TEST(no_bounces)
     }
 }
 
+/* A host that cannot be found now may be back; a mailbox that does not exist is not. */
+TEST(words_of_hosts)
+{
+    static const char *const hosts[] = {"Host or domain name not found. Name service error for name=b.test", "host not found",
+                                        "Domain not found", "domain does not exist"};
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        struct report_reader *r;
+        const struct reading *got;
+        char text[400];
+        snprintf(text, sizeof(text),
+                 "From: MAILER-DAEMON@far.test\nSubject: Undelivered Mail\n\nThis is the mail system at host far.test.\n\n"
+                 "<joe@b.test>: %s\n",
+                 hosts[i]);
+        read_one(&r, &got, text);
+        is_string(got->recipients[0].status, "5.1.2", hosts[i]);
+        reading_free(&r);
+    }
+}
+
 #define PART(fields)                                                                     \
     "From: MAILER-DAEMON@far.test\nContent-Type: multipart/report; report-type=delivery-status; boundary=f\n\n--f\n" \
     "Content-Type: message/delivery-status\n\nReporting-MTA: dns; far.test\n\n" fields "--f--\n"
