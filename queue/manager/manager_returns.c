@@ -211,6 +211,17 @@ return_said(const struct outcome *o, const char *reporter)
     return said;
 }
 
+/* A member of an alias that is dead, or the address behind a forwarder, says nothing of the
+ * address that we know: others may read its mail. */
+static enum suppression_class
+return_suppression(const struct return_judging *j, const struct outcome *said)
+{
+    struct text about = text_from(j->about->address);
+    return about.length == 0 || text_equal_nocase(about, text_from(j->recipient))
+               ? suppression_judge(said)
+               : SUPPRESSION_NONE;
+}
+
 static void
 return_believe(const struct return_judging *j)
 {
@@ -247,7 +258,7 @@ return_believe(const struct return_judging *j)
         manager_suppress(m, r.sender_domain, r.recipient, SUPPRESSION_COMPLAINT,
                          r.feedback);
     else
-        manager_suppress(m, r.sender_domain, r.recipient, suppression_judge(&said),
+        manager_suppress(m, r.sender_domain, r.recipient, return_suppression(j, &said),
                          text_from(said.text));
 }
 

@@ -162,7 +162,10 @@ TEST(suppressed)
     give(&w, tagged, report_of("joe@b.test", "delayed", "4.1.1", "450 4.1.1 no such user"));
     give(&w, tagged, report_of("joe@b.test", "failed", "5.7.1", "550 5.7.1 blocked using spamhaus"));
     ok_named(!manager_suppresses(w.manager, me, joe, &refusal), "a full mailbox, a forgery, a delay, our reputation: no");
-    give(&w, tagged, report_of("joe@b.test", "failed", "5.1.1", "550 5.1.1 no such user"));
+    give(&w, tagged, report_of("gone@c.test\r\nOriginal-Recipient: rfc822; joe@b.test", "failed", "5.1.1", "550 5.1.1 no such user"));
+    is_number(manager_returns(w.manager)->bounced, 3, "a dead member of an alias is heard of");
+    ok_named(!manager_suppresses(w.manager, me, joe, &refusal), "and does not suppress the alias");
+    give(&w, tagged, report_of("Joe@b.test\r\nOriginal-Recipient: rfc822; joe@b.test", "failed", "5.1.1", "550 5.1.1 no such user"));
     ok_named(manager_suppresses(w.manager, me, joe, &refusal), "no such user: yes");
     ok(verp_make(v, ours, ann, loop_now_ms(w.loop), tagged));
     give(&w, tagged,
