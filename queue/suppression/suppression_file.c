@@ -110,13 +110,25 @@ file_on_sync_due(void *context)
     file_sync(f, f->is_named ? f->file : f->directory);
 }
 
+static int
+file_put_aside(struct suppression_file *f)
+{
+    char aside[SUPPRESSION_PATH_MAX + 8];
+    file_path(f, ".bad", aside);
+    int result = disk_rename(f->disk, f->path, aside);
+    f->is_foreign = result < 0 && result != -ENOENT;
+    return f->is_foreign ? result : 0;
+}
+
 /* fresh is durable, and takes the name. */
 static int
 file_replace(struct suppression_file *f)
 {
     char path[SUPPRESSION_PATH_MAX + 8];
     file_path(f, ".new", path);
-    int result = disk_rename(f->disk, path, f->path);
+    int result = f->is_foreign ? file_put_aside(f) : 0;
+    if (result == 0)
+        result = disk_rename(f->disk, path, f->path);
     if (result < 0)
         return result;
     if (f->file >= 0)
@@ -332,18 +344,16 @@ static void
 file_complain(struct suppression_file *f, const struct file_reading *r, bool torn,
               int result)
 {
-    char aside[SUPPRESSION_PATH_MAX + 8];
     f->is_stale = true;
     if (result < 0) {
-        file_path(f, ".bad", aside);
-        (void)disk_rename(f->disk, f->path, aside);
+        f->is_foreign = true;
         log_say(f->log, LOG_LEVEL_ERROR, "queue", NULL,
-                "%s: %s: it is %s now, and the list goes on with the %zu addresses "
+                "%s: %s: it is %s.bad now, and the list goes on with the %zu addresses "
                 "that could be read",
                 f->path,
                 result == -EILSEQ ? "damaged, or not written by Petrel"
                                   : strerror(-result),
-                aside, f->list->count);
+                f->path, f->list->count);
     } else if (r->bad > 0) {
         log_say(f->log, LOG_LEVEL_WARNING, "queue", NULL,
                 "%s: passed over %zu damaged lines; their addresses may be tried again",

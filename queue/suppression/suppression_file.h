@@ -38,10 +38,11 @@ struct suppression_file {
     size_t at;                  /* in the list: fresh has what is before */
     bool is_whole;              /* fresh has all of the list */
     bool is_stale;              /* file is damaged, or lacks a change */
-    bool is_named, is_synced;   /* durable: the name of file, its lines */
-    bool syncs, drops;          /* a sync is under way; fresh goes when it has ended */
-    int syncing;                /* of that handle */
-    int error;                  /* of the last write, as it was logged */
+    bool is_foreign;          /* path could not be read: it is renamed, not replaced */
+    bool is_named, is_synced; /* durable: the name of file, its lines */
+    bool syncs, drops;        /* a sync is under way; fresh goes when it has ended */
+    int syncing;              /* of that handle */
+    int error;                /* of the last write, as it was logged */
     struct disk_sync sync;
     struct loop_timer timer, again;
     struct loop_task wake;

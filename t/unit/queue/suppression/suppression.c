@@ -408,6 +408,26 @@ TEST(damage)
     ok_named(has_file("lock/suppressed.bad"), "nor lost");
 }
 
+/* Whatever call fails meanwhile. */
+TEST(foreign)
+{
+    bool has_failed = true, is_kept = true;
+    for (uint64_t n = 1; n < 50 && has_failed; n++) {
+        FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+        two_entries(&f);
+        spoil(&f, TEXT("?"), 3);
+        sim_disk_count_anew();
+        sim_disk_fail_at(n, EIO);
+        reopen(&f);
+        has_failed = sim_disk_has_failed();
+        sim_loop_advance(f.loop, 120000);
+        suppression_free(&f.s);
+        reopen(&f);
+        is_kept = is_kept && has_file("lock/suppressed.bad");
+    }
+    ok_named(!has_failed && is_kept, "a file of others is never written over");
+}
+
 TEST(unreadable)
 {
     FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
