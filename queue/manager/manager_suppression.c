@@ -13,8 +13,8 @@ suppress_concerns(const struct manager *m, enum target_kind kind,
            !route_is_local_domain(m->routes, address->domain);
 }
 
-/* A reply to a redirect speaks of another address. A copy is the operator's, and nobody is
- * told that it does not leave: it is tried each time. */
+/* A reply to a redirect speaks of another address. A copy is the operator's, and nobody
+ * learns that it does not leave: it is tried each time. */
 static bool
 suppress_spares(struct active *a, unsigned index)
 {

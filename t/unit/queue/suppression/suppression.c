@@ -408,7 +408,6 @@ TEST(damage)
     ok_named(has_file("lock/suppressed.bad"), "nor lost");
 }
 
-/* Whatever call fails meanwhile. */
 TEST(foreign)
 {
     bool has_failed = true, is_kept = true;
