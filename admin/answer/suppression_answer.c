@@ -101,7 +101,7 @@ suppression_remove_all(struct suppression *s, int64_t now_ms, const json_t *requ
         struct text text =
             text_of(json_string_value(address), json_string_length(address));
         size_t count = suppression_normal(text, normal)
-                           ? suppression_remove(s, text_from(normal), NULL)
+                           ? suppression_remove(s, text_from(normal))
                            : 0;
         json_array_append_new(removed, json_integer((json_int_t)count));
     }

@@ -2,6 +2,7 @@
 #include "queue/suppression/suppression.h"
 
 #include "base/memory.h"
+#include "mime/date.h"
 #include "queue/suppression/suppression_file.h"
 #include "queue/suppression/suppression_record.h"
 #include "sched/limits/refusal.h"
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { FULL_SAY_MS = 3600 * 1000 };
 
@@ -252,17 +252,14 @@ search_explain(const struct suppression_entry *e, struct outcome *refusal)
         [SUPPRESSION_HARD] = "after a hard bounce",
         [SUPPRESSION_COMPLAINT] = "after a complaint",
         [SUPPRESSION_MANUAL] = "by the operator"};
-    char date[16];
-    time_t at = (time_t)e->at_s;
-    struct tm tm;
-    gmtime_r(&at, &tm);
-    strftime(date, sizeof(date), "%Y-%m-%d", &tm);
-    *refusal = outcome_make(
-        VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
-        "the address is suppressed since %s %s%s%.*s%s: `petrel suppress rm ADDRESS` "
-        "lifts it",
-        date, words[e->class], e->reason.length > 0 ? " (" : "", TEXT_ARGS(e->reason),
-        e->reason.length > 0 ? ")" : "");
+    char date[DATE_TEXT_MAX];
+    date_format_utc(e->at_s * 1000, date);
+    *refusal = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
+                            "the address is suppressed since %.10s %s%s%.*s%s: `petrel "
+                            "suppress rm ADDRESS` "
+                            "lifts it",
+                            date, words[e->class], e->reason.length > 0 ? " (" : "",
+                            TEXT_ARGS(e->reason), e->reason.length > 0 ? ")" : "");
 }
 
 bool
@@ -432,28 +429,20 @@ suppression_add(struct suppression *s, const struct suppression_entry *entry)
     return NULL;
 }
 
-struct suppression_removal {
-    const struct text *domain; /* NULL: all */
-    char found[SUPPRESSION_DOMAIN_MAX + 1];
-};
-
 static bool
-removal_try(void *context, const struct suppression_entry *entry)
+removal_find(void *context, const struct suppression_entry *entry)
 {
-    struct suppression_removal *r = context;
-    return (r->domain == NULL || text_equal(entry->domain, *r->domain)) &&
-           text_copy(r->found, sizeof(r->found), entry->domain);
+    return text_copy(context, SUPPRESSION_DOMAIN_MAX + 1, entry->domain);
 }
 
 size_t
-suppression_remove(struct suppression *s, struct text address,
-                   const struct text *domain)
+suppression_remove(struct suppression *s, struct text address)
 {
-    struct suppression_removal r = {.domain = domain};
+    char domain[SUPPRESSION_DOMAIN_MAX + 1];
     size_t count = 0;
-    for (; suppression_list_find(&s->list, address, removal_try, &r); count++) {
+    for (; suppression_list_find(&s->list, address, removal_find, domain); count++) {
         struct suppression_entry e = {.address = address,
-                                      .domain = text_from(r.found),
+                                      .domain = text_from(domain),
                                       .at_s = loop_now_ms(s->loop) / 1000};
         if (!suppression_put(s, &e))
             break;

@@ -64,9 +64,8 @@ bool suppression_note(struct suppression *s, struct text sender, struct text rec
 /* For operators. The entry's address is normal (suppression_normal()). NULL, or why not. */
 const char *suppression_add(struct suppression *s,
                             const struct suppression_entry *entry);
-/* The entries of the address, or those for one domain of senders: how many there were. */
-size_t suppression_remove(struct suppression *s, struct text address,
-                          const struct text *domain);
+/* How many entries the address had. */
+size_t suppression_remove(struct suppression *s, struct text address);
 /* Calls each with those that count now, but for the first `from`, until count were wanted:
  * it says so. until: 0: for ever. Returns from where to go on; 0: these were the last. */
 size_t suppression_each(const struct suppression *s, size_t from, size_t count,

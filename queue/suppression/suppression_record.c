@@ -4,11 +4,11 @@
 #include "base/crc.h"
 #include "base/printable.h"
 #include "mime/address.h"
+#include "mime/date.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { CRC_DIGITS = 8, FIELDS = 5 };
 
@@ -139,45 +139,25 @@ import_field(char **at, const char *end)
     return text_trim(text_of(begin, (size_t)(to - begin)));
 }
 
-/* Two digits; a number that is too large if they are none. */
-static int
-import_two(struct text t, size_t at)
-{
-    struct text two = text_before(text_after(t, at), 2);
-    uint64_t number;
-    return two.length == 2 && text_number(two, 99, &number) ? (int)number : 100;
-}
-
-/* False: "T15:06:40", or " 15:06:40", is not what stands behind the day. */
-static bool
-import_time(struct text t, struct tm *tm)
-{
-    tm->tm_hour = import_two(t, 1);
-    tm->tm_min = import_two(t, 4);
-    tm->tm_sec = import_two(t, 7);
-    return t.length >= 9 && (t.at[0] == 'T' || t.at[0] == ' ') && t.at[3] == ':' &&
-           t.at[6] == ':' && tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec < 61;
-}
-
-/* False: not a date. */
+/* Seconds since 1970, a date, or a date-time, perhaps without a zone. */
 static bool
 import_date(struct text t, int64_t *at_s)
 {
-    struct text day = text_before(t, 10), year, month;
-    uint64_t y, m, d;
-    if (text_number(t, UINT32_MAX, &y)) {
-        *at_s = (int64_t)y;
+    char time[DATE_TEXT_MAX] = "";
+    uint64_t seconds;
+    int64_t ms;
+    if (text_number(t, UINT32_MAX, &seconds)) {
+        *at_s = (int64_t)seconds;
         return true;
     }
-    if (!text_cut(&day, '-', &year) || !text_cut(&day, '-', &month) ||
-        !text_number(year, 2105, &y) || y < 1970 || !text_number(month, 12, &m) ||
-        m == 0 || !text_number(day, 31, &d) || d == 0)
+    snprintf(time, sizeof(time), "%.*s%sZ", TEXT_ARGS(text_before(t, 19)),
+             t.length == 10 ? "T00:00:00" : "");
+    if (time[10] == ' ')
+        time[10] = 'T';
+    if (!date_read_utc(t, &ms) && !date_read_utc(text_from(time), &ms))
         return false;
-    struct tm tm = {.tm_year = (int)y - 1900, .tm_mon = (int)m - 1, .tm_mday = (int)d};
-    if (t.length > 10 && !import_time(text_after(t, 10), &tm))
-        return false;
-    *at_s = (int64_t)timegm(&tm);
-    return true;
+    *at_s = ms / 1000;
+    return *at_s >= 0 && *at_s <= UINT32_MAX;
 }
 
 static bool
@@ -256,11 +236,8 @@ export_field(struct text t, struct buffer *out)
 bool
 suppression_export_line(const struct suppression_entry *entry, struct buffer *out)
 {
-    char date[32];
-    time_t at = (time_t)entry->at_s;
-    struct tm tm;
-    gmtime_r(&at, &tm);
-    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    char date[DATE_TEXT_MAX];
+    date_format_utc(entry->at_s * 1000, date);
     return export_field(entry->address, out) && buffer_add_byte(out, ',') &&
            export_field(entry->reason, out) &&
            buffer_format(out, ",%s,%s,%.*s\n", date,
