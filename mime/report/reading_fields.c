@@ -112,12 +112,12 @@ reading_address(struct text t, char out[ADDRESS_MAX + 1])
     return good;
 }
 
-/* "rfc822; joe@b.test" */
-static void
-reading_typed(struct text value, char out[ADDRESS_MAX + 1])
+/* "rfc822; joe@b.test", "dns; mx.b.test" */
+static struct text
+reading_untyped(struct text value)
 {
     size_t type = text_find(value, ';');
-    (void)reading_address(type != TEXT_NONE ? text_after(value, type + 1) : value, out);
+    return type != TEXT_NONE ? text_after(value, type + 1) : value;
 }
 
 /* --- Codes ------------------------------------------------------------------------- */
@@ -251,12 +251,12 @@ status_block_field(struct status_block *b, struct reading *reading,
         if (b->has_final)
             status_block_end(b, reading);
         b->has_final = b->has_any = true;
-        reading_typed(value, b->r.address);
+        (void)reading_address(reading_untyped(value), b->r.address);
     } else if (text_equal_nocase(f->name, TEXT("Original-Recipient"))) {
         if (b->has_final && b->r.original[0] != '\0')
             status_block_end(b, reading);
         b->has_any = true;
-        reading_typed(value, b->r.original);
+        (void)reading_address(reading_untyped(value), b->r.original);
     } else if (text_equal_nocase(f->name, TEXT("Action"))) {
         status_block_action(b, value);
     } else if (text_equal_nocase(f->name, TEXT("Status"))) {
@@ -268,9 +268,8 @@ status_block_field(struct status_block *b, struct reading *reading,
         reading_squeeze(typed ? text_after(value, type + 1) : value, b->r.text,
                         sizeof(b->r.text));
     } else if (text_equal_nocase(f->name, TEXT("Reporting-MTA"))) {
-        size_t type = text_find(value, ';');
-        reading_squeeze(type != TEXT_NONE ? text_after(value, type + 1) : value,
-                        reading->reporter, sizeof(reading->reporter));
+        reading_squeeze(reading_untyped(value), reading->reporter,
+                        sizeof(reading->reporter));
     }
 }
 
@@ -315,9 +314,8 @@ reading_of_feedback(struct reading *reading, struct text fields)
             if (r != NULL)
                 (void)reading_address(value, r->address);
         } else if (text_equal_nocase(f.name, TEXT("Reporting-MTA"))) {
-            size_t type = text_find(value, ';');
-            reading_squeeze(type != TEXT_NONE ? text_after(value, type + 1) : value,
-                            reading->reporter, sizeof(reading->reporter));
+            reading_squeeze(reading_untyped(value), reading->reporter,
+                            sizeof(reading->reporter));
         } else if (text_equal_nocase(f.name, TEXT("User-Agent")) &&
                    reading->reporter[0] == '\0') {
             reading_squeeze(value, reading->reporter, sizeof(reading->reporter));
