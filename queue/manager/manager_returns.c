@@ -17,25 +17,6 @@ enum {
     RETURN_BYTES_ROUTED = 256      /* count as a recipient, in the work of a turn */
 };
 
-enum return_kind {
-    RETURN_BOUNCED, /* for good */
-    RETURN_DELAYED, /* it is still tried */
-    RETURN_COMPLAINED
-};
-/* A report about a message of ours, by a valid tag. */
-struct believed_return {
-    enum return_kind kind;
-    struct id id;              /* of our message */
-    struct id report;          /* of the report */
-    struct text recipient;     /* of our message, in normal form */
-    struct text sender_domain; /* of its true sender; "": the report does not have it */
-    const char *class;         /* refusal_name(): "no_user", "full" ...; "" */
-    const char *status;        /* RFC 3463, "5.1.1"; "": a complaint */
-    int code;                  /* SMTP reply; 0: none was named */
-    struct text text;          /* what the receiver said; one line */
-    struct text reporter;
-    struct text feedback; /* of a complaint: "abuse", "fraud" ... */
-};
 const char *const manager_forged_words[MANAGER_FORGED_REASONS] = {
     [MANAGER_FORGED_UNTAGGED] = "it has no tag of ours",
     [MANAGER_FORGED_TAG] = "its tag is wrong or too old",
@@ -152,22 +133,34 @@ return_is_good_news(const struct return_judging *j)
 
 /* --- Telling ----------------------------------------------------------------------- */
 
-static void
-return_tell(const struct return_judging *j, const struct believed_return *r,
-            const struct outcome *o)
+static struct text
+return_feedback(const struct return_judging *j)
 {
-    bool complains = r->kind == RETURN_COMPLAINED;
-    struct text word = complains                   ? r->feedback
-                       : r->kind == RETURN_DELAYED ? TEXT("delayed")
-                                                   : TEXT("failed");
+    return j->reading->feedback[0] != '\0' ? text_from(j->reading->feedback)
+                                           : TEXT("abuse");
+}
+
+/* said: a refusal, as a reply; o: the same, as it came. */
+static void
+return_tell(const struct return_judging *j, const struct outcome *o,
+            const struct outcome *said)
+{
+    bool complains = j->reading->kind == READING_COMPLAINT;
+    struct text recipient = text_from(j->recipient),
+                reporter = text_from(j->reading->reporter),
+                feedback = complains ? return_feedback(j) : TEXT("");
+    const char *class = complains ? "" : refusal_name(refusal_classify(said));
+    struct text word = complains                        ? feedback
+                       : o->verdict == VERDICT_DEFERRED ? TEXT("delayed")
+                                                        : TEXT("failed");
     const struct event_field all[] = {
-        {"to",       EVENT_ADDRESS, r->recipient,                          0},
+        {"to",       EVENT_ADDRESS, recipient,                             0},
         {"returned", EVENT_TEXT,    complains ? TEXT("complained") : word, 0},
-        {"feedback", EVENT_TEXT,    r->feedback,                           0},
-        {"class",    EVENT_TEXT,    text_from(r->class),                   0},
-        {"dsn",      EVENT_TEXT,    text_from(r->status),                  0},
-        {"reporter", EVENT_TEXT,    r->reporter,                           0},
-        {"other",    EVENT_TEXT,    text_from(ID_TEXT(r->report)),         0},
+        {"feedback", EVENT_TEXT,    feedback,                              0},
+        {"class",    EVENT_TEXT,    text_from(class),                      0},
+        {"dsn",      EVENT_TEXT,    text_from(o->enhanced),                0},
+        {"reporter", EVENT_TEXT,    reporter,                              0},
+        {"other",    EVENT_TEXT,    text_from(ID_TEXT(j->active->id)),     0},
     };
     struct event_field fields[sizeof(all) / sizeof(all[0])];
     size_t count = 0;
@@ -178,14 +171,14 @@ return_tell(const struct return_judging *j, const struct believed_return *r,
         j->active->manager->events,
         &(struct event){.kind = complains ? EVENT_COMPLAINED : EVENT_BOUNCED_LATER,
                         .program = "queue",
-                        .id = r->id,
-                        .other = r->report,
-                        .recipient = r->recipient,
-                        .sender = r->sender_domain,
-                        .text = r->text,
+                        .id = j->tag.id,
+                        .other = j->active->id,
+                        .recipient = recipient,
+                        .sender = text_from(j->domain),
+                        .text = text_from(o->text),
                         .command = word,
-                        .reason = r->class,
-                        .relay = r->reporter,
+                        .reason = class,
+                        .relay = reporter,
                         .attempt = j->index + 1,
                         .fields = fields,
                         .field_count = count,
@@ -223,43 +216,32 @@ return_suppression(const struct return_judging *j, const struct outcome *said)
 }
 
 static void
-return_believe(const struct return_judging *j)
+return_complained(const struct return_judging *j)
 {
     struct manager *m = j->active->manager;
-    struct outcome o = {.verdict = VERDICT_FAILED, .blame = BLAME_MESSAGE}, said = o;
-    struct believed_return r = {.kind = RETURN_COMPLAINED,
-                                .id = j->tag.id,
-                                .report = j->active->id,
-                                .recipient = text_from(j->recipient),
-                                .sender_domain = text_from(j->domain),
-                                .class = "",
-                                .reporter = text_from(j->reading->reporter)};
-    if (j->reading->kind == READING_STATUS) {
-        bool delays = j->about->action == REPORT_DELAYED;
-        r.kind = delays ? RETURN_DELAYED : RETURN_BOUNCED;
-        o.verdict = delays ? VERDICT_DEFERRED : VERDICT_FAILED;
-        o.code = j->about->code;
-        text_copy(o.enhanced, sizeof(o.enhanced), text_from(j->about->status));
-        text_copy(o.text, sizeof(o.text), text_from(j->about->text));
-        said = return_said(&o, j->reading->reporter);
-        r.class = refusal_name(refusal_classify(&said));
-    } else {
-        r.feedback = j->reading->feedback[0] != '\0' ? text_from(j->reading->feedback)
-                                                     : TEXT("abuse");
-    }
-    r.status = o.enhanced;
-    r.code = o.code;
-    r.text = text_from(o.text);
-    m->returns.bounced += r.kind == RETURN_BOUNCED;
-    m->returns.delayed += r.kind == RETURN_DELAYED;
-    m->returns.complained += r.kind == RETURN_COMPLAINED;
-    return_tell(j, &r, &o);
-    if (r.kind == RETURN_COMPLAINED)
-        manager_suppress(m, r.sender_domain, r.recipient, SUPPRESSION_COMPLAINT,
-                         r.feedback);
-    else
-        manager_suppress(m, r.sender_domain, r.recipient, return_suppression(j, &said),
-                         text_from(said.text));
+    struct outcome o = {.verdict = VERDICT_FAILED, .blame = BLAME_MESSAGE};
+    m->returns.complained++;
+    return_tell(j, &o, &o);
+    manager_suppress(m, text_from(j->domain), text_from(j->recipient),
+                     SUPPRESSION_COMPLAINT, return_feedback(j));
+}
+
+static void
+return_bounced(const struct return_judging *j)
+{
+    struct manager *m = j->active->manager;
+    bool delays = j->about->action == REPORT_DELAYED;
+    struct outcome o = {.verdict = delays ? VERDICT_DEFERRED : VERDICT_FAILED,
+                        .blame = BLAME_MESSAGE,
+                        .code = j->about->code};
+    text_copy(o.enhanced, sizeof(o.enhanced), text_from(j->about->status));
+    text_copy(o.text, sizeof(o.text), text_from(j->about->text));
+    struct outcome said = return_said(&o, j->reading->reporter);
+    m->returns.bounced += !delays;
+    m->returns.delayed += delays;
+    return_tell(j, &o, &said);
+    manager_suppress(m, text_from(j->domain), text_from(j->recipient),
+                     return_suppression(j, &said), text_from(said.text));
 }
 
 static struct outcome
@@ -293,7 +275,10 @@ return_judge(struct return_judging *j)
         m->returns.positive++;
         return return_outcome("a report of no failure, about ", id);
     }
-    return_believe(j);
+    if (j->reading->kind == READING_COMPLAINT)
+        return_complained(j);
+    else
+        return_bounced(j);
     return return_outcome("a report, read; about ", id);
 }
 
