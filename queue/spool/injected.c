@@ -88,6 +88,7 @@ injected_take(struct envelope *e, unsigned user, int64_t now_ms)
     e->priority = 0;
     e->double_bounce = e->fragment.by_peer = false;
     e->fragment.made_of = e->fragment.set_mark = TEXT("");
+    e->posted = TEXT("");
     e->message_id = e->tag = TEXT(""); /* read from the header, where they are wanted */
     e->release_ms = 0;
     e->release_request = TEXT("");

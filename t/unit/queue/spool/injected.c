@@ -60,12 +60,14 @@ TEST(dropped)
     e->submitter = TEXT("user:alice");
     e->message_id = TEXT("<of@another>");
     e->tag = TEXT("forged");
+    e->posted = TEXT("alice 1");
     e->double_bounce = e->ascii_header = true;
     ok_named(injected_take(e, 1000, now_ms) == NULL, "the null sender");
     is_text(e->fragment.made_of, TEXT(""), "it is made of nothing");
     is_text(e->trust, TEXT("int"), "he is not alice");
     ok_named(!e->fragment.by_peer && e->fragment.set_mark.length == 0, "nor another host of ours");
     is_number(e->priority, 0, "nor urgent");
+    is_text(e->posted, TEXT(""), "nor posted with a key");
     is_text(e->submitter, TEXT("uid:1000"), "the owner of the file is the submitter");
     is_number(e->header_needs, HEADER_NEEDS_ALL, "whose word on the header does not count");
     ok_named(e->message_id.length == 0 && e->tag.length == 0, "events tell what the header says");
