@@ -86,6 +86,15 @@ suppress_tell(const struct manager *m, struct text sender,
                                .text = entry->reason});
 }
 
+static bool
+suppress_is_alone(const struct envelope *e)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < e->count && count < 2; i++)
+        count += !e->recipients[i].expanded && !envelope_is_copy(&e->recipients[i]);
+    return count == 1;
+}
+
 void
 manager_suppress_hear(struct active *a, unsigned index, const struct outcome *outcome)
 {
@@ -95,8 +104,8 @@ manager_suppress_hear(struct active *a, unsigned index, const struct outcome *ou
     struct address address;
     if (m->suppression != NULL && address_parse(r->address, &address) &&
         suppress_concerns(m, a->kinds[index], &address) && !suppress_spares(a, index) &&
-        suppression_hear(m->suppression, a->envelope->sender, r->address, outcome,
-                         &entry))
+        suppression_hear(m->suppression, a->envelope->sender, r->address,
+                         suppress_is_alone(a->envelope), outcome, &entry))
         suppress_tell(m, a->envelope->sender, &entry);
 }
 

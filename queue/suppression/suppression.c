@@ -103,13 +103,18 @@ reply_is_doubtful(const struct outcome *o, const struct outcome_sentence *said)
                : o->code == 550;
 }
 
-/* One reply to the content may be for many recipients, and counts less. */
+static bool
+reply_is_of_rcpt(const struct outcome *o)
+{
+    return text_ends_nocase(text_from(o->text), TEXT("(in reply to RCPT TO command)"));
+}
+
+/* A reply to the content may be about its words, and counts less. */
 enum suppression_class
 suppression_judge(const struct outcome *o)
 {
     struct outcome_sentence said;
-    bool is_of_rcpt =
-        text_ends_nocase(text_from(o->text), TEXT("(in reply to RCPT TO command)"));
+    bool is_of_rcpt = reply_is_of_rcpt(o);
     if (o->verdict != VERDICT_FAILED || o->code < 500 || o->code > 599 ||
         o->blame != BLAME_MESSAGE || !outcome_reply_read(o, &said))
         return SUPPRESSION_NONE;
@@ -400,11 +405,14 @@ suppression_clear_doubt(struct suppression *s, struct text sender,
 
 bool
 suppression_hear(struct suppression *s, struct text sender, struct text recipient,
-                 const struct outcome *outcome, struct suppression_entry *entry)
+                 bool is_alone, const struct outcome *outcome,
+                 struct suppression_entry *entry)
 {
+    bool is_own = is_alone || reply_is_of_rcpt(outcome);
     if (outcome->verdict == VERDICT_DELIVERED)
         suppression_clear_doubt(s, sender, recipient);
-    return suppression_note(s, sender, recipient, suppression_judge(outcome),
+    return suppression_note(s, sender, recipient,
+                            is_own ? suppression_judge(outcome) : SUPPRESSION_NONE,
                             text_from(outcome->text), entry);
 }
 

@@ -49,10 +49,12 @@ bool suppression_refuses(const struct suppression *s, struct text sender,
 /* The refusal was used: for the counts. */
 void suppression_used(struct suppression *s, bool at_rcpt);
 
-/* A verdict about mail from sender to the recipient. True: the address is suppressed from
- * now on; *entry, which is borrowed, says why. */
+/* A verdict about mail from sender to the recipient. is_alone: the message has no other
+ * recipient; else a reply to the content may be about the others. True: the address is
+ * suppressed from now on; *entry, which is borrowed, says why. */
 bool suppression_hear(struct suppression *s, struct text sender, struct text recipient,
-                      const struct outcome *outcome, struct suppression_entry *entry)
+                      bool is_alone, const struct outcome *outcome,
+                      struct suppression_entry *entry)
     __attribute__((warn_unused_result));
 /* The same of something found out in another way; sender: an address, or a domain. Class
  * DOUBTFUL counts once, HARD and COMPLAINT suppress. reason: a reply, or words. */

@@ -82,6 +82,19 @@ TEST(own_domains_are_asked)
     ok(!suppresses(&w, "me@h.test", "new@h.test"));
 }
 
+/* A host may refuse the content for one of two recipients: the other is as good as before. */
+TEST(content_of_others)
+{
+    FIXTURE(world, w, suppress_begin, manager_world_end, "* smtp://x");
+    world_refusal.reply = "550 5.1.1 User unknown (in reply to end of DATA command)";
+    for (int i = 0; i < 3; i++)
+        world_deliver(&w, "me@h.test", "good@b.test other@b.test");
+    ok_named(!suppresses(&w, "me@h.test", "good@b.test"), "nobody knows whom it was about");
+    for (int i = 0; i < 3; i++)
+        world_deliver(&w, "me@h.test", "bad@b.test");
+    ok_named(suppresses(&w, "me@h.test", "bad@b.test"), "one alone is it");
+}
+
 /* The mailbox of a redirect may be dead: those for whom the mail was are not. */
 TEST(redirects)
 {

@@ -98,7 +98,7 @@ static bool
 hear(struct fixture *f, const char *sender, const char *recipient, const char *words)
 {
     struct outcome o = reply(words, "in reply to RCPT TO command");
-    return suppression_hear(f->s, text_from(sender), text_from(recipient), &o, &f->entry);
+    return suppression_hear(f->s, text_from(sender), text_from(recipient), true, &o, &f->entry);
 }
 
 static bool
