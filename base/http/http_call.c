@@ -53,6 +53,7 @@ struct http_call {
     struct loop_timer deadline, connecting;
     struct loop_task failing;
     bool connected, refused;
+    bool failed_early; /* before the whole request was sent */
     char error[HTTP_ERROR_MAX];
     http_called *done; /* NULL: cancelled or answered */
     void *context;
@@ -141,7 +142,7 @@ http_call_failed(void *context)
                                                  .tried = call->at > 0,
                                                  .connected = call->connected,
                                                  .refused = call->refused,
-                                                 .is_early = http_call_is_early(call),
+                                                 .is_early = call->failed_early,
                                                  .peer = http_call_peer(call)});
 }
 
@@ -153,6 +154,7 @@ http_call_fail(struct http_call *call, const char *format, ...)
     va_start(list, format);
     vsnprintf(call->error, sizeof(call->error), format, list);
     va_end(list);
+    call->failed_early = http_call_is_early(call); /* the owner may send yet, in vain */
     http_call_disarm(call);
     loop_post(call->caller->settings.loop, &call->failing, http_call_failed, call);
 }

@@ -1,5 +1,5 @@
 /* Mail out by HTTPS: a message is posted to a web application, as it is written to a
- * mailbox (doc/webhook-target.md).
+ * mailbox (doc/web-target.md).
  *
  * A session connects first, and takes mail once TLS is there: an application that is down
  * holds no message. Each message goes in a POST of its own, over a connection of its own,

@@ -771,6 +771,21 @@ test_stream(struct secrets *secrets)
     ok(s.heard.status == 200 && s.heard.is_early);
     calls_finish(c);
 
+    /* One that is malformed, at each turn in which the owner may send its request. */
+    for (int turns = 0; turns < 8; turns++) {
+        c = calls_start(secrets, "good", "ca.pem");
+        stream_start(c, &s);
+        net_send(c->peers[0].connection, TEXT(HEAD "Content-Encoding: gzip\r\n\r\n"));
+        for (int i = 0; i < turns; i++)
+            loop_turn(c->world->loop, 1);
+        if (s.heard.times == 0)
+            stream_send(&s);
+        until(c->world, s.heard.times > 0);
+        ok(s.heard.head_status == 200 && s.heard.error[0] != '\0');
+        ok_named(s.heard.is_early, "no body was sent before it");
+        calls_finish(c);
+    }
+
     /* One that does not read it: stall_ms. */
     c = calls_start(secrets, "good", "ca.pem");
     stream_start(c, &s);
