@@ -269,7 +269,7 @@ tidy: ## Checks format (clang-format), common errors (cppcheck) and spelling (co
 SYSCONFDIR ?= /etc
 # Pages for those who run it. The others of doc/ are about the source.
 GUIDE := $(patsubst %,doc/%.md,vps container kubernetes appliance certificates monitoring trouble coming-from backup cluster \
-    aliases defragment doctor events forwarding tls)
+    aliases defragment doctor events forwarding returns submission suppression tls web-target) doc/openapi.yaml
 INSTALL_STRIP ?= -s
 INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
     share/man/man5/petrel-spool.5 share/man/man7/petrel-metrics.7 share/doc/petrel/petrel.rules.yml share/doc/petrel/fail2ban.conf share/doc/petrel/fail2ban-jail.conf share/doc/petrel/config.example \
