@@ -374,14 +374,18 @@ option_parse(struct target_parser *p, struct text key, struct text value)
     }
     if (transport_params_option(&t->transport, key, value))
         return true;
+    if (text_equal_nocase(key, TEXT("quota")))
+        return target_complain(p,
+                               "quota=%.*s: write 100/h,1000/d, or for a ramp "
+                               "200/d..50000/d+in+30d+since+2026-12-01 (1d to 365d)",
+                               TEXT_ARGS(text_before(value, 60)));
     return target_complain(
         p,
         "option '%.*s=%.*s' is unknown here or its value is invalid; use "
         "concurrency, initial, recipients, rate_delay, minimal_backoff, "
         "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth, "
         "bind, helo, cert, key, family, dkim, canary, dane, sts, sign, private, "
-        "add_header, "
-        "remove_header",
+        "add_header, remove_header",
         TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 

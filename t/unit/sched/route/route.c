@@ -596,6 +596,7 @@ static const struct {
     {"smtp://a?create=yes",              "unknown here"                      },
     {"lmtp://a?mx=yes",                  "unknown here"                      },
     {"smtp://a?mx=2",                    "use yes or no"                     },
+    {"smtp://a?quota=2/d..9/d+in+3d+since+2026-02-30", "or for a ramp 200/d..50000/d+in+30d+since+2026-12-01"},
     {"smtp://a?concurency=1",            "unknown here or its value is invalid"  },
     {"smtp://a?concurrency=x",           "'concurrency=x'"                   },
     {"smtp://a?concurrency",             "write NAME=VALUE"                  },
