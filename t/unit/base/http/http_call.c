@@ -726,6 +726,34 @@ stream_start(struct calls *c, struct stream *s)
     is_number(c->requests, 0, "nothing is sent before the owner says so");
 }
 
+/* A response before the body is sent, whole or broken. */
+static void
+test_stream_early(struct secrets *secrets)
+{
+    struct stream s = {0};
+    struct calls *c = calls_start(secrets, "good", "ca.pem");
+    stream_start(c, &s);
+    net_send(c->peers[0].connection, text_from(c->response));
+    until(c->world, s.heard.times > 0);
+    ok(s.heard.status == 200 && s.heard.is_early);
+    calls_finish(c);
+
+    /* One that is malformed, at each turn in which the owner may send its request. */
+    for (int turns = 0; turns < 8; turns++) {
+        c = calls_start(secrets, "good", "ca.pem");
+        stream_start(c, &s);
+        net_send(c->peers[0].connection, TEXT(HEAD "Content-Encoding: gzip\r\n\r\n"));
+        for (int i = 0; i < turns; i++)
+            loop_turn(c->world->loop, 1);
+        if (s.heard.times == 0)
+            stream_send(&s);
+        until(c->world, s.heard.times > 0);
+        ok(s.heard.head_status == 200 && s.heard.error[0] != '\0');
+        ok_named(s.heard.is_early, "no body was sent before it");
+        calls_finish(c);
+    }
+}
+
 static void
 test_stream(struct secrets *secrets)
 {
@@ -762,29 +790,6 @@ test_stream(struct secrets *secrets)
     until(c->world, s.heard.times > 0);
     ok(s.heard.connected && s.heard.error[0] != '\0');
     calls_finish(c);
-
-    /* A response before the body is sent. */
-    c = calls_start(secrets, "good", "ca.pem");
-    stream_start(c, &s);
-    net_send(c->peers[0].connection, text_from(c->response));
-    until(c->world, s.heard.times > 0);
-    ok(s.heard.status == 200 && s.heard.is_early);
-    calls_finish(c);
-
-    /* One that is malformed, at each turn in which the owner may send its request. */
-    for (int turns = 0; turns < 8; turns++) {
-        c = calls_start(secrets, "good", "ca.pem");
-        stream_start(c, &s);
-        net_send(c->peers[0].connection, TEXT(HEAD "Content-Encoding: gzip\r\n\r\n"));
-        for (int i = 0; i < turns; i++)
-            loop_turn(c->world->loop, 1);
-        if (s.heard.times == 0)
-            stream_send(&s);
-        until(c->world, s.heard.times > 0);
-        ok(s.heard.head_status == 200 && s.heard.error[0] != '\0');
-        ok_named(s.heard.is_early, "no body was sent before it");
-        calls_finish(c);
-    }
 
     /* One that does not read it: stall_ms. */
     c = calls_start(secrets, "good", "ca.pem");
@@ -870,6 +875,7 @@ main(void)
     test_networks_leave(&secrets);
     test_within(&secrets);
     test_stream(&secrets);
+    test_stream_early(&secrets);
     drop_secrets(&secrets);
     return done();
 }
