@@ -5,6 +5,7 @@ use lib 't/e2e';
 use E2E;
 use Peer;
 use Client;
+use IPC::Open2;
 
 plan skip_all => 'no openssl' unless Petrel::have('openssl');
 if (my $why = Peer::missing('postfix')) { plan skip_all => $why }
@@ -158,6 +159,17 @@ sub dialogue {
     my ($code, $out) = Petrel::command(join('', map { "$_\r\n" } @lines, 'QUIT'), 'timeout', 20, 'openssl', 's_client', '-quiet', '-ign_eof', @start, "-$version", @with, '-connect', "127.0.0.1:$port");
     return $out;
 }
+my %open;
+
+# A command in an open session, and the last line of its reply.
+sub say_to {
+    my ($name, $line) = @_;
+    my ($in, $out) = @{ $open{$name} }{qw(in out)};
+    print $in "$line\r\n";
+    $in->flush;
+    while (defined(my $reply = <$out>)) { return $reply if $reply =~ /^\d{3} \d\.\d\.\d/ } # not the lines of EHLO
+    return 'closed';
+}
 my @mail = ('EHLO c.test', 'MAIL FROM:<a@b.test>', 'RCPT TO:<x@far.test>');
 my @versions = $server->log =~ /never/ ? () : grep { $_ eq 'tls1_2' || `./petrel version` =~ /mbedTLS 3/ } qw(tls1_2 tls1_3);
 for my $version (@versions) {
@@ -189,11 +201,30 @@ ok Petrel::wait_for(sub { glob "$mail/y/new/*" }), 'it arrives';
 my ($file) = glob "$mail/y/new/*";
 like Petrel::slurp($file), qr/^Received: from postfix\.test.*with ESMTPS\s/ms, 'Received has no login';
 
-# A reload without the line ends the rights of sessions that have begun.
-Petrel::spit($table, "ca:$dir/authority.pem inside.corp.test\n");
+# A reload without the line ends the rights of sessions that have begun, but not those of a login.
+open STDERR, '>&', $quiet or die;
+for (['one'], ['inside', $auth]) {
+    my ($name, @login) = @$_;
+    my $pid = open2(my $out, my $in, 'timeout', 60, 'openssl', 's_client', '-quiet', '-ign_eof', '-starttls', 'smtp', '-cert', "$dir/$name.pem", '-key', "$dir/$name.key", '-connect', $listen);
+    $open{$name} = { pid => $pid, out => $out, in => $in };
+    say_to($name, "EHLO c.test\r\nNOOP");
+    like say_to($name, $_), qr/^235/, 'a login' for @login;
+    like say_to($name, 'MAIL FROM:<a@b.test>'), qr/^250/, "$name: a session";
+    like say_to($name, 'RCPT TO:<x@far.test>'), qr/^250/, 'may relay';
+    like say_to($name, 'RSET'), qr/^250/, 'and waits';
+}
+open STDERR, '>&', $stderr or die;
+Petrel::spit($table, "ca:$dir/authority.pem other.corp.test\n");
 kill 'HUP', $server->{pid};
 ok Petrel::wait_for(sub { 2 == (() = $server->log =~ /settings reloaded/g) }), 'the line is removed';
 like dialogue('one', 'tls1_2', $server->{port}, @mail), qr/^55\d 5\.7\.\d.*relay/im, 'and with it the rights';
+for (['one', qr/^55\d 5\.7\.\d.*relay/i, 'its session has no rights'], ['inside', qr/^250/, 'the login has them']) {
+    my ($name, $reply, $what) = @$_;
+    say_to($name, 'MAIL FROM:<a@b.test>');
+    like say_to($name, 'RCPT TO:<x@far.test>'), $reply, "$name: $what";
+    say_to($name, 'QUIT');
+    waitpid $open{$name}{pid}, 0;
+}
 is $server->stop, 0, 'it ends well';
 
 my @bad = (
