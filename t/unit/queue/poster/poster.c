@@ -171,6 +171,26 @@ TEST(stopped)
     ok(world_is_empty(&w));
 }
 
+/* The route changes, and its secrets, while a POST is on its way: that ends as it began, and is not repeated. */
+TEST(reloaded)
+{
+    FIXTURE(world, w, begin, end, "* https://joe@app.test/in?sign=key", "app.test joe secret\napp.test key a-secret-of-24-octets-00");
+    sim_http_answer(caller, URL, 200, NULL, "");
+    sim_http_delay(caller, 10 * 1000);
+    world_send(&w, "ann@a.test", "bob@h.test");
+    sim_loop_advance(w.loop, 15 * 1000);
+    ok(sim_http_fields(caller).length > 0);
+    route(&w, "* https://other.test/in", "");
+    route(&w, "* discard", "");
+    sim_loop_advance(w.loop, 60 * 1000);
+    ok(world_is_empty(&w) && world_logged(&w, "status=sent (host app.test said: HTTP 200"));
+    is_number(sim_http_calls(caller), 1, "one POST");
+    world_send(&w, "ann@a.test", "dan@h.test");
+    sim_loop_advance(w.loop, 60 * 1000);
+    ok(world_is_empty(&w));
+    is_number(sim_http_calls(caller), 1, "the next mail goes by the new route");
+}
+
 /* Secrets that are gone, or a token that cannot be read: mail waits, and no path is said. */
 TEST(secrets)
 {
