@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <time.h>
 
 static const struct quota_row {
     const char *word;
@@ -55,31 +56,19 @@ quota_parse_limit(struct text limit, struct quota *q)
 
 /* --- A ramp ----------------------------------------------------------------------- */
 
-/* Days since 1970 of a day of the Gregorian calendar, by years that begin in March. */
-static int64_t
-quota_day_number(int64_t year, int64_t month, int64_t day)
-{
-    year -= month <= 2;
-    int64_t in_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return 365 * year + year / 4 - year / 100 + year / 400 + in_year - 719468;
-}
-
 /* "2026-12-01" */
 static bool
 quota_parse_date(struct text t, int64_t *ms)
 {
-    static const unsigned char days[] = {31, 29, 31, 30, 31, 30,
-                                         31, 31, 30, 31, 30, 31};
     struct text year, month;
     uint64_t y, m, d;
     if (t.length != 10 || !text_cut(&t, '-', &year) || !text_cut(&t, '-', &month) ||
         year.length != 4 || month.length != 2 || !text_number(year, 9999, &y) ||
-        !text_number(month, 12, &m) || !text_number(t, 31, &d) || y < 1970 || m == 0 ||
-        d == 0 || d > days[m - 1])
+        !text_number(month, 12, &m) || !text_number(t, 31, &d) || m == 0)
         return false;
-    *ms = quota_day_number((int64_t)y, (int64_t)m, (int64_t)d) *
-          quota_rows[QUOTA_DAY].period_ms;
-    return true;
+    struct tm tm = {.tm_year = (int)y - 1900, .tm_mon = (int)m - 1, .tm_mday = (int)d};
+    *ms = (int64_t)timegm(&tm) * 1000;
+    return *ms >= 0 && tm.tm_mday == (int)d; /* February has no 30th */
 }
 
 static double
