@@ -78,15 +78,22 @@ poster_settle(struct post *post, const struct outcome *outcome)
     post->timing.connect_ms = 0; /* only the first message has waited for it */
 }
 
+/* Last in its function. */
 static void
-poster_abort(struct post *post, const char *why)
+poster_give_up(struct post *post, const struct outcome *why)
 {
-    struct outcome outcome =
-        outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2", "%s", why);
     http_call_cancel(&post->call);
     if (post->in_request)
-        poster_settle(post, &outcome);
-    poster_end(post, &outcome);
+        poster_settle(post, why);
+    poster_end(post, why);
+}
+
+static void
+poster_stop(struct post *post)
+{
+    struct outcome why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
+                                      "Petrel is shutting down");
+    poster_give_up(post, &why);
 }
 
 /* --- The request -------------------------------------------------------------------- */
@@ -228,10 +235,8 @@ poster_broken(void)
 static void
 poster_unreadable(struct post *post)
 {
-    struct outcome outcome = poster_broken();
-    http_call_cancel(&post->call);
-    poster_settle(post, &outcome);
-    poster_end(post, &outcome);
+    struct outcome why = poster_broken();
+    poster_give_up(post, &why);
 }
 
 static bool
@@ -269,11 +274,8 @@ poster_send(struct post *post)
                        2 * stall_ms + post->body.size * 1000 / POSTER_BYTES_MIN,
                        stall_ms);
     buffer_forget(&fields);
-    if (good)
-        return;
-    http_call_cancel(&post->call);
-    poster_settle(post, &why);
-    poster_end(post, &why);
+    if (!good)
+        poster_give_up(post, &why);
 }
 
 /* A piece of the body goes into the signature in each turn. */
@@ -328,15 +330,12 @@ poster_begin(struct post *post)
     buffer_forget(&secret);
     webhook_begin(&post->webhook, post->id, post->now_s, keys, count);
     digest_forget(keys, sizeof(keys));
-    if (!good) {
-        http_call_cancel(&post->call);
-        poster_settle(post, &why);
-        poster_end(post, &why);
-    } else if (count > 0) {
+    if (!good)
+        poster_give_up(post, &why);
+    else if (count > 0)
         loop_post(p->settings.loop, &post->task, poster_sign, post);
-    } else {
+    else
         poster_send(post);
-    }
 }
 
 /* --- The connection ----------------------------------------------------------------- */
@@ -456,22 +455,20 @@ poster_use(struct poster *p, const struct secrets *secrets)
     p->secrets = secrets;
 }
 
-static const char poster_shutting_down[] = "Petrel is shutting down";
-
 void
 poster_drain(struct poster *p)
 {
     struct post *post, *next;
     DL_FOREACH_SAFE (p->posts, post, next)
         if (!post->in_request)
-            poster_abort(post, poster_shutting_down);
+            poster_stop(post);
 }
 
 void
 poster_cut(struct poster *p)
 {
     while (p->posts != NULL)
-        poster_abort(p->posts, poster_shutting_down);
+        poster_stop(p->posts);
 }
 
 void
