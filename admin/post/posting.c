@@ -9,6 +9,8 @@
 #include <string.h>
 #include <utlist.h>
 
+#define MANY "4.5.3" /* recipients: SMTP gives the others in another transaction */
+
 enum { RATE = 450, CROWDED = 421, STATUS_MAX = 32 };
 
 const char *
@@ -39,6 +41,8 @@ posting_status(const struct outcome *o)
     bool policy = strcmp(o->enhanced, "4.7.1") == 0;
     if (o->code == CROWDED || (o->code == RATE && policy))
         return 429;
+    if (strcmp(o->enhanced, MANY) == 0) /* the same post would have as many again */
+        return 422;
     if (o->code < 500)
         return 503;
     if (o->code == 552)

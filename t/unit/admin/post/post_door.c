@@ -179,7 +179,7 @@ TEST(refusals)
     is_answered("/v1/messages?cc=app@x.example", ANN, "x", 400, "\"query\"");
     is_answered("/v1/messages", RAW "X-Envelope-From: b@x.example\r\nX-Envelope-To: ann@example.org\r\n", "x", 403, "\"sender\"");
     is_answered("/v1/messages", ANN "X-Envelope-To: bob, c@\xff.example\r\n", "x", 422, "2 of 3 recipients refused");
-    is_answered("/v1/messages", ANN "X-Envelope-To: a@e.example,b@e.example,c@e.example,d@e.example,e@e.example\r\n", "x", 503, "\"code\":452");
+    is_answered("/v1/messages", ANN "X-Envelope-To: a@e.example,b@e.example,c@e.example,d@e.example,e@e.example\r\n", "x", 422, "\"code\":452");
     closed = "the daemon stops";
     is_answered("/v1/messages", ANN, "x", 503, "the daemon stops");
     take_keys("#");
