@@ -9,7 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BODY_MAX = 16 << 20, RCPTS_MAX = 64, LATE_MAX_MS = 90 * 1000, NEVER = 422 };
+enum {
+    BODY_MAX = 16 << 20,
+    RCPTS_MAX = 64,
+    LATE_MAX_MS = 90 * 1000,
+    NEVER = 422,
+    OUTAGE_MS = 6 * HOUR_MS,
+    OUTAGE_HOURS_MAX = 14 /* from the begin of the day to that of the outage */
+};
 
 enum app_mood {
     APP_UP,
@@ -22,7 +29,8 @@ enum app_mood {
 };
 
 static struct {
-    bool has_begun, is_plain;
+    bool has_begun, is_plain, is_out;
+    struct roof_timer outage;
     uint64_t chance;
     enum app_mood mood;
     unsigned status; /* of APP_FAILS */
@@ -205,7 +213,7 @@ app_act(void)
     static const unsigned statuses[] = {500, 503, 429, NEVER, 302, 401};
     static const char *const words[APP_MOODS] = {"up",   "late",  "fails",
                                                  "cuts", "loses", "away"};
-    app.mood = (enum app_mood)app_below(APP_MOODS);
+    app.mood = app.is_out ? APP_AWAY : (enum app_mood)app_below(APP_MOODS);
     app.status = statuses[app_below(6)];
     roof_note("app: %s %u", words[app.mood], app.status);
     network_service_set(app.service, app.mood != APP_AWAY ? NETWORK_ACCEPTS
@@ -213,9 +221,36 @@ app_act(void)
                                                           : NETWORK_SILENT);
 }
 
+static void
+app_on_back(void *context)
+{
+    (void)context;
+    app.is_out = false;
+    app_act();
+}
+
+static void
+app_on_outage(void *context)
+{
+    (void)context;
+    roof_note("app: is away for six hours");
+    app.is_out = true;
+    app_act();
+    roof_timer_start(&app.outage, OUTAGE_MS, app_on_back, NULL);
+}
+
+void
+app_begin_day(void)
+{
+    roof_timer_start(&app.outage, app_below(OUTAGE_HOURS_MAX) * HOUR_MS, app_on_outage,
+                     NULL);
+}
+
 void
 app_become_good(void)
 {
+    app.is_out = false;
+    roof_timer_stop(&app.outage);
     app.mood = APP_UP;
     if (app.has_begun)
         network_service_set(app.service, NETWORK_ACCEPTS);

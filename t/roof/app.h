@@ -9,6 +9,8 @@
 
 /* is_plain: what was sent a round ago has come. */
 void app_begin(bool is_plain);
+/* It is away for six hours of the day. */
+void app_begin_day(void);
 /* Another mood, until the next one. */
 void app_act(void);
 void app_become_good(void);

@@ -15,6 +15,9 @@
 
 enum {
     DEAD_ADDRESSES = 3,
+    ADDRESSES_MAX = 100,
+    MAILS_MAX = 8000, /* later ones have no number */
+    DAY_ONE_IN = 10,  /* acts */
     LOST_MS =
         3 * SECOND_MS, /* to a power cut, beside three syncs of the slowest kind */
     UNDER_WAY_MS = 6 * MINUTE_MS, /* mail that a session has taken before; a reload */
@@ -22,22 +25,27 @@ enum {
     TOGGLES = 150 /* in a thousand reloads */
 };
 
+#define DEAD_FIELD "X-Dead: "
+
 static struct {
     uint64_t chance;
-    bool is_on, forgives, suppresses;
+    bool is_on, forgives, suppresses, is_day, copies;
     char lines[80];
     int64_t since_ms; /* that suppresses is so */
-    unsigned domains[4], domain_count, refused;
+    unsigned domains[4], domain_count, addresses, mails, tries;
     const char *const *names;
     struct dead_address {
         int64_t known_ms; /* 0: not suppressed */
-    } list[DEAD_ADDRESSES];
+        bool was_tried;
+    } list[ADDRESSES_MAX];
+    bool acked[MAILS_MAX], archived[MAILS_MAX];
 } dead;
 
 struct dead_client {
     struct peer peer;
-    unsigned step;
-    char rcpt[100];
+    unsigned step, number;
+    char rcpt[100], content[100];
+    bool was_sent;
     struct roof_timer timer;
 };
 
@@ -57,6 +65,7 @@ dead_begin(const char *const *domains, unsigned domain_count, bool forgives)
     static const unsigned by_smtp[] = {0, 1, 3, 4};
     dead.chance = roof_fork("dead");
     dead.is_on = true;
+    dead.addresses = DEAD_ADDRESSES;
     dead.forgives = forgives;
     dead.names = domains;
     for (size_t i = 0; i < sizeof(by_smtp) / sizeof(*by_smtp); i++)
@@ -69,16 +78,33 @@ dead_begin(const char *const *domains, unsigned domain_count, bool forgives)
 void
 dead_edit(void)
 {
-    if (!dead.is_on || roof_below_of(&dead.chance, 1000) >= TOGGLES)
+    if (!dead.is_on || dead.is_day || roof_below_of(&dead.chance, 1000) >= TOGGLES)
         return;
     dead_set(!dead.suppresses);
     roof_note("dead: suppress = %s", dead.suppresses ? "yes" : "no");
 }
 
-unsigned
-dead_refused(void)
+void
+dead_begin_day(unsigned addresses)
 {
-    return dead.refused;
+    dead.is_day = true;
+    dead.addresses = addresses < ADDRESSES_MAX ? addresses : ADDRESSES_MAX;
+}
+
+void
+dead_copy(void)
+{
+    dead.copies = true;
+}
+
+void
+dead_tally(unsigned *mail, unsigned *tries, unsigned *addresses)
+{
+    *mail = dead.mails;
+    *tries = dead.tries;
+    *addresses = 0;
+    for (unsigned i = 0; i < ADDRESSES_MAX; i++)
+        *addresses += dead.list[i].was_tried;
 }
 
 /* --- The client -------------------------------------------------------------------- */
@@ -106,18 +132,21 @@ dead_on_impatience(void *context)
 static void
 dead_go_on(struct dead_client *c, bool good)
 {
-    static const char *const lines[] = {"EHLO dead.test\r\n",
-                                        "MAIL FROM:<nobody@back.test>\r\n",
-                                        NULL,
-                                        "DATA\r\n",
-                                        "Subject: are you there\r\n\r\nhello\r\n.\r\n",
-                                        "QUIT\r\n"};
+    const char *const lines[] = {"EHLO dead.test\r\n",
+                                 "MAIL FROM:<nobody@back.test>\r\n",
+                                 c->rcpt,
+                                 "DATA\r\n",
+                                 c->content,
+                                 "QUIT\r\n"};
     if (!good || c->step == sizeof(lines) / sizeof(*lines)) {
         peer_close(&c->peer);
         return;
     }
-    const char *line = lines[c->step++];
-    peer_say(&c->peer, text_from(line != NULL ? line : c->rcpt));
+    if (lines[c->step] == c->content)
+        c->was_sent = true;
+    else if (c->was_sent && c->number < MAILS_MAX)
+        dead.acked[c->number] = true;
+    peer_say(&c->peer, text_from(lines[c->step++]));
 }
 
 static bool
@@ -126,8 +155,6 @@ dead_on_line(void *context, struct text line)
     struct dead_client *c = context;
     if (line.length < 4 || line.at[3] == '-')
         return true;
-    if (text_starts(line, TEXT("550 5.1.1 the address is suppressed since")))
-        dead.refused++;
     dead_go_on(c, line.at[0] == '2' || line.at[0] == '3');
     return true;
 }
@@ -140,11 +167,17 @@ dead_act(void)
                                .family = NET_IPV4, .ip = {10, 1, 0, 250}
     },
                        to = {.family = NET_IPV4, .ip = {10, 0, 0, 1}, .port = 25};
-    unsigned number = roof_below_of(&dead.chance, DEAD_ADDRESSES);
+    if (dead.is_day && roof_below_of(&dead.chance, DAY_ONE_IN) > 0)
+        return;
+    unsigned number = roof_below_of(&dead.chance, dead.addresses);
     const char *domain = dead.names[dead.domains[number % dead.domain_count]];
     struct dead_client *c = memory_new(sizeof(*c));
     snprintf(c->rcpt, sizeof(c->rcpt), "RCPT TO:<dead%u@%s> NOTIFY=NEVER\r\n", number,
              domain);
+    c->number = dead.mails++;
+    snprintf(c->content, sizeof(c->content),
+             DEAD_FIELD "%u\r\nSubject: are you there\r\n\r\nhello\r\n.\r\n",
+             c->number);
     roof_note("dead: mail to dead%u@%s", number, domain);
     c->peer = (struct peer){.line = dead_on_line, .over = dead_on_over, .context = c};
     roof_timer_start(&c->timer, PATIENCE_MS, dead_on_impatience, c);
@@ -160,7 +193,7 @@ dead_find(struct text address)
     uint64_t number;
     if (!dead.is_on || !text_starts(address, TEXT("dead")) ||
         !text_number(text_before(text_after(address, 4), text_find(address, '@') - 4),
-                     DEAD_ADDRESSES - 1, &number))
+                     dead.addresses - 1, &number))
         return NULL;
     return &dead.list[number];
 }
@@ -180,9 +213,16 @@ dead_log_line(struct text line)
 }
 
 void
+dead_returned(struct model_rcpt *r)
+{
+    if (dead.is_on && r != NULL)
+        model_refused(r);
+}
+
+void
 dead_host_ended(int64_t slowest_ms)
 {
-    for (unsigned i = 0; i < DEAD_ADDRESSES; i++)
+    for (unsigned i = 0; i < ADDRESSES_MAX; i++)
         if (dead.list[i].known_ms > roof_now_ms() - LOST_MS - 3 * slowest_ms)
             dead.list[i].known_ms = 0;
 }
@@ -190,14 +230,40 @@ dead_host_ended(int64_t slowest_ms)
 bool
 dead_tried(struct text address)
 {
-    const struct dead_address *d = dead_find(address);
+    struct dead_address *d = dead_find(address);
     int64_t since_ms = roof_now_ms() - UNDER_WAY_MS;
     if (d == NULL)
         return false;
+    dead.tries++;
+    d->was_tried = true;
     if (roof_breaks("dead") ||
         (d->known_ms > 0 && d->known_ms < since_ms && dead.suppresses &&
          dead.since_ms < since_ms && !dead.forgives))
         roof_break("dead", NULL, "%.*s is tried, and suppressed since %" PRId64 " s",
                    TEXT_ARGS(address), (roof_now_ms() - d->known_ms) / 1000);
     return true;
+}
+
+bool
+dead_archived(struct text content)
+{
+    static const char name[] = DEAD_FIELD;
+    uint64_t number;
+    const char *at = memmem(content.at, content.length, name, sizeof(name) - 1);
+    if (!dead.copies || at == NULL)
+        return false;
+    content = text_after(content, (size_t)(at - content.at) + sizeof(name) - 1);
+    if (text_number(text_before(content, text_find(content, '\r')), MAILS_MAX - 1,
+                    &number))
+        dead.archived[number] = true;
+    return true;
+}
+
+void
+dead_judge(void)
+{
+    for (unsigned i = 0; dead.copies && i < MAILS_MAX; i++)
+        if (dead.acked[i] && !dead.archived[i])
+            roof_break("once", NULL, "mail %u to a dead address is not in the archive",
+                       i);
 }

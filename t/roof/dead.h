@@ -5,22 +5,33 @@
 #define T_ROOF_DEAD_H
 
 #include "base/text.h"
+#include "t/roof/model.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* domains: those of the run; forgives: the disk fails, and may forget. */
 void dead_begin(const char *const *domains, unsigned domain_count, bool forgives);
+/* There are so many of them, mail to one comes in each run of ten acts, and `suppress` stays. */
+void dead_begin_day(unsigned addresses);
+/* All mail has a copy (copy_to). */
+void dead_copy(void);
+/* A hop has stored that for the archive. False: it is not such mail. */
+bool dead_archived(struct text content);
 /* Mail to one of them. */
 void dead_act(void);
 /* Before the settings are written: `suppress` ends, or begins again. */
 void dead_edit(void);
+/* A report has come back that suppresses it: what is left of its mail is refused. */
+void dead_returned(struct model_rcpt *r);
 /* A line of the first host. */
 void dead_log_line(struct text line);
 void dead_host_ended(int64_t slowest_ms); /* slowest: that a sync may take */
 /* At a hop. False: the address is not one of them. */
 bool dead_tried(struct text address);
-/* Replies of RCPT that said it, and tries. */
-unsigned dead_refused(void);
+/* What was acknowledged is in the archive. */
+void dead_judge(void);
+/* Mail to them, tries at a hop, and addresses that were tried. */
+void dead_tally(unsigned *mail, unsigned *tries, unsigned *addresses);
 
 #endif

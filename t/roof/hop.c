@@ -74,8 +74,8 @@ struct visit {
         EARLY_GOOD,
         EARLY_LATER,
         EARLY_NEVER
-    } early;                             /* it has been said */
-    struct model_message *back;          /* the recipient of a report */
+    } early;                    /* it has been said */
+    struct model_message *back; /* the recipient of a report */
     bool has_sender, to_archive;
     struct model_rcpt *asked[RCPTS_MAX]; /* in this transaction */
     unsigned asked_count;
@@ -416,6 +416,8 @@ on_rcpt(struct visit *v, struct text line)
     struct model_message *back = r == NULL ? model_find_sender(path) : NULL;
     bool never;
     if (!v->has_mail) {
+        if (r != NULL && v->lies) /* the client has another reply for that of MAIL */
+            model_refused(r);
         say(v, "503 5.5.1 MAIL first");
         return;
     }
@@ -534,6 +536,14 @@ end_lmtp(struct visit *v)
 }
 
 static void
+archive(struct visit *v)
+{
+    struct text content = buffer_text(&v->data);
+    if (!dead_archived(content))
+        store(v, model_find_copy(content));
+}
+
+static void
 end_smtp(struct visit *v)
 {
     bool never;
@@ -545,7 +555,7 @@ end_smtp(struct visit *v)
     for (unsigned i = 0; i < v->rcpt_count; i++)
         store(v, v->rcpts[i]);
     if (v->to_archive)
-        store(v, model_find_copy(buffer_text(&v->data)));
+        archive(v);
     if (v->back != NULL) {
         roof_note("%s: stores a report to s%u", v->hop->name, v->back->number);
         model_reported(v->back, buffer_text(&v->data));

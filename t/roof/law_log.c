@@ -19,6 +19,7 @@ struct life {
     struct book *book;
     char id[ID_LENGTH + 1];
     bool accepted, removed, held;
+    bool found;       /* by a start: nobody was told that it is queued */
     unsigned starts;  /* of the host, when it was accepted */
     bool cancelled;   /* by the operator: its recipients need no fate */
     unsigned excuses; /* that there were at its last line */
@@ -252,8 +253,10 @@ take_line(struct life *l, struct text line)
         take_count(l, line);
     /* An orderly stop whose drain_timeout passes ends clients without a reply: what of theirs
      * reaches the disk then is mail of which nobody has said that it is queued. */
-    if (has(line, "(queue active)") && !l->accepted && b->excuses == 0 &&
-        (l->lines > 1 || b->starts == 1))
+    if (!has(line, "(queue active)") || l->accepted || b->excuses > 0)
+        return;
+    l->found = l->found || (l->lines == 1 && b->starts > 1);
+    if (!l->found)
         break_life(l, "tried, and never accepted", line);
 }
 

@@ -19,6 +19,10 @@ enum {
     LARGE = 70 * 1000,         /* octets: more than a policy may have */
     SAVED_MS = 5 * MINUTE_MS,  /* a policy is in the file by then */
     LANDED_MS = 2 * SECOND_MS, /* connections of deliveries that began without it */
+    RENEWED_MS =
+        30 * SECOND_MS, /* from the end of a kept connection to that in its place */
+    FOUND_MS =
+        HOUR_MS, /* so long a session goes by what it has found (smtp/connect/exchange.h) */
     WRONG_MS = 10 * MINUTE_MS, /* one that forbids all hosts lasts no longer */
     REST_MS = 75 * MINUTE_MS,  /* no policy is fetched for so long, at most */
 };
@@ -52,6 +56,7 @@ struct sts_domain {
 };
 
 static struct {
+    int64_t renewed_ms; /* when a kept connection has ended, the last one */
     uint64_t chance;
     bool has_begun, is_blurred;
     struct sts_domain rows[COUNT];
@@ -175,6 +180,8 @@ policy_line(struct text line)
 {
     struct text rest = line, domain, mode, age;
     uint64_t age_s;
+    if (text_starts(line, TEXT("smtp: a kept connection has ended")))
+        policy.renewed_ms = roof_now_ms();
     if (!text_starts(line, TEXT("sts: MTA-STS policy of ")))
         return;
     rest = text_after(rest, sizeof("sts: MTA-STS policy of ") - 1);
@@ -220,6 +227,16 @@ mx_of(const char *hop)
     return "";
 }
 
+/* A session whose kept connection has ended may go on over another one, to a host that it
+ * found when the policy was another. */
+static bool
+may_be_renewed(const struct sts_domain *p, int64_t began_ms)
+{
+    return policy.renewed_ms > 0 && began_ms - RENEWED_MS < policy.renewed_ms &&
+           began_ms + RENEWED_MS > policy.renewed_ms &&
+           began_ms < p->since_ms + FOUND_MS;
+}
+
 void
 policy_judge(unsigned domain, const char *hop, int64_t began_ms, bool is_proven)
 {
@@ -230,7 +247,7 @@ policy_judge(unsigned domain, const char *hop, int64_t began_ms, bool is_proven)
         if (p->domain != domain || !p->is_certain || p->mode != STS_MODE_ENFORCE ||
             began_ms < p->since_ms + LANDED_MS ||
             now_ms >= p->since_ms + p->max_age_ms ||
-            editor_tls_of(domain) < EDITOR_TLS_MAY)
+            editor_tls_of(domain) < EDITOR_TLS_MAY || may_be_renewed(p, began_ms))
             continue;
         if (!is_proven || roof_breaks("policy"))
             roof_break("bounds", hop,

@@ -25,7 +25,7 @@ struct poster {
 static struct {
     bool on, is_good;
     uint64_t chance;
-    unsigned open;
+    unsigned open, count;
 } posters;
 
 static unsigned
@@ -38,6 +38,12 @@ unsigned
 posters_open(void)
 {
     return posters.open;
+}
+
+unsigned
+posters_count(void)
+{
+    return posters.count;
 }
 
 void
@@ -108,7 +114,8 @@ poster_on_raw(void *context, struct text bytes)
     if (p->status == 202 && bytes.length > 26) {
         p->answered = true;
         model_acked(m, text_of(bytes.at + 7, 19));
-    } else if (p->status >= 400 && p->status != 503 && p->status != 429 && p->status != 408) {
+    } else if (p->status >= 400 && p->status != 503 && p->status != 429 &&
+               p->status != 408) {
         roof_note("poster: m%u: %.*s", m->number, TEXT_ARGS(bytes));
         p->answered = true;
         if (m->state == MODEL_UNSENT)
@@ -184,20 +191,24 @@ poster_begin(struct model_message *m)
     buffer_init(&p->head, HEAD_MAX);
     model_sender_address(m, address);
     bool fits = buffer_format(&p->head,
-                              "POST /v1/messages HTTP/1.1\r\nHost: 10.0.0.1:8080\r\nAuthorization: Bearer " TOKEN
-                              "\r\nContent-Type: message/rfc822\r\nIdempotency-Key: %u\r\nConnection: close\r\n"
+                              "POST /v1/messages HTTP/1.1\r\nHost: "
+                              "10.0.0.1:8080\r\nAuthorization: Bearer " TOKEN
+                              "\r\nContent-Type: message/rfc822\r\nIdempotency-Key: "
+                              "%u\r\nConnection: close\r\n"
                               "Content-Length: %zu\r\nX-Envelope-From: <%s>\r\n",
                               m->number, m->content.length, address);
     unsigned count = model_given(m);
     for (unsigned i = 0; i < count; i++) {
         model_given_address(m, i, address);
         model_given_accepted(m, i, true); /* all are, or none */
-        fits = fits && buffer_format(&p->head, "%s%s%s", i % 40 == 0 ? "X-Envelope-To: " : ",", address,
-                                     i % 40 == 39 || i + 1 == count ? "\r\n" : "");
+        fits = fits &&
+               buffer_format(&p->head, "%s%s%s", i % 40 == 0 ? "X-Envelope-To: " : ",",
+                             address, i % 40 == 39 || i + 1 == count ? "\r\n" : "");
     }
     if (!fits || !buffer_add(&p->head, TEXT("\r\n")))
         abort();
     posters.open++;
+    posters.count++;
     roof_note("poster: m%u, %u recipients", m->number, count);
     try_post(p);
 }

@@ -14,6 +14,8 @@ bool posters_take(const struct model_message *m);
 void poster_begin(struct model_message *m);
 /* That are not over. */
 unsigned posters_open(void);
+/* Messages. */
+unsigned posters_count(void);
 /* From now on nothing is cut. */
 void posters_become_good(void);
 

@@ -2,6 +2,7 @@
 #include "t/roof/returner.h"
 
 #include "base/memory.h"
+#include "t/roof/dead.h"
 #include "t/roof/law_log.h"
 #include "t/roof/peer.h"
 #include "t/roof/roof.h"
@@ -297,6 +298,8 @@ returner_line(struct text line)
     if (found == NULL || roof_breaks("returned"))
         roof_break("truth", NULL, "nobody has reported that: %.*s", TEXT_ARGS(line));
     found->told++;
+    if (found->kind != COMEBACK_DELAYED)
+        dead_returned(model_find(address));
     return true;
 }
 
@@ -322,4 +325,15 @@ returner_judge(void)
             c->excuses == law_log_excuses())
             roof_break("truth", NULL, "a report for %s was taken, and is not told",
                        c->recipient);
+}
+
+void
+returner_tally(unsigned *told, unsigned *forged)
+{
+    const struct comeback *c;
+    *told = *forged = 0;
+    DL_FOREACH (returner.list, c) {
+        *told += c->is_over && kinds[c->kind].word != NULL;
+        *forged += c->is_over && kinds[c->kind].word == NULL;
+    }
 }

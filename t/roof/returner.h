@@ -21,5 +21,7 @@ unsigned returner_open(void);
 /* For how long some may come after the mail. */
 int64_t returner_wait_ms(void);
 void returner_judge(void);
+/* Reports that were taken, and forged ones that were, or were refused. */
+void returner_tally(unsigned *told, unsigned *forged);
 
 #endif

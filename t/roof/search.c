@@ -43,6 +43,12 @@ add(struct tally *sum, const struct tally *t)
     sum->compared += t->compared;
     sum->explained += t->explained;
     sum->remembered += t->remembered;
+    sum->posted += t->posted;
+    sum->returned += t->returned;
+    sum->forged += t->forged;
+    sum->to_dead += t->to_dead;
+    sum->dead_tries += t->dead_tries;
+    sum->dead_addresses += t->dead_addresses;
 }
 
 /* --- A failure --- */
@@ -191,6 +197,11 @@ search_print(void)
            "all was compared, %u reasons and %u histories were judged\n",
            t->starts, t->kills, t->cuts, t->reloads, t->commands, t->compared,
            t->explained, t->remembered);
+    printf(
+        "# %u messages by HTTP; %u reports came back, and %u forged ones; %u messages "
+        "to %u dead addresses, which were tried %u times\n",
+        t->posted, t->returned, t->forged, t->to_dead, t->dead_addresses,
+        t->dead_tries);
     printf(
         "# %.1f CPU seconds: in each of them %.0f messages and %.0f virtual seconds\n",
         all.cpu_s, t->messages / cpu_s, (double)t->virtual_ms / 1000 / cpu_s);

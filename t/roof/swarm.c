@@ -32,6 +32,8 @@ enum {
     FEW_UNDER_TLS = 60,
     MESSAGES_OF_ANY_SIZE = 100,
     RETURNS_RATE = 250, /* in a thousand, of the runs with one host */
+    DAY_MESSAGES_LEAST = 500,
+    DAY_DEAD_ADDRESSES = 100,
     UNDER_TLS = 600, /* in a thousand: features that need it */
     COPIED = 150 /* the same: runs in which all mail has a copy, or some a release */
 };
@@ -289,6 +291,20 @@ theme_of(const struct wishes *wishes)
     return plan_takes("theme", 0) ? themes[wishes->seed / 2 % THEMES] : NULL;
 }
 
+/* What people take a provider for, all at once, beside what goes wrong in a day. */
+static const enum feature day_features[] = {
+    WITH_RELOADS, WITH_KILLS, WITH_CUTS,     WITH_STOPS,   WITH_MOODS,
+    WITH_WEATHER, WITH_HOOK,  WITH_COPIES,   WITH_APP,     WITH_RETURNS,
+    WITH_DEAD,    WITH_POSTS, WITH_RELEASES, WITH_VISITORS};
+
+static void
+add_features_of_day(void)
+{
+    for (size_t i = 0;
+         course.with[WITH_DAY] && i < sizeof(day_features) / sizeof(*day_features); i++)
+        course.with[day_features[i]] = true;
+}
+
 /* The first ones share a stream, which kept seeds have drawn from since they were found;
  * each later one has its own, so that it changes nothing of the others. */
 static void
@@ -301,12 +317,14 @@ draw_features(const struct wishes *wishes)
         unsigned rate = i == WITH_POLICIES || i == WITH_TOKENS   ? UNDER_TLS
                         : i == WITH_COPIES || i == WITH_RELEASES ? COPIED
                         : i == WITH_RETURNS                      ? RETURNS_RATE
+                        : i == WITH_DAY                          ? 0
                                                                  : permille;
         bool drawn = i < FEATURES_OF_ONE_STREAM ? roof_chance(permille)
                                                 : roof_random_of(&own) % 1000 < rate;
         drawn = only != NULL ? is_listed(text_from(only), feature_names[i]) : drawn;
         course.with[i] = drawn;
     }
+    add_features_of_day();
     course.is_dense = plan_takes("dense", 0);
     theme = theme_of(wishes);
     if (only == NULL && course.is_dense && theme == NULL)
@@ -355,9 +373,6 @@ draw_features(const struct wishes *wishes)
     /* each host has its own list */
     if (course.with[WITH_RELAY] || course.with[WITH_SLICES] || course.with[WITH_GROUP])
         course.with[WITH_DEAD] = false;
-    /* the model does not know the mail to dead addresses, which is copied, too */
-    if (course.with[WITH_DEAD])
-        course.with[WITH_COPIES] = false;
 }
 
 static void
@@ -459,6 +474,19 @@ draw_messages(void)
     return messages < MESSAGES_MOST ? (unsigned)messages : MESSAGES_MOST;
 }
 
+/* Bursts take no time: mail comes in half of the span. */
+static void
+draw_day(struct client_manners *m)
+{
+    uint64_t own = roof_fork("day");
+    course.span_ms = 2 * 24 * HOUR_MS;
+    if (!plan_takes("many", 0))
+        return;
+    course.messages =
+        (unsigned)roof_between_of(&own, DAY_MESSAGES_LEAST, MESSAGES_MOST);
+    m->small = true;
+}
+
 /* Copies, reports and refusals that come back, each with its settings. */
 static void
 begin_returns(void)
@@ -473,6 +501,10 @@ begin_returns(void)
     }
     if (course.with[WITH_DEAD])
         dead_begin(domains, course.domain_count, course.with[WITH_DISKS]);
+    if (course.with[WITH_DEAD] && course.with[WITH_DAY])
+        dead_begin_day(DAY_DEAD_ADDRESSES);
+    if (course.with[WITH_DEAD] && course.with[WITH_COPIES])
+        dead_copy();
 }
 
 void
@@ -505,6 +537,8 @@ swarm_draw(const struct wishes *wishes)
         if (manners.small) /* handshakes are most of the work */
             manners.tls /= 3;
     }
+    if (course.with[WITH_DAY])
+        draw_day(&manners);
     client_set_manners(&manners);
     if (course.with[WITH_POLICIES] && course.domain_count < POLICY_DOMAINS)
         course.domain_count = POLICY_DOMAINS;
@@ -517,6 +551,8 @@ swarm_draw(const struct wishes *wishes)
         course.domain_count = DOMAINS;
         targets[DOMAINS - 1] = APP_TARGET;
         app_begin(!course.with[WITH_PATHS]);
+        if (course.with[WITH_DAY])
+            app_begin_day();
     }
     model_begin(course.messages);
     model_set_domains(domains, course.domain_count);

@@ -4,6 +4,7 @@
 #include "t/roof/audit.h"
 #include "t/roof/app.h"
 #include "t/roof/client.h"
+#include "t/roof/dead.h"
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
 #include "t/roof/group.h"
@@ -41,7 +42,7 @@ const char *const feature_names[FEATURES] = {
     "clock",  "disk",    "path",  "mx",     "tls",  "relay",   "slice",    "pace",
     "http",   "webhook", "dsn",   "double", "auth", "alias",   "maildir",  "fragment",
     "limit",  "upgrade", "group", "redis",  "sts",  "age",     "oauth",    "copy", "app",
-    "return", "dead", "release", "post",
+    "return", "dead", "release", "post", "day",
 };
 
 enum {
@@ -204,7 +205,10 @@ tally_all(void)
                         .commands = operator_commands(),
                         .compared = law_truth_compared() + law_metrics_judged(),
                         .explained = law_truth_explained(),
-                        .remembered = law_history_compared()};
+                        .remembered = law_history_compared(),
+                        .posted = posters_count()};
+    returner_tally(&all.returned, &all.forged);
+    dead_tally(&all.to_dead, &all.dead_tries, &all.dead_addresses);
     for (const struct host *h = NULL; (h = host_next(h)) != NULL;) {
         all.turns += h->turns;
         all.kills += h->kills;
@@ -394,6 +398,7 @@ world_run(const struct wishes *wishes)
     model_judge();
     law_log_judge();
     returner_judge();
+    dead_judge();
     judge_wait_clean();
     if (course.with[WITH_HOOK] && !course.disk_was_bad)
         judge_heard();

@@ -48,6 +48,7 @@ enum feature {
     WITH_DEAD,     /* addresses that are suppressed; on the first host alone */
     WITH_RELEASES, /* mail that is to be delivered later */
     WITH_POSTS,    /* mail by HTTP; needs WITH_VISITORS */
+    WITH_DAY,      /* 24 h of what providers are paid for (day_features); drawn by no seed */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
@@ -67,6 +68,9 @@ struct tally {
     unsigned messages, recipients, stored, reported, twice;
     unsigned kills, cuts, reloads, starts, commands;
     unsigned compared, explained, remembered; /* law_truth.h, law_history.h */
+    unsigned posted;           /* poster.h */
+    unsigned returned, forged; /* returner.h */
+    unsigned to_dead, dead_tries, dead_addresses; /* dead.h */
 };
 
 /* For the audit. Runs for so long, or until is_done(), which may be NULL; true: it is. */
