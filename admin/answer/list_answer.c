@@ -79,7 +79,7 @@ list_walk_next(struct list_walk *w)
         return list_walk_unread(w, id);
     const struct envelope *active = manager_active(w->manager, id);
     if (active == NULL)
-        loaded = queue_peek(manager_queue(w->manager), id, place);
+        loaded = manager_peek(w->manager, id, place);
     const struct envelope *e = active ? active : loaded;
     if (e != NULL)
         listing = questions_listing(w->questions, e, false);

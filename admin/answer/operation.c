@@ -173,7 +173,7 @@ envelope_matches(struct operation *o, struct row *row)
     struct envelope *loaded =
         active || (!by_id(o) && row->place == QUEUE_CORRUPT) ? NULL
         : by_id(o) ? queue_load_envelope(manager_queue(o->manager), row->id)
-                   : queue_peek(manager_queue(o->manager), row->id, row->place);
+                   : manager_peek(o->manager, row->id, row->place);
     const struct envelope *e = active ? active : loaded;
     if (by_id(o))
         row->place = look_for(o, row->id, e);

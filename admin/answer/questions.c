@@ -155,7 +155,7 @@ place_unknown(struct questions *q, struct id id)
 {
     if (!queue_handles(manager_queue(q->manager), id))
         return "unknown";
-    struct envelope *e = queue_peek(manager_queue(q->manager), id, QUEUE_DEFERRED);
+    struct envelope *e = manager_peek(q->manager, id, QUEUE_DEFERRED);
     const char *name = e ? "unknown" : "gone";
     envelope_free(&e);
     return name;

@@ -11,6 +11,7 @@
 
 #include "queue/manager/activity.h"
 #include "queue/queue.h"
+#include "queue/queue_operator.h"
 #include "queue/suppression/suppression.h"
 #include "sched/route/quotas.h"
 #include "sched/sched.h"
@@ -439,6 +440,10 @@ size_t manager_list_sets(struct manager *manager, size_t from, size_t count,
  * by the last deferral. */
 bool manager_is_awaiting(struct manager *manager, struct id id);
 
+/* queue_peek() of a daemon. What cannot be read any more is quarantined, and is waiting mail no
+ * longer. */
+struct envelope *manager_peek(struct manager *manager, struct id id,
+                              enum queue_place place);
 /* Mail by its place, as `queue ls` has it; queue_count_apart() has hold and corrupt. To
  * the scheduler fragments that wait are mail that is not yet due, most of them new, some
  * deferred; and a message that is held while it is delivered is active. */

@@ -53,6 +53,16 @@ refuse_missing(const struct command *o)
                : MANAGER_DAMAGED;
 }
 
+struct envelope *
+manager_peek(struct manager *m, struct id id, enum queue_place place)
+{
+    char note[QUEUE_NOTE_MAX];
+    struct envelope *e = queue_peek(m->queue, id, place);
+    if (e == NULL && queue_note(m->queue, id, QUEUE_CORRUPT, note) == 0)
+        (void)sched_forget(m->sched, id);
+    return e;
+}
+
 /* The scheduler forgets the message, which waits on disk. */
 static void
 manager_operator_forget(const struct command *o)

@@ -577,6 +577,22 @@ TEST(corrupt)
     ok(world_is_empty(&w));
 }
 
+/* A question that reads it finds that out before its attempt does. */
+TEST(corrupt_when_asked)
+{
+    FIXTURE(world, w, manager_world_begin, manager_world_end, later_route);
+    world_deliver(&w, "ann@a.test", "later@b.test");
+    struct envelope *e = manager_peek(w.manager, w.id, QUEUE_DEFERRED);
+    ok_named(e != NULL && world_place(&w) == SCHED_DEFERRED, "it waits");
+    envelope_free(&e);
+    set_content(&w, "remote", "", "x");
+    ok(manager_peek(w.manager, w.id, QUEUE_DEFERRED) == NULL);
+    ok(world_files(&w, "corrupt") > 2);
+    ok_named(world_place(&w) == SCHED_UNKNOWN, "it is in corrupt/ alone, and waits no more");
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
+    ok(world_is_empty(&w));
+}
+
 /* Every command without a daemon: nothing moves but what it is about. */
 TEST(offline)
 {
