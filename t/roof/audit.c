@@ -1054,13 +1054,18 @@ audit_give(unsigned domain, unsigned rcpts)
     return m;
 }
 
-/* As far as its content, which goes in one chunk. */
-static void
+/* As far as its content, which goes in one chunk. False: a disk that fails now refuses the
+ * sender. */
+static bool
 begin_message(struct teller *t, struct model_message *m)
 {
     char command[LINE_SIZE];
     teller_greet(t);
-    expect(t, teller_mail(t, m), 250, "MAIL");
+    if (teller_mail(t, m) == 451 && world_has_failed()) {
+        m->state = MODEL_REFUSED;
+        return false;
+    }
+    expect(t, t->code, 250, "MAIL");
     for (unsigned i = 0; i < m->rcpt_count; i++) {
         expect(t, teller_rcpt(t, &m->rcpts[i]), 250, "RCPT");
         m->rcpts[i].accepted = true;
@@ -1069,14 +1074,14 @@ begin_message(struct teller *t, struct model_message *m)
     snprintf(command, sizeof(command), "BDAT %zu LAST\r\n", m->content.length);
     peer_say(&t->peer, text_from(command));
     peer_say(&t->peer, buffer_text(&m->content));
+    return true;
 }
 
 int
 audit_try(struct model_message *m)
 {
     struct teller *t = &audit.tellers[0];
-    begin_message(t, m);
-    int code = teller_wait(t);
+    int code = begin_message(t, m) ? teller_wait(t) : t->code;
     if (code == 250)
         take_id(t, m);
     else if (code != 0)
@@ -1089,8 +1094,8 @@ void
 audit_give_and_leave(struct model_message *m)
 {
     struct teller *t = &audit.tellers[0];
-    begin_message(t, m);
-    (void)world_run_for(ARRIVED_MS, NULL);
+    if (begin_message(t, m))
+        (void)world_run_for(ARRIVED_MS, NULL);
     if (!t->over)
         peer_cut(&t->peer, PEER_RESET);
 }
@@ -1099,10 +1104,10 @@ bool
 audit_give_to_dying(struct model_message *m, unsigned calls, bool by_cut)
 {
     struct teller *t = &audit.tellers[0];
-    begin_message(t, m);
+    bool has_begun = begin_message(t, m);
     host.dies_after = calls;
     host.dies_by_cut = by_cut;
-    if (teller_wait(t) == 250)
+    if (has_begun && teller_wait(t) == 250)
         take_id(t, m);
     bool has_died = t->code == 0;
     if (!by_cut)

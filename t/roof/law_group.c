@@ -21,6 +21,8 @@ static struct site {
     unsigned number;
     struct roof_timer over; /* too many are open */
     bool is_over;
+    unsigned open;
+    bool has_begun_in_doubt; /* the latest session */
     int64_t *begun_ms; /* of transactions */
     size_t count;
 } sites[LAW_GROUP_SITES];
@@ -42,7 +44,7 @@ was_in_doubt(int64_t ago_ms)
 
 /* Without a bank those that cannot be divided go from host to host, and one that lasts long
  * is open beyond its turn. While it is in doubt a host begins with its part of what others
- * still have. */
+ * still have. A session that began then may outlast the doubt. */
 static unsigned
 most_sessions(const struct site *s)
 {
@@ -52,7 +54,7 @@ most_sessions(const struct site *s)
         return 0;
     if (!l->has_bank)
         return parts;
-    return was_in_doubt(0) ? l->sessions + parts : l->sessions;
+    return was_in_doubt(0) || s->has_begun_in_doubt ? l->sessions + parts : l->sessions;
 }
 
 static void
@@ -78,8 +80,12 @@ law_group_session(unsigned site)
     if (!s->is_on || s->limits.is_forgiven || s->limits.is_slow)
         return;
     bool was_over = s->is_over;
-    unsigned most = roof_breaks("shared sessions") ? 0 : s->limits.sessions;
-    s->is_over = hops_shared_sessions(site) > most;
+    unsigned most = roof_breaks("shared sessions") ? 0 : s->limits.sessions,
+             open = hops_shared_sessions(site);
+    if (open > s->open)
+        s->has_begun_in_doubt = was_in_doubt(0);
+    s->open = open;
+    s->is_over = open > most;
     if (!s->is_over)
         roof_timer_stop(&s->over);
     else if (!was_over)

@@ -322,6 +322,12 @@ world_note_fault(void)
     course.has_failed = true;
 }
 
+bool
+world_has_failed(void)
+{
+    return course.has_failed;
+}
+
 void
 world_fail_call(unsigned calls)
 {

@@ -99,6 +99,8 @@ bool world_is_dense(void);
 void world_fail_call(unsigned calls);
 /* The disk fails now: what it keeps then is told in the log of the next start. */
 void world_note_fault(void);
+/* It has, since the host began. */
+bool world_has_failed(void);
 /* The host has so many open. */
 size_t world_sockets(void);
 
