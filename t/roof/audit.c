@@ -1054,6 +1054,17 @@ audit_give(unsigned domain, unsigned rcpts)
     return m;
 }
 
+bool
+audit_give_and_stay(unsigned domain, unsigned rcpts, int64_t ms, bool (*over)(void))
+{
+    struct teller *t = &audit.tellers[0];
+    teller_greet(t);
+    give(t, audit_message(domain, rcpts, 200), rcpts, false);
+    bool is_over = world_run_for(ms, over);
+    teller_end(t);
+    return is_over;
+}
+
 /* As far as its content, which goes in one chunk. False: a disk that fails now refuses the
  * sender. */
 static bool
@@ -1164,6 +1175,7 @@ static const struct {
     {audit_rot,               ALWAYS}, /* behind the last cut, which may bring back mail */
     {audit_clock_ahead,       300   },
     {audit_lifetimes,         500   },
+    {audit_crowd,             ALWAYS},
 };
 
 void

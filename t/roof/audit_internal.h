@@ -15,7 +15,9 @@ const struct options *audit_options(void);
 int64_t audit_longest_ms(void);
 /* A message for recipients of this domain: acknowledged, by a session of its own. */
 struct model_message *audit_give(unsigned domain, unsigned rcpts);
-/* The same, not given yet. */
+/* The same, and whether it is over in time; the session lasts until then. */
+bool audit_give_and_stay(unsigned domain, unsigned rcpts, int64_t ms, bool (*over)(void));
+/* A message that is not given yet. */
 struct model_message *audit_message(unsigned domain, unsigned rcpts, size_t size);
 /* So many for the first domain, by one session. */
 void audit_give_to_first(unsigned count);
@@ -42,6 +44,7 @@ void audit_lifetimes(void);
 void audit_rate(void);
 /* Sites that are away, slow down, take few, and have no place (audit_sites.c). */
 void audit_sites(void);
+void audit_crowd(void);
 /* A disk that fails for a moment, and a host that ends time and again (audit_disk.c). */
 void audit_disk(void);
 /* Ends between two steps that belong to each other (audit_order.c). */

@@ -31,6 +31,9 @@ enum {
     LMTP_DOMAIN = 2,
     EARLY_SIZE = 200 * 1000, /* more than is on its way at a time */
     VISITS_MAX = 40,
+    CROWD = 2100, /* recipients of a message: more than one turn routes */
+    CROWD_PERMILLE = 150,
+    CROWD_MS = 1000, /* until the first is tried */
     SITES_MIN = 3 /* more than may be idle with one session */
 };
 
@@ -41,6 +44,12 @@ static void
 sites_attempted(struct model_rcpt *r)
 {
     attempts += r->domain == 0;
+}
+
+static bool
+is_attempted(void)
+{
+    return attempts > 0;
 }
 
 /* Nothing else decides when the first domain's mail goes. */
@@ -224,6 +233,29 @@ audit_narrow_site(void)
     audit_departure("mail of a site with one session");
     editor_set("default_destination_concurrency_failed_cohort_limit", "");
     world_set_route("");
+}
+
+/* A message to thousands is tried with nothing else to wake the daemon: its client stays,
+ * and is silent. */
+void
+audit_crowd(void)
+{
+    const struct options *o = audit_options();
+    uint64_t own = roof_fork("crowd");
+    if (!world_is_dense() || roof_below_of(&own, 1000) >= CROWD_PERMILLE ||
+        !is_plain() || o->manager.sched.recipient_limit < CROWD)
+        return;
+    editor_set("recipient_limit", "2100");
+    world_set_route("");
+    attempts = 0;
+    model_on_attempted(sites_attempted);
+    if (!audit_give_and_stay(0, CROWD, CROWD_MS, is_attempted))
+        roof_break("in time", NULL, "a message has %d recipients, and none is tried",
+                   CROWD);
+    model_on_attempted(NULL);
+    editor_set("recipient_limit", "");
+    world_set_route("");
+    audit_departure("a message to thousands");
 }
 
 /* Each recipient of LMTP has a reply of its own. */
