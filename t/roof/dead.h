@@ -29,7 +29,7 @@ void dead_log_line(struct text line);
 void dead_host_ended(int64_t slowest_ms); /* slowest: that a sync may take */
 /* At a hop. False: the address is not one of them. */
 bool dead_tried(struct text address);
-/* What was acknowledged is in the archive. */
+/* All that was acknowledged is in the archive. */
 void dead_judge(void);
 /* Mail to them, tries at a hop, and addresses that were tried. */
 void dead_tally(unsigned *mail, unsigned *tries, unsigned *addresses);

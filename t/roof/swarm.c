@@ -291,7 +291,7 @@ theme_of(const struct wishes *wishes)
     return plan_takes("theme", 0) ? themes[wishes->seed / 2 % THEMES] : NULL;
 }
 
-/* What people take a provider for, all at once, beside what goes wrong in a day. */
+/* All that people take a provider for, in one run, beside the faults of a day. */
 static const enum feature day_features[] = {
     WITH_RELOADS, WITH_KILLS, WITH_CUTS,     WITH_STOPS,   WITH_MOODS,
     WITH_WEATHER, WITH_HOOK,  WITH_COPIES,   WITH_APP,     WITH_RETURNS,
@@ -491,6 +491,8 @@ draw_day(struct client_manners *m)
 static void
 begin_returns(void)
 {
+    if (course.with[WITH_RELEASES])
+        editor_add("future_release = 10m\n");
     if (course.with[WITH_COPIES]) {
         editor_add("copy_to = " MODEL_ARCHIVE "\n");
         model_copy();
@@ -571,8 +573,6 @@ swarm_draw(const struct wishes *wishes)
     if (course.with[WITH_TOKENS])
         begin_tokens();
     begin_names();
-    if (course.with[WITH_RELEASES])
-        editor_add("future_release = 10m\n");
     begin_returns();
     for (enum feature i = 0; i < FEATURES; i++)
         if (course.with[i])
