@@ -209,6 +209,20 @@ text_hex(const void *bytes, size_t size, char *out)
     out[2 * size] = '\0';
 }
 
+bool
+text_unhex(struct text hex, void *out, size_t size)
+{
+    unsigned char *to = out;
+    for (size_t i = 0; i < size && hex.length == 2 * size; i++) {
+        int high = text_hex_digit(hex.at[2 * i]),
+            low = text_hex_digit(hex.at[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        to[i] = (unsigned char)(high * 16 + low);
+    }
+    return hex.length == 2 * size;
+}
+
 char *
 text_string(struct text t)
 {

@@ -40,6 +40,8 @@ text_is_digit(char c)
 
 /* In lower case, two digits for each byte, and a NUL. */
 void text_hex(const void *bytes, size_t size, char *out);
+/* The size bytes of which hex has the digits, and no more. */
+bool text_unhex(struct text hex, void *out, size_t size);
 /* 0 to 15, or -1. */
 static inline int
 text_hex_digit(char c)

@@ -98,21 +98,6 @@ closed_file_flush(struct closed_file *f, const struct sets *sets)
 
 /* --- Reading ---------------------------------------------------------------------- */
 
-static bool
-closed_file_read_key(struct text hex, unsigned char key[SET_KEY_SIZE])
-{
-    if (hex.length != (size_t)2 * SET_KEY_SIZE)
-        return false;
-    for (size_t i = 0; i < SET_KEY_SIZE; i++) {
-        int high = text_hex_digit(hex.at[2 * i]);
-        int low = text_hex_digit(hex.at[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        key[i] = (unsigned char)(high << 4 | low);
-    }
-    return true;
-}
-
 /* False: not a line of ours. */
 static bool
 closed_file_read_line(struct text line, struct sets *sets, int64_t now_ms)
@@ -121,7 +106,7 @@ closed_file_read_line(struct text line, struct sets *sets, int64_t now_ms)
     struct text key, ended, memory;
     uint64_t ended_ms, memory_ms;
     if (!text_cut(&line, ' ', &key) || !text_cut(&line, ' ', &ended) ||
-        !text_cut(&line, ' ', &memory) || !closed_file_read_key(key, closed.key) ||
+        !text_cut(&line, ' ', &memory) || !text_unhex(key, closed.key, SET_KEY_SIZE) ||
         !text_number(ended, INT64_MAX / 2, &ended_ms) ||
         !text_number(memory, MEMORY_MAX_MS, &memory_ms))
         return false;

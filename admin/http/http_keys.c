@@ -6,7 +6,6 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,15 +43,7 @@ static void
 http_secret_write(struct loop *loop, char out[HTTP_SECRET_SIZE])
 {
     uint64_t random[2] = {loop_random(loop), loop_random(loop)};
-    struct buffer text;
-    buffer_init(&text, BASE64_LENGTH(RANDOM_SIZE) + 1);
-    bool fits = base64_encode(text_of(random, RANDOM_SIZE), &text);
-    assert(fits);
-    text_copy(out, HTTP_SECRET_SIZE,
-              text_before(buffer_text(&text), HTTP_SECRET_SIZE - 1));
-    for (char *at = out; *at != '\0'; at++)
-        *at = *at == '+' ? '-' : *at == '/' ? '_' : *at;
-    buffer_free(&text);
+    base64_write_url(random, RANDOM_SIZE, out);
 }
 
 /* In the free place, or in that of the oldest. */

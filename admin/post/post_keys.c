@@ -42,19 +42,6 @@ post_keys_refuse(struct post_keys_reading *r, const char *why)
                          why);
 }
 
-static bool
-post_keys_read_digest(struct text hex, unsigned char out[DIGEST_SIZE])
-{
-    for (size_t i = 0; i < DIGEST_SIZE && hex.length == 2 * (size_t)DIGEST_SIZE; i++) {
-        int high = text_hex_digit(hex.at[2 * i]),
-            low = text_hex_digit(hex.at[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        out[i] = (unsigned char)(high * 16 + low);
-    }
-    return hex.length == 2 * (size_t)DIGEST_SIZE;
-}
-
 /* Adds "USER PATTERN..." to the lines, if the patterns are good. */
 static const char *
 post_keys_read_senders(struct post_keys_reading *r, struct text name, struct text rest)
@@ -84,7 +71,7 @@ post_keys_judge(struct post_keys_reading *r, struct text line, struct post_key *
     if (!text_word(&line, separators, &name) || !post_key_is_name(name))
         return "no name of a key: letters, digits, '.', '_' and '-'";
     if (!text_word(&line, separators, &digest) ||
-        !post_keys_read_digest(digest, key->digest))
+        !text_unhex(digest, key->digest, DIGEST_SIZE))
         return "no digest behind the name: `petrel key add` makes the line";
     if (k->count == POST_KEYS_MAX)
         return "more than 1000 keys";
@@ -92,7 +79,6 @@ post_keys_judge(struct post_keys_reading *r, struct text line, struct post_key *
         if (text_equal(text_from(k->list[i].name), name))
             return "the name is in an earlier line, too";
     (void)!text_copy(key->name, sizeof(key->name), name);
-    key->line = r->line;
     return post_keys_read_senders(r, name, line);
 }
 
@@ -101,7 +87,7 @@ post_keys_read_lines(struct post_keys_reading *r, struct text rest)
 {
     struct text line;
     while (text_cut(&rest, '\n', &line)) {
-        struct post_key key = {.line = 0};
+        struct post_key key = {.name = ""};
         r->line++;
         line = text_trim(line);
         if (line.length == 0 || line.at[0] == '#')
@@ -180,13 +166,6 @@ post_keys_find(const struct post_keys *keys, struct text token)
 void
 post_key_write(const unsigned char random[DIGEST_SIZE], char token[POST_KEY_TOKEN_SIZE])
 {
-    struct buffer text;
-    buffer_init(&text, BASE64_LENGTH(DIGEST_SIZE) + 8);
-    bool fits = buffer_add(&text, TEXT("petrel_")) &&
-                base64_encode(text_of(random, DIGEST_SIZE), &text);
-    assert(fits);
-    (void)text_copy(token, POST_KEY_TOKEN_SIZE, buffer_text(&text));
-    for (char *at = token; *at != '\0'; at++)
-        *at = *at == '+' ? '-' : *at == '/' ? '_' : *at;
-    buffer_forget(&text);
+    (void)!text_copy(token, POST_KEY_TOKEN_SIZE, TEXT("petrel_"));
+    base64_write_url(random, DIGEST_SIZE, token + strlen(token));
 }

@@ -20,7 +20,6 @@ enum {
 struct post_key {
     char name[POST_KEY_NAME_MAX + 1];
     unsigned char digest[DIGEST_SIZE];
-    size_t line;
 };
 
 struct senders;

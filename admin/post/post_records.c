@@ -128,28 +128,14 @@ record_write_mark(const struct post_record *record, char mark[POST_MARK_MAX])
 }
 
 static bool
-record_read_digest(struct text hex, unsigned char out[POST_DIGEST_SIZE])
-{
-    if (hex.length != 2 * (size_t)POST_DIGEST_SIZE)
-        return false;
-    for (size_t i = 0; i < POST_DIGEST_SIZE; i++) {
-        int high = text_hex_digit(hex.at[2 * i]),
-            low = text_hex_digit(hex.at[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        out[i] = (unsigned char)(high * 16 + low);
-    }
-    return true;
-}
-
-static bool
 record_read_mark(struct text mark, struct post_record *record)
 {
     struct text name, key;
     return text_cut(&mark, '/', &name) && post_key_is_name(name) &&
            text_copy(record->name, sizeof(record->name), name) &&
-           text_cut(&mark, '/', &key) && record_read_digest(key, record->key) &&
-           mark.at != NULL && record_read_digest(mark, record->body);
+           text_cut(&mark, '/', &key) &&
+           text_unhex(key, record->key, POST_DIGEST_SIZE) &&
+           text_unhex(mark, record->body, POST_DIGEST_SIZE);
 }
 
 /* --- The file ----------------------------------------------------------------------- */

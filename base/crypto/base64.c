@@ -1,6 +1,8 @@
 /* Base64 (RFC 4648) by mbedTLS, whose timing does not depend on the data. */
 #include "base/crypto/base64.h"
 
+#include "base/crypto/digest.h"
+
 #include <assert.h>
 #include <mbedtls/base64.h>
 #include <string.h>
@@ -18,6 +20,20 @@ base64_encode(struct text t, struct buffer *out)
     assert(error == 0 && written == length);
     out->length += written;
     return true;
+}
+
+void
+base64_write_url(const void *bytes, size_t size, char *out)
+{
+    char encoded[BASE64_LENGTH(BASE64_URL_MAX) + 1];
+    size_t length;
+    int error = mbedtls_base64_encode((unsigned char *)encoded, sizeof(encoded),
+                                      &length, bytes, size);
+    assert(error == 0);
+    for (const char *at = encoded; *at != '\0' && *at != '='; at++)
+        *out++ = *at == '+' ? '-' : *at == '/' ? '_' : *at;
+    *out = '\0';
+    digest_forget(encoded, sizeof(encoded));
 }
 
 /* The library skips spaces and line ends; we do not. */

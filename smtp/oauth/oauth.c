@@ -332,24 +332,10 @@ oauth_write_poll_request(struct buffer *out, const struct oauth_account *account
            oauth_add_client(out, account, secret);
 }
 
-/* Without padding, "-" and "_" in place of "+" and "/" (RFC 4648 §5). */
-static void
-oauth_base64url(const void *octets, char out[OAUTH_VERIFIER_SIZE])
-{
-    struct buffer encoded;
-    buffer_init(&encoded, BASE64_LENGTH(DIGEST_SIZE) + 1);
-    bool fits = base64_encode(text_of(octets, DIGEST_SIZE), &encoded);
-    text_copy(out, OAUTH_VERIFIER_SIZE, fits ? buffer_text(&encoded) : TEXT(""));
-    for (char *at = out; *at != '\0'; at++)
-        *at = *at == '+' ? '-' : *at == '/' ? '_' : *at;
-    digest_forget(encoded.at, encoded.length);
-    buffer_free(&encoded);
-}
-
 void
 oauth_make_verifier(const uint64_t random[4], char out[OAUTH_VERIFIER_SIZE])
 {
-    oauth_base64url(random, out);
+    base64_write_url(random, DIGEST_SIZE, out);
 }
 
 bool
@@ -360,7 +346,7 @@ oauth_write_authorize_url(struct buffer *out, const struct oauth_account *accoun
     char challenge[OAUTH_VERIFIER_SIZE];
     bool has_query = strchr(account->authorize_url, '?') != NULL;
     digest_plain(verifier, digest);
-    oauth_base64url(digest, challenge);
+    base64_write_url(digest, DIGEST_SIZE, challenge);
     return buffer_format(out, "%s%s", account->authorize_url, has_query ? "&" : "?") &&
            oauth_add_field(out, "response_type", TEXT("code")) &&
            oauth_add_field(out, "client_id", text_from(account->client)) &&

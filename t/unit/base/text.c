@@ -284,3 +284,11 @@ TEST(line_end)
         is_text(text_without_line_end(all[i].line), all[i].without,
                 "one line end goes");
 }
+
+TEST(digits_become_bytes)
+{
+    unsigned char out[2] = {0, 0};
+    ok(text_unhex(TEXT("0aFf"), out, 2) && out[0] == 10 && out[1] == 255);
+    ok(!text_unhex(TEXT("0aF"), out, 2) && !text_unhex(TEXT("0aFf0"), out, 2) && !text_unhex(TEXT(""), out, 2));
+    ok(!text_unhex(TEXT("0aFg"), out, 2) && !text_unhex(TEXT("x0Ff"), out, 2) && text_unhex(TEXT(""), out, 0));
+}
