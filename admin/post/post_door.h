@@ -18,8 +18,7 @@
 
 enum {
     POST_RECIPIENTS_MAX = 1000,
-    POST_REFUSED_MAX = 50, /* recipients that an error lists */
-    POST_LATER_S = 60      /* Retry-After, where nothing better is known */
+    POST_REFUSED_MAX = 50 /* recipients that an error lists */
 };
 
 struct post_door;

@@ -35,7 +35,7 @@ struct post_json {
     struct compose_part parts[COMPOSE_PARTS_MAX];
     struct post_content contents[COMPOSE_PARTS_MAX];
     size_t part_count;
-    /* The error; rule "json": the body is none, at error_at. */
+    /* The error; rule "json": the body is none. */
     char field[POST_FIELD_NAME_MAX];
     const char *rule, *why;
     /* Private: */

@@ -11,7 +11,7 @@
 
 #define MANY "4.5.3" /* recipients: SMTP gives the others in another transaction */
 
-enum { RATE = 450, CROWDED = 421, STATUS_MAX = 32 };
+enum { RATE = 450, CROWDED = 421 };
 
 const char *
 posting_add(struct posting *p, struct text address)
@@ -53,10 +53,8 @@ posting_status(const struct outcome *o)
 static void
 posting_say_when(struct http_exchange *x, unsigned status)
 {
-    char seconds[STATUS_MAX];
-    snprintf(seconds, sizeof(seconds), "%d", POST_LATER_S);
     if (status == 429 || status == 503)
-        http_answer_field(x, "Retry-After", seconds);
+        http_answer_field(x, "Retry-After", "60");
 }
 
 static json_t *

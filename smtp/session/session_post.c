@@ -21,7 +21,6 @@ struct session_post {
     bool ended;          /* the last line has its end */
     struct outcome refusal;
     bool refused; /* the content is */
-    bool entered;
     struct id id;
     struct reply reply;
     session_post_stored *stored;
