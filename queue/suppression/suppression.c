@@ -75,12 +75,12 @@ static bool
 reply_speaks_of_us(const struct outcome_sentence *said)
 {
     static const char *const phrases[] = {
-        " sender",       " mail from",   " from address", " return path",
-        " helo",         " ehlo",        " callout",      " callback",
-        " your account", " your domain", " your address", " your host",
-        " your ip",      " your server", " too many",     " too quickly",
-        " rate limit",   " temporarily", " password",     " login",
-        " client host",  " you are ",    " blocked",      " policy"};
+        " sender",       " mail from",   " from address",    " return path",
+        " helo",         " ehlo",        " callout",         " callback",
+        " your account", " your domain", " your address",    " your host",
+        " your ip",      " your server", " too many",        " too quickly",
+        " rate limit",   " temporarily", " password",        " login",
+        " client host",  " you are ",    " policy violation"};
     struct reply_words words;
     reply_words_make(&words, said->reply);
     for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
