@@ -95,9 +95,10 @@ reply_is_doubtful(const struct outcome *o, const struct outcome_sentence *said)
 {
     struct text rest = said->reply, word;
     (void)!text_word(&rest, " ", &word);
-    bool has_status = text_word(&rest, " ", &word) && text_starts(word, TEXT("5.")) &&
-                      text_find_last(word, '.') > 1 &&
-                      text_find_last(word, '.') != TEXT_NONE;
+    bool has_status =
+        text_word(&rest, " ", &word) &&
+        (text_starts(word, TEXT("5.")) || text_starts(word, TEXT("4."))) &&
+        text_find_last(word, '.') > 1 && text_find_last(word, '.') != TEXT_NONE;
     return has_status
                ? text_starts(word, TEXT("5.2.")) || text_equal(word, TEXT("5.1.0"))
                : o->code == 550;

@@ -151,6 +151,7 @@ static const struct {
     {"550 5.1.1 The email account that you tried to reach does not exist. Please try double-checking the "
      "recipient's email address for typos",
      SUPPRESSION_HARD, SUPPRESSION_DOUBTFUL},
+    {"550 4.4.7 QUEUE.Expired; message expired", SUPPRESSION_NONE, SUPPRESSION_NONE},
     {"550 5.2.1 This mailbox has been blocked due to inactivity", SUPPRESSION_HARD, SUPPRESSION_DOUBTFUL},
     {"550 5.7.1 Policy rejection on the target address: no such user", SUPPRESSION_HARD, SUPPRESSION_DOUBTFUL},
     {"550 Requested action not taken: mailbox unavailable", SUPPRESSION_HARD, SUPPRESSION_DOUBTFUL},
