@@ -299,6 +299,16 @@ return_goes_on(const struct active *a, unsigned index)
     return t->kind == TARGET_SMTP || t->kind == TARGET_LMTP || t->kind == TARGET_HOLD;
 }
 
+/* Sentences of a bounce may be those of a person, who is not to be lost: a tag proves them. */
+static bool
+return_is_report(struct return_judging *j)
+{
+    const struct reading *r = j->reading;
+    return r->kind == READING_COMPLAINT ||
+           (r->kind == READING_STATUS &&
+            (!r->by_text || return_find_tag(j, loop_now_ms(j->active->manager->loop))));
+}
+
 static bool
 return_read(struct return_judging *j, struct outcome *outcome)
 {
@@ -314,8 +324,7 @@ return_read(struct return_judging *j, struct outcome *outcome)
                                 "the report cannot be read from the disk");
     } else {
         j->reading = reading_end(reader);
-        if (j->reading->kind == READING_STATUS ||
-            j->reading->kind == READING_COMPLAINT) {
+        if (return_is_report(j)) {
             *outcome = return_judge(j);
         } else {
             settled = !return_goes_on(j->active, j->index);

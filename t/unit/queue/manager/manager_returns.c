@@ -140,6 +140,8 @@ TEST(other_mail)
     give(&w, "bounce@shop.test", reply);
     is_number(w.attempts, 1, "it goes where its route leads");
     is_number(manager_returns(w.manager)->others, 2, "both are counted");
+    give(&w, "bounce@shop.test", "From: postmaster@b.test\r\nSubject: your last delivery\r\n\r\nIt could not be delivered: please call.\r\n");
+    is_number(w.attempts, 2, "so does what may be by a person, without a tag");
     ok(world_is_empty(&w) && heard(&w) == 0);
     manager_set_verp(w.manager, NULL);
     verp_free(&v);
