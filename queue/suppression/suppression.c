@@ -439,7 +439,7 @@ suppression_add(struct suppression *s, const struct suppression_entry *entry)
 }
 
 static bool
-find_of_domain(void *context, const struct suppression_entry *entry)
+suppression_first(void *context, const struct suppression_entry *entry)
 {
     return text_copy(context, SUPPRESSION_DOMAIN_MAX + 1, entry->domain);
 }
@@ -449,7 +449,8 @@ suppression_remove(struct suppression *s, struct text address)
 {
     char domain[SUPPRESSION_DOMAIN_MAX + 1];
     size_t count = 0;
-    for (; suppression_list_find(&s->list, address, find_of_domain, domain); count++) {
+    for (; suppression_list_find(&s->list, address, suppression_first, domain);
+         count++) {
         struct suppression_entry e = {.address = address,
                                       .domain = text_from(domain),
                                       .at_s = loop_now_ms(s->loop) / 1000};
