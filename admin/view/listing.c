@@ -3,13 +3,14 @@
 
 #include "base/json_field.h"
 #include "admin/view/words.h"
+#include "mime/date.h"
 #include "sched/limits/refusal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { SHOWN_MAX = 4096 };
+enum { SHOWN_MAX = 4096, LISTING_RELEASE_MAX = 100 };
 
 json_t *
 listing_text(struct text t)
@@ -45,17 +46,36 @@ add_reason(json_t *item, const char *reason)
         json_object_set_new(item, "hint", json_string(hint));
 }
 
+/* Reasons do not outlive a kill; the time that the sender has asked for does. An attempt
+ * makes the message due behind it. */
+static const char *
+listing_release_of(const struct envelope *e, char out[LISTING_RELEASE_MAX])
+{
+    char date[DATE_TEXT_MAX];
+    if (e->release_ms <= 0 || e->delivery.released ||
+        e->delivery.due_ms > e->release_ms)
+        return "";
+    date_format_utc(e->release_ms, date);
+    snprintf(out, LISTING_RELEASE_MAX, "released at %s, as its sender asked", date);
+    return out;
+}
+
 static json_t *
 list_recipients(const struct envelope *e, const json_t *state)
 {
+    char room[LISTING_RELEASE_MAX];
+    const char *release = listing_release_of(e, room);
     json_t *list = json_array();
     for (unsigned i = 0; i < e->count; i++) {
         const struct recipient *r = &e->recipients[i];
         json_t *item = json_object();
         json_object_set_new(item, "address", listing_text(r->address));
         json_object_set_new(item, "done", json_boolean(r->done));
-        if (!r->done && listing_reason_of(state, i)[0])
-            add_reason(item, listing_reason_of(state, i));
+        const char *reason = listing_reason_of(state, i);
+        if (reason[0] == '\0')
+            reason = release;
+        if (!r->done && reason[0] != '\0')
+            add_reason(item, reason);
         json_array_append_new(list, item);
     }
     return list;

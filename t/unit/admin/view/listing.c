@@ -71,6 +71,21 @@ TEST(object)
     envelope_free(&e);
 }
 
+TEST(released_later)
+{
+    struct envelope *e = make_envelope();
+    envelope_release_at(e, NOW + 86400000, TEXT("for;86400"));
+    json_t *l = listing_make(e, "deferred", NULL);
+    is_string(string_at(recipient_at(l, 0), "delay_reason"), "released at 2023-11-15T22:13:20Z, as its sender asked",
+              "also when the daemon has forgotten why");
+    json_decref(l);
+    e->delivery.due_ms = NOW + 86400001;
+    l = listing_make(e, "deferred", NULL);
+    is_string(string_at(recipient_at(l, 0), "delay_reason"), "(none)", "not behind an attempt");
+    json_decref(l);
+    envelope_free(&e);
+}
+
 TEST(state)
 {
     struct envelope *e = make_envelope();
