@@ -3,14 +3,14 @@
 
 #include "base/json_field.h"
 #include "admin/view/words.h"
-#include "mime/date.h"
+#include "queue/manager/manager.h"
 #include "sched/limits/refusal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { SHOWN_MAX = 4096, LISTING_RELEASE_MAX = 100 };
+enum { SHOWN_MAX = 4096 };
 
 json_t *
 listing_text(struct text t)
@@ -49,21 +49,17 @@ add_reason(json_t *item, const char *reason)
 /* Reasons do not outlive a kill; the time that the sender has asked for does. An attempt
  * makes the message due behind it. */
 static const char *
-listing_release_of(const struct envelope *e, char out[LISTING_RELEASE_MAX])
+listing_release_of(const struct envelope *e, char out[MANAGER_RELEASE_MAX])
 {
-    char date[DATE_TEXT_MAX];
-    if (e->release_ms <= 0 || e->delivery.released ||
-        e->delivery.due_ms > e->release_ms)
-        return "";
-    date_format_utc(e->release_ms, date);
-    snprintf(out, LISTING_RELEASE_MAX, "released at %s, as its sender asked", date);
-    return out;
+    bool waits = e->release_ms > 0 && !e->delivery.released &&
+                 e->delivery.due_ms <= e->release_ms;
+    return waits ? manager_release_text(e, out) : "";
 }
 
 static json_t *
 list_recipients(const struct envelope *e, const json_t *state)
 {
-    char room[LISTING_RELEASE_MAX];
+    char room[MANAGER_RELEASE_MAX];
     const char *release = listing_release_of(e, room);
     json_t *list = json_array();
     for (unsigned i = 0; i < e->count; i++) {

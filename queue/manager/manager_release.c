@@ -4,6 +4,8 @@
 
 #include "mime/date.h"
 
+#include <stdio.h>
+
 /* Its first words say why a message waits. */
 #define RELEASE_REASON "released at "
 
@@ -11,6 +13,15 @@ bool
 release_is_ahead(const struct manager *m, const struct envelope *e)
 {
     return e->release_ms > loop_now_ms(m->loop) && !e->delivery.released;
+}
+
+const char *
+manager_release_text(const struct envelope *e, char out[MANAGER_RELEASE_MAX])
+{
+    char date[DATE_TEXT_MAX];
+    date_format_utc(e->release_ms, date);
+    snprintf(out, MANAGER_RELEASE_MAX, RELEASE_REASON "%s, as its sender asked", date);
+    return out;
 }
 
 bool
@@ -32,15 +43,14 @@ manager_release_waits(struct active *a)
     int64_t due_ms = e->release_ms < last_ms ? e->release_ms : last_ms;
     bool is_known = e->release_ms > 0 && manager_is_scheduled(m, a->id);
     unsigned attempts = e->delivery.attempts > 0 ? e->delivery.attempts : 1;
-    char date[DATE_TEXT_MAX], id[ID_LENGTH + 1];
+    char text[MANAGER_RELEASE_MAX], id[ID_LENGTH + 1];
     if (!release_is_ahead(m, e)) {
         if (is_known)
             deferral_reasons_forget(m->reasons, a->id);
         return false;
     }
-    date_format_utc(e->release_ms, date);
-    struct outcome why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.0.0",
-                                      RELEASE_REASON "%s, as its sender asked", date);
+    struct outcome why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.0.0", "%s",
+                                      manager_release_text(e, text));
     if (manager_must_expand(e)) {
         begin_wait(a, &why, is_known, due_ms);
         return true;
