@@ -35,9 +35,10 @@ struct senders;
 enum server_received {
     SERVER_RECEIVED_FULL,
     SERVER_RECEIVED_SHORT, /* nothing */
-    SERVER_RECEIVED_NONE /* there is no field, unless the message has one: a loop ends by
-                            * their number */
+    SERVER_RECEIVED_NONE   /* there is no field, unless the message has one, or its
+                            * Message-ID was here: a loop ends by their number */
 };
+enum { SERVER_SEEN_MAX = 4096 }; /* hashes of a Message-ID; the last of a place stays */
 
 /* The settings common to the sessions of a listener; borrowed, may be replaced between
  * transactions (server_is_idle). */
@@ -58,6 +59,7 @@ struct server_rules {
     int junk_limit;
     bool etrn;                     /* offered; by SMTP only */
     enum server_received received; /* of mail from clients that may relay */
+    uint64_t *seen; /* for SERVER_RECEIVED_NONE: of the Message-IDs that were here */
     /* MT-PRIORITY is offered; the second: untrusted clients, too, get priorities above
      * 0. */
     bool priority, priority_of_strangers;

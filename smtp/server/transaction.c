@@ -1,6 +1,7 @@
 /* Collects sender, recipients and facts about the content of one message. */
 #include "smtp/server/transaction.h"
 
+#include "base/crypto/digest.h"
 #include "base/event/event.h"
 #include "base/log/log.h"
 #include "base/memory.h"
@@ -14,6 +15,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <uthash.h>
 
 /* --- Whether a submitted message is ours, and whose: envelope.ours ---------------- */
@@ -601,6 +603,23 @@ log_repairs(const struct server_transaction *t, const struct server *s)
                 unseparated ? " no empty line behind the header;" : "");
 }
 
+/* Hosts of a loop that all add nothing would have no end of it. */
+static bool
+transaction_was_here(const struct server_transaction *t, const struct server *s)
+{
+    struct text id = header_scan_message_id(&t->header);
+    unsigned char digest[DIGEST_SIZE];
+    uint64_t hash;
+    if (s->rules->seen == NULL || id.length == 0)
+        return false;
+    digest_plain(id, digest);
+    memcpy(&hash, digest, sizeof(hash));
+    uint64_t *place = &s->rules->seen[hash % SERVER_SEEN_MAX];
+    bool was_here = *place == hash;
+    *place = hash;
+    return was_here;
+}
+
 /* Mail that comes back to us through a client that may relay has a field each time. */
 static enum server_received
 received_form(const struct server_transaction *t, const struct server *s,
@@ -608,7 +627,8 @@ received_form(const struct server_transaction *t, const struct server *s,
 {
     if (!submitted)
         return SERVER_RECEIVED_FULL;
-    return s->rules->received == SERVER_RECEIVED_NONE && t->header.received > 0
+    return s->rules->received == SERVER_RECEIVED_NONE &&
+                   (t->header.received > 0 || transaction_was_here(t, s))
                ? SERVER_RECEIVED_SHORT
                : s->rules->received;
 }

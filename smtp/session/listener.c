@@ -469,6 +469,8 @@ rules_new(const struct listener_settings *settings, const struct route_table *ro
                               .error_delay_ms = settings->error_delay_ms,
                               .junk_limit = settings->junk_limit,
                               .refuses_partial = settings->refuses_partial};
+    if (settings->received == SERVER_RECEIVED_NONE)
+        r->server.seen = memory_array(SERVER_SEEN_MAX, sizeof(*r->server.seen));
     take_postmaster(r, routes);
     r->check = (struct policy_checks){.helo = settings->check_helo,
                                       .sender = settings->check_sender};

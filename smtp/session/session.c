@@ -351,6 +351,7 @@ session_rules_release(struct session_rules **rules)
     tls_server_free(&r->tls);
     users_free(&r->accounts);
     senders_free(&r->senders);
+    free(r->server.seen);
     free(r);
 }
 

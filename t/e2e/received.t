@@ -32,6 +32,14 @@ $petrel->configure(received => 'none', relay_from => '127.0.0.1', hopcount_limit
 $petrel->start;
 like $petrel->send_mail('me@example.org', 'you@here.example', ($earlier x 51) . $body), qr/^554 5\.4\.6/, 'a loop ends';
 is $petrel->stop, 0, 'stopped';
+
+# Two hosts that both add nothing, and take each other's mail.
+my @two = map { Petrel->new(hostname => "host$_.example.org", relay_from => '127.0.0.1', control => undef, received => 'none', hopcount_limit => 10) } 1, 2;
+$two[$_]->configure(routes => "far.example smtp://127.0.0.1:$two[1 - $_]{port}?tls=none\n* discard") for 0, 1;
+$_->start for @two;
+$two[0]->send_mail('me@example.org', 'you@far.example', $body);
+ok Petrel::wait_for(sub { grep { $_->log =~ /status=bounced .*5\.4\.6/ } @two }), 'their loop ends, too';
+is $_->stop, 0, 'stopped' for @two;
 $petrel->configure(received => 'some');
 like +($petrel->run('check'))[1], qr/received: 'some'.*full, short.* none/s, 'another word is an error';
 done_testing;
