@@ -207,6 +207,11 @@ dead_log_line(struct text line)
     line = text_after(line, begin.length);
     (void)text_cut(&line, '>', &address);
     struct dead_address *d = dead_find(address);
+    const struct model_rcpt *r = dead.is_on ? model_find(address) : NULL;
+    if (r != NULL && text_starts(line, TEXT(", class=")) &&
+        (!r->refused || roof_breaks("suppressed")))
+        roof_break("truth", r->message->id,
+                   "%.*s is suppressed, and nobody has refused it", TEXT_ARGS(address));
     if (d == NULL || !text_starts(line, TEXT(", class=hard")))
         return;
     d->known_ms = roof_now_ms();

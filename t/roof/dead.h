@@ -1,6 +1,7 @@
 /* Mail to addresses that are dead, and the law "dead": while the settings say `suppress`, none
  * of them is tried again once the log has told that it is suppressed; over reloads, restarts,
- * kills, and power cuts but for the last seconds before them. */
+ * kills, and power cuts but for the last seconds before them. No other address is suppressed ("truth")
+ * but by its refusal, or a true report (returner.h). */
 #ifndef T_ROOF_DEAD_H
 #define T_ROOF_DEAD_H
 
@@ -29,7 +30,7 @@ void dead_log_line(struct text line);
 void dead_host_ended(int64_t slowest_ms); /* slowest: that a sync may take */
 /* At a hop. False: the address is not one of them. */
 bool dead_tried(struct text address);
-/* All that was acknowledged is in the archive. */
+/* Mail that was acknowledged is in the archive. */
 void dead_judge(void);
 /* Mail to them, tries at a hop, and addresses that were tried. */
 void dead_tally(unsigned *mail, unsigned *tries, unsigned *addresses);

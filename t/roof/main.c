@@ -24,6 +24,7 @@ enum {
     NAME_SIZE = 80,
     SEEDS_MAX = 200,
     SAME_SEEDS = 3,
+    DAY_SEED = 2,
     SEEDS_APART = 1000, /* of two seconds */
     EVENTS_SHRUNK = 300,
     SHRINK_CPU_S = 100
@@ -71,6 +72,7 @@ test_laws(void)
         {"copy",            "once",    "copy"            },
         {"returned",        "truth",   "return"          },
         {"dead",            "dead",    "dead"            },
+        {"suppressed",      "truth",   "dead,mood"       },
         {"release",         "in time", "release"         },
         {"leak",            "bounds",  NULL              },
         {"files",           "bounds",  NULL              },
@@ -194,6 +196,19 @@ test_sameness(void)
     }
 }
 
+/* A day of all that people take a provider for (WITH_DAY). */
+static void
+test_day(void)
+{
+    struct wishes wishes = {.seed = DAY_SEED, .only = "day"};
+    apart_run(&wishes, false, &run);
+    const struct tally *t = &run.tally;
+    ok_named(run.good, "a day breaks no law");
+    ok_named(t->posted > 0 && t->returned > 0 && t->forged > 0 &&
+                 t->to_dead > t->dead_addresses && t->dead_addresses > 0,
+             "and has mail of each kind");
+}
+
 /* --- Seeds --- */
 
 /* A run may need many times as long with sanitizers. */
@@ -255,6 +270,7 @@ main(void)
         test_sameness();
         test_shrinking();
         test_kept_seeds();
+        test_day();
     }
     unsigned failed = wants_all() ? test_seeds(s, &wishes) : search_run(&s, &wishes);
     search_print();

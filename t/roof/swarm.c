@@ -291,7 +291,7 @@ theme_of(const struct wishes *wishes)
     return plan_takes("theme", 0) ? themes[wishes->seed / 2 % THEMES] : NULL;
 }
 
-/* All that people take a provider for, in one run, beside the faults of a day. */
+/* All that people take a provider for, together, beside what goes wrong in a day. */
 static const enum feature day_features[] = {
     WITH_RELOADS, WITH_KILLS, WITH_CUTS,     WITH_STOPS,   WITH_MOODS,
     WITH_WEATHER, WITH_HOOK,  WITH_COPIES,   WITH_APP,     WITH_RETURNS,
@@ -509,6 +509,24 @@ begin_returns(void)
         dead_copy();
 }
 
+/* Its target may be another than a hop. */
+static void
+begin_last_domain(void)
+{
+    if (course.with[WITH_MAILDIRS]) {
+        course.domain_count = DOMAINS;
+        targets[DOMAINS - 1] = MAILBOX_TARGET;
+        mailbox_begin(DOMAINS - 1);
+    }
+    if (course.with[WITH_APP]) {
+        course.domain_count = DOMAINS;
+        targets[DOMAINS - 1] = APP_TARGET;
+        app_begin(!course.with[WITH_PATHS]);
+    }
+    if (course.with[WITH_APP] && course.with[WITH_DAY])
+        app_begin_day();
+}
+
 void
 swarm_draw(const struct wishes *wishes)
 {
@@ -544,18 +562,7 @@ swarm_draw(const struct wishes *wishes)
     client_set_manners(&manners);
     if (course.with[WITH_POLICIES] && course.domain_count < POLICY_DOMAINS)
         course.domain_count = POLICY_DOMAINS;
-    if (course.with[WITH_MAILDIRS]) {
-        course.domain_count = DOMAINS;
-        targets[DOMAINS - 1] = MAILBOX_TARGET;
-        mailbox_begin(DOMAINS - 1);
-    }
-    if (course.with[WITH_APP]) {
-        course.domain_count = DOMAINS;
-        targets[DOMAINS - 1] = APP_TARGET;
-        app_begin(!course.with[WITH_PATHS]);
-        if (course.with[WITH_DAY])
-            app_begin_day();
-    }
+    begin_last_domain();
     model_begin(course.messages);
     model_set_domains(domains, course.domain_count);
     if (course.with[WITH_UPGRADES])
