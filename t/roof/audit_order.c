@@ -21,6 +21,7 @@ enum {
     MOVE_CALLS = 100, /* until some messages are files */
     DEFERRED_MS = 8 * 1000,
     REPLY_MS = 1500,
+    FAILED_MS = 3 * REPLY_MS,
     ENDING_MS = 20 * 1000,
     STARTED_MS = 3000,
     WRITTEN_MS = 45 * 1000, /* results are written each 10 s, and once more then */
@@ -99,6 +100,7 @@ audit_failures(void)
 {
     struct hop_mood good = {0}, refusing = {.rcpt = 1000},
                     never = {.rcpt = 700, .never = 1000, .reply_ms = REPLY_MS};
+    uint64_t own = roof_fork("failures");
     set_backoff(true);
     for (unsigned i = 0; i < ROUNDS; i++) {
         bool is_deferred = roof_chance(700);
@@ -116,6 +118,10 @@ audit_failures(void)
         } else {
             host.dies_after = calls;
             host.dies_by_cut = has_journal() && roof_chance(500);
+        }
+        if (roof_below_of(&own, 2) == 0) { /* those that have no mark yet get their mail */
+            (void)world_run_for(FAILED_MS, NULL);
+            world_set_moods(&good);
         }
         await_start();
         world_restart(false); /* a disk that has failed takes no mail until then */
