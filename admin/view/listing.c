@@ -3,6 +3,7 @@
 
 #include "base/json_field.h"
 #include "admin/view/words.h"
+#include "queue/manager/deferral_reasons.h"
 #include "queue/manager/manager.h"
 #include "sched/limits/refusal.h"
 
@@ -49,17 +50,17 @@ add_reason(json_t *item, const char *reason)
 /* Reasons do not outlive a kill; the time that the sender has asked for does. An attempt
  * makes the message due behind it. */
 static const char *
-listing_release_of(const struct envelope *e, char out[MANAGER_RELEASE_MAX])
+listing_release_of(const struct envelope *e, char out[DEFERRAL_RELEASE_MAX])
 {
     bool waits = e->release_ms > 0 && !e->delivery.released &&
                  e->delivery.due_ms <= e->release_ms;
-    return waits ? manager_release_text(e, out) : "";
+    return waits ? deferral_reasons_release(e->release_ms, out) : "";
 }
 
 static json_t *
 list_recipients(const struct envelope *e, const json_t *state)
 {
-    char room[MANAGER_RELEASE_MAX];
+    char room[DEFERRAL_RELEASE_MAX];
     const char *release = listing_release_of(e, room);
     json_t *list = json_array();
     for (unsigned i = 0; i < e->count; i++) {

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/crc.h"
+#include "mime/date.h"
 #include "queue/spool/slices.h"
 #include "queue/spool/spool.h"
 
@@ -290,6 +291,16 @@ deferral_reasons_find(const struct deferral_reasons *r, struct id id)
     const struct deferral_reasons_entry *e = entry_find(r, id);
     const struct cause *c = e->number == NONE ? NULL : r->slots[e->number].cause;
     return c ? c->key->texts : "";
+}
+
+const char *
+deferral_reasons_release(int64_t release_ms, char out[DEFERRAL_RELEASE_MAX])
+{
+    char date[DATE_TEXT_MAX];
+    date_format_utc(release_ms, date);
+    snprintf(out, DEFERRAL_RELEASE_MAX, DEFERRAL_RELEASE "%s, as its sender asked",
+             date);
+    return out;
 }
 
 int

@@ -31,6 +31,13 @@ const char *deferral_reasons_find(const struct deferral_reasons *r, struct id id
 /* The SMTP code of the reply that deferred it; 0: there was no reply, or it is unknown. */
 int deferral_reasons_code(const struct deferral_reasons *r, struct id id);
 
+/* Why a message waits whose sender wants it to be delivered at that time, by the wall
+ * clock. Begins with DEFERRAL_RELEASE. Returns out. */
+#define DEFERRAL_RELEASE "released at "
+enum { DEFERRAL_RELEASE_MAX = 100 };
+const char *deferral_reasons_release(int64_t release_ms,
+                                     char out[DEFERRAL_RELEASE_MAX]);
+
 /* The number of messages, including those whose outcome was forgotten. */
 unsigned deferral_reasons_count(const struct deferral_reasons *r);
 /* Grows with each change. */

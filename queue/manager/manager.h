@@ -117,10 +117,6 @@ void manager_expand_own(struct manager *manager, struct envelope *e);
  * of `copy_to`. Not for our own mail, and mail of another host of the group. Mail of
  * injectors gets them when it is loaded. */
 void manager_copy(struct manager *manager, struct envelope *e);
-/* Why a message waits whose sender wants it to be delivered later (release_ms). */
-enum { MANAGER_RELEASE_MAX = 100 };
-const char *manager_release_text(const struct envelope *e,
-                                 char out[MANAGER_RELEASE_MAX]);
 /* Copies since startup. */
 struct manager_copied {
     uint64_t delivered, failed;

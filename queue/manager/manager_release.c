@@ -2,33 +2,17 @@
  * to the envelope: a due time may be lost, and is only when the message is looked at again. */
 #include "queue/manager/manager_internal.h"
 
-#include "mime/date.h"
-
-#include <stdio.h>
-
-/* Its first words say why a message waits. */
-#define RELEASE_REASON "released at "
-
 bool
 release_is_ahead(const struct manager *m, const struct envelope *e)
 {
     return e->release_ms > loop_now_ms(m->loop) && !e->delivery.released;
 }
 
-const char *
-manager_release_text(const struct envelope *e, char out[MANAGER_RELEASE_MAX])
-{
-    char date[DATE_TEXT_MAX];
-    date_format_utc(e->release_ms, date);
-    snprintf(out, MANAGER_RELEASE_MAX, RELEASE_REASON "%s, as its sender asked", date);
-    return out;
-}
-
 bool
 manager_is_scheduled(const struct manager *m, struct id id)
 {
     return text_starts(text_from(deferral_reasons_find(m->reasons, id)),
-                       TEXT(RELEASE_REASON));
+                       TEXT(DEFERRAL_RELEASE));
 }
 
 /* It waits in files, since the journal has no room for what waits for days. A clock that is
@@ -43,14 +27,14 @@ manager_release_waits(struct active *a)
     int64_t due_ms = e->release_ms < last_ms ? e->release_ms : last_ms;
     bool is_known = e->release_ms > 0 && manager_is_scheduled(m, a->id);
     unsigned attempts = e->delivery.attempts > 0 ? e->delivery.attempts : 1;
-    char text[MANAGER_RELEASE_MAX], id[ID_LENGTH + 1];
+    char text[DEFERRAL_RELEASE_MAX], id[ID_LENGTH + 1];
     if (!release_is_ahead(m, e)) {
         if (is_known)
             deferral_reasons_forget(m->reasons, a->id);
         return false;
     }
     struct outcome why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.0.0", "%s",
-                                      manager_release_text(e, text));
+                                      deferral_reasons_release(e->release_ms, text));
     if (manager_must_expand(e)) {
         begin_wait(a, &why, is_known, due_ms);
         return true;
