@@ -233,7 +233,7 @@ dead_host_ended(int64_t slowest_ms)
 }
 
 bool
-dead_tried(struct text address)
+dead_tried(struct text address, bool is_late)
 {
     struct dead_address *d = dead_find(address);
     int64_t since_ms = roof_now_ms() - UNDER_WAY_MS;
@@ -242,7 +242,7 @@ dead_tried(struct text address)
     dead.tries++;
     d->was_tried = true;
     if (roof_breaks("dead") ||
-        (d->known_ms > 0 && d->known_ms < since_ms && dead.suppresses &&
+        (!is_late && d->known_ms > 0 && d->known_ms < since_ms && dead.suppresses &&
          dead.since_ms < since_ms && !dead.forgives))
         roof_break("dead", NULL, "%.*s is tried, and suppressed since %" PRId64 " s",
                    TEXT_ARGS(address), (roof_now_ms() - d->known_ms) / 1000);

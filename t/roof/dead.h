@@ -28,8 +28,9 @@ void dead_returned(struct model_rcpt *r);
 /* A line of the first host. */
 void dead_log_line(struct text line);
 void dead_host_ended(int64_t slowest_ms); /* slowest: that a sync may take */
-/* At a hop. False: the address is not one of them. */
-bool dead_tried(struct text address);
+/* At a hop. is_late: the client has gone since it sent this. False: the address is not one of
+ * them. */
+bool dead_tried(struct text address, bool is_late);
 /* Mail that was acknowledged is in the archive. */
 void dead_judge(void);
 /* Mail to them, tries at a hop, and addresses that were tried. */
