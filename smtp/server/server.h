@@ -188,29 +188,29 @@ struct server {
     struct server_load load;
     unsigned uid; /* of a client at a Unix socket, SERVER_NO_UID for others */
     bool lmtp, esmtp;
-    bool secure;    /* under TLS */
-    bool certified; /* user is by the client's certificate, not by AUTH */
-    bool leaving;   /* server_shut_down() within a transaction */
-    bool discard;   /* the owner must drop the draft */
-    bool told;      /* EVENT_CONNECTED */
-    bool late;      /* the owner must delay out by server_penalty_ms() and reset this */
-    bool hushed;    /* after AUTH: an unknown command may be a password */
-    bool probing;   /* an untrusted client probes for addresses of users: replies are
+    bool secure;        /* under TLS */
+    bool certified : 1; /* user is by the client's certificate, not by AUTH */
+    bool leaving : 1;   /* server_shut_down() within a transaction */
+    bool discard : 1;   /* the owner must drop the draft */
+    bool told;          /* EVENT_CONNECTED */
+    bool late;    /* the owner must delay out by server_penalty_ms() and reset this */
+    bool hushed;  /* after AUTH: an unknown command may be a password */
+    bool probing; /* an untrusted client probes for addresses of users: replies are
                      delayed from the first error on */
     int errors, junk;
-    int excess;                    /* recipients beyond recipient_limit */
-    enum sasl_mechanism mechanism; /* of the login */
-    char *user;                    /* that has logged in, or NULL */
-    struct server_login *login;    /* NULL outside AUTH */
-    uint64_t skip;                 /* bytes of a refused chunk still to come */
-    char *helo;                    /* NULL before EHLO */
-    const char *protocol;          /* instead of that of SMTP; or NULL */
-    char *node;                    /* of an ETRN without a reply yet, else NULL */
-    struct text command;           /* the current one; for the log */
+    int excess;                 /* recipients beyond recipient_limit */
+    char *user;                 /* that has logged in, or NULL */
+    struct server_login *login; /* NULL outside AUTH */
+    uint64_t skip;              /* bytes of a refused chunk still to come */
+    char *helo;                 /* NULL before EHLO */
+    const char *protocol;       /* instead of that of SMTP; or NULL */
+    char *node;                 /* of an ETRN without a reply yet, else NULL */
+    struct text command;        /* the current one; for the log */
     struct server_transaction *transaction;
     struct server_verbs *verbs;         /* NULL before the first command */
     char security[SERVER_SECURITY_MAX]; /* "TLSv1.3 with cipher ..."; "" in clear */
     char client[SERVER_CLIENT_MAX]; /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix" */
+    enum sasl_mechanism mechanism;  /* of the login */
 };
 
 /* s must be zeroed. Writes the greeting. events may be NULL. */
