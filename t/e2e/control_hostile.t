@@ -65,7 +65,7 @@ is_rid('anything');
 # No command takes a member of a wrong type for a missing one. The answers of all commands that the daemon has.
 my %members = (
     (map { $_ => 'ids' } qw(hold release retry bounce rm list states)), (map { $_ => 'id' } qw(state why follow show)), (map { $_ => 'from' } qw(sites fragments test)),
-    trace => 'limit', site => 'name', 'quota-reset' => 'who', 'forget-limits' => 'site', 'log-level' => 'for_ms', unlock => 'clients', drain => 'wait_ms', page => 'access', adopt => 'slice', 'cluster-forget' => 'host',
+    trace => 'limit', site => 'name', 'quota-reset' => 'who', 'forget-limits' => 'site', 'log-level' => 'for_ms', unlock => 'clients', drain => 'wait_ms', page => 'access', adopt => 'slice', 'cluster-forget' => 'host', 'suppress-list' => 'limit', 'suppress-add' => 'lines', 'suppress-remove' => 'addresses',
 );
 my %known = (%members, map { $_ => '' } qw(status summary tokens findings quotas health lockouts reload canary series http cluster));
 my %said;

@@ -82,7 +82,7 @@ my $asks = qr/an answer is missing, and standard input is not a terminal/; # ini
 my @table = (
     ['petrel check'], ['petrel status --sites'], ['petrel status --site {SITE}', "petrel status --site '$site'"], ['petrel page'],
     ['petrel help oauth'], ['petrel doctor', undef, 0, 1], ['petrel doctor {DOMAIN}', 'petrel doctor example.org', 0, 1], ['petrel cluster'],
-    ['petrel cluster forget {name}', 'petrel cluster forget relay9', 65, 69], ['petrel suppress export'], ['petrel suppress rm ADDRESS', 'petrel suppress add you@fine.example; petrel suppress rm you@fine.example'], ['petrel reload'], ['petrel test', 'petrel test you@fine.example'], ['petrel test %s', 'petrel test you@fine.example'],
+    ['petrel cluster forget {name}', 'petrel cluster forget relay9', 65, 69], ['petrel suppress export'], ['petrel key add', 'petrel key add app \'*@fine.example\'', 0, 64, 78], ['petrel suppress rm ADDRESS', 'petrel suppress add you@fine.example; petrel suppress rm you@fine.example'], ['petrel reload'], ['petrel test', 'petrel test you@fine.example'], ['petrel test %s', 'petrel test you@fine.example'],
     ['petrel trace %s', "petrel trace $deferred"], ['petrel trace -f %s', "timeout 1 petrel trace -f $deferred", 124], ['sudo petrel trace -f %s', "timeout 1 sudo petrel trace -f $deferred", 124],
     ['petrel trace {RECEIVER}', 'petrel trace 127.0.0.1'], ['petrel queue why {ID}', "petrel queue why $deferred"],
     ['petrel queue ls --queue corrupt'], ['petrel queue ls --queue hold'], ['petrel queue ls --older 1h'],

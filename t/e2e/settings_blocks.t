@@ -45,6 +45,8 @@ my ($cert_code, $made) = petrel('cert', '--out', "$scratch/etc/petrel", 'mail.ex
 is $cert_code, 0, 'a certificate' or diag $made;
 # Certbot's hook gives them these names.
 rename "$scratch/etc/petrel/mail.example.org.$_->[0]", "$scratch/etc/petrel/$_->[1]" or die "$_->[0]: $!" for ['pem', 'fullchain.pem'], ['key', 'key.pem'];
+Petrel::spit("$scratch/etc/petrel/out.$_->[0]", Petrel::slurp("$scratch/etc/petrel/$_->[1]")) for ['pem', 'fullchain.pem'], ['key', 'key.pem'];
+chmod 0600, "$scratch/etc/petrel/out.key";
 mkdir "$scratch/etc/petrel/dkim";
 is +(petrel('-c', '/dev/null', 'dkim-key', 'example.org', 's1', '--bits', '1024', '--directory', "$scratch/etc/petrel/dkim"))[0], 0, 'a key';
 

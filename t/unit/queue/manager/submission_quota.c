@@ -448,7 +448,7 @@ test_forged_own(void)
     send_own(&w, "good@h.test", "SRS0=AAAAAA=Y6=a.test=good@h.test");
     world_unstall(&w);
     sim_loop_advance(w.loop, HOUR_MS);
-    ok(world_logged(&w, "the SRS hash is wrong or too old"));
+    ok(world_logged(&w, "the SRS hash, or the tag, is wrong or too old"));
     world_saw(&w, "me@h.test>good@x.test >good@h.test ", "nothing is sent to it");
     ok_named(world_is_empty(&w), "nothing is left");
     manager_world_end(&w);
