@@ -87,7 +87,7 @@ static void
 post_key_make(char token[POST_KEY_TOKEN_SIZE], char hex[2 * DIGEST_SIZE + 1])
 {
     unsigned char bytes[DIGEST_SIZE];
-    uint64_t random[DIGEST_SIZE / sizeof(uint64_t)];
+    uint64_t random[DIGEST_SIZE / sizeof(uint64_t)] = {0};
     struct loop *loop = loop_new();
     for (size_t i = 0; i < sizeof(random) / sizeof(*random); i++)
         random[i] = loop_random(loop);
