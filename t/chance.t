@@ -6,7 +6,7 @@ use strict;
 use warnings;
 use Test::More;
 
-my $drawn = qr/roof_(?:random|below|chance|between)(?:_of)?/;
+my $drawn = qr/roof_(?:random|below|chance|between)(?:_of)?|audit_message/;
 
 # Comments, strings and characters without what is in them.
 sub bare {

@@ -149,7 +149,8 @@ audit_dead_files(void)
     if (host.daemon.started->options.manager.queue.journal_size != 0)
         return;
     size_t before = count_files();
-    if (audit_give_to_dying(audit_message(0, 1, SMALL), 1 + roof_below(CALLS), false)) {
+    unsigned calls = 1 + roof_below(CALLS);
+    if (audit_give_to_dying(audit_message(0, 1, SMALL), calls, false)) {
         (void)world_run_for(CLEARED_MS, NULL);
         (void)audit_has_gone(audit_longest_ms());
         if (count_files() > before)
