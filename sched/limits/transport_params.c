@@ -133,23 +133,23 @@ transport_params_parse_feedback(struct text t, struct feedback *out)
 void
 transport_params_default(struct transport_params *t)
 {
-    *t = (struct transport_params){
-        .initial_concurrency = 5,
-        .concurrency_limit = 20,
-        .recipient_limit = 50,
-        .positive = {FEEDBACK_CONSTANT, 1, 1},
-        .negative = {FEEDBACK_CONSTANT, 1, 1},
-        .failed_cohort_limit = 1,
-        .adaptive = 1,
-        .slot_cost = 5,
-        .slot_loan = 3,
-        .slot_discount = 50,
-        .minimum_slots = 3,
-        .minimal_backoff_ms = 300 * SECOND_MS,
-        .maximal_backoff_ms = 4000 * SECOND_MS,
-        .lifetime_ms = 5 * DAY_MS,
-        .bounce_lifetime_ms = 5 * DAY_MS,
-    };
+    /* memset, because targets, which have them, are compared as bytes. */
+    memset(t, 0, sizeof(*t));
+    t->initial_concurrency = 5;
+    t->concurrency_limit = 20;
+    t->recipient_limit = 50;
+    t->positive = (struct feedback){FEEDBACK_CONSTANT, 1, 1};
+    t->negative = (struct feedback){FEEDBACK_CONSTANT, 1, 1};
+    t->failed_cohort_limit = 1;
+    t->adaptive = 1;
+    t->slot_cost = 5;
+    t->slot_loan = 3;
+    t->slot_discount = 50;
+    t->minimum_slots = 3;
+    t->minimal_backoff_ms = 300 * SECOND_MS;
+    t->maximal_backoff_ms = 4000 * SECOND_MS;
+    t->lifetime_ms = 5 * DAY_MS;
+    t->bounce_lifetime_ms = 5 * DAY_MS;
 }
 
 int
