@@ -370,6 +370,9 @@ draw_features(const struct wishes *wishes)
         course.with[WITH_GROUP] || course.with[WITH_UPGRADES] || course.with[WITH_CLOCKS])
         course.with[WITH_POSTS] = false;
     group_settle(course.with, only != NULL || theme != NULL);
+    /* an operator may release mail at any host, and the log of the first is read */
+    if (course.with[WITH_GROUP])
+        course.with[WITH_RELEASES] = false;
     /* each host has its own list */
     if (course.with[WITH_RELAY] || course.with[WITH_SLICES] || course.with[WITH_GROUP])
         course.with[WITH_DEAD] = false;
