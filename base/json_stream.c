@@ -202,26 +202,17 @@ json_half(struct json_stream *s, char c)
 
 /* --- Scalars ---------------------------------------------------------------------- */
 
-static size_t
-json_digits(struct text t)
-{
-    size_t count = 0;
-    while (count < t.length && text_is_digit(t.at[count]))
-        count++;
-    return count;
-}
-
 static bool
 json_is_number(struct text t)
 {
     if (t.length > 0 && t.at[0] == '-')
         t = text_after(t, 1);
-    size_t digits = json_digits(t);
+    size_t digits = text_digits(t);
     if (digits == 0 || (digits > 1 && t.at[0] == '0'))
         return false;
     t = text_after(t, digits);
     if (t.length > 0 && t.at[0] == '.') {
-        digits = json_digits(text_after(t, 1));
+        digits = text_digits(text_after(t, 1));
         if (digits == 0)
             return false;
         t = text_after(t, digits + 1);
@@ -230,7 +221,7 @@ json_is_number(struct text t)
         t = text_after(t, 1);
         if (t.length > 0 && (t.at[0] == '+' || t.at[0] == '-'))
             t = text_after(t, 1);
-        digits = json_digits(t);
+        digits = text_digits(t);
         return digits > 0 && digits == t.length;
     }
     return t.length == 0;

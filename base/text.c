@@ -197,6 +197,15 @@ text_lower(char *at, size_t length)
         at[i] = (char)fold(at[i]);
 }
 
+size_t
+text_digits(struct text t)
+{
+    size_t count = 0;
+    while (count < t.length && text_is_digit(t.at[count]))
+        count++;
+    return count;
+}
+
 void
 text_hex(const void *bytes, size_t size, char *out)
 {

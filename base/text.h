@@ -38,6 +38,9 @@ text_is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* The number of decimal digits at its start. */
+size_t text_digits(struct text t);
+
 /* In lower case, two digits for each byte, and a NUL. */
 void text_hex(const void *bytes, size_t size, char *out);
 /* The size bytes of which hex has the digits, and no more. */

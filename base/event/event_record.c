@@ -293,10 +293,7 @@ event_record_read(struct text line, char id[EVENT_ID_MAX], int64_t *time_ms)
     if (at == NULL)
         return false;
     rest = text_after(rest, (size_t)(at - rest.at) + time.length);
-    size_t digits = 0;
-    while (digits < rest.length && text_is_digit(rest.at[digits]))
-        digits++;
-    if (!text_number(text_before(rest, digits), INT64_MAX, &number))
+    if (!text_number(text_before(rest, text_digits(rest)), INT64_MAX, &number))
         return false;
     *time_ms = (int64_t)number;
     return true;

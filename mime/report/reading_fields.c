@@ -122,26 +122,17 @@ reading_untyped(struct text value)
 
 /* --- Codes ------------------------------------------------------------------------- */
 
-static size_t
-reading_digits(struct text t)
-{
-    size_t length = 0;
-    while (length < t.length && text_is_digit(t.at[length]))
-        length++;
-    return length;
-}
-
 /* The length of "5.1.10" at the start of t; 0: it is none, or an address of IPv4. */
 static size_t
 reading_enhanced(struct text t)
 {
     if (t.length < 5 || strchr("245", t.at[0]) == NULL || t.at[1] != '.')
         return 0;
-    size_t subject = reading_digits(text_after(t, 2));
+    size_t subject = text_digits(text_after(t, 2));
     size_t dot = 2 + subject;
     if (subject == 0 || subject > 3 || dot >= t.length || t.at[dot] != '.')
         return 0;
-    size_t detail = reading_digits(text_after(t, dot + 1));
+    size_t detail = text_digits(text_after(t, dot + 1));
     size_t end = dot + 1 + detail;
     bool goes_on =
         end + 1 < t.length && t.at[end] == '.' && text_is_digit(t.at[end + 1]);
@@ -170,7 +161,7 @@ reading_find_status(struct text t, char status[12], int *code)
             text_copy(status, 12, text_before(rest, length));
             has_status = true;
         }
-        if (reading_digits(rest) == 3 && !has_code &&
+        if (text_digits(rest) == 3 && !has_code &&
             (rest.length == 3 || !reading_is_word(rest.at[3])) &&
             text_number(text_before(rest, 3), CODE_MOST, &number) &&
             number >= CODE_LEAST) {

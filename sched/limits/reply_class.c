@@ -178,10 +178,8 @@ clock_ms(struct text t)
 static int64_t
 reply_class_span_ms(struct text word, struct text next)
 {
-    size_t digits = 0;
+    size_t digits = text_digits(word);
     uint64_t value;
-    while (digits < word.length && text_is_digit(word.at[digits]))
-        digits++;
     if (!text_number(text_before(word, digits), 1000000, &value))
         return 0;
     if (digits == word.length)

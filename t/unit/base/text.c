@@ -46,6 +46,12 @@ TEST(ends)
     ok(text_ends_nocase(none, none));
 }
 
+TEST(digits)
+{
+    ok(text_digits(TEXT("")) == 0 && text_digits(TEXT("x1")) == 0);
+    ok(text_digits(TEXT("250")) == 3 && text_digits(TEXT("5.1.1")) == 1);
+}
+
 TEST(find)
 {
     is_number(text_find(TEXT("a@b@c"), '@'), 1, "the first one");
