@@ -73,7 +73,7 @@ COLD := admin defrag $(addprefix base/,disk dns event http redis sandbox setting
 COLD_FLAGS := $(if $(SAN),,$(if $(findstring -O2,$(CFLAGS)),-Os))
 $(foreach d,$(COLD),$(eval $(BUILD)/$(d)/%.o: override CFLAGS += $$(COLD_FLAGS)))
 
-# The code that runs first comes first (doc/hacking.md), where the linker is GNU's.
+# The code that runs first comes first (doc/dev/hacking.md), where the linker is GNU's.
 GNU_LD := $(findstring GNU ld,$(shell $(CC) $(LDFLAGS) -Wl$(comma)--version 2>/dev/null))
 FIRST_CODE := $(if $(GNU_LD),-Wl$(comma)-T$(comma)etc/first-code.ld)
 # Relative relocations take 75 kB less where that linker packs them and the loader (glibc 2.36) reads them.
@@ -267,9 +267,8 @@ tidy: ## Checks format (clang-format), common errors (cppcheck) and spelling (co
 # A DESTDIR, which packages set, has no user and no owner yet: the system of
 # the package makes them. SYSCONFDIR is never overwritten.
 SYSCONFDIR ?= /etc
-# Pages for those who run it. The others of doc/ are about the source.
-GUIDE := $(patsubst %,doc/%.md,vps container kubernetes appliance certificates monitoring trouble coming-from backup cluster \
-    aliases defragment doctor events forwarding returns submission suppression tls web-target) doc/openapi.yaml
+# Pages for those who run it; those of doc/dev/ are about the source.
+GUIDE := $(wildcard doc/*.md) doc/openapi.yaml
 INSTALL_STRIP ?= -s
 INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
     share/man/man5/petrel-spool.5 share/man/man7/petrel-metrics.7 share/doc/petrel/petrel.rules.yml share/doc/petrel/fail2ban.conf share/doc/petrel/fail2ban-jail.conf share/doc/petrel/config.example \
@@ -377,7 +376,7 @@ first-code: $(BUILD)/t/bench/sink ## Writes etc/first-code.ld anew: which code c
 
 # Packages for this release of Debian, built in a copy, as dpkg-buildpackage leaves its traces everywhere.
 DEB ?= build-deb
-DEB_SOURCE := Makefile mta.c $(DIRS) man etc doc debian config.example README.md CHANGELOG.md SECURITY.md
+DEB_SOURCE := Makefile mta.c $(DIRS) man etc doc debian config.example README.md CHANGELOG.md SECURITY.md security.txt
 deb: ## Builds the Debian packages petrel and petrel-mta into build-deb/, or those of CROSS=aarch64-linux-gnu.
 	rm -rf $(DEB) && mkdir -p $(DEB)/petrel
 	cp -R $(DEB_SOURCE) $(DEB)/petrel
@@ -433,6 +432,12 @@ deps-page: ## Installs Chromium and what drives it, for the test of the page.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium
 	cd t/e2e/page && npm ci --ignore-scripts --no-audit --no-fund
 
+contact: ## Writes the address for reports, ADDRESS=security@example.org, into security.txt and the packages.
+	@echo '$(ADDRESS)' | grep -qE '^[^@ <>,]+@[^@ <>,]+\.[a-z]+$$' || { echo 'contact: ADDRESS=you@example.org is needed' >&2; exit 64; }
+	sed -i 's,^Contact: mailto:.*,Contact: mailto:$(ADDRESS),' security.txt
+	sed -i 's,^Maintainer: \(.*\) <.*>,Maintainer: \1 <$(ADDRESS)>,' debian/control
+	sed -i '0,/^ -- /s/^ -- \(.*\) <[^>]*>/ -- \1 <$(ADDRESS)>/' debian/changelog
+
 clean: ## Removes all that was built.
 	rm -rf build build-* petrel petrel-static
 
@@ -440,6 +445,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check quick demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check quick demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page contact clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

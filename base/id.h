@@ -1,5 +1,5 @@
 /* The name of a message: `<time>-<hash>`, e.g. 01JD3ZK5Q8-9F3K2C7A
- * (doc/design.md "Names").
+ * (doc/dev/design.md "Names").
  *
  * Ten characters of Crockford base32 for milliseconds since the epoch, a hyphen, eight
  * for 40 bits of hash. Sorting names is first-in-first-out; the hash's top bits are

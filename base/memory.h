@@ -2,7 +2,7 @@
  * for NULL.
  *
  * A peer cannot cause that: everything a peer can make grow has a limit beside its
- * declaration (doc/design.md "Limits"). */
+ * declaration (doc/dev/design.md "Limits"). */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 

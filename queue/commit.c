@@ -157,7 +157,7 @@ sync_todo(struct commits *all, struct commit *list)
             continue;
         int own = result;
         /* Other users may not open todo/ to sync it. The sync of their file makes its
-         * new name durable, too (doc/design.md "File systems"). */
+         * new name durable, too (doc/dev/design.md "File systems"). */
         if (result == -EACCES)
             own = spool_sync(all->spool, c->intd, &c->draft->id);
         if (own < 0)
@@ -187,7 +187,7 @@ static void
 link_in_files(struct commits *all, struct commit *list)
 {
     struct commit *c;
-    /* A failed sync is fatal for its whole batch (doc/design.md "Crash rules"). */
+    /* A failed sync is fatal for its whole batch (doc/dev/design.md "Crash rules"). */
     if (all->spool->trouble[0] != '\0')
         DL_FOREACH (list, c)
             draft_refuse(c->draft, spool_refusal(-EIO));

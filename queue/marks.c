@@ -3,7 +3,7 @@
  * A message with something unwritten has one struct pending. The end of a turn writes
  * it in one of three ways: MARK records for a journaled message, a place in the line of
  * the preprocessor for one that must become S5, or S5 in place. A write that the disk
- * refuses leaves the pending as `failed`; a timer tries it again (doc/queue.md "Crash
+ * refuses leaves the pending as `failed`; a timer tries it again (doc/dev/queue.md "Crash
  * rules", 8). */
 #include "queue/marks.h"
 

@@ -1,6 +1,6 @@
 /* Marks: delivery results that are not on disk yet: D marks, bounce texts, due times.
  *
- * Written together at the end of a turn, at most 100 ms or 64 marks late (doc/design.md
+ * Written together at the end of a turn, at most 100 ms or 64 marks late (doc/dev/design.md
  * "Crash rules"); a message that is retired before costs no write. Where they go:
  *   journaled, all results final   a record of the journal
  *   journaled or S4, deferred      the message moves to S5 (preprocess.h)

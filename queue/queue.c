@@ -326,7 +326,7 @@ queue_take_spool(struct queue *q, char *error, size_t error_size)
                                         error_size);
 }
 
-/* The order is that of doc/queue.md "Recovery": the lock, the guard, journals of other
+/* The order is that of doc/dev/queue.md "Recovery": the lock, the guard, journals of other
  * daemons, our own journal, then the files. */
 int
 queue_open(struct queue **queue, struct loop *loop, struct log *log,

@@ -2,7 +2,7 @@
  * spool and journal. It never knows SMTP, destinations or the reason of a delivery;
  * queue/manager/manager.h couples it with the scheduler.
  *
- * The states on disk are qmail's (doc/design.md "Message states"): S2 mess, S3
+ * The states on disk are qmail's (doc/dev/design.md "Message states"): S2 mess, S3
  * mess+intd, S4 +todo (QUEUED: durable), S5 info+local+remote (+bounce) without todo. A
  * new message is a journal record instead ("journaled"), or S4 when an injector wrote
  * it, and is delivered from there. The first result that does not end the message moves
@@ -30,7 +30,7 @@ struct queue;
 struct queue_draft;
 
 /* Opens the queue for a daemon: makes the directories, takes the lock, cleans up and
- * recovers (doc/queue.md "Recovery"). found is called for each message, oldest first,
+ * recovers (doc/dev/queue.md "Recovery"). found is called for each message, oldest first,
  * from a later turn on (never inside queue_open()); also for messages of other
  * injectors (trigger FIFO, and a scan every 25 minutes). Returns 0, or a sysexits code
  * with one line in error. */
@@ -71,7 +71,7 @@ struct queue_draft *queue_begin_own(struct queue *queue, int64_t size_expected,
  * the rest may still be written and is ignored. */
 bool queue_write(struct queue_draft *draft, struct text bytes);
 int64_t queue_draft_size(const struct queue_draft *draft);
-/* Names the message after envelope and content (doc/design.md "Names"); sets e->id,
+/* Names the message after envelope and content (doc/dev/design.md "Names"); sets e->id,
  * birth_ms (unless set), content_size, content_crc. Call it before composing a prefix
  * that shows the id. */
 void queue_name(struct queue_draft *draft, struct envelope *e);

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# doc/ends.md: each row of its tables has all columns, and a test that exists. No session ends without an outcome in the
+# doc/dev/ends.md: each row of its tables has all columns, and a test that exists. No session ends without an outcome in the
 # source either.
 use strict;
 use warnings;
@@ -22,7 +22,7 @@ sub row_trouble {
     return $is_there ? '' : "$file has no $name";
 }
 
-my @rows = grep { /^\|/ && !/^\| end \|/ && !/^\|-/ } split /\n/, slurp('doc/ends.md');
+my @rows = grep { /^\|/ && !/^\| end \|/ && !/^\|-/ } split /\n/, slurp('doc/dev/ends.md');
 cmp_ok scalar @rows, '>', 50, 'the ends';
 is row_trouble($_), '', (split /\|/)[1] =~ s/^\s+|\s+$//gr for @rows;
 

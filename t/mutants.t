@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The planted defects of the roof (doc/hacking.md): each is named, is one of the product, and can still be planted.
+# The planted defects of the roof (doc/dev/hacking.md): each is named, is one of the product, and can still be planted.
 use strict;
 use warnings;
 use Test::More;

@@ -36,26 +36,26 @@ result 'only a start, or lack of memory, ends the process by name' "$(
     grep -nE '\b(_?exit|abort|kill|quick_exit)\(' $(ls $product | grep '\.c$') |
         grep -vE 'abort\(\); /\* |/\* abort|^(mta|base/loop/loop)\.c:')"
 result 'documents and sections that comments name exist' "$(
-    grep -hoE 'doc/[a-z]+\.md`?( "[^"]*")?' $product $tests t/dialog/*.smtp *.md doc/*.md |
+    grep -hoE 'doc/[a-z/]+\.md`?( "[^"]*")?' $product $tests t/dialog/*.smtp *.md doc/*.md doc/dev/*.md |
     sort -u | while read -r file section; do
         file=${file%\`} section=$(printf '%s' "$section" | tr -d '"')
         [ -f "$file" ] || { echo "$file"; continue; }
         [ -z "$section" ] || grep -qxE "#+ $section" "$file" || echo "$file: $section"
     done)"
-result 'files that documents name exist' "$(grep -hoP '(?<![\w/])(base|mime|sched|queue|smtp|defrag|admin|t)/[a-z0-9_/]*\.(c|h|t)\b' *.md doc/*.md | sort -u |
+result 'files that documents name exist' "$(grep -hoP '(?<![\w/])(base|mime|sched|queue|smtp|defrag|admin|t)/[a-z0-9_/]*\.(c|h|t)\b' *.md doc/*.md doc/dev/*.md | sort -u |
     while read -r file; do [ -e "$file" ] || echo "$file"; done
-    grep -hoE '`([a-z_]+/)?[a-z][a-z0-9_]*\.[ch]`' *.md doc/*.md | tr -d '`' | sort -u |
+    grep -hoE '`([a-z_]+/)?[a-z][a-z0-9_]*\.[ch]`' *.md doc/*.md doc/dev/*.md | tr -d '`' | sort -u |
     { printf '%s\n' $product $tests; echo; cat; } | awk '$0 == "" { asked = 1; next }
         !asked { for (at = $0; ; at = substr(at, index(at, "/") + 1)) { there[at] = 1; if (!index(at, "/")) break }; next }
         !($0 in there)')"
 result 'functions that documents name exist' "$(
-    { grep -hoE '^[a-z0-9_]+\(' $product $tests | sort -u; echo; grep -hoE '`[a-z0-9_]+\(\)' *.md doc/*.md | tr -d '`)' | sort -u; } |
+    { grep -hoE '^[a-z0-9_]+\(' $product $tests | sort -u; echo; grep -hoE '`[a-z0-9_]+\(\)' *.md doc/*.md doc/dev/*.md | tr -d '`)' | sort -u; } |
     awk '$0 == "" { asked = 1; next } !asked { there[$0] = 1; next } !($0 in there) { print $0 ")" }'
-    cat *.md doc/*.md | tr '\n' ' ' | tr -s ' ' | grep -oE '`[a-z_/]+\.c`: `[a-z0-9_]+\(\)|`[a-z0-9_]+\(\)` in `[a-z_/]+\.c`' |
+    cat *.md doc/*.md doc/dev/*.md | tr '\n' ' ' | tr -s ' ' | grep -oE '`[a-z_/]+\.c`: `[a-z0-9_]+\(\)|`[a-z0-9_]+\(\)` in `[a-z_/]+\.c`' |
     sed -E 's/^`([^`]*\.c)`: `(.*)\(\)$/\1 \2/; s/^`(.*)\(\)` in `(.*)`$/\2 \1/' | sort -u |
     while read -r file f; do grep -qE "^$f\(" "$file" || echo "$f() is not in $file"; done)"
 # CONTRIBUTING.md, "Words".
-result 'documents use the words of the field' "$(perl t/support/words.pl texts *.md doc/*.md man/* config.example etc/petrel.*)"
+result 'documents use the words of the field' "$(perl t/support/words.pl texts *.md doc/*.md doc/dev/*.md man/* config.example etc/petrel.*)"
 result 'replies, log and commands use them, too' "$(perl t/support/words.pl literals $product)"
 result 'no sentence stands in a line of fonts, which joins its words' "$(grep -nE '^\.[BIR]{2} .* [.,:;] [A-Z][a-z]* [a-z]' man/*)"
 result 'so do comments' "$(perl t/support/words.pl comments $product)"
@@ -67,6 +67,9 @@ result 'ARCHITECTURE.md has the rooms of t/layers.t, and stays a map' "$(
          /^\|/ && last ~ /^\|/ && length != length(last) { print "line " FNR " is not aligned" } { last = $0 }' ARCHITECTURE.md)"
 result 'make help has a sentence for every target' "$(sed -n 's/^\.PHONY: \$([^)]*)//p' Makefile | tr ' ' '\n' | grep . |
     while read -r target; do grep -qE "^$target:.* ## [A-Z].*\.\$" Makefile || echo "$target"; done)"
+result 'one address for reports, in security.txt and the packages (make contact)' "$(
+    { sed -n 's/^Contact: mailto://p' security.txt; sed -n 's/^Maintainer:.*<\(.*\)>/\1/p' debian/control
+      sed -n 's/^ -- .*<\(.*\)>.*/\1/p' debian/changelog | head -1; } | sort -u | sed 1d)"
 result 'no merge left its marks' "$(git grep -nE '^(<{7}|>{7}) ' -- ':!t/fuzz/corpus' 2>/dev/null)"
 result 'a test program with a main() of its own runs its TEST()s' "$(grep -l '^TEST(' $(git ls-files 't/unit/*.c' 2>/dev/null || find t/unit -name '*.c') |
     xargs grep -l '^main(' | xargs grep -L 'tap_tests(')"

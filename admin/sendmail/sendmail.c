@@ -29,7 +29,7 @@ enum {
     PIECE = 32 * 1024,
     SHOWN_MAX = 1024,
     ENVELOPE_ID_MAX = 100, /* RFC 3461 §4.4 */
-    /* Older drafts are removed (doc/design.md "Crash rules"). */
+    /* Older drafts are removed (doc/dev/design.md "Crash rules"). */
     PATIENCE_MS = 24 * 3600 * 1000,
     BACKSTOP_S = 25 * 3600 /* a disk that hangs */
 };

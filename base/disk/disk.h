@@ -4,7 +4,7 @@
  * for Maildirs and settings). Symbolic links are never followed in the last component.
  * Files are small handles (>= 0). Every call returns a negative errno on failure; short
  * writes are continued here, never seen by callers. A failed sync is never retried: the
- * content counts as unknown (doc/design.md "File systems"). This directory knows
+ * content counts as unknown (doc/dev/design.md "File systems"). This directory knows
  * nothing of the content of files. t/sim/disk.c is the stand-in with power cuts. */
 #ifndef BASE_DISK_DISK_H
 #define BASE_DISK_DISK_H
@@ -77,7 +77,7 @@ int disk_sync_directory(struct disk *disk, const char *path); /* names */
 
 /* Native AIO (IOCB_CMD_FDSYNC, IOCB_CMD_FSYNC) with an eventfd that the loop watches:
  * asynchronous without a thread, and allowed where io_uring is not
- * (doc/design.md "Syncs in the background"). */
+ * (doc/dev/design.md "Syncs in the background"). */
 
 struct loop;
 
@@ -162,7 +162,7 @@ void disk_unmap(struct disk *disk, void *map, size_t size);
 struct disk_traits {
     char type[24];    /* "ext4", "tmpfs", ...; "?" if unknown */
     bool forgets;     /* in memory: nothing survives a power cut */
-    bool fast_commit; /* ext4 with fast_commit: see doc/design.md "File systems" */
+    bool fast_commit; /* ext4 with fast_commit: see doc/dev/design.md "File systems" */
     bool copies;      /* copy on write: overwriting in place needs free space */
     int64_t sync_us;  /* median of several overwrite + fdatasync; -1: not measured */
 };

@@ -1,6 +1,6 @@
 /* The loop: readiness, time and chance. The only door to libev, clock and randomness.
  *
- * Laws (doc/design.md "Laws of the loop"): a start function never calls its callback
+ * Laws (doc/dev/design.md "Laws of the loop"): a start function never calls its callback
  * before it returns; nothing is freed inside a callback, loop_release() frees it at the
  * end of the turn; the end of the turn runs in a fixed order: sync the disk, answer
  * durable writes, write to sockets, free. */

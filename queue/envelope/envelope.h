@@ -1,5 +1,5 @@
 /* The envelope: sender and recipients of a message, with the state of each; and its
- * form on disk with length, CRC32C and end mark (doc/design.md "On-disk formats"). */
+ * form on disk with length, CRC32C and end mark (doc/dev/design.md "On-disk formats"). */
 #ifndef QUEUE_ENVELOPE_ENVELOPE_H
 #define QUEUE_ENVELOPE_ENVELOPE_H
 

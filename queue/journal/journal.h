@@ -1,5 +1,5 @@
 /* The journal: new messages and their delivery results, in a ring of files that are
- * overwritten in place, so that one sync makes a whole turn durable (doc/queue.md
+ * overwritten in place, so that one sync makes a whole turn durable (doc/dev/queue.md
  * "Journal").
  *
  * It keeps records and never reads envelopes. Records are added to the open batch; at

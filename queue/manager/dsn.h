@@ -3,7 +3,7 @@
  *
  * They have a null sender, and there is never a bounce of a bounce: a failure of mail
  * with a null sender is reported to postmaster (a double bounce), and a failure of that
- * is only logged (doc/flow.md "Bouncing"). NOTIFY and RET of RFC 3461 are honoured. */
+ * is only logged (doc/dev/flow.md "Bouncing"). NOTIFY and RET of RFC 3461 are honoured. */
 #ifndef QUEUE_MANAGER_DSN_H
 #define QUEUE_MANAGER_DSN_H
 

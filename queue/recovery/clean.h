@@ -3,7 +3,7 @@
  * gone.
  *
  * Files younger than 36 hours stay: an injector gives up after 24. The age is the ctime
- * of the newest file: restoring or copying renews it, reading does not (doc/design.md
+ * of the newest file: restoring or copying renews it, reading does not (doc/dev/design.md
  * "Crash rules"). The name does not count.
  *
  * A sweep lists one directory after the other and checks a few files in a turn, so that

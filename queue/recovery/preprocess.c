@@ -1,6 +1,6 @@
 /* Moves messages into the spool, with all their syncs under way together.
  *
- * The stages are the order of crash rule 3 (doc/queue.md): the files of up to 32
+ * The stages are the order of crash rule 3 (doc/dev/queue.md): the files of up to 32
  * messages are synced, then the names in todo/, then the names of S5. The caller writes
  * MOVED or removes todo/ID only after that. */
 #include "queue/recovery/preprocess.h"

@@ -1,7 +1,7 @@
 /* Recovery: each startup assigns every file of the spool to its message, or removes it.
  *
  * The same scan, of todo/ alone, finds mail from injectors while the daemon runs:
- * immediately when they pull the trigger, else every 25 minutes (doc/queue.md
+ * immediately when they pull the trigger, else every 25 minutes (doc/dev/queue.md
  * "Recovery"). Idempotent: after a kill at any moment, the next startup does the
  * rest. */
 #ifndef QUEUE_RECOVERY_RECOVER_H

@@ -2,7 +2,7 @@
  *
  * With a journal, END is durable before the first file goes. A slice that was taken
  * over has no journal here: its messages leave todo/ and info/, these are synced, and
- * the other files go after that (doc/queue.md "Slices"). */
+ * the other files go after that (doc/dev/queue.md "Slices"). */
 #include "queue/recovery/removal.h"
 
 #include "base/memory.h"

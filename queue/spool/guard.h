@@ -4,7 +4,7 @@
  * memory (lock/guard), which outlives the process without a system call. The next
  * startup reads and counts it: a message that was being processed in two crashes is
  * quarantined (corrupt/) instead of being tried again (GNU Mailman's .bak and .psv;
- * doc/design.md "Crash-loop guard"). A message that ends or is deferred in order is
+ * doc/dev/design.md "Crash-loop guard"). A message that ends or is deferred in order is
  * forgotten.
  *
  * A crash is the daemon's own (base/crash.h). An end from outside (SIGKILL, lack of

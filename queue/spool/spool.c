@@ -475,7 +475,7 @@ put_failures(struct writing *w)
 static const enum spool_dir scrap[] = {SPOOL_INFO, SPOOL_LOCAL, SPOOL_REMOTE,
                                        SPOOL_BOUNCE};
 
-/* Before S5, todo or the journal is authoritative and the rest is scrap (doc/design.md
+/* Before S5, todo or the journal is authoritative and the rest is scrap (doc/dev/design.md
  * "Crash rules"). */
 void
 spool_remove_preprocessed(struct spool *s, struct id id, bool with_content)

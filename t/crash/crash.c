@@ -1,6 +1,6 @@
 /* Cuts the power at every change of the disk in every workload, in every way, and looks
  * whether anything was lost, torn, told twice or left behind
- * (doc/design.md "Crash invariants").
+ * (doc/dev/design.md "Crash invariants").
  *
  * crash [rounds [seed]]: rounds of workloads that are left to chance, after the fixed
  * ones; 0 = until enough states have been judged. CRASH_SCENARIO, CRASH_SETUP (0 =

@@ -1,6 +1,6 @@
 /* The judge: recovers the current world, compares it with the shadow, delivers what is
  * left, and looks whether anything remains (T1-T6, T9-T11 of
- * doc/design.md "Crash invariants"). */
+ * doc/dev/design.md "Crash invariants"). */
 #ifndef T_CRASH_JUDGE_H
 #define T_CRASH_JUDGE_H
 

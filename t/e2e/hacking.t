@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# doc/hacking.md: every command in it does what the page says, and every file that it names is there.
+# doc/dev/hacking.md: every command in it does what the page says, and every file that it names is there.
 use lib 't/e2e';
 use E2E;
 use POSIX qw(:sys_wait_h);
@@ -85,7 +85,7 @@ sub run_section {
     return ($code, Petrel::slurp($output));
 }
 
-my $page = Petrel::slurp("$Petrel::root/doc/hacking.md");
+my $page = Petrel::slurp("$Petrel::root/doc/dev/hacking.md");
 my @blocks = blocks($page);
 is_deeply [grep { !/^(?:sh|text)$/ } map { $_->[1] } @blocks], [], 'each block is tagged sh or text';
 (my $prose = $page) =~ s/^```.*?^```$//msg;
@@ -110,7 +110,7 @@ for my $section (@sections) {
     }
 }
 
-for my $name (qw(hacking scheduler defragment)) {
+for my $name (qw(dev/hacking scheduler defragment)) {
     my $text = Petrel::slurp("$Petrel::root/doc/$name.md");
     my %named = map { $_ => 1 } $text =~ m{`((?:base|mime|queue|sched|smtp|defrag|admin|man|t|doc)/[\w./-]*\.\w+)`}g;
     ok keys %named > 10, "doc/$name.md names files";

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# README's recipes as they stand there, started as the unit starts them (another user, no root), and `make install` and
-# its kin in a root directory of their own. Only places, ports and names of users are others than in README.
+# doc/recipes.md as it stands there, started as the unit starts them (another user, no root), and `make install` and
+# its kin in a root directory of their own. Only places, ports and names of users are others than there.
 use lib 't/e2e';
 use E2E;
 
@@ -11,16 +11,16 @@ chmod 0755, $scratch;
 my $readme = Petrel::slurp("$Petrel::root/README.md");
 my ($petrel_id, $alice, $stranger) = (65534, 12345, 12346);
 
-# The indented blocks behind a heading in bold, until the next one.
+my $recipes = Petrel::slurp("$Petrel::root/doc/recipes.md");
+
+# The fenced blocks behind a heading, until the next one.
 sub blocks {
     my $heading = shift;
-    my ($part) = $readme =~ /^\*\*\Q$heading\E(.*?)(?=^\*\*|^## )/ms or die "no '$heading' in README";
-    my @blocks = split /\n(?:(?!    ).*\n)+/, "\n$part\n";
-    s/^    //gm for @blocks;
-    return map { s/\s*\z/\n/r } grep { /\S/ } @blocks;
+    my ($part) = $recipes =~ /^## \Q$heading\E\n(.*?)(?=^## |\z)/ms or die "no '$heading' in doc/recipes.md";
+    return $part =~ /^```\w+\n(.*?)^```$/gms;
 }
 
-# README's places are below $scratch, its user and ports those that a test may have.
+# Its places are below $scratch, its user and ports those that a test may have.
 my %ports;
 sub moved {
     my $text = shift;
@@ -33,7 +33,7 @@ sub moved {
 
 # --- The first page
 
-my ($first) = $readme =~ /\A(.*?)^## Build/ms;
+my ($first) = $readme =~ /\A(.*?)^## Where/ms;
 ok -e "$Petrel::root/$_", "$_, which the first page shows" for $first =~ /^!\[[^\]]+\]\(([^)]+)\)$/mg;
 cmp_ok -s "$Petrel::root/doc/page.png", '<=', 60_000, 'a picture that is small';
 my @hurry = $first =~ /^    (.+)$/mg;
@@ -56,7 +56,7 @@ is Petrel::slurp("$root/etc/petrel/petrel.conf"), "hostname = mine\n", 'leaves t
 my $unit = Petrel::slurp("$root/usr/local/lib/systemd/system/petrel.service");
 like $unit, qr/^Type=notify$/m, 'the unit waits for READY';
 like $unit, qr/^ExecReload=\S+petrel reload$/m, 'and reloads by a command that waits';
-like $unit, qr/^User=petrel$/m, 'the unit has the user that README names';
+like $unit, qr/^User=petrel$/m, 'the unit has the user that the recipes name';
 like $unit, qr/^Restart=on-failure\n.*^RestartPreventExitStatus=78$/ms, 'it restarts whatever ends, but for mistakes in the settings';
 like $unit, qr/^After=.*\bremote-fs\.target\b/m, 'which may be on any mount of the system';
 for ('listne = 127.0.0.1:25', "tls_cert = $scratch/missing\ntls_key = $scratch/missing", "relay_password_file = $scratch/missing", 'user = nobody-here') {
@@ -117,7 +117,7 @@ for (qw(etc etc/petrel var var/mail var/spool var/spool/petrel run run/dovecot))
 chown $petrel_id, $petrel_id, "$scratch/var/spool/petrel", "$scratch/run/dovecot";
 my $conf = "$scratch/etc/petrel/petrel.conf";
 
-# daemon(SETTINGS, KEY=VALUE...): README's settings as the unit starts them; more settings where a test needs them.
+# daemon(SETTINGS, KEY=VALUE...): the settings as the unit starts them; more settings where a test needs them.
 sub daemon {
     my ($settings, @more) = @_;
     %ports = ();
@@ -182,7 +182,7 @@ sub sh { my $command = moved(shift); return system('sh', '-c', "set -e; $command
 }
 
 {
-    my $block = (blocks('A sidecar in a container.'))[0];
+    my $block = (blocks('A sidecar in a container'))[0];
     my $sink = Sink->start;
     mkdir "$scratch/spool" or die;
     chown 54321, 0, "$scratch/spool";
@@ -214,7 +214,7 @@ sub sh { my $command = moved(shift); return system('sh', '-c', "set -e; $command
 
 SKIP: {
     skip 'needs openssl', 1 unless Petrel::have('openssl');
-    my ($settings, $users, $hook) = blocks('For people with mail programs');
+    my ($settings, $users, $hook) = blocks('People with mail programs');
     my $live = "$scratch/live";
     mkdir $live, 0700 or die;
     is system("openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=mail.example.org -days 90 -keyout $live/privkey.pem -out $live/fullchain.pem >/dev/null 2>&1"), 0, 'a certificate of root';

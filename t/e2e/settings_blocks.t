@@ -11,15 +11,16 @@ sub petrel { return Petrel::command('', $Petrel::binary, @_) }
 my %known = map { /^(\w+) =/ ? ($1 => 1) : () } split /\n/, (petrel('-c', '/dev/null', '-o', "spool=$scratch/spool", 'check'))[1];
 ok keys %known > 100, 'the names of settings';
 
-# [line, text]: the indented blocks of a page.
+# [line, text]: the indented blocks of a page; of the recipes, those in fences.
 sub blocks {
     my ($page, @found, $open) = shift;
+    my $is_fenced = $page eq 'doc/recipes.md';
     my @lines = split /\n/, Petrel::slurp("$Petrel::root/$page");
     for my $number (1 .. @lines) {
         my $line = $lines[$number - 1];
-        if ($line !~ s/^    //) { $open = 0; next }
+        if ($is_fenced ? $line =~ /^```$/ || !$open && $line !~ /^```conf/ : $line !~ s/^    //) { $open = 0; next }
         push @found, [$number, ''] unless $open;
-        $found[-1][1] .= "$line\n";
+        $found[-1][1] .= "$line\n" unless $line =~ /^```/;
         $open = 1;
     }
     return @found;
@@ -50,7 +51,7 @@ chmod 0600, "$scratch/etc/petrel/out.key";
 mkdir "$scratch/etc/petrel/dkim";
 is +(petrel('-c', '/dev/null', 'dkim-key', 'example.org', 's1', '--bits', '1024', '--directory', "$scratch/etc/petrel/dkim"))[0], 0, 'a key';
 
-my @pages = ('README.md', 'SECURITY.md', map { s{.*/(doc/)}{$1}r } sort glob "$Petrel::root/doc/*.md");
+my @pages = ('README.md', 'SECURITY.md', map { s{.*/(doc/)}{$1}r } sort glob "$Petrel::root/doc/{*,dev/*}.md");
 my ($count, %of_page);
 for my $page (@pages) {
     for (blocks($page)) {
@@ -79,7 +80,7 @@ for my $page (@pages) {
 my (%help, %asked);
 for my $page (@pages) {
     my $text = Petrel::slurp("$Petrel::root/$page");
-    while ($text =~ /(?:^    |`|&& |; )petrel ((?:-[co] \S+ )*)([a-z][a-z-]*)\b([^`\n#|;&)]*)/mg) {
+    while ($text =~ /(?:^(?:    )?|`|&& |; )petrel ((?:-[co] \S+ )*)([a-z][a-z-]*)\b([^`\n#|;&)]*)/mg) {
         my ($name, $rest) = ($2, $3);
         $help{$name} //= [petrel('help', $name)];
         is $help{$name}[0], 0, "$page: petrel $name is a command" or diag $help{$name}[1] unless $asked{$name}++;
@@ -90,6 +91,6 @@ for my $page (@pages) {
 }
 ok keys %asked > 25, 'many of them';
 
-ok $of_page{$_}, "$_ has settings" for 'README.md', map { "doc/$_.md" } qw(events forwarding tls); # guide.t has those of the guide
+ok $of_page{$_}, "$_ has settings" for map { "doc/$_.md" } qw(recipes events forwarding tls); # guide.t has those of the guide
 ok $count >= 15, 'all blocks were found';
 done_testing;

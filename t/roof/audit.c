@@ -857,7 +857,7 @@ static void
 audit_power(void)
 {
     if (host.daemon.started->options.manager.queue.journal_size == 0)
-        return; /* removals are not synced (doc/queue.md) */
+        return; /* removals are not synced (doc/dev/queue.md) */
     for (unsigned i = 0; i < 3; i++) {
         audit_mixed(true);
         audit_flood();

@@ -43,7 +43,7 @@ any_size(void)
     return roof_chance(500) ? SMALL : LARGE;
 }
 
-/* Without a journal removals are not synced (doc/queue.md): a cut brings mail back. */
+/* Without a journal removals are not synced (doc/dev/queue.md): a cut brings mail back. */
 static bool
 may_cut(void)
 {

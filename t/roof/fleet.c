@@ -302,7 +302,7 @@ fleet_begin_trouble(void)
         roof_timer_start(&fleet.settle, SETTLE_MS, fleet_on_settle, NULL);
 }
 
-/* A failed sync ends acceptance until a restart (doc/queue.md). */
+/* A failed sync ends acceptance until a restart (doc/dev/queue.md). */
 void
 fleet_become_good(void)
 {

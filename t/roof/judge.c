@@ -89,7 +89,7 @@ files_left_of(struct host *h, char path[PATH_SIZE])
     for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
         snprintf(path, PATH_SIZE, HOST_SPOOL "/%s", places[i]);
         count = sim_disk_count(path);
-        /* remains of mail that was done when the power went (doc/queue.md), and a file that
+        /* remains of mail that was done when the power went (doc/dev/queue.md), and a file that
          * a bad disk has kept when an operator removed its message */
         bool may_remain = strcmp(places[i], "corrupt") == 0 &&
                           (h->cuts > 0 || course.disk_was_bad || audit_has_damaged());

@@ -1,4 +1,4 @@
-/* The roof: runs of the whole MTA in virtual time, judged by a model (doc/hacking.md "The
+/* The roof: runs of the whole MTA in virtual time, judged by a model (doc/dev/hacking.md "The
  * roof").
  *
  * SEED=n of the first run, RUNS=n, MINUTES=n instead, TRACE=1 prints everything,

@@ -267,7 +267,7 @@ make_dense(bool with[FEATURES])
 }
 
 /* Few features, deep: what needs several conditions at once comes too seldom by chance
- * (doc/hacking.md). Those that no other feature blurs are audited. */
+ * (doc/dev/hacking.md). Those that no other feature blurs are audited. */
 static const char *const themes[] = {
     "mood,inject",
     "mood,sts,tls,stop,mx",

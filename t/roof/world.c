@@ -180,7 +180,7 @@ become_good(void)
     trouble_set_pace(0);
     hops_reset();
     network_end_silence();
-    /* A failed sync ends acceptance until a restart (doc/queue.md). */
+    /* A failed sync ends acceptance until a restart (doc/dev/queue.md). */
     if (course.disk_was_bad)
         host_terminate(&host);
 }

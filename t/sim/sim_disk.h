@@ -3,7 +3,7 @@
  *
  * One world for all `struct disk` of the program. It knows two versions of every file
  * and every name: that of programs, and that after a power cut. Calls that make data
- * durable, as measured (doc/design.md "File systems"), the worse where file systems
+ * durable, as measured (doc/dev/design.md "File systems"), the worse where file systems
  * differ:
  *   disk_sync            the content; and the names of a file that never had a durable
  *                        one (old names of it are gone then). Later links, renames and
@@ -129,7 +129,7 @@ const char *sim_cut_name(enum sim_cut_kind kind);
 /* How many different items there are for a kind now: 1 for the first two, 0 for RANDOM
  * when nothing is pending. The last write is torn only while its file is not synced;
  * single sectors of what was durable are written whole or not
- * (doc/design.md "File systems") and never are garbage. */
+ * (doc/dev/design.md "File systems") and never are garbage. */
 size_t sim_disk_cuts(enum sim_cut_kind kind);
 void sim_disk_cut(struct sim_cut cut);
 /* All that is pending becomes durable, as it does by itself in time. */

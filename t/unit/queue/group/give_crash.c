@@ -2,7 +2,7 @@
 /* link: t/sim/disk*.c */
 /* Two hosts, each with a disk of its own, lose power at every change of either while one
  * gives its queue to the other, and again while they recover: nothing is lost, nothing is
- * held no longer, and what is there twice is what the table of doc/queue.md "Given away"
+ * held no longer, and what is there twice is what the table of doc/dev/queue.md "Given away"
  * allows.
  *
  * give_crash [rounds [seed]]: so many seeds, from that one on. */

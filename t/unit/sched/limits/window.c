@@ -1,5 +1,5 @@
 /* The concurrency window. All vectors are under Petrel's one rule
- * (doc/design.md "Scheduler"): a cycle is ceil(1/g) events, nothing is carried over; a
+ * (doc/dev/design.md "Scheduler"): a cycle is ceil(1/g) events, nothing is carried over; a
  * drop is exactly 1 and comes at the start of its cycle, a rise at the end; dead at >=
  * the cohort limit. Where that differs from the rule of Postfix's SCHEDULER_README or
  * from its code, the test says so. */

@@ -36,7 +36,7 @@ used_ms(void)
     return (int64_t)clock() * 1000 / CLOCKS_PER_SEC;
 }
 
-/* doc/design.md "Measures": 16 MiB for 1,000 idle clients. */
+/* doc/dev/design.md "Measures": 16 MiB for 1,000 idle clients. */
 TEST(thousand_idle)
 {
     static struct world w;
