@@ -415,7 +415,10 @@ PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev
 TEST_PACKAGES := openssl perl python3 python3-spf python3-yaml python3-aiodns python3-aiohttp curl iproute2 msmtp nsd unbound ldnsutils nginx-light dovecot-core dovecot-lmtpd redis-tools strace procps patch \
     clang clang-format cppcheck codespell gcovr util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl \
     opendkim opendkim-tools libmail-dkim-perl python3-dkim python3-nacl prometheus python3-prometheus-client zsh fish python3-jsonschema \
-    s-nail mutt php-cli git git-email libio-socket-ssl-perl libauthen-sasl-perl libmailtools-perl
+    s-nail mutt php-cli git git-email cmark-gfm mandoc libio-socket-ssl-perl libauthen-sasl-perl libmailtools-perl
+site: ## Renders README, doc/ and the manuals as HTML with a search box into build-site/ (needs cmark-gfm and mandoc).
+	python3 etc/site/site.py . build-site
+
 deps: ## Installs the Debian packages that building and the demo need.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)
 deps-test: deps ## Installs the packages and peers that the tests need, too.
@@ -445,6 +448,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check quick demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page contact clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check quick demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page site contact clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
