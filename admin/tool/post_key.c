@@ -12,7 +12,13 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { KEY_PATH_MAX = 4096, KEY_MODE = 0600, ERRORS_MAX = 16 * 1024 };
+enum {
+    KEY_PATH_MAX = 4096,
+    KEY_MODE = 0600,
+    ERRORS_MAX = 16 * 1024,
+    LOCK_MS = 50,
+    LOCK_TRIES = 200
+};
 
 static const char program[] = "petrel key";
 static const char separators[] = ", \t";
@@ -52,32 +58,87 @@ key_check_file(struct text content, const char *path)
     return good ? 0 : EX_DATAERR;
 }
 
+/* A command that changes the file has it alone, from reading on. */
+struct key_lock {
+    struct disk *disk; /* its directory */
+    const char *path, *name;
+    int file;
+};
+
+/* The file that had the name may have been replaced meanwhile. */
 static int
-key_write_file(struct text content, const char *path, const struct options *options)
+key_lock_try(const struct key_lock *k)
 {
-    char directory[KEY_PATH_MAX];
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    struct text before = text_of(path, (size_t)(name - path));
-    struct identity owner;
-    struct disk *disk;
-    if (!identity_find(&owner, options->user))
-        return complaint_say(program, EX_CONFIG, "no such user", options->user);
-    if (!text_copy(directory, sizeof(directory),
-                   before.length > 0 ? before : TEXT(".")) ||
-        disk_open(&disk, directory, false) != 0)
-        return complaint_say(program, EX_CANTCREAT, "cannot open its directory", path);
-    int error = whole_file_write(disk, name, content, KEY_MODE, &owner, true);
-    disk_close(&disk);
-    return error == 0 ? 0
-                      : complaint_say(program, EX_CANTCREAT, strerror(-error), path);
+    struct disk_info held, named;
+    int file = disk_lock(k->disk, k->name, 0, 1);
+    if (file < 0 ||
+        (disk_file_info(k->disk, file, &held) == 0 &&
+         disk_inspect(k->disk, k->name, &named) == 0 && held.inode == named.inode))
+        return file;
+    disk_close_file(k->disk, file);
+    return -EWOULDBLOCK;
 }
 
 static int
-key_save(const struct buffer *lines, const char *path, const struct options *options)
+key_lock_take(struct key_lock *k, const char *path)
 {
-    int code = key_check_file(buffer_text(lines), path);
+    char directory[KEY_PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    struct loop *loop = loop_new();
+    k->path = path;
+    k->name = slash != NULL ? slash + 1 : path;
+    struct text before = text_of(path, (size_t)(k->name - path));
+    k->file =
+        text_copy(directory, sizeof(directory), before.length > 0 ? before : TEXT("."))
+            ? disk_open(&k->disk, directory, false)
+            : -ENAMETOOLONG;
+    if (k->file == 0)
+        k->file = key_lock_try(k);
+    for (int i = 0; k->file == -EWOULDBLOCK && i < LOCK_TRIES; i++) {
+        loop_turn(loop, LOCK_MS);
+        k->file = key_lock_try(k);
+    }
+    loop_free(&loop);
+    return k->file == -EWOULDBLOCK
+               ? complaint_say(program, EX_TEMPFAIL,
+                               "another `petrel key` changes the file", path)
+           : k->file < 0
+               ? complaint_say(program, EX_CANTCREAT, strerror(-k->file), path)
+               : 0;
+}
+
+/* One that the lock has made, and that nobody has filled, goes. */
+static void
+key_lock_release(struct key_lock *k)
+{
+    struct disk_info named;
+    if (k->file >= 0 && disk_inspect(k->disk, k->name, &named) == 0 && named.size == 0)
+        (void)disk_unlink(k->disk, k->name);
+    if (k->file >= 0)
+        disk_close_file(k->disk, k->file);
+    if (k->disk != NULL)
+        disk_close(&k->disk);
+}
+
+static int
+key_write_file(const struct key_lock *k, struct text content,
+               const struct options *options)
+{
+    struct identity owner;
+    if (!identity_find(&owner, options->user))
+        return complaint_say(program, EX_CONFIG, "no such user", options->user);
+    int error = whole_file_write(k->disk, k->name, content, KEY_MODE, &owner, true);
+    return error == 0 ? 0
+                      : complaint_say(program, EX_CANTCREAT, strerror(-error), k->path);
+}
+
+static int
+key_save(const struct key_lock *k, const struct buffer *lines,
+         const struct options *options)
+{
+    int code = key_check_file(buffer_text(lines), k->path);
     if (code == 0)
-        code = key_write_file(buffer_text(lines), path, options);
+        code = key_write_file(k, buffer_text(lines), options);
     if (code == 0)
         fputs("`petrel reload` makes it count.\n", stderr);
     return code;
@@ -100,13 +161,12 @@ post_key_make(char token[POST_KEY_TOKEN_SIZE], char hex[2 * DIGEST_SIZE + 1])
 }
 
 static int
-key_add(int count, char **arguments, const struct options *options, char *content)
+key_add(const struct key_lock *k, int count, char **arguments,
+        const struct options *options, char *content)
 {
     char token[POST_KEY_TOKEN_SIZE], hex[2 * DIGEST_SIZE + 1];
     struct buffer lines;
     size_t length = strlen(content);
-    if (count < 2)
-        return key_usage();
     post_key_make(token, hex);
     buffer_init(&lines, POST_KEY_FILE_MAX);
     bool fits =
@@ -117,7 +177,7 @@ key_add(int count, char **arguments, const struct options *options, char *conten
         fits = fits && buffer_format(&lines, " %s", arguments[i]);
     int code =
         fits && buffer_add_byte(&lines, '\n')
-            ? key_save(&lines, options->http_keys, options)
+            ? key_save(k, &lines, options)
             : complaint_say(program, EX_DATAERR, "too large", options->http_keys);
     if (code == 0)
         printf("%s\n", token);
@@ -150,7 +210,8 @@ key_list(struct text rest)
 }
 
 static int
-key_remove(const char *wanted, const struct options *options, struct text rest)
+key_remove(const struct key_lock *k, const char *wanted, const struct options *options,
+           struct text rest)
 {
     struct text line, name, more;
     struct buffer lines;
@@ -163,7 +224,7 @@ key_remove(const char *wanted, const struct options *options, struct text rest)
                (is_it || (buffer_add(&lines, line) && buffer_add_byte(&lines, '\n')));
     }
     int code = found && fits
-                   ? key_save(&lines, options->http_keys, options)
+                   ? key_save(k, &lines, options)
                    : complaint_say(program, EX_DATAERR, "no such key", wanted);
     buffer_free(&lines);
     return code;
@@ -173,20 +234,24 @@ int
 post_key_command(int count, char **arguments, const struct options *options)
 {
     char *content = NULL;
-    const char *verb = count > 0 ? arguments[0] : "";
+    struct key_lock k = {.file = -1};
+    const char *verb = count > 0 ? arguments[0] : "", *path = options->http_keys;
     bool adds = strcmp(verb, "add") == 0, lists = strcmp(verb, "ls") == 0,
          removes = strcmp(verb, "rm") == 0;
-    if ((!adds && !lists && !removes) || (lists && count != 1) ||
+    if ((!adds && !lists && !removes) || (adds && count < 3) || (lists && count != 1) ||
         (removes && count != 2))
         return key_usage();
-    if (options->http_keys == NULL)
+    if (path == NULL)
         return complaint_say(program, EX_CONFIG,
                              "no file is set: write http_keys = FILE", "");
-    int code = key_read_file(options->http_keys, &content);
+    int code = lists ? 0 : key_lock_take(&k, path);
     if (code == 0)
-        code = adds    ? key_add(count - 1, arguments + 1, options, content)
+        code = key_read_file(path, &content);
+    if (code == 0)
+        code = adds    ? key_add(&k, count - 1, arguments + 1, options, content)
                : lists ? key_list(text_from(content))
-                       : key_remove(arguments[1], options, text_from(content));
+                       : key_remove(&k, arguments[1], options, text_from(content));
+    key_lock_release(&k);
     free(content);
     return code;
 }

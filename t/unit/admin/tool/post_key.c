@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -69,6 +70,33 @@ TEST(keys_come_and_go)
     is_number(key(path, "rm", "app", NULL), 0, "one goes");
     is_number(key(path, "ls", NULL, NULL), 0, "the other");
     is_string(printed, "b y.example\n", "stays");
+    folder_remove(folder);
+}
+
+/* Each reads the file, and writes what it has read. */
+TEST(keys_that_come_together)
+{
+    enum { TOGETHER = 12 };
+    char folder[100], name[TOGETHER][8];
+    folder_make(folder, sizeof(folder), "keys");
+    snprintf(path, sizeof(path), "%s/keys", folder);
+    for (int i = 0; i < TOGETHER; i++) {
+        snprintf(name[i], sizeof(name[i]), "k%d", i);
+        fflush(NULL);
+        if (fork() == 0)
+            _exit(key(path, "add", name[i], "*"));
+    }
+    for (int i = 0, status = 1; i < TOGETHER; i++)
+        ok(wait(&status) > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    struct post_keys *keys = keys_of(path);
+    is_number(keys != NULL ? keys->count : 0, TOGETHER, "none is lost");
+    post_keys_release(&keys);
+    ok_named(key(path, "add", "k0", "*") == EX_DATAERR && key(path, "rm", "k0", NULL) == 0, "no lock is left");
+    folder_remove(folder);
+    folder_make(folder, sizeof(folder), "keys");
+    snprintf(path, sizeof(path), "%s/keys", folder);
+    is_number(key(path, "add", "b", "@"), EX_DATAERR, "a first key that is refused");
+    is_number(access(path, F_OK), -1, "leaves no file");
     folder_remove(folder);
 }
 
