@@ -5,6 +5,7 @@
 #include "admin/post/posting.h"
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -14,6 +15,7 @@ post_door_new(const struct post_setup *setup)
 {
     struct post_door *d = memory_new(sizeof(*d));
     d->setup = *setup;
+    snprintf(d->spool, sizeof(d->spool), "%s.body", setup->records);
     d->records =
         post_records_new(setup->loop, setup->log, setup->host->queue, setup->records);
     return d;

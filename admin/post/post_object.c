@@ -17,7 +17,7 @@ post_object_new(struct posting *p)
     struct post_object *o = memory_new(sizeof(*o));
     o->posting = p;
     post_json_start(&o->json);
-    post_spool_init(&o->spool, queue_disk(p->door->setup.host->queue));
+    post_spool_init(&o->spool, queue_disk(p->door->setup.host->queue), p->door->spool);
     return o;
 }
 

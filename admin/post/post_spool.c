@@ -3,12 +3,11 @@
 
 #include <string.h>
 
-#define POST_SPOOL_FILE "lock/post"
-
 void
-post_spool_init(struct post_spool *s, struct disk *disk)
+post_spool_init(struct post_spool *s, struct disk *disk, const char *path)
 {
     s->disk = disk;
+    s->path = path;
     s->file = -1;
     buffer_init(&s->memory, POST_SPOOL_MEMORY);
 }
@@ -26,9 +25,9 @@ post_spool_free(struct post_spool *s)
 static bool
 post_spool_open(struct post_spool *s)
 {
-    (void)disk_unlink(s->disk, POST_SPOOL_FILE);
-    s->file = disk_create(s->disk, POST_SPOOL_FILE, 0600);
-    if (s->file < 0 || disk_unlink(s->disk, POST_SPOOL_FILE) < 0 ||
+    (void)disk_unlink(s->disk, s->path);
+    s->file = disk_create(s->disk, s->path, 0600);
+    if (s->file < 0 || disk_unlink(s->disk, s->path) < 0 ||
         disk_write(s->disk, s->file, buffer_text(&s->memory)) < 0)
         return false;
     buffer_free(&s->memory);

@@ -10,11 +10,13 @@ enum { POST_SPOOL_MEMORY = 32 * 1024 };
 
 struct post_spool {
     struct disk *disk; /* borrowed: the spool's directory */
-    int file;          /* -1: none */
+    const char *path;
+    int file; /* -1: none */
     struct buffer memory;
 };
 
-void post_spool_init(struct post_spool *s, struct disk *disk);
+/* path: below disk, for the file, and of no other process; borrowed. */
+void post_spool_init(struct post_spool *s, struct disk *disk, const char *path);
 void post_spool_free(struct post_spool *s);
 /* False: the disk fails. */
 bool post_spool_add(struct post_spool *s, struct text bytes)

@@ -14,6 +14,7 @@ struct post_object;
 
 struct post_door {
     struct post_setup setup;
+    char spool[80];         /* of a body that is read twice: post_spool.h */
     struct post_keys *keys; /* NULL: none */
     struct post_records *records;
     struct posting *orphans; /* their clients have gone; they are being stored */
