@@ -72,10 +72,10 @@ posting_new(struct post_door *d, struct http_exchange *x)
 
 /* --- A whole message ---------------------------------------------------------------- */
 
-/* The envelope by the query, or by fields. */
+/* The envelope by the query, or by fields, and when it is to be sent. */
 struct post_envelope {
     struct posting *posting;
-    bool senders, recipients;
+    bool senders, recipients, times;
     const char *field, *why;
 };
 
@@ -118,6 +118,16 @@ post_envelope_take(struct post_envelope *e, const char *field, bool sender,
 }
 
 static void
+post_envelope_take_time(struct post_envelope *e, const char *field, struct text value)
+{
+    post_envelope_refuse(e, field, e->times ? "is there twice" : NULL);
+    if (e->why == NULL)
+        post_envelope_refuse(e, field,
+                             post_json_read_time(value, &e->posting->send_at_ms));
+    e->times = true;
+}
+
+static void
 post_envelope_read_fields(struct post_envelope *e, bool sender)
 {
     const char *field = sender ? "X-Envelope-From" : "X-Envelope-To";
@@ -125,6 +135,8 @@ post_envelope_read_fields(struct post_envelope *e, bool sender)
     while (e->why == NULL && http_field_next(&rest, &name, &value))
         if (text_equal_nocase(name, text_from(field)))
             post_envelope_take(e, field, sender, value);
+        else if (sender && text_equal_nocase(name, TEXT("X-Send-At")))
+            post_envelope_take_time(e, "X-Send-At", value);
 }
 
 static void
@@ -134,10 +146,13 @@ post_envelope_read_query(struct post_envelope *e, bool sender)
     struct text rest = e->posting->exchange->target.query;
     while (e->why == NULL && http_parameter_next(&rest, p)) {
         bool is_from = text_equal(p->name, TEXT("from")),
-             is_to = text_equal(p->name, TEXT("to"));
-        if (!is_from && !is_to)
+             is_to = text_equal(p->name, TEXT("to")),
+             is_time = text_equal(p->name, TEXT("send_at"));
+        if (!is_from && !is_to && !is_time)
             post_envelope_refuse(e, "query", "has a parameter that is not known");
-        else if (is_from == sender)
+        else if (is_time && sender)
+            post_envelope_take_time(e, "send_at", p->value);
+        else if (!is_time && is_from == sender)
             post_envelope_take(e, sender ? "from" : "to", sender, p->value);
     }
     free(p);
@@ -184,6 +199,8 @@ post_raw(struct post_door *d, struct http_exchange *x)
     int64_t size = x->request->stage == HTTP_SIZED ? (int64_t)x->request->left : 0;
     bool good = post_envelope_read(p) && posting_read_key(p);
     digest_add(&p->digest, buffer_text(&p->envelope));
+    if (p->send_at_ms != 0)
+        digest_add(&p->digest, text_of((char *)&p->send_at_ms, sizeof(p->send_at_ms)));
     if (!good || (!posting_is_known(p) && !posting_begin(p, size))) {
         posting_free(p);
         return;

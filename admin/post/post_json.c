@@ -1,10 +1,13 @@
 /* Reads the members of a message, and says which of them is wrong. */
 #include "admin/post/post_json.h"
 
+#include "mime/date.h"
+
 #include <stdio.h>
 #include <string.h>
 
 enum { NONE = -1 };
+#define POST_SECONDS_MAX UINT64_C(99999999999)
 
 enum post_member {
     MEMBER_FROM,
@@ -18,11 +21,12 @@ enum post_member {
     MEMBER_ATTACHMENTS,
     MEMBER_HEADERS,
     MEMBER_TAG,
+    MEMBER_SEND_AT,
     MEMBERS
 };
-static const char *const members[MEMBERS] = {"from",        "to",      "cc",   "bcc",
-                                             "reply_to",    "subject", "text", "html",
-                                             "attachments", "headers", "tag"};
+static const char *const members[MEMBERS] = {
+    "from", "to",   "cc",          "bcc",     "reply_to", "subject",
+    "text", "html", "attachments", "headers", "tag",      "send_at"};
 
 enum post_inner {
     INNER_FILENAME,
@@ -147,6 +151,18 @@ post_json_take_inner(struct post_json *j)
                                                         : &p->id);
 }
 
+const char *
+post_json_read_time(struct text value, int64_t *ms)
+{
+    uint64_t seconds = 0;
+    if (text_number(value, POST_SECONDS_MAX, &seconds))
+        *ms = (int64_t)seconds * 1000;
+    else if (!date_read_utc(value, ms))
+        return "must be a time like 2030-01-31T08:00:00Z, or seconds since 1970";
+    *ms = (*ms + 999) / 1000 * 1000;
+    return NULL;
+}
+
 /* A string that is kept is whole. */
 static bool
 post_json_take(struct post_json *j)
@@ -168,6 +184,8 @@ post_json_take(struct post_json *j)
                                       ? "is not ASCII"
                                       : compose_judge_value(value)) &&
                post_json_keep(j, &j->tag);
+    case MEMBER_SEND_AT:
+        return post_json_judge(j, post_json_read_time(value, &j->send_at_ms));
     case MEMBER_HEADERS:
         return post_json_take_field(j);
     case MEMBER_ATTACHMENTS:
@@ -379,6 +397,8 @@ static bool
 post_json_take_scalar(struct post_json *j, struct text value)
 {
     bool inner = j->stream.depth == 3 && j->inner == INNER_INLINE;
+    if (j->stream.depth == 1 && j->member == MEMBER_SEND_AT)
+        return post_json_judge(j, post_json_read_time(value, &j->send_at_ms));
     if (inner &&
         (text_equal(value, TEXT("true")) || text_equal(value, TEXT("false")))) {
         if (text_equal(value, TEXT("true")))

@@ -30,6 +30,7 @@ struct post_json {
     unsigned char lists[POST_MAILBOXES_MAX]; /* enum post_list of each */
     size_t mailbox_count;
     struct text subject, tag;
+    int64_t send_at_ms; /* 0: now */
     struct text field_names[POST_FIELDS_MAX], field_values[POST_FIELDS_MAX];
     size_t field_count;
     struct compose_part parts[COMPOSE_PARTS_MAX];
@@ -47,6 +48,10 @@ struct post_json {
     struct text name;          /* of a field of headers */
     unsigned quad, padding;    /* of base64 */
 };
+
+/* A time as the member send_at has it, in whole seconds. NULL, or why it is none. */
+const char *post_json_read_time(struct text value, int64_t *ms)
+    __attribute__((warn_unused_result));
 
 void post_json_start(struct post_json *j);
 void post_json_free(struct post_json *j);

@@ -276,6 +276,7 @@ post_object_envelope(struct post_object *o)
     }
     if (why != NULL)
         http_answer_rule(o->posting->exchange, 422, field, "envelope", why);
+    o->posting->send_at_ms = j->send_at_ms;
     return why == NULL && posting_begin(o->posting, 0);
 }
 

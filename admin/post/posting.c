@@ -109,6 +109,22 @@ posting_refuse_recipients(struct posting *p, struct post_refusals *r)
                                "recipient", "message", message, "recipients", r->list));
 }
 
+/* False: the exchange has its answer. */
+static bool
+posting_may_wait(struct posting *p)
+{
+    int64_t most_ms = session_post_release_max_ms(p->door->setup.host);
+    int64_t ahead_ms = p->send_at_ms - loop_now_ms(p->door->setup.loop);
+    if (ahead_ms <= 0)
+        p->send_at_ms = 0;
+    if (ahead_ms <= most_ms)
+        return true;
+    http_answer_rule(p->exchange, 422, "send_at", "limit",
+                     most_ms == 0 ? "needs future_release, which is 0"
+                                  : "is later than future_release allows");
+    return false;
+}
+
 static bool
 posting_recipients(struct posting *p, struct text rest)
 {
@@ -139,12 +155,14 @@ posting_begin(struct posting *p, int64_t size)
         http_answer_rule(p->exchange, 422, "to", "required", "no recipient");
         return false;
     }
+    if (!posting_may_wait(p))
+        return false;
     p->post = session_post_new(p->door->setup.host, &client, &refusal);
     if (p->post == NULL) {
         posting_refuse(p, NULL, "load", &refusal);
         return false;
     }
-    if (!session_post_mail(p->post, sender, size, p->utf8, &refusal)) {
+    if (!session_post_mail(p->post, sender, size, p->utf8, p->send_at_ms, &refusal)) {
         posting_refuse(p, posting_status(&refusal) == 413 ? NULL : "from", "sender",
                        &refusal);
         return false;

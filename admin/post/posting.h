@@ -29,6 +29,7 @@ struct posting {
     struct digest digest;      /* of all that the client has said */
     struct buffer envelope;    /* sender, then recipients, each with a NUL */
     size_t recipients;
+    int64_t send_at_ms; /* 0, or one of the past: now */
     bool utf8;
     bool has_key; /* of idempotency */
     bool pending; /* it is being stored, and so is its record */

@@ -4,6 +4,7 @@
 #include "base/event/event.h"
 #include "base/memory.h"
 #include "mime/address.h"
+#include "mime/date.h"
 #include "smtp/session/session_internal.h"
 
 #include <stdio.h>
@@ -194,6 +195,12 @@ session_post_set_rules(struct session_post *p, const struct session_post_client 
     p->rules.senders = s->senders = client->senders;
 }
 
+int64_t
+session_post_release_max_ms(const struct session_host *host)
+{
+    return host->rules->server.future_release_s * 1000;
+}
+
 struct session_post *
 session_post_new(struct session_host *host, const struct session_post_client *client,
                  struct outcome *refusal)
@@ -230,15 +237,19 @@ session_post_new(struct session_host *host, const struct session_post_client *cl
 
 bool
 session_post_mail(struct session_post *p, struct text sender, int64_t size, bool utf8,
-                  struct outcome *refusal)
+                  int64_t release_ms, struct outcome *refusal)
 {
     struct address address;
-    char after[64];
+    char after[128], date[DATE_TEXT_MAX] = "";
     const char *why = sender.length > 0 ? address_judge(sender, &address) : NULL;
     if (why != NULL)
         return outcome_refuse(refusal, 501, "5.1.7", why);
-    snprintf(after, sizeof(after), "> BODY=8BITMIME SIZE=%lld%s", (long long)size,
-             utf8 ? " SMTPUTF8" : "");
+    struct server_session *s = &p->session;
+    s->server.load.now_s = (uint32_t)(loop_now_ms(s->host->loop) / 1000);
+    if (release_ms > 0)
+        date_format_utc(release_ms, date);
+    snprintf(after, sizeof(after), "> BODY=8BITMIME SIZE=%lld%s%s%s", (long long)size,
+             utf8 ? " SMTPUTF8" : "", release_ms > 0 ? " HOLDUNTIL=" : "", date);
     return session_post_say(p, "MAIL FROM:<", sender, after, refusal);
 }
 

@@ -18,6 +18,8 @@ struct session_post_client {
     bool secure; /* it came by TLS */
 };
 
+/* How far ahead a message may be released (future_release). */
+int64_t session_post_release_max_ms(const struct session_host *host);
 /* NULL with the refusal: too many sessions. */
 struct session_post *session_post_new(struct session_host *host,
                                       const struct session_post_client *client,
@@ -26,10 +28,11 @@ struct session_post *session_post_new(struct session_host *host,
 void session_post_free(struct session_post **post);
 
 /* First the sender ("": the null sender), then each recipient, in UTF-8. utf8: an address
- * of the message is not ASCII. size: of the content, 0: unknown. False with the refusal;
- * further recipients may be tried, to hear about each. */
+ * of the message is not ASCII. size: of the content, 0: unknown. release_ms: to be delivered
+ * then, in whole seconds; 0: now. False with the refusal; further recipients may be tried, to
+ * hear about each. */
 bool session_post_mail(struct session_post *post, struct text sender, int64_t size,
-                       bool utf8, struct outcome *refusal)
+                       bool utf8, int64_t release_ms, struct outcome *refusal)
     __attribute__((warn_unused_result));
 bool session_post_recipient(struct session_post *post, struct text address,
                             struct outcome *refusal)

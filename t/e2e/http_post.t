@@ -3,6 +3,7 @@
 use lib 't/e2e';
 use E2E;
 use IO::Socket::INET;
+use POSIX ();
 
 plan skip_all => 'curl is not installed' unless Petrel::have('curl');
 
@@ -11,7 +12,7 @@ my $sink = Sink->start;
 my $scratch = tempdir(CLEANUP => 1);
 my $keys = "$scratch/keys";
 my $petrel = Petrel->new(http => "127.0.0.1:$port", http_token => 'canary-operate-canary', http_keys => $keys, message_size_limit => 30000000,
-    recipient_limit => 5, routes => "\n    held.test hold\n    * smtp://127.0.0.1:$sink->{port}");
+    recipient_limit => 5, future_release => '7d', routes => "\n    held.test hold\n    * smtp://127.0.0.1:$sink->{port}");
 sub key { my ($code, $out) = $petrel->run('key', @_); $out =~ s/^`petrel reload`.*\n//m; chomp $out; return ($code, $out) }
 my ($code, $token) = key('add', 'app', 'app@a.test', '.b.test');
 is $code, 0, 'a key is made';
@@ -55,7 +56,10 @@ my @wrong = (
     ['?to=u@held.test', 400, 'from'],
     ['?from=app@a.test', 400, 'to'],
     ['?from=app@a.test&from=app@a.test&to=u@held.test', 400, 'from'],
-    ['?from=app@a.test&to=u@held.test&send_at=1', 400, 'query'],
+    ['?from=app@a.test&to=u@held.test&sendat=1', 400, 'query'],
+    ["$envelope&send_at=soon", 400, 'send_at'],
+    ["$envelope&send_at=1&send_at=2", 400, 'send_at'],
+    ["$envelope&send_at=" . (time + 8 * 86400), 422, 'send_at'],
     ['?from=b@a.test&to=u@held.test', 403, 'from'],
     ['?from=app@a.test&to=u', 422, 'to'],
     ['?from=app@a.test&to=u@held.test%0d%0aX:y', 400, 'to'],
@@ -138,9 +142,32 @@ is +(compose("{\"attachments\":[{\"content\":\"$large\"}],\"from\":\"app\@a.test
 ($after) = Petrel::slurp("/proc/$petrel->{pid}/status") =~ /VmHWM:\s*(\d+)/;
 cmp_ok $after - $before, '<', 3000, 'need no memory';
 is +(compose("{\"attachments\":[{\"content\":\"$large$large\"}],\"from\":\"app\@a.test\",\"to\":\"u\@held.test\"}"))[0], 413, 'too large';
-($status, $answer) = compose('{"from":"app@a.test","to":"u@held.test","text":"x","send_at":"tomorrow"}');
-is "$status $answer->{error}{field} $answer->{error}{rule}", '422 send_at unknown', 'a member that is not known is named';
+($status, $answer) = compose('{"from":"app@a.test","to":"u@held.test","text":"x","sent":"tomorrow"}');
+is "$status $answer->{error}{field} $answer->{error}{rule}", '422 sent unknown', 'a member that is not known is named';
 is_deeply [glob "$petrel->{dir}/spool/lock/post*"], [], 'no file is left';
+
+# --- Later
+
+sub timed { my ($value) = @_; return compose(qq({"from":"app\@a.test","to":"later\@c.test","text":"x","send_at":$value})) }
+my $day = time + 86400;
+my $utc = POSIX::strftime('%Y-%m-%dT%H:%M:%S+00:00', gmtime $day);
+my $shown = POSIX::strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $day);
+my @later = (['seconds', timed($day)], ['seconds in a string', timed("\"$day\"")], ['a time', timed("\"$utc\"")],
+    ['seconds in the query', post("?from=app\@a.test&to=later\@c.test&send_at=$day", "Subject: x\n\nx\n")],
+    ['a time in a field', post('?from=app@a.test&to=later@c.test', "Subject: x\n\nx\n", '-H', "X-Send-At: $utc")]);
+for (@later) {
+    my ($what, $status, $answer) = @$_;
+    is $status, 202, "later: $what" or diag explain $answer;
+    ok $petrel->wait_log(qr/\Q$answer->{id}\E: waits: released at \Q$shown\E/), 'it waits until then';
+}
+for my $value (qw(1.5 -1 true null [] {} 1893456000000 "soon" "" "2030-02-30T00:00:00Z"), time + 8 * 86400) {
+    my ($status, $answer) = timed($value);
+    is "$status $answer->{error}{field}", '422 send_at', "refused: $value";
+}
+($status, $answer) = timed(1);
+ok $petrel->wait_log(qr/\Q$answer->{id}\E: .*status=(?:sent|delivered)/), 'a time of the past is now';
+($status, $answer) = timed($day + 86400 * 6 + 600);
+like $answer->{error}{message}, qr/later than future_release/, 'a limit is named' or diag explain $answer;
 
 # --- On the wire
 
@@ -179,6 +206,7 @@ is "$status $answer->{id}", "202 $first", 'again: the same id';
 like $header, qr/^Idempotency-Replayed: true\r$/m, 'the field says so';
 ($status, $answer) = once('one', 'b');
 is "$status $answer->{error}{field}", '409 Idempotency-Key', 'another message';
+is +(post("?from=app\@a.test&to=once\@held.test&send_at=$day", "Subject: a\n\nx\n", '-H', 'Idempotency-Key: one'))[0], 409, 'the same at another time';
 $petrel->kill9;
 unlink "$petrel->{dir}/spool/lock/posted" or diag 'no file of keys';
 $petrel->start;

@@ -48,7 +48,7 @@ def by_schema(url, key, path):
 
     attachment = {'content': 'eA==', 'filename': 'x.txt', 'type': 'text/plain', 'cid': 'x', 'inline': True}
     whole = {**MESSAGE, 'cc': 'v@held.test', 'bcc': ['w@held.test'], 'reply_to': 'r@a.test', 'html': '<p>x</p>', 'attachments': [attachment],
-             'headers': {'X-One': '1'}, 'tag': 'one'}
+             'headers': {'X-One': '1'}, 'tag': 'one', 'send_at': 1}
     assert sorted(whole) == sorted(schemas['Message']['properties']), 'every member is posted'
     assert sorted(attachment) == sorted(schemas['Attachment']['properties']), 'and of an attachment'
     check('Message', whole)

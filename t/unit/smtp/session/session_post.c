@@ -111,7 +111,7 @@ TEST(a_message)
     struct envelope *e;
     open_world();
     struct session_post *p = begin();
-    ok(session_post_mail(p, TEXT("app@x.example"), 0, false, &refusal));
+    ok(session_post_mail(p, TEXT("app@x.example"), 0, false, 0, &refusal));
     ok(session_post_recipient(p, TEXT("u@example.org"), &refusal));
     ok(session_post_write(p, TEXT("Subject: x\n\n.\nFrom here")));
     struct answer a = finish(&p, "app/k/b");
@@ -127,22 +127,44 @@ TEST(a_message)
     close_world();
 }
 
+TEST(a_time)
+{
+    struct outcome refusal;
+    struct envelope *e;
+    open_world();
+    struct session_post *p = begin();
+    int64_t then = (loop_now_ms(w.loop) / 1000 + 60) * 1000;
+    is_number(session_post_release_max_ms(listener_host(w.listener)), 0, "none is offered");
+    ok(!session_post_mail(p, TEXT("app@x.example"), 0, false, then, &refusal));
+    is_number(refusal.code, 555, "so none is taken");
+    session_post_free(&p);
+    listener_host(w.listener)->rules->server.future_release_s = 60;
+    is_number(session_post_release_max_ms(listener_host(w.listener)), 60000, "one is offered");
+    p = begin();
+    ok(session_post_mail(p, TEXT("app@x.example"), 0, false, then, &refusal) && session_post_recipient(p, TEXT("u@example.org"), &refusal));
+    struct answer a = finish(&p, "");
+    (void)content_of(a.id, &e);
+    is_number(e->release_ms, then, "it waits until then");
+    envelope_free(&e);
+    close_world();
+}
+
 TEST(refusals)
 {
     struct outcome refusal;
     open_world();
     struct session_post *p = begin();
-    ok(!session_post_mail(p, TEXT("other@x.example"), 0, false, &refusal));
+    ok(!session_post_mail(p, TEXT("other@x.example"), 0, false, 0, &refusal));
     is_number(refusal.code, 553, "a sender of others");
     session_post_free(&p);
     p = begin();
-    ok(!session_post_mail(p, TEXT("a> SIZE=1@x.example"), 0, false, &refusal));
+    ok(!session_post_mail(p, TEXT("a> SIZE=1@x.example"), 0, false, 0, &refusal));
     is_number(refusal.code, 501, "parameters cannot be injected");
-    ok(!session_post_mail(p, TEXT("app@x.example"), 2000000, false, &refusal));
+    ok(!session_post_mail(p, TEXT("app@x.example"), 2000000, false, 0, &refusal));
     is_number(refusal.code, 552, "too large");
     session_post_free(&p);
     p = begin();
-    ok(session_post_mail(p, TEXT("a@b.y.example"), 0, false, &refusal));
+    ok(session_post_mail(p, TEXT("a@b.y.example"), 0, false, 0, &refusal));
     static const char *const bad[] = {"x", "a@b> NOTIFY=NEVER", "a@b\r\nRSET", "a@@b", "<a@b.example>", "\xff@b.example", ""};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ok_named(!session_post_recipient(p, text_from(bad[i]), &refusal) && refusal.code == 501, "no recipient");
@@ -166,13 +188,13 @@ TEST(content_that_is_refused)
         large[i] = '\n';
     open_world();
     struct session_post *p = begin();
-    ok(session_post_mail(p, TEXT("app@x.example"), 0, false, &refusal) && session_post_recipient(p, TEXT("a@example.org"), &refusal));
+    ok(session_post_mail(p, TEXT("app@x.example"), 0, false, 0, &refusal) && session_post_recipient(p, TEXT("a@example.org"), &refusal));
     (void)session_post_write(p, text_of(large, sizeof(large)));
     struct answer a = finish(&p, "");
     ok(a.refused);
     is_number(a.refusal.code, 552, "beyond the limit");
     p = begin();
-    ok(session_post_mail(p, TEXT("app@x.example"), 0, false, &refusal) && session_post_recipient(p, TEXT("a@example.org"), &refusal));
+    ok(session_post_mail(p, TEXT("app@x.example"), 0, false, 0, &refusal) && session_post_recipient(p, TEXT("a@example.org"), &refusal));
     for (int i = 0; i < 60; i++)
         ok_named(session_post_write(p, TEXT("Received: x\n")), "a hop");
     a = finish(&p, "");
@@ -187,12 +209,12 @@ TEST(it_is_dropped)
     struct answer a = {.count = 0};
     open_world();
     struct session_post *p = begin();
-    ok(session_post_mail(p, TEXT("app@x.example"), 0, true, &refusal));
+    ok(session_post_mail(p, TEXT("app@x.example"), 0, true, 0, &refusal));
     ok_named(session_post_recipient(p, TEXT("j\xc3\xb6@b.example"), &refusal), "with SMTPUTF8");
     (void)session_post_write(p, TEXT("Subject: x\r\n\r\n"));
     session_post_free(&p);
     p = begin();
-    ok(session_post_mail(p, TEXT(""), 0, false, &refusal));
+    ok(session_post_mail(p, TEXT(""), 0, false, 0, &refusal));
     ok(session_post_recipient(p, TEXT("a@example.org"), &refusal));
     (void)session_post_write(p, TEXT("Subject: x\r\n\r\n"));
     session_post_end(p, TEXT(""), NULL, done_with, &a);
