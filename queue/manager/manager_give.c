@@ -123,6 +123,9 @@ give_note_state(struct active *a, const struct sched_state *known)
     a->was_held = e->delivery.held;
     if (known->place != SCHED_UNKNOWN && known->place != SCHED_ACTIVE)
         e->delivery.due_ms = known->due_ms;
+    /* It is due; the disk may have the time of a clock that was ahead. */
+    if (known->place == SCHED_ACTIVE && e->delivery.due_ms > loop_now_ms(m->loop))
+        e->delivery.due_ms = loop_now_ms(m->loop);
     if (known->place != SCHED_UNKNOWN)
         e->delivery.attempts = known->attempts;
     if (a->was_held && queue_note(m->queue, a->id, QUEUE_HOLD, note) < 0)

@@ -594,6 +594,25 @@ TEST(release_while_moving)
     ok(world_is_empty(&w));
 }
 
+/* The disk has the due time of a clock that was ahead: mail that is due is so when a giver
+ * takes it, and gives it back. */
+TEST(lent_after_step)
+{
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
+    struct manager_loan loan = {0};
+    int64_t budget = 1 << 20;
+    world_deliver(&w, "ann@a.test", "later@b.test");
+    sim_loop_step_wall(w.loop, -3600 * 1000);
+    w.stalled = true;
+    sim_loop_advance(w.loop, 400 * 1000);
+    is_number(world_place(&w), SCHED_ACTIVE, "due by its clock, and in memory");
+    is_number(manager_lend(w.manager, w.id, &budget, &loan), MANAGER_LENT, "lent");
+    ok(loan.envelope->delivery.due_ms <= loop_now_ms(w.loop));
+    manager_take_back(w.manager, w.id);
+    sim_loop_advance(w.loop, 1000);
+    is_number(world_place(&w), SCHED_ACTIVE, "due, when it is given back");
+}
+
 /* Where the n-th attempt for this sender's mail stands; at the end: there is none. */
 static size_t
 place_of(const struct world *w, const char *sender, int n)
