@@ -2,6 +2,7 @@
 #include "t/roof/host.h"
 
 #include "base/disk/disk.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 #include "queue/spool/slices.h"
 #include "t/roof/injector.h"
@@ -211,6 +212,7 @@ host_start(struct host *h)
         .sources = {.file = HOST_FILE, .overrides = h->override_list}
     };
     h->starts++;
+    h->lines_before = h->lines;
     law_log_start(host_log(h));
     if (h == &host)
         policy_start();
@@ -442,4 +444,14 @@ host_turn(struct host *h)
     }
     judge_idleness(h, calls, has_task);
     host_leave();
+}
+
+bool
+host_has_unwritten(const struct host *h)
+{
+    uint64_t said = 0;
+    const struct log_counts *c = log_counts(h->daemon.log);
+    for (size_t i = 0; i < sizeof(c->lines) / sizeof(*c->lines); i++)
+        said += c->lines[i];
+    return h->running && said - c->lost != h->lines - h->lines_before;
 }

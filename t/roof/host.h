@@ -46,6 +46,7 @@ struct host {
     int fails_with;
     uint64_t turns, idle_turns; /* the latter in succession */
     uint64_t task_turns, lines; /* turns of a posted task, likewise; lines of its log */
+    uint64_t lines_before;      /* of them: before its last start */
     int64_t turned_ms;          /* when its last turn was */
     void (*fill_dns)(struct dns *dns);
     void (*stopped)(struct host *h);
@@ -84,6 +85,8 @@ int64_t hosts_due_ms(struct host **first);
 void host_turn(struct host *h);
 /* An injector has written into the spool of host: all of its daemons look. */
 void hosts_pull_trigger(void);
+/* Lines that it has said wait to be written: many of them do, for some milliseconds. */
+bool host_has_unwritten(const struct host *h);
 /* Messages that its queue has; 0 when it does not run. */
 size_t host_mail(const struct host *h);
 

@@ -837,6 +837,18 @@ model_open(void)
     return count;
 }
 
+/* Successes are reported at the end of the message: that of any of its recipients, or of its
+ * copy, may be lost and come again. */
+static unsigned
+most_chances(const struct model_message *m)
+{
+    unsigned most = 0;
+    for (unsigned i = 0; i < with_copy(m); i++)
+        if (m->rcpts[i].chances > most)
+            most = m->rcpts[i].chances;
+    return most;
+}
+
 static void
 judge_rcpt(const struct model_rcpt *r)
 {
@@ -857,7 +869,7 @@ judge_rcpt(const struct model_rcpt *r)
         break_rcpt("once", r, "reported as failed, and nobody has refused it");
     if (r->failed > 0 && r->stored > 0 && r->chances == 0)
         break_rcpt("once", r, "reported as failed, and stored");
-    if (r->told > 1 + r->chances + m->report_chances)
+    if (r->told > 1 + most_chances(m) + m->report_chances)
         break_rcpt("once", r, "its success is reported too often");
     if (r->told > 0 && r->stored == 0 && !r->may_vanish)
         break_rcpt("once", r, "reported as delivered, and not stored");

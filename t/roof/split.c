@@ -211,7 +211,9 @@ static void
 part_stored(struct model_rcpt *r, struct text content)
 {
     struct split *s = r->message->split;
-    bool may_end = s->is_contradictory || s->is_doubled || is_forgiven;
+    /* one that was moved twice comes again when its set may have gone */
+    bool may_end =
+        s->is_contradictory || s->is_doubled || is_forgiven || r->chances > 0;
     for (unsigned i = 0; i <= SPLIT_PARTS_MAX; i++) {
         if (!text_equal(content, buffer_text(&s->contents[i])))
             continue;
