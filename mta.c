@@ -117,6 +117,11 @@ mta_serve(struct daemon *d)
                 "running as root: set `user` to leave it after binding");
     memory_trim();
     loop_run(d->loop);
+    /* An orderly stop would write into a spool that is another host's now. */
+    if (queue_is_lost(manager_queue(d->manager))) {
+        log_free(&d->log);
+        _exit(EX_TEMPFAIL);
+    }
     return code;
 }
 

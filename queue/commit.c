@@ -152,6 +152,8 @@ sync_todo(struct commits *all, struct commit *list)
 {
     struct commit *c;
     int result = spool_sync_dirs(all->spool, SPOOL_BIT(SPOOL_TODO));
+    if (result == 0 && !holder_is_ours(&all->spool->holder))
+        result = -ESTALE;
     DL_FOREACH (list, c) {
         if (!c->linked || c->draft->refused)
             continue;

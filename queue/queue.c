@@ -463,6 +463,12 @@ queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored *stor
 }
 
 bool
+queue_is_lost(const struct queue *q)
+{
+    return q->spool.holder.is_lost;
+}
+
+bool
 queue_is_storing(const struct queue *q)
 {
     return commits_are_under_way(&q->commits);

@@ -165,6 +165,8 @@ size_t queue_moves(const struct queue *queue);
 bool queue_waits_for_move(const struct queue *queue, struct id id);
 /* Messages are on their way to the disk, which no list of messages has yet. */
 bool queue_is_storing(const struct queue *queue);
+/* Another host has taken the spool (holder.h): the process must end and write nothing. */
+bool queue_is_lost(const struct queue *queue);
 /* Messages take more than a quarter of the journal. */
 bool queue_is_filling(const struct queue *queue);
 

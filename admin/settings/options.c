@@ -340,6 +340,7 @@ options_fill_sections(struct options *o)
     o->server.hostname = o->delivery.hostname = o->manager.hostname =
         o->fragments.hostname = o->hostname;
     queue->spool = o->spool;
+    queue->host = o->hostname;
     queue->slices = (unsigned)o->slices;
     queue->slice = (unsigned)o->slice;
     queue->message_size_limit = o->server.message_size_limit = o->message_size_limit;

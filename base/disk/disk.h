@@ -164,6 +164,7 @@ struct disk_traits {
     bool forgets;     /* in memory: nothing survives a power cut */
     bool fast_commit; /* ext4 with fast_commit: see doc/dev/design.md "File systems" */
     bool copies;      /* copy on write: overwriting in place needs free space */
+    bool shared;      /* several hosts may mount it */
     int64_t sync_us;  /* median of several overwrite + fdatasync; -1: not measured */
 };
 /* Takes some milliseconds, on a slow disk 0.3 s and a sync: writes and syncs a small
@@ -171,6 +172,8 @@ struct disk_traits {
  * other members are still set. fast_commit is read from the kernel's count of such
  * commits, or else from the superblock if the device is readable. */
 int disk_traits(struct disk *disk, const char *path, struct disk_traits *nature);
+/* Whether several hosts may mount the file system: of a network, or by FUSE. */
+bool disk_is_shared(const struct disk *disk);
 
 /* The reading end of a FIFO as a descriptor for loop_watch_new(); never blocks. */
 int disk_open_fifo(struct disk *disk, const char *path);

@@ -18,7 +18,7 @@
 enum { ROUNDS = 7, BLOCK = 4096, LIMIT_US = 300000, NAME_SIZE = 64 };
 enum { PROBE_MODE = 0600 };
 
-enum { FORGETS = 1, COPIES = 2 };
+enum { FORGETS = 1, COPIES = 2, SHARED = 4 };
 
 /* Some of these numbers are not in linux/magic.h, only in the file systems' sources. */
 static const struct {
@@ -35,14 +35,16 @@ static const struct {
     {0x858458f6, FORGETS, "ramfs"   },
     {0x794c7630, 0,       "overlay" },
     {0xf2f52010, 0,       "f2fs"    },
-    {0x00006969, 0,       "nfs"     },
-    {0xff534d42, 0,       "cifs"    },
-    {0xfe534d42, 0,       "smb2"    },
-    {0x01021997, 0,       "9p"      },
-    {0x65735546, 0,       "fuse"    }, /* virtiofs too */
-    {0x00c36400, 0,       "ceph"    },
-    {0x01161970, 0,       "gfs2"    },
-    {0x7461636f, 0,       "ocfs2"   },
+    {0x00006969, SHARED,  "nfs"     },
+    {0xff534d42, SHARED,  "cifs"    },
+    {0xfe534d42, SHARED,  "smb2"    },
+    {0x01021997, SHARED,  "9p"      },
+    {0x65735546, SHARED,  "fuse"    }, /* virtiofs too */
+    {0x00c36400, SHARED,  "ceph"    },
+    {0x01161970, SHARED,  "gfs2"    },
+    {0x7461636f, SHARED,  "ocfs2"   },
+    {0x0bd00bd0, SHARED,  "lustre"  },
+    {0x47504653, SHARED,  "gpfs"    },
     {0x3153464a, 0,       "jfs"     },
     {0x52654973, 0,       "reiserfs"},
     {0x00003434, COPIES,  "nilfs2"  },
@@ -67,6 +69,7 @@ know_type(int file, struct disk_traits *nature)
         snprintf(nature->type, sizeof(nature->type), "%s", types[i].name);
         nature->forgets = types[i].traits & FORGETS;
         nature->copies = types[i].traits & COPIES;
+        nature->shared = types[i].traits & SHARED;
     }
     return 0;
 }
@@ -213,4 +216,11 @@ disk_traits(struct disk *disk, const char *path, struct disk_traits *nature)
         return result;
     unlinkat(disk->directory, path, 0);
     return disk_close_with(file, result);
+}
+
+bool
+disk_is_shared(const struct disk *disk)
+{
+    struct disk_traits traits = {.shared = false};
+    return know_type(disk->directory, &traits) == 0 && traits.shared;
 }

@@ -349,6 +349,8 @@ journal_finish(struct journal *j, int result)
     enum flight flight = j->flight;
     j->flight = FLIGHT_NONE;
     j->landed = false;
+    if (result == 0 && !holder_is_ours(&j->spool->holder))
+        result = -ESTALE;
     if (flight == FLIGHT_COPY)
         finish_copy(j, result);
     else if (result < 0)

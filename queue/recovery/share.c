@@ -61,6 +61,9 @@ static void
 say_taken(const struct share *s, char *error, size_t error_size)
 {
     const char *spool = s->settings->spool;
+    char part[SLICES_SUFFIX_MAX], host[HOLDER_HOST_MAX + 1];
+    slices_part(s->slices.count, s->slices.own, part);
+    holder_host(s->spool->disk, part, host);
     if (s->slices.count > 1)
         snprintf(error, error_size,
                  "spool %s: slice %u of %u is handled by another petrel (it holds its "
@@ -68,9 +71,21 @@ say_taken(const struct share *s, char *error, size_t error_size)
                  spool, s->slices.own, s->slices.count, spool_lock);
     else
         snprintf(error, error_size,
-                 "spool %s: another petrel runs on it (it holds %s); stop that one, or "
-                 "set `spool` to another directory",
-                 spool, spool_lock);
+                 "spool %s: another petrel runs on it%s%s (it holds %s); stop that "
+                 "one, or set `spool` to another directory",
+                 spool, host[0] != '\0' ? ", on " : "", host, spool_lock);
+}
+
+/* Other hosts that mount the spool learn who has the slice. 0 or -errno. */
+static int
+share_tell(struct share *s, unsigned slice, bool is_own)
+{
+    const char *host = s->settings->host;
+    char part[SLICES_SUFFIX_MAX];
+    slices_part(s->slices.count, slice, part);
+    return is_own ? holder_take(&s->spool->holder, s->spool->disk, s->loop,
+                                s->spool->log, part, host != NULL ? host : "")
+                  : holder_mark(&s->spool->holder, part);
 }
 
 /* Only a daemon reads the trigger. */
@@ -85,6 +100,7 @@ is_daemon_there(struct share *s)
 int
 share_lock(struct share *s, char *error, size_t error_size)
 {
+    char doing[64];
     s->lock = lock_slice(s, s->slices.own);
     /* An operator's command may hold the lock for a moment, which must not make startup
      * fail. */
@@ -92,13 +108,18 @@ share_lock(struct share *s, char *error, size_t error_size)
         loop_turn(s->loop, TRY_MS);
         s->lock = lock_slice(s, s->slices.own);
     }
-    if (s->lock >= 0)
-        return know_ourselves(s, error, error_size);
+    if (s->lock >= 0) {
+        int result = share_tell(s, s->slices.own, true);
+        if (result == 0)
+            return know_ourselves(s, error, error_size);
+        spool_complain(s->spool, s->settings->spool, "write lock/holder", result, error,
+                       error_size);
+        return EX_CANTCREAT;
+    }
     if (s->lock == -EWOULDBLOCK) {
         say_taken(s, error, error_size);
         return EX_TEMPFAIL;
     }
-    char doing[64];
     snprintf(doing, sizeof(doing), "lock %s", spool_lock);
     spool_complain(s->spool, s->settings->spool, doing, s->lock, error, error_size);
     return EX_CANTCREAT;
@@ -107,6 +128,7 @@ share_lock(struct share *s, char *error, size_t error_size)
 void
 share_unlock(struct share *s)
 {
+    holder_stop(&s->spool->holder);
     for (size_t i = 0; i < s->taken_count; i++)
         disk_close_file(s->spool->disk, s->taken[i]);
     free(s->taken);
@@ -273,6 +295,11 @@ want(struct share *s, unsigned slice)
     else if (spool_form_raise(s->spool->disk, envelope_form(), "", s->reason,
                               sizeof(s->reason)) == 0)
         s->candidate_lock = lock_slice(s, slice);
+    int told = s->candidate_lock >= 0 ? share_tell(s, slice, false) : 0;
+    if (told < 0) {
+        disk_close_file(s->spool->disk, s->candidate_lock);
+        s->candidate_lock = told;
+    }
     if (s->candidate_lock == -EWOULDBLOCK)
         snprintf(s->reason, sizeof(s->reason),
                  "slice %u of %u is handled by another petrel, which runs", slice,

@@ -18,6 +18,7 @@ typedef struct envelope *queue_in_use(void *context, struct id id);
 
 struct queue_settings {
     const char *spool;
+    const char *host; /* our name, for other hosts that mount the spool */
     unsigned slices, slice;
     int64_t message_size_limit;
     int64_t bytes_reserve, inodes_reserve; /* refuse new mail below; 0 = derived */

@@ -24,6 +24,7 @@
 #include "queue/envelope/envelope.h"
 #include "queue/spool/queue_settings.h"
 #include "queue/spool/guard.h"
+#include "queue/spool/holder.h"
 #include "queue/spool/junk.h"
 
 /* In the order in which startup lists them: mess last, so that a message that an
@@ -83,11 +84,12 @@ struct spool {
     queue_is_local *is_local;
     void *is_local_context;
     uint64_t syncs, quarantined;
-    uint64_t bytes_read; /* of contents that were checked */
-    bool marker_failed;  /* see marker.h */
-    char trouble[160];   /* why no mail is accepted; "" = healthy */
-    struct guard guard;  /* the daemon: opened by queue.c */
-    struct junk junk;    /* of other users */
+    uint64_t bytes_read;  /* of contents that were checked */
+    bool marker_failed;   /* see marker.h */
+    char trouble[160];    /* why no mail is accepted; "" = healthy */
+    struct guard guard;   /* the daemon: opened by queue.c */
+    struct holder holder; /* with the lock: share.c */
+    struct junk junk;     /* of other users */
 };
 
 /* Opens the directory and makes missing ones; error names path and remedy. An injector

@@ -342,6 +342,13 @@ disk_traits(struct disk *disk, const char *path, struct disk_traits *nature)
     return result;
 }
 
+bool
+disk_is_shared(const struct disk *disk)
+{
+    (void)disk;
+    return world()->nature.shared;
+}
+
 /* --- base/disk/disk.h: files ---------------------------------------------------------- */
 
 int

@@ -192,6 +192,7 @@ nature_now(const char *why)
 
     system_is.at_device = -1; /* the number may be another file's now */
     is_number(disk_traits(disk, "probe", &nature), 0, why);
+    is_number(nature.shared, disk_is_shared(disk), "both say whether other hosts may mount it");
     if (disk_inspect(disk, "probe", &info) != -ENOENT || nature.type[0] == '@')
         abort();
     disk_close(&disk);

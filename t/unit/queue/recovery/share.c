@@ -175,7 +175,7 @@ TEST(newer)
     is_number(sim_disk_count("/spool/journal/0512-1023") > 0, 1, "its journal stays");
 }
 
-struct holder {
+struct locker {
     struct disk *disk;
     int lock;
     struct loop_timer timer;
@@ -184,7 +184,7 @@ struct holder {
 static void
 let_go(void *context)
 {
-    struct holder *h = context;
+    struct locker *h = context;
     disk_close_file(h->disk, h->lock);
     h->lock = -1;
 }
@@ -193,7 +193,7 @@ let_go(void *context)
 static int
 start_beside(int64_t hold_ms, int64_t *waited_ms)
 {
-    struct holder h = {0};
+    struct locker h = {0};
     struct queue_settings settings = {.spool = "/spool", .slices = 1};
     sim_disk_reset();
     if (queue_kit_open(&kit, "/spool") != 0)
