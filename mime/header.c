@@ -112,7 +112,11 @@ header_note_name(struct header_scan *s)
         note_message_id(s);
     else if (text_equal(name, TEXT("x-petrel-tag")))
         note_tag(s);
-    else if (text_equal(name, TEXT("bcc")) || text_equal(name, TEXT("return-path")))
+    else if (text_equal(name, TEXT("tls-required"))) {
+        s->in_tls = true;
+        if (s->tls_fields < 2)
+            s->tls_fields++;
+    } else if (text_equal(name, TEXT("bcc")) || text_equal(name, TEXT("return-path")))
         s->has_private = true;
     else if (text_starts(name, TEXT("resent-")))
         note_resent(s, text_after(name, 7));
@@ -272,6 +276,24 @@ header_scan_tag(const struct header_scan *s)
     return text_trim(text_of(s->tag, s->tag_length));
 }
 
+static void
+add_to_tls(struct header_scan *s, char c)
+{
+    if (c == '\r' || c == '\n' || text_is_blank(c))
+        return;
+    text_lower(&c, 1);
+    if (s->tls_length < sizeof(s->tls))
+        s->tls[s->tls_length] = c;
+    if (s->tls_length <= sizeof(s->tls))
+        s->tls_length++;
+}
+
+bool
+header_scan_waives_tls(const struct header_scan *s)
+{
+    return s->tls_fields == 1 && s->tls_length == 2 && memcmp(s->tls, "no", 2) == 0;
+}
+
 bool
 header_scan_has_bare(const struct header_scan *s)
 {
@@ -293,7 +315,8 @@ start_line(struct header_scan *s, char c, bool first)
         end_subtype(s);
     end_entry(s);
     s->bare = s->bare || (s->in_from && !s->from_at);
-    s->in_list = s->in_from = s->in_id = s->in_tag = s->in_delivered = false;
+    s->in_list = s->in_from = s->in_id = s->in_tag = s->in_tls = s->in_delivered =
+        false;
     s->name_length = 0;
     s->in_type = IN_NONE;
     if (c == '\r')
@@ -378,6 +401,8 @@ header_scan_add(struct header_scan *s, struct text bytes)
             add_to_id(s, bytes.at[at]);
         } else if (s->state == SCAN_VALUE && s->in_tag) {
             add_to_tag(s, bytes.at[at]);
+        } else if (s->state == SCAN_VALUE && s->in_tls) {
+            add_to_tls(s, bytes.at[at]);
         } else if (s->state == SCAN_VALUE && s->in_delivered) {
             add_to_delivered(s, bytes.at[at]);
         } else if (s->state == SCAN_VALUE) {

@@ -51,6 +51,10 @@ struct header_scan {
     bool in_tag, has_tag; /* in the value of the first X-Petrel-Tag; there is one */
     unsigned char tag_length;
     char tag[HEADER_TAG_MAX];
+    bool in_tls;              /* in the value of TLS-Required */
+    unsigned char tls_fields; /* 2: or more */
+    unsigned char tls_length; /* 3: longer than the value of interest */
+    char tls[2];
     char closing; /* of an open quoted string or address literal; or 0 */
 };
 void header_scan_start(struct header_scan *s);
@@ -63,6 +67,8 @@ struct text header_scan_message_id(const struct header_scan *s);
 /* The first X-Petrel-Tag, by which a program recognises its message in events: printable
  * ASCII, without space at its ends, cut at its limit; or empty. */
 struct text header_scan_tag(const struct header_scan *s);
+/* "TLS-Required: No", which may be there once (RFC 8689 §3). */
+bool header_scan_waives_tls(const struct header_scan *s);
 /* True: From, Sender, Reply-To, To, Cc or a Resent- one of them may have an address
  * without a domain, or From may be empty or malformed. Also true for some odd lists that
  * have none. */

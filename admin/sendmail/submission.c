@@ -449,6 +449,8 @@ submission_commit(struct submission *s)
         note_utf8(*e);
         (*e)->eight_bit = s->eight_bit;
         note_submitter(s, *e);
+        if (header_scan_waives_tls(&s->scan))
+            (*e)->tls = ENVELOPE_TLS_WAIVED;
         queue_name(s->drafts[i], *e);
         if (i == 0)
             id_format((*e)->id, s->id);

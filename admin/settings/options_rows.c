@@ -349,6 +349,9 @@ const struct setting options_rows[] = {
          "trusted to validate, or no."),
     TEXTUAL(BOOL, delivery.mta_sts, "mta_sts", "yes",
             "Whether policies of MTA-STS are obeyed, where there are CA certificates."),
+    TEXTUAL(BOOL, manager.tls_required_header, "tls_required_header", "yes",
+            "Whether the field \"TLS-Required: No\" frees a message from DANE and "
+            "MTA-STS (RFC 8689)."),
     BOUNDED(
         NUMBER, mta_sts_port, "mta_sts_port", "443", 1, 65535,
         "Port of HTTPS from which policies of MTA-STS are fetched; another one is for "

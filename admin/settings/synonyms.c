@@ -38,6 +38,7 @@ const struct setting_synonym synonyms_rows[] = {
     SAME("smtpd_recipient_limit", "recipient_limit"),
     SAME("smtpd_tls_cert_file", "tls_certificate"),
     SAME("smtpd_tls_key_file", "tls_key"),
+    SAME("tls_required_enable", "tls_required_header"),
     {"relayhost", "relay", takes_bracketed, relayhost_help},
 
     REFUSED("alias_maps", "write aliases = /etc/aliases, without hash: before it"),

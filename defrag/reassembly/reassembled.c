@@ -164,6 +164,8 @@ merge_message(struct reassembled *w, const struct envelope *from)
     /* The first one counts even if it is below the default. */
     if (from->priority > e->priority || w->groups == 1)
         e->priority = from->priority;
+    if (from->tls > e->tls || w->groups == 1)
+        e->tls = from->tls;
     e->eight_bit = e->eight_bit || from->eight_bit;
     e->utf8 = e->utf8 || from->utf8;
     if (parts_list_depth(from) + 1 > w->depth)

@@ -338,6 +338,8 @@ report_write_header(const struct report *r, struct header_writer *e)
     header_writer_say(e, "\"\r\n");
     if (r->utf8 || r->eight_bit)
         header_writer_say(e, "Content-Transfer-Encoding: 8bit\r\n");
+    if (r->waives_tls)
+        header_writer_say(e, "TLS-Required: No\r\n");
     header_writer_say(e, "\r\nThis is a delivery report in MIME format.\r\n");
 }
 

@@ -33,9 +33,10 @@ struct report {
     struct text release_request; /* of RFC 4865, or empty */
     struct text boundary;        /* unique: the caller's id of the report */
     int64_t arrival_ms, now_ms;
-    bool full;      /* the whole message follows, not just its header */
-    bool utf8;      /* the original was SMTPUTF8: message/global types */
-    bool eight_bit; /* the original part has bytes >= 0x80 */
+    bool full;       /* the whole message follows, not just its header */
+    bool utf8;       /* the original was SMTPUTF8: message/global types */
+    bool waives_tls; /* the sender has waived TLS ("TLS-Required: No") */
+    bool eight_bit;  /* the original part has bytes >= 0x80 */
     const struct report_recipient *recipients;
     size_t count;
     /* The remedy; false: none. NULL: no hints. */

@@ -400,6 +400,8 @@ add_submission(struct buffer *out, const struct envelope *e)
     envelope_add_record_bytes(out, TEXT("\n"));
 }
 
+static const struct text tls_waived = TEXT("waived");
+
 static void
 add_release(struct buffer *out, const struct envelope *e)
 {
@@ -456,6 +458,8 @@ add_particulars(struct buffer *out, const struct envelope *e, int64_t birth_ms,
         envelope_add_record(out, 'K', e->posted);
     if (e->release_ms > 0) /* else an older version can read it */
         add_release(out, e);
+    if (e->tls != ENVELOPE_TLS_PLAIN) /* likewise */
+        envelope_add_record(out, 'Z', tls_waived);
     envelope_add_moves(e, out);
 }
 
@@ -655,6 +659,15 @@ take_release(struct reading *r, struct envelope *e)
     r->bad = r->bad || e->release_request.at == NULL;
 }
 
+static void
+take_tls(struct reading *r, struct envelope *e)
+{
+    if (!envelope_stands_there(r, 'Z'))
+        return;
+    e->tls = ENVELOPE_TLS_WAIVED;
+    r->bad = !text_equal(envelope_take_record(r, 'Z'), tls_waived) || r->bad;
+}
+
 static struct reading
 begin_reading(struct text bytes, struct id id, const char *kind)
 {
@@ -734,6 +747,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     e->tag = take_limited(r, e, 'G', ENVELOPE_TAG_MAX);
     e->posted = take_limited(r, e, 'K', ENVELOPE_POSTED_MAX);
     take_release(r, e);
+    take_tls(r, e);
     envelope_take_moves(r, e);
     if (r->bad || e->sender.at == NULL || e->envelope_id.at == NULL ||
         e->prefix.at == NULL || e->fragment.made_of.at == NULL || e->trust.at == NULL ||

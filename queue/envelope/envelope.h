@@ -34,6 +34,10 @@ enum {
 };
 enum envelope_return { RETURN_DEFAULT, RETURN_HEADERS, RETURN_FULL };
 
+/* The wish of the sender for the TLS of each hop (RFC 8689), the least first: that demands of
+ * recipients' domains do not count ("TLS-Required: No"); nothing. */
+enum envelope_tls { ENVELOPE_TLS_WAIVED = -1, ENVELOPE_TLS_PLAIN };
+
 enum channel { CHANNEL_LOCAL, CHANNEL_REMOTE }; /* which of qmail's two files */
 
 /* The place of a recipient's T/D byte in S5: file and offset. Both are one fact, made when
@@ -181,6 +185,7 @@ struct envelope {
      * for, as a report has it: "for;SECONDS" or "until;DATE". */
     int64_t release_ms;
     struct text release_request;
+    enum envelope_tls tls;
     struct text prefix;   /* header lines to send before the content, CRLF ended */
     int64_t content_size; /* of mess/ID */
     uint32_t content_crc;

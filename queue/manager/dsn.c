@@ -370,6 +370,7 @@ compose(const struct dsn_settings *settings, const struct envelope *e, struct te
         .arrival_ms = e->birth_ms,
         .now_ms = loop_now_ms(settings->loop),
         .utf8 = dsn_needs_utf8(e),
+        .waives_tls = e->tls == ENVELOPE_TLS_WAIVED,
         .hint = refusal_hint,
     };
     return n;
@@ -422,6 +423,7 @@ dsn_envelope(const struct dsn *n)
     made->utf8 = n->report.utf8;
     made->priority = e->priority;
     made->eight_bit = n->report.eight_bit;
+    made->tls = e->tls; /* RFC 8689 §5, §6 */
     if (event_are_kept(n->settings.events)) {
         char id[MESSAGE_ID_MAX];
         made->message_id = envelope_text(made, dsn_message_id(n, id));

@@ -36,6 +36,7 @@ struct manager_settings {
     struct sched_settings sched;
     size_t bounce_size_limit; /* bounces have only the header of a larger message */
     int64_t bulk_size;        /* larger mail gets fewer turns; 0: no mail is bulk */
+    bool tls_required_header; /* "TLS-Required: No" counts (RFC 8689) */
     bool sender_turns;        /* at a site; else all mail counts as one sender's */
     struct text quotas;       /* sched/route/quotas.h; only read by new and reload */
     struct text copy_to;      /* sched/route/copies.h; likewise */

@@ -129,6 +129,19 @@ manager_active_remove(struct active *a)
 
 /* --- Targets and holds ------------------------------------------------------------ */
 
+static enum target_asks
+attempt_asks(const struct manager *m, const struct envelope *e)
+{
+    switch (e->tls) {
+    case ENVELOPE_TLS_WAIVED:
+        return m->settings.tls_required_header ? TARGET_WAIVES_TLS
+                                               : TARGET_ASKS_NOTHING;
+    case ENVELOPE_TLS_PLAIN:
+        break;
+    }
+    return TARGET_ASKS_NOTHING;
+}
+
 const struct target *
 attempt_route(const struct manager *m, const struct envelope *e,
               const struct recipient *r, struct address *address)
@@ -141,7 +154,8 @@ attempt_route(const struct manager *m, const struct envelope *e,
         route_find_from(m->routes, e->sender, address, e->delivery.released);
     if (target->to[0] != '\0' && !address_parse(text_from(target->to), address))
         return NULL;
-    return target;
+    enum target_asks asks = attempt_asks(m, e);
+    return asks == TARGET_ASKS_NOTHING ? target : route_asked(m->routes, target, asks);
 }
 
 void

@@ -11,6 +11,7 @@
 
 #include "base/crypto/webhook.h"
 #include "base/memory.h"
+#include "sched/route/asked.h"
 #include "sched/route/peers.h"
 #include "sched/route/target.h"
 
@@ -60,6 +61,7 @@ struct route_table {
     struct target local, unknown, mx; /* mx: for mail that no pattern matches */
     struct secrets *secrets;
     struct peers *peers; /* or NULL */
+    struct asked_targets *asked;
 };
 
 struct reading {
@@ -759,6 +761,7 @@ route_new(const struct route_settings *settings, struct buffer *errors)
     bool good = target_parse(TEXT("mx"), settings->smtp_port, &settings->base,
                              &table->mx, problem);
     assert(good);
+    table->asked = asked_targets_new();
     table->unknown.kind = TARGET_UNKNOWN;
     table->unknown.timeout_scale = 1;
     memcpy(&table->unknown.transport, &settings->base, sizeof(settings->base));
@@ -805,6 +808,7 @@ route_free(struct route_table **table)
     rules_free(&t->senders);
     secrets_free(&t->secrets);
     peers_free(&t->peers);
+    asked_targets_free(&t->asked);
     struct domain *domain, *next_domain;
     HASH_ITER (hh, t->local_domains, domain, next_domain) {
         HASH_DELETE(hh, t->local_domains, domain);
@@ -945,6 +949,13 @@ route_find_from(const struct route_table *table, struct text sender,
                 const struct address *address, bool past_hold)
 {
     return find_allowed(table, sender, true, address, past_hold ? PASS_HOLD : 0);
+}
+
+const struct target *
+route_asked(const struct route_table *table, const struct target *target,
+            enum target_asks asks)
+{
+    return asked_targets_find(table->asked, target, asks);
 }
 
 const struct target *

@@ -39,6 +39,11 @@ enum target_tls {
     TARGET_TLS_ENCRYPT, /* any certificate; never cleartext */
     TARGET_TLS_VERIFY   /* a certificate from tls_ca for the host; never cleartext */
 };
+/* Wishes of the sender of a message for the TLS to next hops (RFC 8689). */
+enum target_asks {
+    TARGET_ASKS_NOTHING,
+    TARGET_WAIVES_TLS /* "TLS-Required: No": demands of the recipient's domain do not count */
+};
 /* Addresses that a delivery may go to. */
 enum target_family {
     TARGET_FAMILY_UNSET, /* smtp_family counts */
@@ -105,6 +110,7 @@ struct target {
     enum target_canary canary; /* SMTP ?canary= */
     bool no_dane;              /* MX ?dane=no: TLSA records do not count */
     bool no_sts;               /* MX ?sts=no: nor do policies of MTA-STS */
+    enum target_asks asks;     /* not of the route, but of mail: route_asked() */
     char enhanced[12];         /* ERROR */
     bool create; /* MAILDIR ?create=: missing user directories are made... */
     char users[TARGET_USERS_MAX]; /* ...for the names in this file; "": for all */
@@ -192,8 +198,12 @@ struct text route_recipient(const struct target *target, struct text recipient);
 const struct target *route_find_from(const struct route_table *table,
                                      struct text sender, const struct address *address,
                                      bool past_hold);
-/* Whether any route leads to exactly that target: one with another option or another
- * password is another target. */
+/* The target for mail on that way whose sender asks for that. Borrowed from the table, as
+ * target is. */
+const struct target *route_asked(const struct route_table *table,
+                                 const struct target *target, enum target_asks asks);
+/* Whether any route leads to exactly that target, whatever senders ask there: one with
+ * another option or another password is another target. */
 bool route_leads_to(const struct route_table *table, const struct target *target);
 /* After a reload: the target of `now` that has replaced a target of `was` (NULL: none
  * has). It has other scheduling parameters and is the same in all else, so that sessions

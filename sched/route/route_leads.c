@@ -54,13 +54,18 @@ compare_target(void *context, const struct target *target)
         compare_candidate(sought, target);
 }
 
+/* Tables have the targets of routes. */
 static struct sought
 seek_target(const struct route_table *was, const struct route_table *now,
             const struct target *target)
 {
-    struct sought sought = {.was = was, .target = target};
+    struct target plain;
+    struct sought sought = {.was = was, .target = &plain};
+    memcpy(&plain, target, sizeof(plain));
+    plain.asks = TARGET_ASKS_NOTHING;
     route_each_target(now, compare_target, &sought);
     compare_target(&sought, route_default(now));
+    sought.target = NULL;
     return sought;
 }
 
@@ -75,5 +80,7 @@ route_successor(const struct route_table *was, const struct route_table *now,
                 const struct target *target)
 {
     struct sought sought = seek_target(was, now, target);
-    return sought.is_found || sought.is_ambiguous ? NULL : sought.successor;
+    if (sought.is_found || sought.is_ambiguous || sought.successor == NULL)
+        return NULL;
+    return route_asked(now, sought.successor, target->asks);
 }

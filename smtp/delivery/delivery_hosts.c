@@ -203,7 +203,8 @@ delivery_ask_hosts(struct delivery_session *s, const char *domain,
 {
     struct delivery *d = s->delivery;
     bool mx = s->target->kind == TARGET_MX,
-         asks = mx && s->target->tls != TARGET_TLS_NONE; /* the demands of the domain */
+         asks = mx && s->target->tls != TARGET_TLS_NONE && /* the domain's demands */
+                s->target->asks != TARGET_WAIVES_TLS;
     int wanted = d->settings.mx_address_limit, most = MX_LOOKUP_ADDRESS_MAX;
     s->site = text_hash_nocase(TEXT_HASH, text_from(mx ? domain : s->target->host));
     struct exchange_query query = {

@@ -690,6 +690,8 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
     if (submitted)
         submitter_note(t, s);
     transaction_hold(t, now_ms);
+    if (header_scan_waives_tls(&t->header))
+        e->tls = ENVELOPE_TLS_WAIVED;
     log_repairs(t, s);
     server_note_names(s, e);
     e->ascii_header = e->utf8 && has_ascii_header(t) && text_is_ascii(e->prefix);

@@ -83,12 +83,12 @@ my $http = Petrel::free_port();
 my $petrel = Petrel->new(%common, http => "127.0.0.1:$http")->start;
 sub line_of { my ($address) = @_; return ($petrel->log =~ /^(.*to=<\Q$address\E>.*)$/mg)[-1] // '' }
 
-my $mails = 0;
+my ($mails, $header) = (0, '');
 sub check {
     my ($name, %want) = @_;
     $mails++;
     for my $domain (sort keys %want) {
-        like $petrel->send_mail("anna\@sender.test", "x$mails\@$domain", "Subject: x\n\nx\n"), qr/^250/, "$name: mail for $domain";
+        like $petrel->send_mail("anna\@sender.test", "x$mails\@$domain", "${header}Subject: x\n\nx\n"), qr/^250/, "$name: mail for $domain";
     }
     Petrel::wait_for(sub { !grep { line_of("x$mails\@$_") eq '' } keys %want });
     for my $domain (sort keys %want) {
@@ -113,6 +113,17 @@ my (undef, $metrics) = Petrel::command('', 'curl', '-s', '-m', '20', "http://127
 like $metrics, qr/^petrel_tls_policy_total\{policy="sts",result="$_"\} [1-9]/m, "metrics count $_" for qw(ok failed);
 like $metrics, qr/^petrel_tls_policy_total\{policy="dane",result="ok"\} 0$/m, 'and nothing else';
 unlike Petrel::slurp("$dir/access.log"), qr/plain\.example|none\.example.*none\.example/, 'no policy is fetched twice, and none without a record';
+
+# What the sender waives (RFC 8689): the mail of others, which waits for the same hosts, does not.
+$header = "TLS-Required: No\n";
+check('waived', 'good.example' => 'verified', 'bad.example' => 'unverified', 'foreign.example' => 'verified', 'plain.example' => 'unverified');
+$header = '';
+check('beside it', 'good.example' => 'sts', 'bad.example' => $untrusted);
+$petrel->stop;
+$petrel->configure(tls_required_header => 'no')->start;
+$header = "TLS-Required: No\n";
+check('tls_required_header = no', 'good.example' => 'sts', 'bad.example' => $untrusted);
+$header = '';
 
 # The domain's owner must not send us to this host's own services; nor does a policy that is there hang on HTTPS.
 $petrel->stop;

@@ -260,6 +260,40 @@ TEST(tag)
     is_number((int64_t)header_scan_tag(&s).length, HEADER_TAG_MAX, "a long one is cut");
 }
 
+TEST(tls_required)
+{
+    static const struct {
+        const char *header;
+        bool waives;
+    } rows[] = {
+        {"TLS-Required: No\r\n\r\n", true},
+        {"a: b\ntls-required:no\nc: d\n\n", true},
+        {"TLS-REQUIRED:\r\n \tNO \r\nx: y\r\n\r\n", true},
+        {"TLS-Required : No\n\n", true},
+        {"TLS-Required: No", true},
+        {"TLS-Required: No\nTLS-Required: No\n\n", false},
+        {"TLS-Required: Yes\nTLS-Required: No\n\n", false},
+        {"TLS-Required: Yes\n\n", false},
+        {"TLS-Required: None\n\n", false},
+        {"TLS-Required: N\n\n", false},
+        {"TLS-Required:\n\n", false},
+        {"TLS-Required: No (really)\n\n", false},
+        {"X-TLS-Required: No\n\n", false},
+        {"TLS-Requiredx: No\n\n", false},
+        {"Subject: x\n\nTLS-Required: No\n", false},
+        {"Subject: x\n TLS-Required: No\n\n", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct header_scan s;
+        struct text all = text_from(rows[i].header);
+        header_scan_start(&s);
+        for (size_t at = 0; at < all.length; at++)
+            header_scan_add(&s, text_of(all.at + at, 1));
+        ok_named(header_scan_waives_tls(&s) == rows[i].waives, rows[i].header);
+    }
+}
+
 TEST(next)
 {
     struct text rest =
