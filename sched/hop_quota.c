@@ -73,10 +73,14 @@ struct hop_quota *
 hop_quota_share(struct hop_quotas *set, const struct target *target)
 {
     char key[ROUTE_KEY_MAX];
+    struct target plain;
     if (quota_is_none(&target->transport.quota))
         return NULL;
+    /* One quota, whatever senders ask. */
+    memcpy(&plain, target, sizeof(plain));
+    plain.asks = TARGET_ASKS_NOTHING;
     struct hop_quota *hop =
-        hop_quota_recall(set, text_of(key, route_key(target, TEXT(""), key)));
+        hop_quota_recall(set, text_of(key, route_key(&plain, TEXT(""), key)));
     hop->holders++;
     return hop;
 }

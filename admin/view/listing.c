@@ -112,7 +112,9 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
         json_object_set_new(listing, "release_time",
                             json_integer(e->release_ms / 1000));
     if (e->tls != ENVELOPE_TLS_PLAIN)
-        json_object_set_new(listing, "tls_required", json_string("no"));
+        json_object_set_new(
+            listing, "tls_required",
+            json_string(e->tls == ENVELOPE_TLS_REQUIRED ? "yes" : "no"));
     json_object_set_new(listing, "envelope_id", listing_text(e->envelope_id));
     return listing;
 }

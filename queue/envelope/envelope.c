@@ -400,7 +400,7 @@ add_submission(struct buffer *out, const struct envelope *e)
     envelope_add_record_bytes(out, TEXT("\n"));
 }
 
-static const struct text tls_waived = TEXT("waived");
+static const struct text tls_waived = TEXT("waived"), tls_required = TEXT("required");
 
 static void
 add_release(struct buffer *out, const struct envelope *e)
@@ -459,7 +459,8 @@ add_particulars(struct buffer *out, const struct envelope *e, int64_t birth_ms,
     if (e->release_ms > 0) /* else an older version can read it */
         add_release(out, e);
     if (e->tls != ENVELOPE_TLS_PLAIN) /* likewise */
-        envelope_add_record(out, 'Z', tls_waived);
+        envelope_add_record(
+            out, 'Z', e->tls == ENVELOPE_TLS_REQUIRED ? tls_required : tls_waived);
     envelope_add_moves(e, out);
 }
 
@@ -664,8 +665,10 @@ take_tls(struct reading *r, struct envelope *e)
 {
     if (!envelope_stands_there(r, 'Z'))
         return;
-    e->tls = ENVELOPE_TLS_WAIVED;
-    r->bad = !text_equal(envelope_take_record(r, 'Z'), tls_waived) || r->bad;
+    struct text wish = envelope_take_record(r, 'Z');
+    bool requires = text_equal(wish, tls_required);
+    e->tls = requires ? ENVELOPE_TLS_REQUIRED : ENVELOPE_TLS_WAIVED;
+    r->bad = r->bad || (!requires && !text_equal(wish, tls_waived));
 }
 
 static struct reading

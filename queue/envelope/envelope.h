@@ -35,8 +35,13 @@ enum {
 enum envelope_return { RETURN_DEFAULT, RETURN_HEADERS, RETURN_FULL };
 
 /* The wish of the sender for the TLS of each hop (RFC 8689), the least first: that demands of
- * recipients' domains do not count ("TLS-Required: No"); nothing. */
-enum envelope_tls { ENVELOPE_TLS_WAIVED = -1, ENVELOPE_TLS_PLAIN };
+ * recipients' domains do not count ("TLS-Required: No"); nothing; that it is certain
+ * (REQUIRETLS). */
+enum envelope_tls {
+    ENVELOPE_TLS_WAIVED = -1,
+    ENVELOPE_TLS_PLAIN,
+    ENVELOPE_TLS_REQUIRED
+};
 
 enum channel { CHANNEL_LOCAL, CHANNEL_REMOTE }; /* which of qmail's two files */
 

@@ -383,7 +383,8 @@ choose_form(struct dsn *n)
     const struct envelope *e = n->envelope;
     n->report.recipients = n->recipients;
     n->full = e->sender.length > 0 && n->has_failure && e->ret == RETURN_FULL &&
-              !e->binary && e->content_size <= (int64_t)n->settings.size_limit;
+              e->tls != ENVELOPE_TLS_REQUIRED && !e->binary &&
+              e->content_size <= (int64_t)n->settings.size_limit;
     n->report.full = n->full;
     if (!n->full)
         (void)!dsn_read_header(n->settings.queue, e, &n->header);

@@ -136,6 +136,8 @@ attempt_asks(const struct manager *m, const struct envelope *e)
     case ENVELOPE_TLS_WAIVED:
         return m->settings.tls_required_header ? TARGET_WAIVES_TLS
                                                : TARGET_ASKS_NOTHING;
+    case ENVELOPE_TLS_REQUIRED: /* but notifications are not to be lost (§5) */
+        return e->sender.length > 0 ? TARGET_REQUIRES_TLS : TARGET_ASKS_NOTHING;
     case ENVELOPE_TLS_PLAIN:
         break;
     }

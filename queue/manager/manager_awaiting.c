@@ -23,12 +23,14 @@ struct sorted {
 };
 
 /* Fragments for a recipient with its own sender pass: the reassembled message has that of
- * all. */
+ * all. So do those with REQUIRETLS where other hosts share sets: XDEFRAG does not know it. */
 static bool
 is_offered(const struct active *a, const struct sched_recipient *r)
 {
     const struct recipient_way *way = a->envelope->recipients[r->index].way;
-    return r->target->defragment && (way == NULL || way->sender.length == 0);
+    return r->target->defragment && (way == NULL || way->sender.length == 0) &&
+           (r->target->asks != TARGET_REQUIRES_TLS ||
+            route_peers(a->manager->routes) == NULL);
 }
 
 /* The shortest time of the recipients counts: after it the message is delivered to all

@@ -2,6 +2,7 @@
 #include "sched/route/asked.h"
 
 #include "base/memory.h"
+#include "sched/route/target.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,10 +45,59 @@ asked_targets_free(struct asked_targets **set)
 
 /* The recipient's domain has demands only where its hosts are looked up by MX. */
 static bool
+asked_waives(const struct target *t)
+{
+    return t->kind == TARGET_MX && t->tls != TARGET_TLS_NONE &&
+           !(t->no_dane && t->no_sts);
+}
+
+/* Mail for this machine is there: RFC 8689 speaks of hops. */
+static bool
+asked_requires(const struct target *t)
+{
+    switch (t->kind) {
+    case TARGET_MX:
+    case TARGET_SMTP:
+        return true;
+    case TARGET_LMTP:
+        return t->host[0] != '\0' && !target_is_loopback(text_from(t->host));
+    case TARGET_HTTP:
+        return !t->tls_implicit && !target_is_loopback(text_from(t->host));
+    case TARGET_MAILDIR:
+    case TARGET_HOLD:
+    case TARGET_DISCARD:
+    case TARGET_ERROR:
+    case TARGET_UNKNOWN:
+        break;
+    }
+    return false;
+}
+
+static bool
 asked_changes(const struct target *t, enum target_asks asks)
 {
-    return asks == TARGET_WAIVES_TLS && t->kind == TARGET_MX &&
-           t->tls != TARGET_TLS_NONE && !(t->no_dane && t->no_sts);
+    switch (asks) {
+    case TARGET_ASKS_NOTHING:
+        break;
+    case TARGET_REQUIRES_TLS:
+        return asked_requires(t);
+    case TARGET_WAIVES_TLS:
+        return asked_waives(t);
+    }
+    return false;
+}
+
+/* The operator wants no TLS there. */
+static void
+asked_refuse(struct target *t)
+{
+    if (t->kind == TARGET_LMTP || t->tls != TARGET_TLS_NONE)
+        return;
+    t->kind = TARGET_ERROR;
+    (void)text_copy(t->enhanced, sizeof(t->enhanced), TEXT("5.7.10"));
+    (void)text_copy(
+        t->path, sizeof(t->path),
+        TEXT("the sender requires TLS (REQUIRETLS), and the route has none"));
 }
 
 const struct target *
@@ -64,6 +114,8 @@ asked_targets_find(struct asked_targets *set, const struct target *target,
         a->key = key;
         memcpy(&a->target, target, sizeof(*target));
         a->target.asks = asks;
+        if (asks == TARGET_REQUIRES_TLS)
+            asked_refuse(&a->target);
         HASH_ADD(hh, set->by_key, key, sizeof(a->key), a);
     }
     return &a->target;

@@ -42,6 +42,7 @@ enum target_tls {
 /* Wishes of the sender of a message for the TLS to next hops (RFC 8689). */
 enum target_asks {
     TARGET_ASKS_NOTHING,
+    TARGET_REQUIRES_TLS, /* REQUIRETLS: none but hosts that prove who they are and have it */
     TARGET_WAIVES_TLS /* "TLS-Required: No": demands of the recipient's domain do not count */
 };
 /* Addresses that a delivery may go to. */
@@ -244,7 +245,7 @@ void route_each_hidden(const struct route_table *table, route_hidden *each,
  * requirements make other destinations: the scheme is smtps for implicit TLS, and a
  * level other than the scheme's default is appended,
  * "smtp:[mail.example.org]:587?tls=verify" (also for submission://, which means
- * that). */
+ * that). Mail with REQUIRETLS has "requiretls=yes". */
 enum { ROUTE_KEY_MAX = 1100 };
 size_t route_key(const struct target *target, struct text domain,
                  char out[ROUTE_KEY_MAX]);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    OPTIONS_MAX = 16 + sizeof("&bind=&helo=&cert=&family=ipv4") +
+    OPTIONS_MAX = 16 + sizeof("&bind=&helo=&cert=&family=ipv4&requiretls=yes") +
                   BIND_ADDRESS_TEXT_MAX + 2 * TARGET_HOST_MAX
 };
 
@@ -45,6 +45,8 @@ key_options(const struct target *target, char out[OPTIONS_MAX])
         option_add(out, "cert", certificate);
     if (target->family != TARGET_FAMILY_UNSET)
         option_add(out, "family", target_families[target->family - TARGET_FAMILY_ANY]);
+    if (target->asks == TARGET_REQUIRES_TLS)
+        option_add(out, "requiretls", "yes");
     return out;
 }
 

@@ -19,6 +19,9 @@ bool target_parse(struct text t, uint16_t smtp_port,
                   const struct transport_params *base, struct target *out,
                   char problem[TARGET_PROBLEM_MAX]) __attribute__((warn_unused_result));
 
+/* Whether the name or address is this machine. */
+bool target_is_loopback(struct text host);
+
 /* "none", "may", "encrypt", "verify". */
 const char *target_tls_word(enum target_tls tls);
 

@@ -191,9 +191,8 @@ target_add_host(struct target_parser *p, struct text t, uint16_t port, bool is_f
     return host_parse(p, t, port, &part) && host_add(p, &part, is_first);
 }
 
-/* A password to our own host does not cross a network, so it needs no TLS. */
-static bool
-is_loopback(struct text host)
+bool
+target_is_loopback(struct text host)
 {
     if (text_equal_nocase(host, TEXT("localhost")) || text_equal(host, TEXT("::1")))
         return true;
@@ -203,12 +202,13 @@ is_loopback(struct text host)
     return text_starts(host, TEXT("127."));
 }
 
+/* A password to our own host does not cross a network, so it needs no TLS. */
 bool
 target_has_distant_user(const struct target *t)
 {
     for (size_t i = 0; i < target_host_count(t); i++) {
         struct target_host h = target_host(t, i);
-        if (h.user.length > 0 && !is_loopback(h.host))
+        if (h.user.length > 0 && !target_is_loopback(h.host))
             return true;
     }
     return false;

@@ -36,6 +36,9 @@ struct client_login {
     char nonce[SASL_NONCE_SIZE]; /* fresh */
 };
 
+/* The code of a host without REQUIRETLS (RFC 8689), deferred: another host may have it. */
+#define CLIENT_NO_REQUIRETLS "4.7.30"
+
 struct client_settings {
     const char *hostname; /* in EHLO */
     const struct reply_outcome_peer
@@ -44,6 +47,9 @@ struct client_settings {
     double timeout_scale;     /* of the time-outs of RFC 5321 §4.5.3.2; > 0 */
     enum target_tls tls;      /* ENCRYPT, VERIFY: no mail before TLS */
     const char *demander;     /* of that, in errors: "DANE"; NULL: the route */
+    bool is_certain;          /* TLS proves that the host is the one that is meant */
+    bool is_required;         /* no mail unless it does, and the host has REQUIRETLS; of
+                               * LMTP the first alone */
     const char *other_scheme; /* the one that the route may need in place of its own
                                  ("smtps"): said if the session ends before its greeting;
                                  NULL: nothing suggests it */

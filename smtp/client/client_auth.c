@@ -357,12 +357,26 @@ end_insecure(struct client *c, const char *enhanced, const char *what, bool poli
         client_end(c, outcome);
 }
 
+static void
+end_unrequired(struct client *c)
+{
+    char why[OUTCOME_TEXT_MAX];
+    snprintf(why, sizeof(why),
+             "host %s does not offer REQUIRETLS, which the sender requires",
+             c->settings.peer->where);
+    client_end_politely(
+        c, reply_outcome_insecure(c->settings.peer, CLIENT_NO_REQUIRETLS, why));
+}
+
 /* Called after the cleartext EHLO and again after the one under TLS. With tls=may a
  * host without STARTTLS gets mail in cleartext; stricter levels defer it. */
 void
 client_introduced(struct client *c)
 {
-    if (c->secured || c->settings.tls == TARGET_TLS_NONE)
+    if (c->secured && c->settings.is_required && !c->settings.lmtp &&
+        !client_keeps_required(c))
+        end_unrequired(c);
+    else if (c->secured || c->settings.tls == TARGET_TLS_NONE)
         client_log_in(c);
     else if (c->extensions & EXTENSION_STARTTLS)
         c->next = STEP_STARTTLS;
@@ -402,7 +416,8 @@ client_heard_tls(struct client *c, const struct awaited_reply *w,
         struct text said = reply_text(reply);
         snprintf(what, sizeof(what), "refused STARTTLS: %d %s%s%.*s", reply->code,
                  reply->enhanced, reply->enhanced[0] ? " " : "", TEXT_ARGS(said));
-        end_insecure(c, "4.7.4", what, true);
+        bool is_later = c->settings.is_required && reply->code / 100 == 4;
+        end_insecure(c, is_later ? "4.7.0" : "4.7.4", what, true);
     }
 }
 

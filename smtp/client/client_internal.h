@@ -40,7 +40,8 @@ enum extension {
     EXTENSION_SIZE = 8,
     EXTENSION_MT_PRIORITY = 16,
     EXTENSION_STARTTLS = 32,
-    EXTENSION_XDEFRAG = 64
+    EXTENSION_XDEFRAG = 64,
+    EXTENSION_REQUIRETLS = 2048
 };
 
 /* OPEN: no verdict yet; ACCEPTED: open, and the peer took its RCPT; LATER: open, and the
@@ -218,6 +219,8 @@ struct client_limits client_read_limits(struct text parameters);
 /* Whether it may be sent in a command: no control byte, not too long. */
 bool client_is_sendable(struct text address);
 
+/* Whether the host is certain, and protects mail further as its sender requires (RFC 8689). */
+bool client_keeps_required(const struct client *c);
 void client_say_mail(struct client *c, const struct client_transaction *l);
 void client_say_rcpt(struct client *c, const struct client_transaction *l,
                      const struct recipient *r);

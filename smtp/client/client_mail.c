@@ -241,6 +241,13 @@ say_body(struct client *c, enum body body)
     }
 }
 
+bool
+client_keeps_required(const struct client *c)
+{
+    return c->secured && c->settings.is_certain &&
+           (c->extensions & EXTENSION_REQUIRETLS) != 0;
+}
+
 void
 client_say_mail(struct client *c, const struct client_transaction *l)
 {
@@ -258,6 +265,8 @@ client_say_mail(struct client *c, const struct client_transaction *l)
         say_number(c, " MT-PRIORITY=", e->priority);
     if (c->extensions & EXTENSION_DSN)
         say_dsn_of_mail(c, e);
+    if (e->tls == ENVELOPE_TLS_REQUIRED && client_keeps_required(c))
+        say_word(c, " REQUIRETLS");
     if (c->settings.redirect_to != NULL) {
         say_word(c, " XDEFRAG=");
         client_mail_say(c, e->fragment.set_mark);

@@ -290,6 +290,7 @@ take_extensions(struct client *c, const struct reply *reply)
         {TEXT("MT-PRIORITY"), EXTENSION_MT_PRIORITY},
         {TEXT("STARTTLS"),    EXTENSION_STARTTLS   },
         {TEXT("XDEFRAG"),     EXTENSION_XDEFRAG    },
+        {TEXT("REQUIRETLS"),  EXTENSION_REQUIRETLS },
     };
     struct text parameter;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)

@@ -40,7 +40,7 @@ struct exchange {
     struct mx_lookup_query query;
     char hostname[DNS_NAME_MAX];
     size_t limit; /* of addresses that are wanted */
-    bool dane;
+    bool dane, required;
     struct sts_cache *sts; /* NULL: no policies */
     uint16_t port;
     char domain[DNS_NAME_MAX];
@@ -222,6 +222,38 @@ exchange_make_mark(struct exchange *x)
 
 /* --- The end, with the hosts ------------------------------------------------------- */
 
+/* RFC 8689 §4.2.1 */
+static bool
+exchange_is_proven(const struct exchange_host *h)
+{
+    return h != NULL && (h->demand.proof == SECURITY_PROOF_DANE ||
+                         h->demand.proof == SECURITY_PROOF_STS);
+}
+
+static bool
+exchange_permits(const struct exchange *x, const struct exchange_host *h)
+{
+    return (h == NULL || (!h->is_unknown && !h->is_forbidden)) &&
+           (!x->required || exchange_is_proven(h));
+}
+
+/* A demand that is not known yet may be known later. */
+static struct outcome
+exchange_refuse(const struct exchange *x)
+{
+    bool is_unknown = !x->required;
+    for (size_t i = 0; i < x->host_count; i++)
+        is_unknown = is_unknown || x->hosts[i].is_unknown;
+    if (is_unknown)
+        return outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.7.5", "%s", x->why);
+    return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.7.10",
+                        "the sender requires TLS (REQUIRETLS): %s%.200s",
+                        x->why[0] != '\0'
+                            ? x->why
+                            : "neither DANE nor MTA-STS proves the mail hosts of ",
+                        x->why[0] != '\0' ? "" : x->domain);
+}
+
 static void
 exchange_finish(struct exchange *x)
 {
@@ -239,14 +271,12 @@ exchange_finish(struct exchange *x)
     for (size_t i = 0; i < found->count; i++) {
         const struct exchange_host *h = exchange_host_of(x, found->hosts[i].name);
         forbidden |= h != NULL && h->is_forbidden;
-        if (x->answer.count < x->limit &&
-            (h == NULL || (!h->is_unknown && !h->is_forbidden)))
+        if (x->answer.count < x->limit && exchange_permits(x, h))
             x->permitted[x->answer.count++] = found->hosts[i];
     }
     exchange_make_mark(x);
     if (found->count > 0 && x->answer.count == 0)
-        x->answer.outcome =
-            outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.7.5", "%s", x->why);
+        x->answer.outcome = exchange_refuse(x);
     if (x->patterns != NULL)
         sts_cache_note_hosts(x->sts, x->domain, x->answer.count == 0 && forbidden);
     x->done(x->context, &x->answer);
@@ -457,6 +487,7 @@ exchange_find(struct loop *loop, struct net *net, struct dns *dns,
               text_from(query->mx.hostname != NULL ? query->mx.hostname : ""));
     x->limit = (size_t)query->mx.address_limit;
     x->dane = query->dane && query->mx.by_mx;
+    x->required = query->required;
     x->port = query->mx.port;
     text_copy(x->domain, sizeof(x->domain), text_from(query->mx.name));
     x->done = done;

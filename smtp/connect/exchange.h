@@ -26,6 +26,8 @@ struct exchange_query {
     struct mx_lookup_query mx;
     bool dane;             /* the name servers are trusted, and the route permits it */
     struct sts_cache *sts; /* NULL: no policies. Lives longer */
+    bool
+        required; /* only hosts that DANE or MTA-STS proves; if there are none, mail fails */
 };
 
 /* Looks up hosts as mx_lookup_find() does, with their demands where the query asks for

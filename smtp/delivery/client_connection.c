@@ -740,6 +740,8 @@ client_connection_new(const struct client_connection_settings *settings,
         .login = credentials_login(settings->login),
         .tls = settings->security.level,
         .demander = security_demander(&settings->security),
+        .is_certain = settings->security.is_certain,
+        .is_required = settings->security.is_required,
         .tls_implicit = settings->security.implicit,
         .other_scheme = security_other_scheme(
             &settings->security, settings->peer.port,

@@ -343,6 +343,7 @@ session_fail(struct delivery_session *s)
         why =
             outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, REPLY_CLASS_TOKEN_ENHANCED,
                          "waits for a token to log in with");
+    why = delivery_judge_required(s, &why);
     if (s->in_request)
         delivery_settle_all(s, &why);
     delivery_session_end(s, &why);
@@ -372,6 +373,7 @@ is_last_host(const struct delivery_session *s)
 static void
 delivery_keep_trouble(struct delivery_session *s, const struct outcome *trouble)
 {
+    s->has_other_trouble = s->has_other_trouble || !delivery_refuses_required(trouble);
     if (s->has_trouble && reply_class_refuses_us(&s->trouble))
         return;
     if (!s->has_trouble || gave_reason(trouble) || !gave_reason(&s->trouble))
@@ -775,8 +777,9 @@ delivery_host_failed(struct delivery_session *s, const struct outcome *trouble)
         delivery_remember(s, trouble);
         delivery_report_failed(s, trouble);
         (void)delivery_family_refused(s, trouble);
-        /* Other routes may demand less of the same host. */
-        if (!client_connection_tls_failed(s->connection))
+        /* Other routes, or senders, may demand less of the same host. */
+        if (!client_connection_tls_failed(s->connection) &&
+            !delivery_lacks_requiretls(trouble))
             report_health(s, false);
     }
     if (reply_class_refuses_us(trouble))

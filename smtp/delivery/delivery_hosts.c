@@ -214,6 +214,7 @@ delivery_ask_hosts(struct delivery_session *s, const char *domain,
                        tls_client_has_anchors(d->tls)
                    ? d->sts
                    : NULL,
+        .required = mx && s->target->asks == TARGET_REQUIRES_TLS,
         .mx = {.name = mx ? domain : s->target->host,
                .by_mx = mx || s->target->look_up_mx,
                .smarthost = !mx,
@@ -275,6 +276,40 @@ delivery_decide_security(struct delivery_session *s, const struct mx_lookup_host
     security_decide(&question, &s->security);
 }
 
+/* --- REQUIRETLS (RFC 8689) --------------------------------------------------------- */
+
+bool
+delivery_lacks_requiretls(const struct outcome *outcome)
+{
+    return strcmp(outcome->enhanced, CLIENT_NO_REQUIRETLS) == 0;
+}
+
+/* That a handshake was cut off, or that records cannot be looked up, says nothing. */
+bool
+delivery_refuses_required(const struct outcome *outcome)
+{
+    if (delivery_lacks_requiretls(outcome))
+        return true;
+    enum tls_reports_result result = tls_reports_judge(outcome);
+    return outcome->blame == BLAME_DEMAND && result != TLS_REPORTS_VALIDATION &&
+           result != TLS_REPORTS_DNSSEC;
+}
+
+struct outcome
+delivery_judge_required(const struct delivery_session *s, const struct outcome *why)
+{
+    struct outcome failed = *why;
+    if (s->target->asks != TARGET_REQUIRES_TLS || why->verdict != VERDICT_DEFERRED ||
+        !s->has_trouble || s->has_other_trouble || s->lacks_token)
+        return failed;
+    failed.verdict = VERDICT_FAILED;
+    failed.blame = BLAME_MESSAGE;
+    failed.code = 550;
+    snprintf(failed.enhanced, sizeof(failed.enhanced), "%s",
+             delivery_lacks_requiretls(why) ? "5.7.30" : "5.7.10");
+    return failed;
+}
+
 /* --- Results ---------------------------------------------------------------------- */
 
 static void
@@ -327,6 +362,7 @@ void
 delivery_report_failed(const struct delivery_session *s, const struct outcome *outcome)
 {
     if (s->security.proof != SECURITY_PROOF_NONE && outcome->code == 0 &&
+        !delivery_lacks_requiretls(outcome) &&
         strncmp(outcome->enhanced, "4.7.", 4) == 0)
         delivery_count_proof(s, tls_reports_judge(outcome));
 }

@@ -89,6 +89,7 @@ struct delivery_session {
     bool prompt, is_early, is_idle;
     int64_t dot_ms, next_request_ms;
     bool has_trouble, closing;
+    bool has_other_trouble; /* than delivery_refuses_required() */
     struct outcome trouble;
     bool lacks_token; /* of a host: no trouble, since the scheduler waits for it */
     int64_t opened_ms, request_ms;
@@ -112,6 +113,14 @@ bool delivery_belongs_to_site(struct delivery_session *s,
 /* For the next connection, to that host. */
 void delivery_decide_security(struct delivery_session *s,
                               const struct mx_lookup_host *host);
+/* A host is certain, and does not offer REQUIRETLS. */
+bool delivery_lacks_requiretls(const struct outcome *outcome);
+/* A host that fails so will never get mail whose sender requires TLS. */
+bool delivery_refuses_required(const struct outcome *outcome);
+/* Why a session ends without a host; failed, if each of them has failed so. */
+struct outcome delivery_judge_required(const struct delivery_session *s,
+                                       const struct outcome *why);
+
 /* Counts the result of the domain's demand: the host has greeted. Logs a host that a
  * policy in mode testing would have refused. */
 void delivery_report_greeted(const struct delivery_session *s);

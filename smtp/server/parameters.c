@@ -27,7 +27,7 @@ first_word(struct text t)
     return at < t.length ? at : t.length;
 }
 
-/* "KEY=value", or the only parameter without a value. */
+/* "KEY=value", or one of the parameters without a value. */
 static bool
 is_parameter(struct text word)
 {
@@ -37,7 +37,8 @@ is_parameter(struct text word)
             ((word.at[at] | 0x20) >= 'a' && (word.at[at] | 0x20) <= 'z')))
         at++;
     return (at > 0 && at < word.length && word.at[at] == '=') ||
-           text_equal_nocase(word, TEXT("SMTPUTF8"));
+           text_equal_nocase(word, TEXT("SMTPUTF8")) ||
+           text_equal_nocase(word, TEXT("REQUIRETLS"));
 }
 
 /* All but the parameters at the end; at least one word. */
@@ -162,6 +163,7 @@ static const struct refusal bad_size = {501, "5.5.4", "bad SIZE"};
 static const struct refusal bad_body = {501, "5.5.4",
                                         "BODY must be 7BIT, 8BITMIME or BINARYMIME"};
 static const struct refusal no_value = {501, "5.5.4", "SMTPUTF8 takes no value"};
+static const struct refusal no_tls_value = {501, "5.5.4", "REQUIRETLS takes no value"};
 static const struct refusal bad_ret = {501, "5.5.4", "RET must be FULL or HDRS"};
 static const struct refusal bad_envid = {501, "5.5.4", "bad ENVID"};
 static const struct refusal bad_priority = {501, "5.5.4",
@@ -268,6 +270,14 @@ read_utf8(struct mail_parameters *out, struct text value)
     return value.at == NULL ? NULL : &no_value;
 }
 
+/* RFC 8689 */
+static const struct refusal *
+read_requires_tls(struct mail_parameters *out, struct text value)
+{
+    out->requires_tls = true;
+    return value.at == NULL ? NULL : &no_tls_value;
+}
+
 static const struct refusal *
 read_ret(struct mail_parameters *out, struct text value)
 {
@@ -363,6 +373,7 @@ static const struct {
     {TEXT("XDEFRAG"),     read_set_mark       },
     {TEXT("HOLDFOR"),     read_hold_for       },
     {TEXT("HOLDUNTIL"),   read_hold_until     },
+    {TEXT("REQUIRETLS"),  read_requires_tls   },
 };
 enum { MAIL_KEYS = sizeof(mail_keys) / sizeof(mail_keys[0]) };
 

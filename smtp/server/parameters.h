@@ -63,6 +63,7 @@ struct mail_parameters {
     bool has_hold;
     int64_t hold_s, hold_until_ms;
     struct text hold;
+    bool requires_tls; /* REQUIRETLS */
 };
 struct rcpt_parameters {
     struct path recipient; /* never the null path */

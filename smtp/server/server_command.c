@@ -44,6 +44,8 @@ static const struct refusal binary_data = {503, "5.5.1", "BINARYMIME requires BD
 static const struct refusal no_recipients = {554, "5.5.1", "no valid recipients"};
 static const struct refusal no_recipients_lmtp = {503, "5.5.1", "no valid recipients"};
 static const struct refusal too_many_recipients = {452, "4.5.3", "too many recipients"};
+static const struct refusal no_tls_yet = {530, "5.7.0",
+                                          "REQUIRETLS is offered under TLS alone"};
 static const struct refusal no_release = {555, "5.5.4", "FUTURERELEASE is not offered"};
 static const struct refusal too_late = {
     501, "5.5.4", "released too late: EHLO says until when mail can be kept"};
@@ -144,6 +146,8 @@ on_hello(struct server *s, struct text args, bool esmtp)
     reply_write_more(s->out, 250, NULL, "LIMITS RCPTMAX=%d", s->rules->recipient_limit);
     if (s->offer.starttls && !s->secure)
         reply_write_more(s->out, 250, NULL, "STARTTLS");
+    if (s->secure)
+        reply_write_more(s->out, 250, NULL, "REQUIRETLS");
     if (server_offers_auth(s))
         reply_write_more(s->out, 250, NULL, "AUTH %s", server_mechanisms(s));
     /* Old devices look for the form before RFC 2554. */
@@ -197,6 +201,8 @@ server_command_forbid(const struct server *s, const struct mail_parameters *p,
         return &no_priority;
     if (p->has_set_mark && s->offer.defrag_host == NULL)
         return &no_redirect;
+    if (p->requires_tls && !s->secure)
+        return &no_tls_yet;
     if (p->has_hold && !keeps_until_release(s))
         return &no_release;
     if (refusal == NULL && p->has_hold &&

@@ -189,6 +189,8 @@ transaction_new(const struct mail_parameters *parameters, int priority)
     e->binary = parameters->binary;
     e->utf8 = parameters->utf8;
     t->hold_s = parameters->hold_s;
+    if (parameters->requires_tls)
+        e->tls = ENVELOPE_TLS_REQUIRED;
     t->hold_until_ms = parameters->hold_until_ms;
     t->hold = arena_copy(&t->arena, parameters->hold);
     t->by_peer = e->fragment.by_peer = parameters->has_set_mark;
@@ -690,7 +692,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
     if (submitted)
         submitter_note(t, s);
     transaction_hold(t, now_ms);
-    if (header_scan_waives_tls(&t->header))
+    if (e->tls == ENVELOPE_TLS_PLAIN && header_scan_waives_tls(&t->header))
         e->tls = ENVELOPE_TLS_WAIVED;
     log_repairs(t, s);
     server_note_names(s, e);

@@ -69,13 +69,18 @@ security_decide(const struct security_question *question, struct security *out)
     const struct target *t = question->target;
     /* Without TLS we could not log in. */
     bool demanded = security_is_demanded(question);
-    bool may = t->tls == TARGET_TLS_MAY && !question->needs_tls && !demanded;
+    bool required = t->asks == TARGET_REQUIRES_TLS;
+    bool may =
+        t->tls == TARGET_TLS_MAY && !question->needs_tls && !demanded && !required;
     assert(!t->tls_implicit || t->tls >= TARGET_TLS_ENCRYPT);
     memset(out, 0, sizeof(*out));
     out->fallen_back = may && question->has_failed;
     out->level = out->fallen_back ? TARGET_TLS_NONE : t->tls;
     if (demanded)
         out->level = security_raise(t->tls, question->demand->proof);
+    else if (required)
+        out->level = TARGET_TLS_VERIFY;
+    out->is_required = required;
     out->implicit = t->tls_implicit;
     out->may_fall_back = may && !out->fallen_back;
     if (out->level == TARGET_TLS_NONE)
@@ -84,9 +89,14 @@ security_decide(const struct security_question *question, struct security *out)
     bool by_mx = t->kind == TARGET_MX || t->look_up_mx;
     bool of_list = t->kind == TARGET_SMTP && t->more_count > 0; /* each has its own */
     out->host = by_mx || of_list ? bare(question->host) : text_from(t->host);
-    security_add_name(out, out->host);
-    if (t->kind == TARGET_SMTP && by_mx && !of_list)
+    bool by_host = t->kind == TARGET_SMTP && by_mx; /* its MX records prove nothing */
+    if (!required || !by_host)
+        security_add_name(out, out->host);
+    if (by_host && (required || !of_list))
         security_add_name(out, text_from(t->host));
+    out->is_certain = demanded
+                          ? question->demand->proof != SECURITY_PROOF_ENCRYPT
+                          : t->kind != TARGET_MX && out->level == TARGET_TLS_VERIFY;
     (void)target_certificate(t, &out->own.certificate, &out->own.key);
     if (demanded)
         security_add_demand(out, question);
@@ -101,7 +111,7 @@ security_demander(const struct security *security)
 {
     switch (security->proof) {
     case SECURITY_PROOF_NONE:
-        break;
+        return security->is_required ? "REQUIRETLS" : NULL;
     case SECURITY_PROOF_ENCRYPT:
     case SECURITY_PROOF_DANE:
         return "DANE";

@@ -47,6 +47,10 @@ struct security_question {
 struct security {
     enum target_tls level;
     bool implicit;
+    /* The host that hears mail is certainly the one that was meant: by DANE or MTA-STS, or by
+     * its name in the settings. */
+    bool is_certain;
+    bool is_required;   /* by the sender (REQUIRETLS) */
     bool fallen_back;   /* level is NONE because has_failed */
     bool may_fall_back; /* after a failed handshake: one attempt in cleartext */
     struct text host;   /* the name to send (SNI) */
@@ -73,7 +77,8 @@ struct security {
  * cleartext. A route with tls=none has none: its operator has said so. */
 void security_decide(const struct security_question *question, struct security *out);
 
-/* The source of the demand for TLS, for people: "DANE", "MTA-STS"; NULL: the route. */
+/* The source of the demand for TLS, for people: "DANE", "MTA-STS", "REQUIRETLS"; NULL: the
+ * route. */
 const char *security_demander(const struct security *security);
 
 /* For net_start_tls(); not for level NONE. */

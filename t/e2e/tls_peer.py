@@ -3,11 +3,11 @@
 
 tls_peer.py CERTIFICATES DIRECTORY NAME=KIND[@ADDRESS:PORT]... prints "NAME PORT" for each. DIRECTORY/NAME.N.wire is what
 the client of connection N sent, byte by byte; DIRECTORY/NAME.mail has a line for each message: how the
-connection was secured, and the content's size.
+connection was secured, and the content's size. DIRECTORY/NAME.said has the MAIL commands and the contents.
 
 KIND: PAIR (STARTTLS with that pair of certificate and key), smtps:PAIR, smtps:clear (greets in clear text),
 stripped (no STARTTLS), refused (454), garbage (answers the handshake with nonsense), injected (says more
-behind its 220)."""
+behind its 220). Behind requiretls: it offers REQUIRETLS under TLS."""
 import os
 import socket
 import ssl
@@ -25,6 +25,8 @@ def context_of(pair):
 
 class Host:
     def __init__(self, name, kind):
+        self.requires = kind.startswith("requiretls:")
+        kind = kind.removeprefix("requiretls:")
         self.name, self.kind = name, kind
         self.implicit = kind.startswith("smtps:")
         pair = kind.removeprefix("smtps:")
@@ -50,6 +52,9 @@ class Host:
             elif verb == b"DATA":
                 connection.sendall(b"354 go\r\n")
                 self.take(connection, lines)
+            elif verb == b"MAIL":
+                self.note(line)
+                connection.sendall(b"250 2.1.0 ok\r\n")
             elif verb == b"QUIT":
                 connection.sendall(b"221 bye\r\n")
                 connection.close()
@@ -60,7 +65,13 @@ class Host:
 
     def greeting(self, connection):
         offers = self.kind != "stripped" and not isinstance(connection, ssl.SSLSocket)
-        return b"250-host\r\n" + (b"250-STARTTLS\r\n" if offers else b"") + b"250 8BITMIME\r\n"
+        requires = self.requires and isinstance(connection, ssl.SSLSocket)
+        return (b"250-host\r\n" + (b"250-STARTTLS\r\n" if offers else b"") + (b"250-REQUIRETLS\r\n" if requires else b"") +
+                b"250-DSN\r\n250 8BITMIME\r\n")
+
+    def note(self, line):
+        with open(f"{directory}/{self.name}.said", "ab") as out:
+            out.write(line)
 
     def starttls(self, connection):
         if self.kind == "refused":
@@ -83,6 +94,7 @@ class Host:
         size = 0
         while (line := lines.readline()) not in (b".\r\n", b""):
             size += len(line)
+            self.note(line)
         how = "clear"
         if isinstance(connection, ssl.SSLSocket):
             how = connection.version() + (" resumed" if connection.session_reused else " new")

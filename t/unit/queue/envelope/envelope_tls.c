@@ -22,7 +22,7 @@ asking(enum envelope_tls tls)
 
 TEST(forms)
 {
-    static const enum envelope_tls all[] = {ENVELOPE_TLS_WAIVED, ENVELOPE_TLS_PLAIN};
+    static const enum envelope_tls all[] = {ENVELOPE_TLS_WAIVED, ENVELOPE_TLS_PLAIN, ENVELOPE_TLS_REQUIRED};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         struct envelope *e = asking(all[i]), *read = envelope_new(), *again = envelope_new(), *given = envelope_new();
         FIXTURE(buffer, todo, buffer_init, buffer_free, 100000);

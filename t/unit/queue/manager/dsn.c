@@ -126,6 +126,17 @@ TEST(return)
     t = dsn_kit_tell(&k, e, &with);
     ok_named(!told_has(&t, "The body.") && told_has(&t, "folded one"),
              "beyond the limit");
+    dsn_kit_forget(&k, &t, NULL);
+    e->tls = ENVELOPE_TLS_REQUIRED;
+    t = dsn_kit_tell(&k, e, &dsn_kit_settings);
+    ok_named(!told_has(&t, "The body.") && told_has(&t, "folded one"), "REQUIRETLS: the header alone (RFC 8689)");
+    ok_named(!told_has(&t, "TLS-Required"), "it asks for TLS by its envelope");
+    is_number(t.notice->tls, ENVELOPE_TLS_REQUIRED, "which has the wish");
+    dsn_kit_forget(&k, &t, NULL);
+    e->tls = ENVELOPE_TLS_WAIVED;
+    t = dsn_kit_tell(&k, e, &dsn_kit_settings);
+    ok_named(told_has(&t, "\r\nTLS-Required: No\r\n"), "who waives TLS wants the report, too");
+    is_number(t.notice->tls, ENVELOPE_TLS_WAIVED, "likewise");
     dsn_kit_forget(&k, &t, &e);
     kit_close(&k);
 }

@@ -64,6 +64,50 @@ TEST(waived)
     }
 }
 
+TEST(required)
+{
+    static const struct {
+        const char *target;
+        int becomes; /* -1: it stays */
+    } rows[] = {
+        {"mx", TARGET_MX},
+        {"mx?tls=none", TARGET_ERROR},
+        {"mx?dane=no&sts=no", TARGET_MX},
+        {"smtp://host.test", TARGET_SMTP},
+        {"smtp://127.0.0.1", TARGET_SMTP},
+        {"smtp://host.test?tls=none", TARGET_ERROR},
+        {"smtps://host.test", TARGET_SMTP},
+        {"lmtp://unix:/run/lmtp", -1},
+        {"lmtp://127.0.0.1:24", -1},
+        {"lmtp://localhost", -1},
+        {"lmtp://host.test", TARGET_LMTP},
+        {"https://host.test/x", -1},
+        {"http://127.0.0.1/x", -1},
+        {"maildir:/var/mail/%u", -1},
+        {"hold", -1},
+        {"discard", -1},
+        {"error:5.1.1 gone", -1},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char routes[200], key[ROUTE_KEY_MAX];
+        snprintf(routes, sizeof(routes), "far.test %s", rows[i].target);
+        struct route_table *table = table_of(routes);
+        const struct target *t = found(table), *asked = route_asked(table, t, TARGET_REQUIRES_TLS);
+        ok_named((asked != t) == (rows[i].becomes >= 0), rows[i].target);
+        ok_named(asked == route_asked(table, t, TARGET_REQUIRES_TLS), "the same again");
+        if (rows[i].becomes >= 0)
+            is_number(asked->kind, rows[i].becomes, "its kind");
+        if (asked != t && asked->kind != TARGET_ERROR) {
+            route_key(asked, TEXT("far.test"), key);
+            ok_named(strstr(key, "requiretls=yes") != NULL, "its destination says it");
+            ok_named(route_leads_to(table, asked), "the route leads there");
+        }
+        if (asked->kind == TARGET_ERROR && t->kind != TARGET_ERROR)
+            is_string(asked->enhanced, "5.7.10", "the code");
+        route_free(&table);
+    }
+}
+
 /* After a reload. */
 TEST(successor)
 {

@@ -61,3 +61,52 @@ TEST(limits_before_tls)
     is_number(client_limits(c).recipients, 0, "what was told in clear is forgotten");
     client_free(&c);
 }
+
+/* RFC 8689: what the host offers under TLS counts, and that it is the one that is meant. */
+TEST(requiretls)
+{
+    static const struct {
+        const char *before, *under;
+        bool required, certain, lmtp, ready, says;
+    } rows[] = {
+        {"STARTTLS", "REQUIRETLS", true, true, false, true, true},
+        {"STARTTLS", "requiretls", true, true, false, true, true},
+        {"STARTTLS", "8BITMIME", true, true, false, false, false},
+        {"STARTTLS", "REQUIRETLS", true, false, false, false, false},
+        {"REQUIRETLS\r\n250-STARTTLS", "8BITMIME", true, true, false, false, false},
+        {"STARTTLS", "8BITMIME", true, true, true, true, false},
+        {"STARTTLS", "REQUIRETLS", false, true, false, true, true},
+        {"STARTTLS", "REQUIRETLS", false, false, false, true, false},
+        {"STARTTLS", "8BITMIME", false, true, false, true, false},
+    };
+    struct envelope *e = envelope_new();
+    unsigned index = 0;
+    ok(envelope_add(e, TEXT("a@b.test"), 0, TEXT("")));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct client_settings settings = {.hostname = "me.example", .peer = &peer, .timeout_scale = 1, .tls = TARGET_TLS_VERIFY, .is_certain = rows[i].certain, .is_required = rows[i].required, .lmtp = rows[i].lmtp};
+        struct client *c = client_new(&settings);
+        struct client_event event = {.kind = CLIENT_DONE};
+        char hello[2][100];
+        snprintf(hello[0], sizeof(hello[0]), "250-mx\r\n250-%s\r\n250 DSN\r\n", rows[i].before);
+        snprintf(hello[1], sizeof(hello[1]), "250-mx\r\n250-%s\r\n250 DSN\r\n", rows[i].under);
+        struct text input[] = {TEXT("220 mx\r\n"), text_from(hello[0]), TEXT("220 go\r\n"), text_from(hello[1])};
+        ok(!client_next(c, &input[0], &event) && !client_next(c, &input[1], &event));
+        ok(client_next(c, &input[2], &event) && event.kind == CLIENT_SECURE);
+        client_secured(c);
+        ok(!client_next(c, &input[2], &event) && client_next(c, &input[3], &event));
+        is_number(event.kind, rows[i].ready ? CLIENT_READY : CLIENT_OVER, rows[i].under);
+        if (event.kind == CLIENT_OVER) {
+            is_string(event.outcome->enhanced, CLIENT_NO_REQUIRETLS, "the code");
+            ok(event.outcome->verdict == VERDICT_DEFERRED && event.end == CLIENT_END_HOST);
+        } else {
+            e->tls = ENVELOPE_TLS_REQUIRED;
+            struct client_mail mail = {.envelope = e, .indexes = &index, .count = 1};
+            buffer_clear(client_output(c));
+            client_send(c, &mail);
+            struct text said = buffer_text(client_output(c));
+            ok_named((memmem(said.at, said.length, " REQUIRETLS\r\n", 13) != NULL) == rows[i].says, "the parameter");
+        }
+        client_free(&c);
+    }
+    envelope_free(&e);
+}

@@ -42,6 +42,18 @@ TEST(mail_values)
     ok(mail.binary && mail.eight_bit);
 }
 
+TEST(requiretls)
+{
+    is_number(read_mail(TEXT("FROM:<a@b.example> requiretls SIZE=5")), 250, "without a value");
+    ok(mail.requires_tls && mail.size == 5);
+    is_number(read_mail(TEXT("FROM:<a@b.example>")), 250, "none");
+    ok(!mail.requires_tls);
+    is_number(read_mail(TEXT("FROM:<a@b.example> REQUIRETLS=")), 501, "an empty value");
+    is_number(read_mail(TEXT("FROM:<a@b.example> REQUIRETLS=YES")), 501, "a value");
+    is_number(read_mail(TEXT("FROM:<a@b.example> REQUIRETLS REQUIRETLS")), 501, "twice");
+    is_number(read_mail(TEXT("FROM:<a@b.example> REQUIRETLSX")), 555, "another one");
+}
+
 TEST(sizes)
 {
     is_number(read_mail(TEXT("FROM:<> SIZE=2147483648")), 250, "2^31");

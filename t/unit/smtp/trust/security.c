@@ -126,6 +126,45 @@ TEST(wish)
     ok_named(security_tls_options(&s).level == TLS_LEVEL_NONE, "any certificate encrypts");
 }
 
+/* REQUIRETLS: the host is proven by the demand of its domain, or by its name in the settings. */
+TEST(required)
+{
+    static const struct {
+        enum way way;
+        enum target_tls tls;
+        const char *names;
+    } rows[] = {
+        {SMTP, TARGET_TLS_MAY, "host.test"},
+        {SMTP, TARGET_TLS_ENCRYPT, "host.test"},
+        {SMTPS, TARGET_TLS_VERIFY, "host.test"},
+        {SMTP_MX, TARGET_TLS_MAY, "host.test"},
+        {LMTP, TARGET_TLS_NONE, "host.test"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct target target = target_of(rows[i].way, rows[i].tls, "host.test");
+        struct security_question question = {&target, rows[i].way == SMTP_MX ? "mx.test" : "host.test", true, false, NULL, NULL};
+        struct security s;
+        target.asks = TARGET_REQUIRES_TLS;
+        security_decide(&question, &s);
+        ok(s.level == TARGET_TLS_VERIFY && s.is_certain && s.is_required && !s.may_fall_back && !s.fallen_back);
+        is_number((long)s.name_count, 1, "one name");
+        is_text(s.names[0], text_from(rows[i].names), "that of the settings");
+        is_string(security_demander(&s), "REQUIRETLS", "who demands it");
+    }
+    struct target mx = target_of(MX, TARGET_TLS_VERIFY, "");
+    struct security_demand demand = {.proof = SECURITY_PROOF_STS};
+    struct security_question question = {&mx, "mx.test", false, false, NULL, "d.test"};
+    struct security s;
+    security_decide(&question, &s);
+    ok_named(!s.is_certain && !s.is_required, "a name that DNS gave is proven, but not that it is meant");
+    question.demand = &demand;
+    security_decide(&question, &s);
+    ok_named(s.is_certain, "by its policy it is");
+    demand.proof = SECURITY_PROOF_ENCRYPT;
+    security_decide(&question, &s);
+    ok_named(!s.is_certain, "TLSA records that are not known prove nothing");
+}
+
 /* The demand of a destination raises the level of the route, and permits no way
  * back. */
 TEST(demands)
