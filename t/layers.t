@@ -29,7 +29,7 @@ may base/dns base+loop+disk
 may base/disk base+loop
 may base/tls base+crypto+disk
 may base/net base+disk+loop+tls
-may base/log base+loop+net
+may base/log base+crypto+loop+net
 may base/settings base+disk+log
 may base/redis base+crypto+dns+loop+net+tls
 may base/http base+crypto+disk+dns+log+loop+net+tls

@@ -27,6 +27,7 @@ struct options {
     char *log_to;
     enum log_style log_style;
     enum log_level log_level;
+    enum log_addresses log_addresses;
     enum options_sandbox sandbox;
     int64_t metrics_sites;
     char *ready_when;

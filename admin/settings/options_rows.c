@@ -38,6 +38,7 @@
 static const char *const receiveds[] = {"full", "short", "none", NULL};
 static const char *const styles[] = {"petrel", "postfix", "json", NULL};
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
+static const char *const maskings[] = {"full", "domain", "hash", NULL};
 static const char *const sandboxes[] = {"yes", "no", "require", NULL};
 static const char *const stops[] = {"keep", "hand_over", NULL};
 static const char *const trusts[] = {"auto", "yes", "no", NULL};
@@ -659,5 +660,10 @@ const struct setting options_rows[] = {
     TEXTUAL(STRING, log_to, "log_to", "stderr",
             "stderr, syslog (/dev/log) or syslog:PATH, its socket."),
     WORD(log_level, "log_level", "info", 0, levels, "error, warning, info or debug."),
+    WORD(log_addresses, "log_addresses", "full", 0, maskings,
+         "Addresses in log lines and events: full, domain (***@example.org) or hash "
+         "(the "
+         "same\n"
+         "digits in place of *** for the same address)."),
     {NULL, SETTING_STRING, 0, NULL, 0, 0, false, NULL, 0, NULL},
 };

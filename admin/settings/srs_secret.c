@@ -1,4 +1,4 @@
-/* Reads or makes the secrets of SRS and of tagged senders. */
+/* Reads or makes the secrets of SRS, of tagged senders and of hashed addresses. */
 #include "admin/settings/srs_secret.h"
 
 #include "base/crypto/digest.h"
@@ -118,22 +118,30 @@ srs_secret_clean(struct disk *spool)
     (void)!disk_list(spool, "lock", srs_secret_remove_draft, spool);
 }
 
+/* -ENOENT: there is none, and none is wanted. */
+static int
+srs_secret_get(struct disk *spool, const uint64_t random[SRS_SECRET_RANDOM],
+               bool wanted, char secret[SECRET_BYTES])
+{
+    int error = srs_secret_read(spool, secret);
+    if (error == -ENOENT && wanted)
+        error = srs_secret_make(spool, random, secret);
+    if (error == 0)
+        srs_secret_clean(spool);
+    return error;
+}
+
 static struct srs *
 srs_of_file(struct text domain, struct disk *spool,
             const uint64_t random[SRS_SECRET_RANDOM], bool wanted, int *error)
 {
     char secret[SECRET_BYTES];
     struct text one = text_of(secret, sizeof(secret));
-    *error = srs_secret_read(spool, secret);
-    bool is_new = *error == -ENOENT;
-    if (is_new && wanted)
-        *error = srs_secret_make(spool, random, secret);
-    else if (is_new)
+    *error = srs_secret_get(spool, random, wanted, secret);
+    if (*error == -ENOENT && !wanted) {
         *error = 0;
-    if (is_new && !wanted)
         return NULL;
-    if (*error == 0)
-        srs_secret_clean(spool);
+    }
     struct srs *made = srs_new(domain, &one, *error == 0 ? 1 : 0);
     digest_forget(secret, sizeof(secret));
     return made;
@@ -177,6 +185,24 @@ srs_secret_tags(const struct options *o, struct disk *spool,
     return verp_new(text_from(o->bounces),
                     count > 0 ? srs_new(TEXT(""), secrets, count)
                               : srs_of_file(TEXT(""), spool, random, true, error));
+}
+
+int
+srs_secret_mask(const struct options *o, struct disk *spool,
+                const uint64_t random[SRS_SECRET_RANDOM],
+                unsigned char key[DIGEST_SIZE])
+{
+    struct text secrets[SRS_SECRETS_MAX];
+    char secret[SECRET_BYTES];
+    int error = 0;
+    if (srs_secret_list(o, secrets) == 0) {
+        error = srs_secret_get(spool, random, true, secret);
+        secrets[0] = text_of(secret, sizeof(secret));
+    }
+    if (error == 0)
+        digest_keyed(secrets[0], TEXT("log_addresses"), key);
+    digest_forget(secret, sizeof(secret));
+    return error;
 }
 
 void

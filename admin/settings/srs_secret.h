@@ -1,5 +1,5 @@
-/* The secrets of SRS and of tagged senders: of the setting, or made once in the spool, for
- * all slices. */
+/* The secrets of SRS, of tagged senders and of hashed addresses: of the setting, or made
+ * once in the spool, for all slices. */
 #ifndef ADMIN_SETTINGS_SRS_SECRET_H
 #define ADMIN_SETTINGS_SRS_SECRET_H
 
@@ -19,6 +19,11 @@ struct srs *srs_secret_use(const struct options *options,
  * above. */
 struct verp *srs_secret_tags(const struct options *options, struct disk *spool,
                              const uint64_t random[SRS_SECRET_RANDOM], int *error);
+/* The key of log_addresses = hash, by the first of these secrets. 0, or an error as
+ * above. */
+int srs_secret_mask(const struct options *options, struct disk *spool,
+                    const uint64_t random[SRS_SECRET_RANDOM],
+                    unsigned char key[DIGEST_SIZE]) __attribute__((warn_unused_result));
 enum { SRS_SECRET_WHY_MAX = 120 };
 void srs_secret_why(int error, char out[SRS_SECRET_WHY_MAX]);
 /* The errors of the settings; routes: NULL if they have errors. */

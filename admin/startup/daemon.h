@@ -164,6 +164,7 @@ struct part_aliases {
     struct srs *srs;
     struct verp *verp;
     int srs_error, verp_error; /* why it is blind, as it was logged; 0: it is not */
+    int mask_error;            /* the same of the key of log_addresses */
     struct loop_timer timer;
     struct alias_files_reading *reading; /* files that have changed */
     struct buffer errors;                /* of these */

@@ -1,4 +1,4 @@
-/* Watches the files of aliases and the secret of SRS, and hands the table on. */
+/* Watches the files of aliases and the secret of SRS, and hands the table and keys on. */
 #include "admin/startup/parts.h"
 
 #include "admin/settings/srs_secret.h"
@@ -33,14 +33,20 @@ part_aliases_tell(struct daemon *d, const char *key, int *known, int error,
                 "%s: %s: %s, until it can be read", key, why, what);
 }
 
+static void
+part_aliases_draw(struct daemon *d, uint64_t random[SRS_SECRET_RANDOM])
+{
+    for (size_t i = 0; i < SRS_SECRET_RANDOM; i++)
+        random[i] = loop_random(d->loop);
+}
+
 /* The caller hands it on, and frees the old one then. */
 static struct srs *
 part_aliases_new_srs(struct daemon *d, const struct configuration *c, bool forwards)
 {
     uint64_t random[SRS_SECRET_RANDOM];
     int error;
-    for (size_t i = 0; i < SRS_SECRET_RANDOM; i++)
-        random[i] = loop_random(d->loop);
+    part_aliases_draw(d, random);
     struct srs *made =
         srs_secret_use(&c->options, c->routes, queue_disk(manager_queue(d->manager)),
                        random, forwards, &error);
@@ -58,8 +64,7 @@ part_aliases_use_tags(struct daemon *d, const struct configuration *c)
     int error;
     if (c->options.bounces == NULL && old == NULL)
         return;
-    for (size_t i = 0; i < SRS_SECRET_RANDOM; i++)
-        random[i] = loop_random(d->loop);
+    part_aliases_draw(d, random);
     d->aliases.verp = srs_secret_tags(
         &c->options, queue_disk(manager_queue(d->manager)), random, &error);
     part_aliases_tell(d, "bounces", &d->aliases.verp_error, error,
@@ -70,6 +75,23 @@ part_aliases_use_tags(struct daemon *d, const struct configuration *c)
     verp_free(&old);
 }
 
+static void
+part_aliases_use_mask(struct daemon *d, const struct configuration *c)
+{
+    uint64_t random[SRS_SECRET_RANDOM];
+    unsigned char key[DIGEST_SIZE];
+    int error = 0;
+    if (c->options.log_addresses == LOG_ADDRESSES_HASH) {
+        part_aliases_draw(d, random);
+        error = srs_secret_mask(&c->options, queue_disk(manager_queue(d->manager)),
+                                random, key);
+        log_mask_by(d->log, LOG_ADDRESSES_HASH, error == 0 ? key : NULL);
+        digest_forget(key, sizeof(key));
+    }
+    part_aliases_tell(d, "log_addresses", &d->aliases.mask_error, error,
+                      "addresses have no hash");
+}
+
 /* A secret that could not be read, or that nobody needed until now. */
 static void
 part_aliases_try_srs(struct daemon *d)
@@ -78,6 +100,8 @@ part_aliases_try_srs(struct daemon *d)
     bool forwards = !aliases_are_empty(d->aliases.table);
     if (d->aliases.verp != NULL && verp_is_blind(d->aliases.verp))
         part_aliases_use_tags(d, d->configuration);
+    if (d->aliases.mask_error != 0)
+        part_aliases_use_mask(d, d->configuration);
     if (old != NULL ? !srs_is_blind(old) : !forwards)
         return;
     d->aliases.srs = part_aliases_new_srs(d, d->configuration, forwards);
@@ -177,13 +201,14 @@ part_aliases_reload(struct daemon *d, struct configuration *fresh)
     a->srs = part_aliases_new_srs(d, fresh, !aliases_are_empty(table));
     part_aliases_hand_on(d, table);
     part_aliases_use_tags(d, fresh);
+    part_aliases_use_mask(d, fresh);
     srs_free(&old);
     alias_files_free(&a->files);
     a->files = fresh->alias_files;
     fresh->alias_files = NULL;
     loop_timer_stop(d->loop, &a->timer);
     if (a->files != NULL || (a->srs != NULL && srs_is_blind(a->srs)) ||
-        (a->verp != NULL && verp_is_blind(a->verp)))
+        (a->verp != NULL && verp_is_blind(a->verp)) || a->mask_error != 0)
         part_aliases_watch(d);
 }
 

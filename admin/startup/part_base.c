@@ -14,6 +14,7 @@ part_log_open(struct daemon *d, const struct options *o)
 {
     const char *path = options_log_socket(o);
     d->log = log_new(d->loop, o->log_style, o->log_level);
+    log_mask_by(d->log, o->log_addresses, NULL); /* the key is in the spool */
     log_name_host(d->log, o->hostname);
     log_watch_journal(d->log);
     log_write_at_crash(d->log);
@@ -43,6 +44,7 @@ part_base_reload(struct daemon *d, struct configuration *fresh)
 {
     const struct options *o = &fresh->options;
     log_restyle(d->log, o->log_style, o->log_level);
+    log_mask_by(d->log, o->log_addresses, NULL);
     log_name_host(d->log, o->hostname);
     descriptors_want(o, d->log);
 }

@@ -352,7 +352,8 @@ line_verdict(struct log_line *line, struct event_log *l, const struct event *v)
         line_deferred_like(line, v, like);
         return;
     }
-    log_field(line, "relay", text_from(o->remote[0] ? o->remote : "none"));
+    log_field(line, "relay",
+              log_mask_relay(log_mask(l->log), o->remote[0] ? o->remote : "none"));
     log_field_seconds(line, "delay", &v->total_ms, 1);
     log_field_seconds(line, "delays", v->delay_ms, 4);
     if (!as_postfix) { /* its line has no such fields */

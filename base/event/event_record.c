@@ -49,19 +49,41 @@ event_record_kinds(struct text list, uint64_t *kinds, struct text *word)
 
 /* --- Members ---------------------------------------------------------------------- */
 
+struct record {
+    struct json_writer json;
+    const struct log_mask *mask; /* NULL: addresses are whole */
+};
+
+/* A word of ours, or a handle that the sender of the mail compares: never masked. */
 static void
-record_text(struct json_writer *w, struct text before, struct text value)
+record_word(struct record *r, struct text before, struct text value)
 {
     if (value.length > 0)
-        json_put_string(w, before, value);
+        json_put_string(&r->json, before, value);
+}
+
+static void
+record_always(struct record *r, struct text before, struct text value)
+{
+    struct buffer masked = {0};
+    json_put_string(&r->json, before,
+                    r->mask != NULL ? log_mask_text(r->mask, value, &masked) : value);
+    buffer_free(&masked);
+}
+
+static void
+record_text(struct record *r, struct text before, struct text value)
+{
+    if (value.length > 0)
+        record_always(r, before, value);
 }
 
 /* xtext (RFC 3461 §4), decoded; a malformed one stays. */
 static void
-record_xtext(struct json_writer *w, struct text before, struct text value)
+record_xtext(struct record *r, struct text before, struct text value)
 {
     if (text_find(value, '+') == TEXT_NONE) {
-        record_text(w, before, value);
+        record_text(r, before, value);
         return;
     }
     struct buffer plain;
@@ -75,142 +97,145 @@ record_xtext(struct json_writer *w, struct text before, struct text value)
             buffer_add_byte(&plain, low >= 0 ? (char)(high * 16 + low) : value.at[0]);
         value = text_after(value, low >= 0 ? 3 : 1);
     }
-    record_text(w, before, buffer_text(&plain));
+    record_text(r, before, buffer_text(&plain));
     buffer_free(&plain);
 }
 
 /* ORCPT has a type before the address: "rfc822;". */
 static void
-record_original(struct json_writer *w, struct text orcpt)
+record_original(struct record *r, struct text orcpt)
 {
     size_t type = text_find(orcpt, ';');
-    record_xtext(w, MEMBER("original_recipient"),
+    record_xtext(r, MEMBER("original_recipient"),
                  type != TEXT_NONE ? text_after(orcpt, type + 1) : orcpt);
 }
 
 static void
-record_user(struct json_writer *w, struct text submitter)
+record_user(struct record *r, struct text submitter)
 {
     bool is_name = text_starts(submitter, TEXT("user:"));
-    record_text(w, MEMBER("user"), is_name ? text_after(submitter, 5) : submitter);
+    record_text(r, MEMBER("user"), is_name ? text_after(submitter, 5) : submitter);
 }
 
 static void
-record_origin(struct json_writer *w, const struct event_origin *o)
+record_origin(struct record *r, const struct event_origin *o)
 {
     if (o->original.length > 0)
-        record_original(w, o->original);
-    record_xtext(w, MEMBER("envid"), o->envelope_id);
-    record_text(w, MEMBER("message_id"), o->message_id);
-    record_text(w, MEMBER("tag"), o->tag);
-    record_user(w, o->submitter);
+        record_original(r, o->original);
+    record_xtext(r, MEMBER("envid"), o->envelope_id);
+    record_word(r, MEMBER("message_id"), o->message_id);
+    record_word(r, MEMBER("tag"), o->tag);
+    record_user(r, o->submitter);
 }
 
 static void
-record_outcome(struct json_writer *w, const struct event *v)
+record_outcome(struct record *r, const struct event *v)
 {
     const struct outcome *o = v->outcome;
-    record_text(w, MEMBER("relay"), text_from(o->remote));
-    record_text(w, MEMBER("tls"), v->tls);
+    record_text(r, MEMBER("relay"),
+                r->mask != NULL ? log_mask_relay(r->mask, o->remote)
+                                : text_from(o->remote));
+    record_text(r, MEMBER("tls"), v->tls);
     if (v->dkim.length > 0)
-        json_put_list(w, MEMBER("dkim"), v->dkim);
+        json_put_list(&r->json, MEMBER("dkim"), v->dkim);
     if (o->code > 0)
-        json_put_number(w, MEMBER("code"), o->code);
-    record_text(w, MEMBER("enhanced"), text_from(o->enhanced));
-    record_text(w, MEMBER("text"), text_from(o->text));
-    record_text(w, MEMBER("class"), text_from(v->reason));
-    record_text(w, MEMBER("hint"), v->hint);
+        json_put_number(&r->json, MEMBER("code"), o->code);
+    record_text(r, MEMBER("enhanced"), text_from(o->enhanced));
+    record_text(r, MEMBER("text"), text_from(o->text));
+    record_text(r, MEMBER("class"), text_from(v->reason));
+    record_text(r, MEMBER("hint"), v->hint);
 }
 
 static void
-record_verdict(struct json_writer *w, const struct event *v)
+record_verdict(struct record *r, const struct event *v)
 {
-    json_put_string(w, MEMBER("sender"), v->sender); /* empty: the null sender */
-    record_text(w, MEMBER("recipient"), v->recipient);
+    record_always(r, MEMBER("sender"), v->sender); /* empty: the null sender */
+    record_text(r, MEMBER("recipient"), v->recipient);
     if (v->origin != NULL)
-        record_origin(w, v->origin);
-    json_put_number(w, MEMBER("size"), v->size);
-    json_put_number(w, MEMBER("attempt"), (int64_t)v->attempt + 1);
-    json_put_number(w, MEMBER("delay_ms"), v->total_ms);
-    record_outcome(w, v);
+        record_origin(r, v->origin);
+    json_put_number(&r->json, MEMBER("size"), v->size);
+    json_put_number(&r->json, MEMBER("attempt"), (int64_t)v->attempt + 1);
+    json_put_number(&r->json, MEMBER("delay_ms"), v->total_ms);
+    record_outcome(r, v);
     if (v->next_ms > 0)
-        json_put_number(w, MEMBER("next_ms"), v->next_ms);
+        json_put_number(&r->json, MEMBER("next_ms"), v->next_ms);
 }
 
 static void
-record_accepted(struct json_writer *w, const struct event *v)
+record_accepted(struct record *r, const struct event *v)
 {
-    json_put_string(w, MEMBER("sender"), v->sender);
-    record_text(w, MEMBER("message_id"), v->message_id);
+    record_always(r, MEMBER("sender"), v->sender);
+    record_word(r, MEMBER("message_id"), v->message_id);
     if (v->origin != NULL)
-        record_text(w, MEMBER("tag"), v->origin->tag);
+        record_word(r, MEMBER("tag"), v->origin->tag);
     if (v->client != NULL)
-        record_text(w, MEMBER("user"), text_from(v->client->user));
+        record_text(r, MEMBER("user"), text_from(v->client->user));
     else
-        w->full = w->full ||
-                  !buffer_format(w->out, ",\"user\":\"uid:%" PRIu32 "\"", v->injector);
-    json_put_number(w, MEMBER("size"), v->size);
-    json_put_number(w, MEMBER("recipients"), v->recipients);
+        r->json.full =
+            r->json.full ||
+            !buffer_format(r->json.out, ",\"user\":\"uid:%" PRIu32 "\"", v->injector);
+    json_put_number(&r->json, MEMBER("size"), v->size);
+    json_put_number(&r->json, MEMBER("recipients"), v->recipients);
 }
 
 static void
-record_finding(struct json_writer *w, const struct event *v)
+record_finding(struct record *r, const struct event *v)
 {
-    record_text(w, MEMBER("kind"), v->command);
-    record_text(w, MEMBER("subject"), v->relay);
-    record_text(w, MEMBER("text"), v->text);
-    record_text(w, MEMBER("hint"), v->hint);
+    record_text(r, MEMBER("kind"), v->command);
+    record_text(r, MEMBER("subject"), v->relay);
+    record_text(r, MEMBER("text"), v->text);
+    record_text(r, MEMBER("hint"), v->hint);
     if (v->since_ms > 0)
-        json_put_number(w, MEMBER("since_ms"), v->since_ms);
+        json_put_number(&r->json, MEMBER("since_ms"), v->since_ms);
 }
 
 /* A report that has come back. */
 static void
-record_returned(struct json_writer *w, const struct event *v)
+record_returned(struct record *r, const struct event *v)
 {
     char report[ID_LENGTH + 1];
-    record_text(w, MEMBER("recipient"), v->recipient);
-    record_text(w, MEMBER("sender_domain"), v->sender);
-    json_put_string(w,
+    record_text(r, MEMBER("recipient"), v->recipient);
+    record_text(r, MEMBER("sender_domain"), v->sender);
+    json_put_string(&r->json,
                     v->kind == EVENT_COMPLAINED ? MEMBER("feedback") : MEMBER("action"),
                     v->command);
     if (v->outcome->code > 0)
-        json_put_number(w, MEMBER("code"), v->outcome->code);
-    record_text(w, MEMBER("enhanced"), text_from(v->outcome->enhanced));
-    record_text(w, MEMBER("text"), text_from(v->outcome->text));
-    record_text(w, MEMBER("class"), text_from(v->reason));
-    record_text(w, MEMBER("reporter"), v->relay);
-    json_put_string(w, MEMBER("report"), text_from(id_format(v->other, report)));
+        json_put_number(&r->json, MEMBER("code"), v->outcome->code);
+    record_text(r, MEMBER("enhanced"), text_from(v->outcome->enhanced));
+    record_text(r, MEMBER("text"), text_from(v->outcome->text));
+    record_text(r, MEMBER("class"), text_from(v->reason));
+    record_text(r, MEMBER("reporter"), v->relay);
+    json_put_string(&r->json, MEMBER("report"), text_from(id_format(v->other, report)));
 }
 
 static void
-record_rest(struct json_writer *w, const struct event *v)
+record_rest(struct record *r, const struct event *v)
 {
     switch ((unsigned)v->kind) {
     case EVENT_ACCEPTED:
     case EVENT_SUBMITTED:
-        record_accepted(w, v);
+        record_accepted(r, v);
         break;
     case EVENT_BOUNCED_LATER:
     case EVENT_COMPLAINED:
-        record_returned(w, v);
+        record_returned(r, v);
         break;
     case EVENT_QUOTA:
-        record_text(w, MEMBER("subject"), v->relay);
-        record_text(w, MEMBER("text"), v->text);
+        record_text(r, MEMBER("subject"), v->relay);
+        record_text(r, MEMBER("text"), v->text);
         break;
     case EVENT_SUPPRESSED:
-        json_put_string(w, MEMBER("sender"), v->sender);
-        record_text(w, MEMBER("recipient"), v->recipient);
-        record_text(w, MEMBER("class"), text_from(v->reason));
-        record_text(w, MEMBER("text"), v->text);
+        record_always(r, MEMBER("sender"), v->sender);
+        record_text(r, MEMBER("recipient"), v->recipient);
+        record_text(r, MEMBER("class"), text_from(v->reason));
+        record_text(r, MEMBER("text"), v->text);
         break;
     case EVENT_TROUBLE:
     case EVENT_RECOVERED:
-        record_finding(w, v);
+        record_finding(r, v);
         break;
     default:
-        record_verdict(w, v);
+        record_verdict(r, v);
     }
 }
 
@@ -219,33 +244,37 @@ record_rest(struct json_writer *w, const struct event *v)
  * another verdict of the same attempt may follow, ends in "d": a reader that drops events
  * with a known id must not lose that verdict. */
 static void
-record_id(struct json_writer *w, const struct event *v, struct text message,
+record_id(struct record *r, const struct event *v, struct text message,
           const struct event_record_source *source)
 {
     bool whole = v->kind == EVENT_ACCEPTED || v->kind == EVENT_SUBMITTED;
     if (message.length == 0) {
-        w->full = w->full || !buffer_format(w->out, "%016" PRIx64 "-%" PRIu64,
-                                            source->run, source->serial);
+        r->json.full =
+            r->json.full || !buffer_format(r->json.out, "%016" PRIx64 "-%" PRIu64,
+                                           source->run, source->serial);
         return;
     }
     if (v->kind == EVENT_BOUNCED_LATER || v->kind == EVENT_COMPLAINED) {
-        json_put(w, message);
-        json_put(w, TEXT("-"));
-        json_put(w, text_from(ID_TEXT(v->other)));
-        json_put_number(w, TEXT("-"), v->attempt);
+        json_put(&r->json, message);
+        json_put(&r->json, TEXT("-"));
+        json_put(&r->json, text_from(ID_TEXT(v->other)));
+        json_put_number(&r->json, TEXT("-"), v->attempt);
         return;
     }
-    json_put(w, message);
-    json_put_number(w, TEXT("-"), v->origin != NULL ? v->origin->recipient : 0);
-    json_put_number(w, TEXT("-"), whole ? 0 : (int64_t)v->attempt + 1);
-    json_put(w, v->kind == EVENT_DEFERRED ? TEXT("d") : TEXT(""));
+    json_put(&r->json, message);
+    json_put_number(&r->json, TEXT("-"), v->origin != NULL ? v->origin->recipient : 0);
+    json_put_number(&r->json, TEXT("-"), whole ? 0 : (int64_t)v->attempt + 1);
+    json_put(&r->json, v->kind == EVENT_DEFERRED ? TEXT("d") : TEXT(""));
 }
 
 bool
 event_record_write(const struct event *v, const struct event_record_source *source,
                    struct buffer *out)
 {
-    struct json_writer w = {out, false};
+    struct record r = {
+        {out, false},
+        source->mask
+    };
     char id[ID_LENGTH + 1] = "";
     size_t before = out->length;
     const char *type =
@@ -253,17 +282,17 @@ event_record_write(const struct event *v, const struct event_record_source *sour
     if (v->id.time_ms != 0)
         id_format(v->id, id);
     struct text message = text_from(id);
-    json_put(&w, TEXT("{\"id\":\""));
-    record_id(&w, v, message, source);
-    json_put_string(&w, TEXT("\",\"type\":"), text_from(type));
-    json_put_number(&w, MEMBER("time_ms"), source->now_ms);
-    record_text(&w, MEMBER("host"), text_from(source->host));
-    record_text(&w, MEMBER("message"), message);
-    record_rest(&w, v);
-    json_put(&w, TEXT("}\n"));
-    if (w.full)
+    json_put(&r.json, TEXT("{\"id\":\""));
+    record_id(&r, v, message, source);
+    json_put_string(&r.json, TEXT("\",\"type\":"), text_from(type));
+    json_put_number(&r.json, MEMBER("time_ms"), source->now_ms);
+    record_text(&r, MEMBER("host"), text_from(source->host));
+    record_word(&r, MEMBER("message"), message);
+    record_rest(&r, v);
+    json_put(&r.json, TEXT("}\n"));
+    if (r.json.full)
         out->length = before;
-    return !w.full;
+    return !r.json.full;
 }
 
 /* A write over zeros that a power cut has torn may lack any of its sectors: the beginning

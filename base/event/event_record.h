@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/event/event.h"
+#include "base/log/log_mask.h"
 
 enum {
     EVENT_RECORD_MAX = 64 * 1024, /* above every sum of its members */
@@ -33,6 +34,7 @@ struct event_record_source {
     /* For events that are about no message: their ids are "HEX-serial". */
     uint64_t run;
     uint64_t serial;
+    const struct log_mask *mask; /* of addresses; NULL: none */
 };
 /* Appends the line, with its LF. False: out's limit is reached, and out is unchanged. */
 bool event_record_write(const struct event *event,

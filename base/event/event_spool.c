@@ -306,10 +306,12 @@ event_spool_hear(void *context, const struct event *event)
     struct event_spool *s = context;
     if (event->kind == EVENT_DEFERRED && !deferral_is_due(s, event))
         return;
+    const struct log *log = event_hub_log(s->settings.hub);
     struct event_record_source source = {.host = s->host,
                                          .now_ms = loop_now_ms(s->settings.loop),
                                          .run = s->run,
-                                         .serial = ++s->serial};
+                                         .serial = ++s->serial,
+                                         .mask = log != NULL ? log_mask(log) : NULL};
     if (!event_record_write(event, &source, &s->open)) {
         event_spool_lose(s, 1, "the disk has not taken events for long");
         return;

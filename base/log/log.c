@@ -43,6 +43,7 @@ enum { SPARE_MAX = 2048 }; /* of a line; its memory is kept for the next */
 struct log {
     struct loop *loop;
     struct log_prefix prefix;
+    struct log_mask mask;
     enum log_level max;
     struct buffer *captured;
     struct fields *spare;      /* of an earlier line */
@@ -497,6 +498,22 @@ log_restyle(struct log *log, enum log_style style, enum log_level max)
 }
 
 void
+log_mask_by(struct log *log, enum log_addresses form,
+            const unsigned char key[DIGEST_SIZE])
+{
+    log->mask.form = form;
+    log->mask.has_key = key != NULL;
+    if (key != NULL)
+        memcpy(log->mask.key, key, DIGEST_SIZE);
+}
+
+const struct log_mask *
+log_mask(const struct log *log)
+{
+    return &log->mask;
+}
+
+void
 log_name_host(struct log *log, const char *hostname)
 {
     snprintf(log->prefix.host, sizeof(log->prefix.host), "%.*s",
@@ -575,16 +592,38 @@ log_start(struct log_line *line, struct log *log, enum log_level level,
         start_text(f, line);
 }
 
-void
-log_field(struct log_line *line, const char *key, struct text value)
+static void
+log_add_field(struct log_line *line, const char *key, struct text value)
 {
     struct fields *f = line->fields;
-    assert(key != NULL);
-    if (f == NULL)
-        return;
     if (!f->is_json && value.length <= VALUE_MAX && add_simple(f, key, value, false))
         return;
     add_value(line, key, value, log_value_guard(value, line->log->take != NULL));
+}
+
+/* All texts of lines but ids and log_field_list() pass here. */
+static void
+add_masked(struct log_line *line, const char *key, struct text t,
+           struct text (*mask)(const struct log_mask *m, struct text t,
+                               struct buffer *out),
+           void (*add)(struct log_line *line, const char *key, struct text t))
+{
+    struct buffer masked;
+    if (line->fields == NULL)
+        return;
+    if (line->log->mask.form == LOG_ADDRESSES_FULL) {
+        add(line, key, t);
+        return;
+    }
+    add(line, key, mask(&line->log->mask, t, &masked));
+    buffer_free(&masked);
+}
+
+void
+log_field(struct log_line *line, const char *key, struct text value)
+{
+    assert(key != NULL);
+    add_masked(line, key, value, log_mask_text, log_add_field);
 }
 
 void
@@ -703,19 +742,23 @@ add_bracketed(struct log_line *line, const char *key, struct text address)
     if (length > 0)
         memcpy(made + 1, address.at, length);
     made[length + 1] = '>';
-    log_field(line, key, text_of(made, length + 2));
+    log_add_field(line, key, text_of(made, length + 2));
+}
+
+static void
+add_address(struct log_line *line, const char *key, struct text address)
+{
+    struct fields *f = line->fields;
+    if (f->is_json)
+        add_value(line, key, address, LOG_GUARD_NOTHING);
+    else if (address.length > VALUE_MAX - 2 || !add_simple(f, key, address, true))
+        add_bracketed(line, key, address);
 }
 
 void
 log_field_address(struct log_line *line, const char *key, struct text address)
 {
-    struct fields *f = line->fields;
-    if (f == NULL)
-        return;
-    if (f->is_json)
-        add_value(line, key, address, LOG_GUARD_NOTHING);
-    else if (address.length > VALUE_MAX - 2 || !add_simple(f, key, address, true))
-        add_bracketed(line, key, address);
+    add_masked(line, key, address, log_mask_address, add_address);
 }
 
 void
@@ -730,6 +773,12 @@ log_field_client(struct log_line *line, const char *key, struct text client)
     log_field(line, key, client);
 }
 
+static void
+add_sentence(struct log_line *line, const char *key, struct text sentence)
+{
+    add_value(line, key, sentence, LOG_GUARD_NOTHING);
+}
+
 void
 log_sentence(struct log_line *line, const char *format, ...)
 {
@@ -738,24 +787,29 @@ log_sentence(struct log_line *line, const char *format, ...)
     char made[LOG_LINE_MAX + 1];
     va_list list;
     va_start(list, format);
-    add_value(line, NULL, format_value(made, format, list), LOG_GUARD_NOTHING);
+    add_masked(line, NULL, format_value(made, format, list), log_mask_text,
+               add_sentence);
     va_end(list);
 }
 
-void
-log_remark(struct log_line *line, struct text value)
+static void
+add_remark(struct log_line *line, const char *key, struct text value)
 {
     struct fields *f = line->fields;
-    if (f == NULL)
-        return;
     enum log_guard guard = log_value_guard_remark(value);
     if (!f->is_json && guard == LOG_GUARD_NOTHING && add_plain_remark(f, value))
         return;
     if (!f->is_json)
         log_add(f, f->count > 0 ? TEXT(" (") : TEXT("("));
-    add_value(line, NULL, value, guard);
+    add_value(line, key, value, guard);
     if (!f->is_json)
         log_add(f, TEXT(")"));
+}
+
+void
+log_remark(struct log_line *line, struct text value)
+{
+    add_masked(line, NULL, value, log_mask_text, add_remark);
 }
 
 void
@@ -773,6 +827,12 @@ log_end(struct log_line *line)
     line->fields = NULL;
 }
 
+static void
+add_saying(struct log_line *line, const char *key, struct text sentence)
+{
+    add_value(line, key, sentence, log_value_guard_sentence(sentence));
+}
+
 void
 log_say(struct log *log, enum log_level level, const char *program, const char *id,
         const char *format, ...)
@@ -786,6 +846,6 @@ log_say(struct log *log, enum log_level level, const char *program, const char *
     struct text sentence = format_value(made, format, list);
     va_end(list);
     log_start(&line, log, level, program, id);
-    add_value(&line, NULL, sentence, log_value_guard_sentence(sentence));
+    add_masked(&line, NULL, sentence, log_mask_text, add_saying);
     log_end(&line);
 }

@@ -18,6 +18,7 @@
 #define BASE_LOG_LOG_H
 
 #include "base/buffer.h"
+#include "base/log/log_mask.h"
 
 struct loop;
 struct log;
@@ -64,6 +65,11 @@ struct log_counts {
 const struct log_counts *log_counts(struct log *log);
 
 enum log_style log_style(const struct log *log);
+/* Addresses in all texts of lines from now on; key: NULL for none. Lines of
+ * log_new_apart() are full unless this is called. */
+void log_mask_by(struct log *log, enum log_addresses form,
+                 const unsigned char key[DIGEST_SIZE]);
+const struct log_mask *log_mask(const struct log *log);
 /* The host of style postfix is the first label of hostname. */
 void log_name_host(struct log *log, const char *hostname);
 /* An id as the tools that read Postfix's log take it: without its hyphen. out has at
