@@ -369,12 +369,20 @@ faults_find_quota(void *context, const struct target *target)
     *has_quota = *has_quota || !quota_is_none(&target->transport.quota);
 }
 
+static bool
+faults_have_redis(const struct options *o)
+{
+    return o->cluster_redis == NULL ? o->defrag_registry[0] == 'r'
+                                    : strcmp(o->cluster_redis, "none") != 0;
+}
+
 /* An address is tried once by each that keeps a list. */
 bool
 faults_judge_suppression(const struct fault_world *w, struct faults *out)
 {
     const struct options *o = w->options;
-    if (!o->manager.suppression.is_on || (o->slices <= 1 && o->cluster == NULL))
+    if (!o->manager.suppression.is_on || (o->slices <= 1 && o->cluster == NULL) ||
+        (o->cluster != NULL && faults_have_redis(o)))
         return false;
     faults_found(out,
                  "suppress: each %s has a list of its own, so a dead address is tried "
@@ -464,8 +472,7 @@ faults_judge_group(const struct fault_world *w, struct faults *out)
 {
     const struct options *o = w->options;
     bool has_delay = false, is_group = o->cluster != NULL,
-         has_redis = o->cluster_redis == NULL ? o->defrag_registry[0] == 'r'
-                                              : strcmp(o->cluster_redis, "none") != 0;
+         has_redis = faults_have_redis(o);
     faults_if(out, "cluster_unnamed",
               !is_group && (o->cluster_host || o->cluster_redis || o->cluster_peers ||
                             o->cluster_address || o->cluster_secret));

@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "queue/group/group_internal.h"
 #include "queue/group/group_redis.h"
+#include "queue/group/group_suppression.h"
 #include "queue/manager/manager.h"
 #include "queue/queue_operator.h"
 #include "queue/spool/spool.h"
@@ -371,6 +372,8 @@ on_group_beat(void *context)
     struct group *g = context;
     loop_timer_start(g->setup.loop, &g->beat, BEAT_MS, on_group_beat, g);
     group_beat(g);
+    if (g->suppression != NULL)
+        group_suppression_beat(g->suppression);
 }
 
 /* --- The connection ----------------------------------------------------------------- */
@@ -433,10 +436,13 @@ group_new(const struct group_setup *setup)
     if (setup->redis != NULL)
         group_recall(g);
     group_add_peers(g, s);
-    if (setup->redis != NULL)
+    if (setup->redis != NULL) {
         g->engine = group_redis_new(setup->redis, g->name);
-    else
+        g->suppression = group_suppression_new(setup->loop, setup->log, setup->manager,
+                                               setup->redis, g->name);
+    } else {
         g->engine = setup->lead;
+    }
     if (g->engine.kind != NULL)
         group_connect(g);
     group_tell_scheduler(g);
@@ -450,6 +456,7 @@ group_free(struct group **group)
     if (g == NULL)
         return;
     *group = NULL;
+    group_suppression_free(&g->suppression);
     if (g->engine.kind != NULL) {
         if (group_may_ask(g) && g->engine.kind->part != NULL)
             g->engine.kind->part(g->engine.bank, g->host);

@@ -43,6 +43,7 @@ struct group {
 
     struct group_asker asker;
     struct group_engine engine;
+    struct group_suppression *suppression;       /* NULL: without Redis */
     struct loop_timer beat, ask_late, beat_late; /* beat_late: a heartbeat is out */
     unsigned beats;
     bool is_forgetting;

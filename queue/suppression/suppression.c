@@ -13,7 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FULL_SAY_MS = 3600 * 1000 };
+enum {
+    FULL_SAY_MS = 3600 * 1000,
+    SAME_S = 5 /* that times of one entry may differ at two hosts */
+};
+#define REMOVED_MS (INT64_C(30) * 24 * 3600 * 1000)
 
 struct suppression {
     struct loop *loop;
@@ -23,6 +27,7 @@ struct suppression {
     struct suppression_file file;
     struct suppression_counts counts; /* since startup */
     int64_t full_ms;                  /* monotonic: when that was logged; 0: never */
+    bool is_shared;
 };
 
 /* --- Replies ----------------------------------------------------------------------- */
@@ -157,6 +162,7 @@ entry_until_s(const struct suppression *s, const struct suppression_entry *e)
 {
     const struct suppression_settings *o = &s->settings;
     int64_t ms = e->class == SUPPRESSION_MANUAL      ? 0
+                 : e->class == SUPPRESSION_REMOVED   ? REMOVED_MS
                  : e->class == SUPPRESSION_COMPLAINT ? o->complaint_ms
                                                      : o->hard_ms;
     return ms > 0 ? e->at_s + ms / 1000 : 0;
@@ -173,7 +179,7 @@ static bool
 entry_suppresses(const struct suppression *s, const struct suppression_entry *e)
 {
     return (e->class != SUPPRESSION_DOUBTFUL || e->strikes >= SUPPRESSION_STRIKES) &&
-           !entry_is_over(s, e);
+           e->class != SUPPRESSION_REMOVED && !entry_is_over(s, e);
 }
 
 /* Those that are over go when room is needed. */
@@ -209,7 +215,7 @@ suppression_has_room(struct suppression *s)
 }
 
 static bool
-suppression_put(struct suppression *s, const struct suppression_entry *entry)
+suppression_enter(struct suppression *s, const struct suppression_entry *entry)
 {
     struct suppression_entry old;
     bool is_new = !suppression_list_get(&s->list, entry->address, entry->domain, &old);
@@ -219,6 +225,20 @@ suppression_put(struct suppression *s, const struct suppression_entry *entry)
         return false;
     suppression_file_note(&s->file, entry);
     return true;
+}
+
+/* A change of this host. A removal is newer than what it removes, and what follows it is
+ * newer than the removal: other hosts have no other order. */
+static bool
+suppression_put(struct suppression *s, const struct suppression_entry *entry)
+{
+    struct suppression_entry e = *entry, old;
+    if (suppression_list_get(&s->list, e.address, e.domain, &old) &&
+        (e.class == SUPPRESSION_REMOVED) != (old.class == SUPPRESSION_REMOVED) &&
+        e.at_s <= old.at_s)
+        e.at_s = old.at_s + 1;
+    e.is_news = true;
+    return suppression_enter(s, &e);
 }
 
 /* --- Questions --------------------------------------------------------------------- */
@@ -257,7 +277,8 @@ search_explain(const struct suppression_entry *e, struct outcome *refusal)
         [SUPPRESSION_DOUBTFUL] = "after three bounces in a row",
         [SUPPRESSION_HARD] = "after a hard bounce",
         [SUPPRESSION_COMPLAINT] = "after a complaint",
-        [SUPPRESSION_MANUAL] = "by the operator"};
+        [SUPPRESSION_MANUAL] = "by the operator",
+        [SUPPRESSION_REMOVED] = ""};
     char date[DATE_TEXT_MAX];
     date_format_utc(e->at_s * 1000, date);
     *refusal = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
@@ -296,8 +317,10 @@ struct suppression_counts
 suppression_count(const struct suppression *s)
 {
     struct suppression_counts counts = s->counts;
-    counts.entries = s->list.count;
+    counts.entries = s->list.count - s->list.removed;
     counts.memory = suppression_list_memory(&s->list);
+    counts.limit = s->settings.limit;
+    counts.news = s->list.news;
     counts.is_full = s->list.count >= (size_t)s->settings.limit;
     return counts;
 }
@@ -311,7 +334,7 @@ suppression_each(const struct suppression *s, size_t from, size_t count,
     struct suppression_entry e;
     size_t passed = 0, wanted = 0, at = 0;
     while (wanted < count && suppression_list_next(&s->list, &at, &e))
-        if (!entry_is_over(s, &e) && passed++ >= from)
+        if (e.class != SUPPRESSION_REMOVED && !entry_is_over(s, &e) && passed++ >= from)
             wanted += each(context, &e, entry_until_s(s, &e) * 1000);
     return wanted == count ? passed : 0;
 }
@@ -441,7 +464,8 @@ suppression_add(struct suppression *s, const struct suppression_entry *entry)
 static bool
 suppression_first(void *context, const struct suppression_entry *entry)
 {
-    return text_copy(context, SUPPRESSION_DOMAIN_MAX + 1, entry->domain);
+    return entry->class != SUPPRESSION_REMOVED &&
+           text_copy(context, SUPPRESSION_DOMAIN_MAX + 1, entry->domain);
 }
 
 size_t
@@ -453,11 +477,96 @@ suppression_remove(struct suppression *s, struct text address)
          count++) {
         struct suppression_entry e = {.address = address,
                                       .domain = text_from(domain),
-                                      .at_s = loop_now_ms(s->loop) / 1000};
+                                      .at_s = loop_now_ms(s->loop) / 1000,
+                                      .class = SUPPRESSION_REMOVED,
+                                      .strikes = SUPPRESSION_REMOVED_STRIKES};
         if (!suppression_put(s, &e))
             break;
     }
     return count;
+}
+
+/* --- Other hosts ------------------------------------------------------------------- */
+
+static bool
+entry_is_told(const struct suppression *s, const struct suppression_entry *e)
+{
+    return e->class == SUPPRESSION_REMOVED ? !entry_is_over(s, e)
+                                           : entry_suppresses(s, e);
+}
+
+bool
+suppression_is_shared(const struct suppression *s)
+{
+    return s->is_shared;
+}
+
+void
+suppression_share(struct suppression *s)
+{
+    struct suppression_entry e;
+    s->is_shared = true;
+    for (size_t at = 0; suppression_list_next(&s->list, &at, &e);) {
+        e.is_news = true;
+        (void)!suppression_list_put(&s->list, &e);
+    }
+}
+
+static void
+suppression_is_known(struct suppression *s, struct suppression_entry *e)
+{
+    e->is_news = false;
+    (void)!suppression_list_put(&s->list, e);
+}
+
+void
+suppression_each_news(struct suppression *s,
+                      bool (*each)(void *context,
+                                   const struct suppression_entry *entry),
+                      void *context)
+{
+    struct suppression_entry e;
+    for (size_t at = 0; s->list.news > 0 && suppression_list_next(&s->list, &at, &e);) {
+        if (!e.is_news)
+            continue;
+        if (!entry_is_told(s, &e))
+            suppression_is_known(s, &e); /* nobody else need know it */
+        else if (!each(context, &e))
+            return;
+    }
+}
+
+/* Between removals the gravest counts, else the newest; of two of one second that of the
+ * others, which have it all in one order, unless ours is to follow. */
+static bool
+suppression_replaces(const struct suppression *s, const struct suppression_entry *e,
+                     const struct suppression_entry *old)
+{
+    bool removes = e->class == SUPPRESSION_REMOVED,
+         was_removed = old->class == SUPPRESSION_REMOVED;
+    if (was_removed ? entry_is_over(s, old) : !entry_suppresses(s, old))
+        return true;
+    if (removes != was_removed)
+        return e->at_s > old->at_s || (e->at_s == old->at_s && !old->is_news);
+    return e->class > old->class || (e->class == old->class && e->at_s > old->at_s);
+}
+
+void
+suppression_learn(struct suppression *s, const struct suppression_entry *entry)
+{
+    char address[SUPPRESSION_ADDRESS_MAX + 1];
+    struct suppression_entry old;
+    if (!text_copy(address, sizeof(address), entry->address) ||
+        suppression_spares(address) || entry->class == SUPPRESSION_NONE)
+        return;
+    bool was_there =
+        suppression_list_get(&s->list, entry->address, entry->domain, &old);
+    if (was_there && old.class == entry->class && old.at_s - entry->at_s <= SAME_S &&
+        entry->at_s - old.at_s <= SAME_S && entry_is_told(s, &old))
+        suppression_is_known(s, &old);
+    else if (!entry_is_over(s, entry) &&
+             (!was_there || suppression_replaces(s, entry, &old)))
+        (void)!suppression_enter(s, entry);
 }
 
 /* --- Its life ---------------------------------------------------------------------- */

@@ -28,6 +28,8 @@ struct suppression_counts {
     uint64_t added;           /* by bounces and complaints, since startup */
     uint64_t refused, failed; /* at RCPT; mail that had been accepted */
     bool is_full;
+    int64_t limit;
+    size_t news; /* entries that the other hosts of a group may not know */
 };
 
 /* disk and path: of the file, below a directory that exists. */
@@ -75,5 +77,21 @@ size_t suppression_each(const struct suppression *s, size_t from, size_t count,
                                      const struct suppression_entry *entry,
                                      int64_t until_ms),
                         void *context);
+
+/* --- In a group of hosts (queue/group/group_suppression.h) --- */
+
+/* From now on each change here is news for the others, and so is all that is on the list;
+ * again when the stream is lost. */
+void suppression_share(struct suppression *s);
+bool suppression_is_shared(const struct suppression *s);
+/* Calls each with the news, until it returns false. They are news until they are learnt
+ * from the others, too. */
+void suppression_each_news(struct suppression *s,
+                           bool (*each)(void *context,
+                                        const struct suppression_entry *entry),
+                           void *context);
+/* An entry of another host, or of ours that comes back; its time by our clock. It counts
+ * unless ours is newer, or as new and graver. */
+void suppression_learn(struct suppression *s, const struct suppression_entry *entry);
 
 #endif

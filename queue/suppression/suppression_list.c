@@ -16,13 +16,13 @@ enum {
 struct packed {
     uint32_t at_s;
     uint16_t length; /* of the address, which follows, and then the domain */
-    uint8_t domain_length, class, strikes, reason;
+    uint8_t domain_length, class, strikes, reason, is_news;
 };
 
 static const char *const class_names[SUPPRESSION_CLASSES] = {
     [SUPPRESSION_NONE] = "none",     [SUPPRESSION_DOUBTFUL] = "doubtful",
     [SUPPRESSION_HARD] = "hard",     [SUPPRESSION_COMPLAINT] = "complaint",
-    [SUPPRESSION_MANUAL] = "manual",
+    [SUPPRESSION_MANUAL] = "manual", [SUPPRESSION_REMOVED] = "none",
 };
 
 const char *suppression_class_name(enum suppression_class class)
@@ -83,7 +83,8 @@ list_entry(const struct suppression_list *list, const struct packed *p)
                                       .reason = text_from(reason),
                                       .at_s = p->at_s,
                                       .class = (enum suppression_class)p->class,
-                                      .strikes = p->strikes};
+                                      .strikes = p->strikes,
+                                      .is_news = p->is_news};
 }
 
 /* The seed keeps those who choose addresses from choosing slots. */
@@ -292,9 +293,13 @@ suppression_list_put(struct suppression_list *list,
     bool was_there = p->class != SUPPRESSION_NONE;
     list->count += (size_t)is_there - (size_t)was_there;
     list->dead += (size_t)was_there - (size_t)is_there;
+    list->removed += (size_t)(entry->class == SUPPRESSION_REMOVED) -
+                     (size_t)(p->class == SUPPRESSION_REMOVED);
+    list->news += (size_t)(is_there && entry->is_news) - (size_t)p->is_news;
     int64_t at_s = entry->at_s > 0 ? entry->at_s : 0;
     p->at_s = at_s < UINT32_MAX ? (uint32_t)at_s : UINT32_MAX;
     p->class = (uint8_t)entry->class;
+    p->is_news = is_there && entry->is_news;
     p->strikes = entry->strikes < UINT8_MAX ? (uint8_t)entry->strikes : UINT8_MAX;
     p->reason = list_reason(list, text_before(entry->reason, SUPPRESSION_REASON_MAX));
     return true;

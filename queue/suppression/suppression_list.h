@@ -14,9 +14,10 @@ enum suppression_class {
     SUPPRESSION_HARD,
     SUPPRESSION_COMPLAINT,
     SUPPRESSION_MANUAL, /* by the operator */
+    SUPPRESSION_REMOVED, /* by the operator: outlasts what other hosts have known before */
     SUPPRESSION_CLASSES
 };
-/* "none", "doubtful", "hard", "complaint", "manual". */
+/* "none", "doubtful", "hard", "complaint", "manual"; "none" of what was removed, too. */
 const char *suppression_class_name(enum suppression_class class);
 /* False: no such class. */
 bool suppression_class_read(struct text name, enum suppression_class *class)
@@ -28,6 +29,7 @@ enum {
     SUPPRESSION_REASON_MAX = 100,
     SUPPRESSION_REASONS_MAX = 250, /* different ones; of more only the codes stay */
     SUPPRESSION_STRIKES = 3,       /* of a doubtful address: then it is suppressed */
+    SUPPRESSION_REMOVED_STRIKES = 255, /* in lines, of class "none": it was removed */
     SUPPRESSION_SCOPES_MAX = 32 /* entries of one address; then one for all senders */
 };
 
@@ -38,6 +40,7 @@ struct suppression_entry {
     int64_t at_s;        /* since 1970 */
     enum suppression_class class;
     unsigned strikes;
+    bool is_news; /* the other hosts of the group may not know it */
 };
 
 struct suppression_list {
@@ -45,7 +48,8 @@ struct suppression_list {
     size_t used, capacity;
     uint32_t *slots; /* where in bytes, by the hash of the address */
     size_t slot_count;
-    size_t count, dead; /* entries; those removed that are still in bytes */
+    size_t count, dead;   /* entries; those that have gone, and are still in bytes */
+    size_t removed, news; /* of the entries */
     uint64_t seed;
     bool pinned; /* entries must not move: somebody walks over them in several turns */
     char *reasons[SUPPRESSION_REASONS_MAX];

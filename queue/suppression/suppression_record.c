@@ -83,6 +83,9 @@ suppression_record_read(struct text line, struct suppression_record *out)
         !text_number(at, UINT32_MAX, &at_s) || !text_number(strikes, 255, &number) ||
         !suppression_class_read(class, &out->entry.class))
         return false;
+    if (out->entry.class == SUPPRESSION_NONE && number == SUPPRESSION_REMOVED_STRIKES)
+        out->entry.class = SUPPRESSION_REMOVED;
+    out->entry.is_news = false;
     out->entry.at_s = (int64_t)at_s;
     out->entry.strikes = (unsigned)number;
     return record_texts(rest, out);

@@ -1,10 +1,11 @@
-/* Strings that expire, the hosts of a group, and its bank. */
+/* Strings that expire, the hosts of a group, its bank, and its stream of suppressed addresses. */
 #include "t/roof/redis_keys.h"
 
 #include "base/crypto/digest.h"
 #include "base/memory.h"
 #include "queue/group/group.h"
 #include "queue/group/group_redis.h"
+#include "queue/group/group_suppression.h"
 #include "t/roof/roof.h"
 
 #include <inttypes.h>
@@ -16,7 +17,14 @@
 enum { SHOWN_MAX = 256, INFOS_MAX = 80000, GONE_MS = 60000, ANSWER_MAX = 96 * 1024 };
 enum { GRANT_FRAME = 4, GRANT_NUMBERS = 12 /* of a question */ };
 
-enum script { SCRIPT_GRANT, SCRIPT_MEMBER, SCRIPT_SET, SCRIPT_CLOSE, SCRIPTS };
+enum script {
+    SCRIPT_GRANT,
+    SCRIPT_MEMBER,
+    SCRIPT_SET,
+    SCRIPT_CLOSE,
+    SCRIPT_SUPPRESSION,
+    SCRIPTS
+};
 
 /* As base/redis/redis.c and defrag/registry/registry_redis.c have them. */
 static const char set_text[] =
@@ -40,7 +48,16 @@ struct redis_member {
     struct redis_member *prev, *next;
 };
 
+/* An entry of the stream. */
+struct redis_change {
+    int64_t ms;
+    unsigned number; /* in that millisecond */
+    char *text;
+    struct redis_change *prev, *next;
+};
+
 struct redis_keys {
+    struct redis_change *changes;
     struct redis_string *strings;
     struct redis_member *members; /* of one group */
     struct bank *bank;
@@ -76,6 +93,14 @@ drop_member(struct redis_keys *k, struct redis_member *m)
     free(m);
 }
 
+static void
+drop_change(struct redis_keys *k, struct redis_change *c)
+{
+    DL_DELETE(k->changes, c);
+    free(c->text);
+    free(c);
+}
+
 void
 redis_keys_flush(struct redis_keys *k)
 {
@@ -83,6 +108,8 @@ redis_keys_flush(struct redis_keys *k)
         drop_string(k, k->strings);
     while (k->members != NULL)
         drop_member(k, k->members);
+    while (k->changes != NULL)
+        drop_change(k, k->changes);
     bank_free(&k->bank);
     k->bank = bank_new();
 }
@@ -110,6 +137,7 @@ redis_keys_copy(const struct redis_keys *keys)
     struct redis_keys *copy = memory_new(sizeof(*copy));
     const struct redis_string *s;
     const struct redis_member *m;
+    const struct redis_change *c;
     copy->bank = bank_copy(keys->bank);
     DL_FOREACH (keys->strings, s) {
         struct redis_string *same = memory_new(sizeof(*same));
@@ -124,6 +152,12 @@ redis_keys_copy(const struct redis_keys *keys)
         same->name = memory_string(m->name);
         same->info = m->info != NULL ? memory_string(m->info) : NULL;
         DL_APPEND(copy->members, same);
+    }
+    DL_FOREACH (keys->changes, c) {
+        struct redis_change *same = memory_new(sizeof(*same));
+        *same = *c;
+        same->text = memory_string(c->text);
+        DL_APPEND(copy->changes, same);
     }
     return copy;
 }
@@ -333,6 +367,62 @@ run_member(struct redis_keys *k, int64_t now_ms, const char *const *words,
     buffer_free(&out);
 }
 
+/* --- Suppressed addresses --------------------------------------------------------- */
+
+static void
+add_change(struct redis_keys *k, int64_t now_ms, const char *age, const char *line)
+{
+    struct redis_change *c = memory_new(sizeof(*c));
+    const struct redis_change *last = k->changes != NULL ? k->changes->prev : NULL;
+    c->ms = last != NULL && last->ms > now_ms ? last->ms : now_ms;
+    c->number = last != NULL && last->ms == c->ms ? last->number + 1 : 0;
+    size_t size = strlen(line) + 32;
+    c->text = memory_new(size);
+    snprintf(c->text, size, "%" PRId64 " %s", now_ms - (int64_t)strtoll(age, NULL, 10), line);
+    DL_APPEND(k->changes, c);
+}
+
+static void
+name_change(const struct redis_change *c, char out[48])
+{
+    snprintf(out, 48, "%" PRId64 "-%u", c->ms, c->number);
+}
+
+/* words: the key, then the arguments of group_suppression.h. */
+static void
+run_suppression(struct redis_keys *k, int64_t now_ms, const char *const *words,
+                size_t count, struct buffer *reply)
+{
+    char name[48] = "0";
+    const struct redis_change *c = k->changes;
+    size_t read = 0;
+    struct buffer out, text;
+    bool from_begin = strcmp(words[1], "0") == 0;
+    while (!from_begin && c != NULL &&
+           (name_change(c, name), strcmp(name, words[1]) != 0))
+        c = c->next;
+    if (!from_begin && c == NULL) {
+        say_text(reply, "lost");
+        return;
+    }
+    for (size_t i = 4; i + 1 < count; i += 2)
+        add_change(k, now_ms, words[i], words[i + 1]);
+    buffer_init(&out, ANSWER_MAX);
+    buffer_init(&text, ANSWER_MAX);
+    for (c = from_begin ? k->changes : c->next;
+         c != NULL && read++ < strtoul(words[3], NULL, 10); c = c->next) {
+        name_change(c, name);
+        if (!buffer_format(&text, "\n%s", c->text))
+            abort();
+    }
+    if (!buffer_format(&out, "%s %" PRId64, name, now_ms) ||
+        !buffer_add(&out, buffer_text(&text)) || !buffer_add_byte(&out, '\0'))
+        abort();
+    say_text(reply, out.at);
+    buffer_free(&out);
+    buffer_free(&text);
+}
+
 /* --- Scripts ---------------------------------------------------------------------- */
 
 static double
@@ -410,6 +500,8 @@ static const struct known_script {
         (struct known_script){.text = memory_string(set_text), .keys = 1, .words = 4};
     all[SCRIPT_CLOSE] =
         (struct known_script){.text = memory_string(close_text), .keys = 1, .words = 4};
+    all[SCRIPT_SUPPRESSION] =
+        (struct known_script){.text = memory_string(group_suppression_script)};
     for (size_t i = 0; i < SCRIPTS; i++)
         digest_sha1_hex(text_from(all[i].text), all[i].sum);
     return all;
@@ -456,6 +548,9 @@ run_script(struct redis_keys *k, int64_t now_us, bool by_sum, const char *const 
         break;
     case SCRIPT_CLOSE:
         close_string(k, now_ms, words + 1, out);
+        break;
+    case SCRIPT_SUPPRESSION:
+        run_suppression(k, now_ms, words + 1, count - 1, out);
         break;
     case SCRIPTS:
         break;

@@ -212,6 +212,7 @@ TEST(several)
         {{"suppress=yes"}, 0, NULL},
         {{"suppress=yes", "slices=4"}, 2, "suppress: each daemon of this spool has a list of its own, so a dead address is tried once by each: `petrel suppress export` and import carry entries over\n"},
         {{"suppress=yes", "cluster=mail", "cluster_peers=b=10.0.0.2:4650"}, 1, "suppress: each host of the cluster has a list"},
+        {{"suppress=yes", "cluster=mail", "cluster_redis=redis://h"}, 0, NULL},
         /* A sender that uses several daemons has that many quotas. */
         {{"quotas=user:* 5/d", "relay=smtp://h.test"}, 0, NULL},
         {{"quotas=user:* 5/d", "relay=smtp://h.test", "slices=4"}, 2, "quotas: each of the 4 daemons of this spool counts by itself, so all together may send 4 times as much: divide the amounts\n"},

@@ -512,3 +512,112 @@ TEST(each_call_fails)
     for (uint64_t n = 1; n <= calls; n++)
         (void)work_with(0, n);
 }
+
+/* --- Other hosts -------------------------------------------------------------------- */
+
+static bool
+count_news(void *context, const struct suppression_entry *entry)
+{
+    (void)entry;
+    ++*(int *)context;
+    return true;
+}
+
+static int
+news(struct suppression *s)
+{
+    int count = 0;
+    suppression_each_news(s, count_news, &count);
+    return count;
+}
+
+static struct suppression_entry
+entry_of(enum suppression_class class, int64_t at_s)
+{
+    return (struct suppression_entry){.address = TEXT("x@b.example"),
+                                      .at_s = at_s,
+                                      .class = class,
+                                      .strikes = class == SUPPRESSION_REMOVED ? SUPPRESSION_REMOVED_STRIKES : SUPPRESSION_STRIKES};
+}
+
+static bool
+class_of(void *context, const struct suppression_entry *entry, int64_t until_ms)
+{
+    (void)until_ms;
+    *(enum suppression_class *)context = entry->class;
+    return true;
+}
+
+/* The class that x has after both. */
+static enum suppression_class
+learnt(const struct suppression_entry *first, const struct suppression_entry *second)
+{
+    struct fixture f;
+    enum suppression_class class = SUPPRESSION_NONE;
+    fixture_begin(&f, &usual);
+    suppression_learn(f.s, first);
+    suppression_learn(f.s, second);
+    suppression_each(f.s, 0, 1, class_of, &class);
+    fixture_end(&f);
+    return class;
+}
+
+TEST(learnt_in_any_order)
+{
+    static const struct {
+        enum suppression_class one, other, result;
+        int64_t later_s;
+    } rows[] = {
+        {SUPPRESSION_HARD,      SUPPRESSION_COMPLAINT, SUPPRESSION_COMPLAINT, 100},
+        {SUPPRESSION_COMPLAINT, SUPPRESSION_HARD,      SUPPRESSION_COMPLAINT, 100},
+        {SUPPRESSION_MANUAL,    SUPPRESSION_COMPLAINT, SUPPRESSION_MANUAL,    100},
+        {SUPPRESSION_DOUBTFUL,  SUPPRESSION_HARD,      SUPPRESSION_HARD,      0  },
+        {SUPPRESSION_HARD,      SUPPRESSION_REMOVED,   SUPPRESSION_NONE,      1  },
+        {SUPPRESSION_REMOVED,   SUPPRESSION_HARD,      SUPPRESSION_HARD,      1  },
+        {SUPPRESSION_REMOVED,   SUPPRESSION_MANUAL,    SUPPRESSION_MANUAL,    100},
+        {SUPPRESSION_MANUAL,    SUPPRESSION_REMOVED,   SUPPRESSION_NONE,      100},
+    };
+    struct loop *loop = sim_loop_new(1);
+    int64_t now_s = loop_now_ms(loop) / 1000 - 1000;
+    loop_free(&loop);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct suppression_entry one = entry_of(rows[i].one, now_s), other = entry_of(rows[i].other, now_s + rows[i].later_s);
+        is_number(learnt(&one, &other), rows[i].result, "in their order");
+        is_number(learnt(&other, &one), rows[i].result, "in the other order");
+    }
+}
+
+TEST(news)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    struct suppression_entry e = entry_of(SUPPRESSION_HARD, loop_now_ms(f.loop) / 1000);
+    ok(!hear(&f, "me@a.example", "y@b.example", "550 5.2.0 maybe"));
+    ok(hear(&f, "me@a.example", "x@b.example", "550 5.1.1 x"));
+    is_number(news(f.s), 1, "a bounce is news, a doubt is not");
+    suppression_learn(f.s, &e);
+    is_number(news(f.s), 0, "until it comes back");
+    e.at_s -= 1000;
+    suppression_learn(f.s, &e);
+    is_number(news(f.s), 0, "an older one changes nothing");
+    ok(!suppression_is_shared(f.s));
+    suppression_share(f.s);
+    is_number(news(f.s), 1, "if what was told is lost it is news again");
+    is_number(suppression_remove(f.s, TEXT("x@b.example")), 1, "the operator removes it");
+    is_number(suppression_remove(f.s, TEXT("x@b.example")), 0, "once");
+    is_number(suppression_count(f.s).entries, 1, "the doubt is left");
+    is_number(news(f.s), 1, "which is news");
+    suppression_learn(f.s, &e);
+    ok_named(!refuses(&f, "me@a.example", "x@b.example"), "what others knew before does not bring it back");
+    loop_turn(f.loop, 0);
+    fixture_killed(&f, sim_disk_restart);
+    suppression_learn(f.s, &e);
+    ok_named(!refuses(&f, "me@a.example", "x@b.example"), "after a kill, too");
+    e = entry_of(SUPPRESSION_HARD, e.at_s);
+    e.address = TEXT("postmaster@b.example");
+    suppression_learn(f.s, &e);
+    is_number(suppression_count(f.s).entries, 1, "postmaster is nobody's to suppress");
+    sim_loop_advance(f.loop, 31 * DAY_MS);
+    e = entry_of(SUPPRESSION_COMPLAINT, loop_now_ms(f.loop) / 1000 - 40 * 24 * 3600);
+    suppression_learn(f.s, &e);
+    ok_named(refuses(&f, "me@a.example", "x@b.example"), "a removal counts for thirty days");
+}
