@@ -94,10 +94,11 @@ may admin/tool base+crypto+disk+dns+loop+net+sandbox+tls mime/auth admin/setting
 may admin/command base+crypto+disk+dns+event+http+loop+net+sandbox+settings+tls queue+envelope+manager+suppression smtp/oauth admin/settings admin/history admin/view admin/answer admin/tool
 may admin/sendmail base+loop+sandbox mime queue+envelope+spool admin/settings admin/command
 may admin/setup base+disk+loop+sandbox+settings mime sched/route queue/spool admin/settings admin/history admin/view admin/answer admin/tool admin/command admin/sendmail
+may admin/import base+disk+sandbox+settings mime sched/route admin/settings admin/view admin/setup
 # All parts come together here: the one room that knows both sides of SMTP.
 may admin/startup base+crypto+disk+dns+event+http+log+loop+net+redis+sandbox sched/route queue+group+manager+poster+spool smtp/access smtp/delivery smtp/oauth smtp/peer smtp/session smtp/trust defrag+registry admin/settings admin/history admin/view admin/control admin/findings admin/http admin/post admin/api
 # One command line, all commands.
-may admin/dispatch base/redis base/settings admin/settings admin/command admin/sendmail admin/setup admin/startup
+may admin/dispatch base/redis base/settings admin/settings admin/command admin/sendmail admin/setup admin/import admin/startup
 
 result 'every folder is a room' "$(for d in */ */*/; do
     case $d in t/* | build* | man/ | etc/) continue ;; esac

@@ -110,6 +110,14 @@ static const char help_init[] =
     "                        the user there or root, whichever is an address; or none\n"
     "  --http ADDRESS        health checks and metrics; none by default\n";
 
+static const char help_import[] =
+    "  --from KIND    postfix, msmtp, ssmtp, nullmailer, dma, opensmtpd, exim; by\n"
+    "                 default what the file is called or has in it\n"
+    "  --output FILE  write the settings there, and passwords beside it (0600)\n"
+    "  --force        replace files that are there\n"
+    "  --json         the report, and the settings without --output\n"
+    "  FILE names others (maps, aliases, logins), which are read, too.\n";
+
 static const char help_test[] =
     "  -v              the message, where it goes, and a conversation that failed\n"
     "  --from ADDRESS  the sender; by default the user who calls\n"
@@ -148,6 +156,14 @@ static const struct command_row command_table[] = {
      .help = help_init,
      .example = "petrel init --relay mx --root you@example.org",
      .kind = COMMAND_INIT,
+     },
+    {
+     .name = "import",
+     .arguments = "[--from KIND] [--output FILE] [--force] [--json] FILE...",
+     .about = "settings of Postfix, msmtp and others",
+     .help = help_import,
+     .example = "petrel import /etc/postfix/main.cf",
+     .kind = COMMAND_IMPORT,
      },
     {
      .name = "test",
@@ -341,7 +357,7 @@ static const struct command_row command_table[] = {
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
      },
-    {.name = NULL                            },
+    {.name = NULL                                                         },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };

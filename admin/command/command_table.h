@@ -22,7 +22,8 @@ enum command_kind {
     COMMAND_COMPLETE,
     COMMAND_OAUTH,
     COMMAND_DOCTOR,
-    COMMAND_INIT
+    COMMAND_INIT,
+    COMMAND_IMPORT
 };
 
 /* Plain data. */

@@ -5,6 +5,7 @@
 #include "admin/command/command_table.h"
 #include "admin/command/complete.h"
 #include "admin/command/oauth_command.h"
+#include "admin/import/import_command.h"
 #include "admin/sendmail/sendmail.h"
 #include "admin/settings/about.h"
 #include "admin/setup/init_command.h"
@@ -107,6 +108,8 @@ dispatch_command(const struct options_sources *sources, int count, char **argume
         return doctor_command(count - 1, arguments + 1, sources);
     case COMMAND_INIT:
         return init_command(count - 1, arguments + 1, sources, &init_helpers);
+    case COMMAND_IMPORT:
+        return import_command(count - 1, arguments + 1, &init_helpers);
     case COMMAND_OAUTH:
         return with_accounts(sources, count - 1, arguments + 1);
     }

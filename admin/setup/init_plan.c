@@ -3,6 +3,7 @@
 
 #include "admin/settings/options.h"
 #include "base/net_address.h"
+#include "base/settings/settings_value.h"
 #include "mime/address.h"
 #include "sched/route/target.h"
 
@@ -169,13 +170,23 @@ init_take_relay(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
     return true;
 }
 
+void
+init_plan_encode(struct text user, struct buffer *out)
+{
+    for (size_t i = 0; i < user.length; i++) {
+        unsigned char c = (unsigned char)user.at[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     (c >= '0' && c <= '9') || (c != '\0' && strchr("-._~", c) != NULL);
+        (void)!buffer_format(out, plain ? "%c" : "%%%02X", c);
+    }
+}
+
 /* The user goes into the URL, percent-encoded. */
 static bool
 init_take_user(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
 {
-    char relay[INIT_VALUE_MAX];
     const char *host = strstr(p->relay, "://");
-    size_t used = 0;
+    struct buffer relay;
     if (text_equal_nocase(answer, TEXT("none")))
         answer = TEXT("");
     if (answer.length == 0 && p->facts != NULL)
@@ -184,20 +195,15 @@ init_take_user(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
         return true;
     assert(host != NULL);
     host += 3;
-    used = (size_t)(host - p->relay);
-    memcpy(relay, p->relay, used);
-    for (size_t i = 0; i < answer.length; i++) {
-        unsigned char c = (unsigned char)answer.at[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                     (c >= '0' && c <= '9') || (c != '\0' && strchr("-._~", c) != NULL);
-        if (used + 4 >= sizeof(relay))
-            return init_wrong(why, "the user is too long; write at most 128 bytes");
-        used += (size_t)snprintf(relay + used, 4, plain ? "%c" : "%%%02X", c);
-    }
-    if (used + strlen(host) + 2 > sizeof(relay))
+    buffer_init(&relay, INIT_VALUE_MAX - 1);
+    (void)!buffer_add(&relay, text_of(p->relay, (size_t)(host - p->relay)));
+    init_plan_encode(answer, &relay);
+    bool fits = buffer_format(&relay, "@%s", host);
+    if (fits)
+        (void)text_copy(p->relay, sizeof(p->relay), buffer_text(&relay));
+    buffer_free(&relay);
+    if (!fits)
         return init_wrong(why, "the user is too long; write at most 128 bytes");
-    snprintf(relay + used, sizeof(relay) - used, "@%s", host);
-    memcpy(p->relay, relay, sizeof(relay));
     init_read_relay(p);
     init_set(p->user, "", answer);
     return true;
@@ -432,15 +438,17 @@ init_plan_settings(const struct init_plan *p, const char *password_file,
     return count;
 }
 
-static const char *
-init_help(struct text key)
+void
+init_plan_write_help(const char *key, struct buffer *out)
 {
-    if (text_ends_nocase(key, TEXT("_file")))
-        key = text_before(key, key.length - 5);
-    for (const struct setting *row = options_rows; row->key != NULL; row++)
-        if (text_equal(text_from(row->key), key))
-            return row->help;
-    return "";
+    struct text name = text_from(key), line;
+    if (text_ends_nocase(name, TEXT("_file")))
+        name = text_before(name, name.length - 5);
+    const struct setting *row = settings_find(options_rows, name);
+    struct text help = text_from(row != NULL ? row->help : "");
+    (void)!buffer_add_byte(out, '\n');
+    while (help.length > 0 && text_cut(&help, '\n', &line))
+        (void)!buffer_format(out, "# %.*s\n", TEXT_ARGS(line));
 }
 
 /* Two lines that take the place of `routes` when there is a client id. */
@@ -467,10 +475,7 @@ init_plan_write(const struct init_plan *p, const char *password_file,
                            "settings. All users can read this\n# file (sendmail(1) "
                            "does): keep passwords in files of their own.\n"));
     for (size_t i = 0; i < count; i++) {
-        struct text help = text_from(init_help(text_from(settings[i].key))), line;
-        (void)!buffer_add_byte(out, '\n');
-        while (text_cut(&help, '\n', &line))
-            (void)!buffer_format(out, "# %.*s\n", TEXT_ARGS(line));
+        init_plan_write_help(settings[i].key, out);
         (void)!buffer_format(out, "%s = %s\n", settings[i].key, settings[i].value);
     }
     if (p->has_oauth)

@@ -76,6 +76,10 @@ size_t init_plan_settings(const struct init_plan *plan, const char *password_fil
 /* petrel.conf, each setting with its help. */
 void init_plan_write(const struct init_plan *plan, const char *password_file,
                      struct buffer *out);
+/* An empty line, and the help of a setting as comments; also of key_file. */
+void init_plan_write_help(const char *key, struct buffer *out);
+/* A user as it is written in a URL. At the limit of out a part is missing. */
+void init_plan_encode(struct text user, struct buffer *out);
 /* The names of the providers, for people: "gmail, ..." */
 void init_plan_providers(struct buffer *out);
 

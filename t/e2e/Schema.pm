@@ -21,7 +21,7 @@ sub kind {
     my $all = (grep { $_ eq '--cluster' } @words) ? '-cluster' : '';
     return 'status-site' if grep { $_ eq '--site' } @words;
     for my $at (0 .. $#words) {
-        return "$words[$at]$all" if $words[$at] =~ /^(?:version|check|status|trace|series|fragments|doctor|cluster)$/;
+        return "$words[$at]$all" if $words[$at] =~ /^(?:version|check|status|trace|series|fragments|doctor|cluster|import)$/;
         return 'oauth-status' if $words[$at] eq 'oauth';
         return 'suppress-ls' if $words[$at] eq 'suppress';
         next unless $words[$at] eq 'queue';

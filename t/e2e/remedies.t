@@ -88,7 +88,7 @@ my @table = (
     ['petrel queue ls --queue corrupt'], ['petrel queue ls --queue hold'], ['petrel queue ls --older 1h'],
     ['petrel dkim-key DOMAIN', "cd $base && petrel dkim-key example.org"], ['petrel passwd USER', 'echo long enough for this | petrel passwd alice'],
     ['petrel oauth login {HOST USER}', 'petrel oauth login 127.0.0.1 joe', 69, 75, 78, 65], ['petrel oauth login %s %s', 'petrel oauth login 127.0.0.1 joe', 69, 75, 78, 65], ['petrel oauth login %s', 'petrel oauth login 127.0.0.1 joe', 69, 75, 78, 65],
-    ['petrel init', undef, 64, 73], ['petrel init --force', undef, 64, $asks], ['sudo petrel init', undef, 64, 73],
+    ['petrel import', undef, 64], ['petrel init', undef, 64, 73], ['petrel init --force', undef, 64, $asks], ['sudo petrel init', undef, 64, 73],
     ['petrel -c FILE init', "petrel -c $base/own.conf init", 64, $asks], ['petrel init --print', undef, 64, $asks],
     ['systemctl status petrel'], ['systemctl start petrel'], ['systemctl restart petrel'], ['systemctl enable petrel && systemctl restart petrel'], ['journalctl -u petrel -n 50'], ['make install'], ['ss -ltnp'],
     ['chmod 600 {FILE}', "chmod 600 $base/file"], ['chmod 600', "chmod 600 $base/file"], ['chmod g-w', "chmod g-w $base/file"], ['chmod o-w', "chmod o-w $base/file"], ['chown -R %s %s', "chown -R $> $base/file"],
