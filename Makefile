@@ -150,6 +150,14 @@ $(patsubst %,$(BUILD)/t/bench/%,$(PEERS) mime): $(BUILD)/t/bench/%: $(BUILD)/t/b
 # The page is in the program.
 $(BUILD)/admin/page/page.o: $(wildcard admin/page/*.html admin/page/*.css admin/page/*.js admin/page/*.svg)
 
+# So are the paragraphs of petrel.conf(5), as small as `petrel help` can read them.
+HELP_TEXT := $(BUILD)/admin/command/help_text.bin
+$(HELP_TEXT): man/help_text.pl man/petrel.conf.5 config.example
+	@mkdir -p $(@D)
+	$(Q)perl $^ >$@.new && mv $@.new $@
+$(BUILD)/admin/command/help_text.o: $(HELP_TEXT)
+$(BUILD)/admin/command/help_text.o: override CPPFLAGS += -DHELP_TEXT_FILE='"$(HELP_TEXT)"'
+
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)echo "  $(CC) $<"

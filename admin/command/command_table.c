@@ -4,10 +4,12 @@
 #include "admin/tool/cert_command.h"
 #include "admin/command/command.h"
 #include "admin/command/daemon_command.h"
+#include "admin/command/help_text.h"
 #include "admin/tool/dkim_key.h"
 #include "admin/tool/post_key.h"
 #include "admin/tool/page_command.h"
 #include "admin/tool/passwd.h"
+#include "admin/settings/synonyms.h"
 #include "admin/command/suppress_command.h"
 #include "admin/command/trace_command.h"
 #include "admin/view/status.h"
@@ -183,10 +185,10 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "help",
-     .arguments = "[COMMAND]",
-     .about = "the commands, or one of them",
+     .arguments = "[COMMAND | SETTING]",
+     .about = "the commands, one of them, or a setting",
      .help = "",
-     .example = "petrel help queue",
+     .example = "petrel help relay_from",
      .kind = COMMAND_HELP,
      },
     {
@@ -360,7 +362,10 @@ static const struct command_row command_table[] = {
     {.name = NULL                                                         },
 };
 
-enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };
+enum {
+    COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table),
+    COMMAND_HELP_MAX = 64 * 1024
+};
 
 const struct command_row *
 command_rows(void)
@@ -393,13 +398,14 @@ command_print_usage(FILE *out)
           out);
     for (const struct command_row *row = command_table; row->name != NULL; row++)
         fprintf(out, "  %-10s %s\n", row->name, row->about);
-    fputs("`petrel help COMMAND` explains one of them; petrel(8) all.\n"
-          "examples:\n"
-          "  petrel check             are the settings correct?\n"
-          "  petrel doctor            will receivers accept our mail?\n"
-          "  petrel status            is mail accepted and delivered?\n"
-          "  petrel queue why ID      why does this message wait?\n",
-          out);
+    fputs(
+        "`petrel help COMMAND` explains one of them, `petrel help SETTING` a setting.\n"
+        "examples:\n"
+        "  petrel check             are the settings correct?\n"
+        "  petrel doctor            will receivers accept our mail?\n"
+        "  petrel status            is mail accepted and delivered?\n"
+        "  petrel queue why ID      why does this message wait?\n",
+        out);
 }
 
 static void
@@ -411,19 +417,44 @@ command_print_help(const struct command_row *row)
     printf("example: %s\n", row->example);
 }
 
+/* The paragraph of petrel.conf(5); another name, as of Postfix, leads to it. */
+static bool
+command_print_setting(const char *name)
+{
+    struct buffer out;
+    const struct setting_synonym *s = synonyms_rows;
+    while (s->name != NULL && strcasecmp(s->name, name) != 0)
+        s++;
+    buffer_init(&out, COMMAND_HELP_MAX);
+    bool found = help_text_find(text_from(s->key != NULL ? s->key : name), &out) ||
+                 (s->name != NULL && s->help != NULL &&
+                  buffer_format(&out, "%s: %s\n", name, s->help));
+    fwrite(out.at, 1, out.length, stdout);
+    buffer_free(&out);
+    return found;
+}
+
 int
 command_help(int count, char **arguments)
 {
     const struct command_row *row = NULL;
     if (count > 1) {
-        fputs("usage: petrel help [COMMAND]\n", stderr);
+        fputs("usage: petrel help [COMMAND | SETTING]\n", stderr);
         return EX_USAGE;
     }
-    if (count == 1 && (row = command_find(arguments[0])) == NULL)
-        return command_refuse(arguments[0]);
+    if (count == 1 && (row = command_find(arguments[0])) == NULL &&
+        !command_print_setting(arguments[0])) {
+        const struct setting *near =
+            settings_guess(options_rows, text_from(arguments[0]));
+        if (near == NULL)
+            return command_refuse(arguments[0]);
+        fprintf(stderr, "petrel: %.60s: unknown setting (did you mean '%s'?)\n",
+                arguments[0], near->key);
+        return EX_USAGE;
+    }
     if (row != NULL)
         command_print_help(row);
-    else
+    else if (count == 0)
         command_print_usage(stdout);
     return fflush(stdout) == 0 ? 0 : EX_IOERR;
 }

@@ -45,7 +45,7 @@ const struct command_row *command_find(const char *name);
 /* True: these arguments (the first is the name) ask for help about a command. */
 bool command_wants_help(int count, char **arguments);
 
-/* `help [COMMAND]`, on standard output. arguments behind "help". Returns 0, or EX_USAGE
+/* `help [COMMAND | SETTING]`, on standard output. arguments behind "help". Returns 0, or EX_USAGE
  * with one line on standard error. */
 int command_help(int count, char **arguments);
 /* Names an unknown command, and the nearest, on standard error. Returns EX_USAGE. */

@@ -61,7 +61,11 @@ TEST(help)
         ok(strstr(world.output, row->about) && strstr(world.output, row->example));
     }
     is_printed(run(help, "queue"), 0, "--queue maildrop|incoming|active|deferred|defrag|hold|corrupt\n");
-    is_refused(run(help, "queue ls"), EX_USAGE, "usage: petrel help [COMMAND]\n");
+    is_refused(run(help, "queue ls"), EX_USAGE, "usage: petrel help [COMMAND | SETTING]\n");
+    is_printed(run(help, "relay_from"), 0, "relay_from = 127.0.0.0/8, ::1\n  List of networks");
+    is_printed(run(help, "myhostname"), 0, "hostname =\n  Name in the banner");
+    is_printed(run(help, "home_mailbox"), 0, "home_mailbox: a setting of Postfix; write local = ");
+    is_refused(run(help, "relay_frm"), EX_USAGE, "petrel: relay_frm: unknown setting (did you mean 'relay_from'?)\n");
     is_refused(run(help, "sttus"), EX_USAGE, "petrel: sttus: unknown command (did you mean 'status'?);");
 }
 
