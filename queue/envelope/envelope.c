@@ -169,14 +169,6 @@ envelope_release_at(struct envelope *e, int64_t release_ms, struct text request)
     e->release_request = envelope_text(e, text_before(request, ENVELOPE_REQUEST_MAX));
 }
 
-/* An operator may have released it before that time. */
-int64_t
-envelope_begun_ms(const struct envelope *e, int64_t now_ms)
-{
-    int64_t begun_ms = e->release_ms < now_ms ? e->release_ms : now_ms;
-    return e->release_ms > 0 && begun_ms > e->birth_ms ? begun_ms : e->birth_ms;
-}
-
 static bool
 take_recipient(struct envelope *e, const struct recipient *from)
 {

@@ -216,8 +216,6 @@ bool envelope_add_copy(struct envelope *e, struct text address)
 bool envelope_is_copy(const struct recipient *r);
 /* To be delivered then, as was asked. A time of 0, or of the past, is none. */
 void envelope_release_at(struct envelope *e, int64_t release_ms, struct text request);
-/* Its age, for its lifetime and for notices, counts from then on. */
-int64_t envelope_begun_ms(const struct envelope *e, int64_t now_ms);
 /* The recipients of another envelope of the message, with their results, instead of its
  * own, which must not be S5. False: the limit of bytes is reached. */
 bool envelope_take_recipients(struct envelope *e, const struct envelope *from)

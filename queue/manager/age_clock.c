@@ -167,6 +167,22 @@ age_clock_birth_ms(const struct age_clock *clock, int64_t birth_ms, int64_t now_
     return birth_ms;
 }
 
+int64_t
+age_clock_release_ms(const struct age_clock *clock, int64_t release_ms, int64_t now_ms)
+{
+    int64_t by_ms = 0, came_ms = now_ms;
+    if (release_ms > now_ms)
+        return now_ms;
+    for (size_t i = clock->count; i > 0; i--) {
+        const struct age_step *step = &clock->steps[i - 1];
+        if (release_ms >= step->until_ms + step->by_ms)
+            break;
+        came_ms = step->until_ms + step->by_ms + by_ms; /* when that clock began */
+        by_ms += step->by_ms;
+    }
+    return release_ms + by_ms < came_ms ? release_ms + by_ms : came_ms;
+}
+
 /* --- The manager's times --------------------------------------------------------- */
 
 /* Times may have been written by another clock: one that was ahead or behind, in a boot or a
@@ -223,6 +239,16 @@ manager_clock_set_birth(const struct manager *m, struct envelope *e)
         return;
     e->birth_ms = now_ms;
     e->birth_moved_ms = 0;
+}
+
+int64_t
+manager_clock_begun_ms(const struct manager *m, const struct envelope *e,
+                       int64_t now_ms)
+{
+    int64_t begun_ms = e->release_ms > 0
+                           ? age_clock_release_ms(&m->age, e->release_ms, now_ms)
+                           : e->birth_ms;
+    return begun_ms > e->birth_ms ? begun_ms : e->birth_ms;
 }
 
 static void

@@ -38,6 +38,10 @@ void age_clock_note(struct age_clock *clock, struct disk *disk, const char *path
 /* When the mail would have come by the clock as it is now. */
 int64_t age_clock_birth_ms(const struct age_clock *clock, int64_t birth_ms,
                            int64_t now_ms);
+/* The same for a time that mail was to wait for: one that a step ahead has left out came with
+ * that step. The time of now: it has not come. */
+int64_t age_clock_release_ms(const struct age_clock *clock, int64_t release_ms,
+                             int64_t now_ms);
 /* The boot of this system, or "". */
 void age_clock_boot(char out[AGE_BOOT_MAX]);
 

@@ -15,7 +15,8 @@ enum { EARLY_S = 1 };
 static int64_t
 last_passed_s(const struct active *a, const struct target *t)
 {
-    int64_t age_ms = a->loaded_ms - envelope_begun_ms(a->envelope, a->loaded_ms);
+    int64_t age_ms =
+        a->loaded_ms - manager_clock_begun_ms(a->manager, a->envelope, a->loaded_ms);
     int64_t last_ms = 0, next_ms;
     for (unsigned i = 0; (next_ms = target_notice_ms(t, i)) <= age_ms; i++)
         last_ms = next_ms;
@@ -45,7 +46,8 @@ delay_warning_next_ms(const struct active *a, const struct recipient *r,
             return INT64_MAX;
     return next_ms == INT64_MAX
                ? INT64_MAX
-               : envelope_begun_ms(e, loop_now_ms(a->manager->loop)) + next_ms;
+               : manager_clock_begun_ms(a->manager, e, loop_now_ms(a->manager->loop)) +
+                     next_ms;
 }
 
 /* A smarthost has refused the sender of our account, and the mail waits for other
@@ -103,8 +105,8 @@ manager_warning_list(struct active *a, size_t *count)
         int64_t passed_s = is_due ? last_passed_s(a, target) : EARLY_S;
         if (passed_s > a->warned_s)
             a->warned_s = passed_s;
-        int64_t until_ms =
-            envelope_begun_ms(e, a->loaded_ms) + target->transport.lifetime_ms;
+        int64_t until_ms = manager_clock_begun_ms(a->manager, e, a->loaded_ms) +
+                           target->transport.lifetime_ms;
         delays[(*count)++] = (struct dsn_delay){i, until_ms, a->delays[i]};
     }
     return delays;

@@ -224,7 +224,7 @@ verdict_next_ms(const struct active *a, unsigned index, const struct outcome *ou
     if (t == NULL || outcome->verdict != VERDICT_DEFERRED)
         return 0;
     return now + reply_class_delay_ms(reply_class_classify(outcome), outcome,
-                                      now - envelope_begun_ms(e, now),
+                                      now - manager_clock_begun_ms(a->manager, e, now),
                                       t->transport.minimal_backoff_ms,
                                       t->transport.maximal_backoff_ms);
 }

@@ -369,7 +369,7 @@ hand_over(struct active *a)
     const struct envelope *e = a->envelope;
     struct sched_mail mail = {
         .owner = a,
-        .birth_ms = envelope_begun_ms(e, loop_now_ms(m->loop)),
+        .birth_ms = manager_clock_begun_ms(m, e, loop_now_ms(m->loop)),
         .null_sender = e->sender.length == 0,
         .class = manager_begin_class_of(m, e),
         .sender = m->settings.sender_turns ? sched_sender(e->sender) : 0,

@@ -102,7 +102,7 @@ collect_ways(const struct manager *m, const struct envelope *e)
             continue;
         struct way *way = way_get(&ways, target, address.domain);
         int64_t expires =
-            envelope_begun_ms(e, loop_now_ms(m->loop)) +
+            manager_clock_begun_ms(m, e, loop_now_ms(m->loop)) +
             transport_params_lifetime_ms(&target->transport, e->sender.length == 0);
         way->open++;
         seen++;

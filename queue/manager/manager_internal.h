@@ -169,6 +169,10 @@ void manager_clock_limit(struct manager *m);
 /* Sets the birth, read from the disk, by the clock as it is now: not in the future, from
  * which a lifetime would count. */
 void manager_clock_set_birth(const struct manager *m, struct envelope *e);
+/* When it could have been delivered first: its age, for its lifetime and for notices, counts
+ * from then on. Mail that waits for its release has none. */
+int64_t manager_clock_begun_ms(const struct manager *m, const struct envelope *e,
+                               int64_t now_ms);
 /* A due time of the disk: one farther ahead than any that we could have set is of another
  * clock, and counts as now. */
 int64_t manager_clock_due_ms(const struct manager *m, int64_t due_ms);

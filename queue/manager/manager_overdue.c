@@ -130,7 +130,7 @@ manager_overdue_watch(struct active *a, int64_t lifetime_ms)
     int64_t notice_ms = overdue_between(a->notice_ms, now_ms + OVERDUE_SOON_MS,
                                         now_ms + OVERDUE_LATE_MS);
     int64_t over_ms =
-        overdue_between(envelope_begun_ms(a->envelope, now_ms) + lifetime_ms,
+        overdue_between(manager_clock_begun_ms(m, a->envelope, now_ms) + lifetime_ms,
                         now_ms + grace_ms, now_ms + OVERDUE_LATE_MS);
     overdue_add(a, notice_ms < over_ms ? notice_ms : over_ms);
     if (heap_first(&m->overdue) == &a->overdue.node)

@@ -54,16 +54,3 @@ TEST(without)
     ok(memmem(todo.at, todo.length, "\nW", 2) == NULL);
     envelope_free(&e);
 }
-
-TEST(age)
-{
-    struct envelope *e = released(1750000100000, TEXT("for;100"));
-    is_number(envelope_begun_ms(e, 1750000000000), 1750000000000, "now is its birth");
-    is_number(envelope_begun_ms(e, 1750000050000), 1750000050000, "before: it has no age");
-    is_number(envelope_begun_ms(e, 1750000900000), 1750000100000, "behind: from then on");
-    e->release_ms = 1740000000000;
-    is_number(envelope_begun_ms(e, 1750000900000), 1750000000000, "a time of the past is none");
-    e->release_ms = 0;
-    is_number(envelope_begun_ms(e, 1750000900000), 1750000000000, "none");
-    envelope_free(&e);
-}

@@ -54,6 +54,21 @@ TEST(steps)
               "of another boot nothing is known");
 }
 
+/* Mail that waits for seven days, and a step of forty on the sixth. */
+TEST(release)
+{
+    struct age_clock c = begin("boot-1", NOW, 1000);
+    int64_t steady_ms = 1000 + 6 * DAY_MS, now_ms = NOW + 46 * DAY_MS;
+    is_number(age_clock_release_ms(&c, NOW + 7, NOW + 8), NOW + 7, "no step: as it is");
+    is_number(age_clock_release_ms(&c, NOW + 9, NOW + 8), NOW + 8, "it has not come");
+    age_clock_note(&c, disk, PATH, now_ms, steady_ms);
+    is_number(age_clock_release_ms(&c, NOW + 7 * DAY_MS, now_ms + 9), now_ms, "it came with the step");
+    is_number(age_clock_release_ms(&c, NOW + DAY_MS, now_ms), NOW + 41 * DAY_MS, "it had come before");
+    is_number(age_clock_release_ms(&c, now_ms + 5, now_ms + 9), now_ms + 5, "it comes behind it");
+    age_clock_note(&c, disk, PATH, now_ms - 2 * DAY_MS, steady_ms + DAY_MS);
+    is_number(age_clock_release_ms(&c, NOW + 7 * DAY_MS, now_ms), now_ms - 3 * DAY_MS, "and moves by a step back");
+}
+
 /* A step ahead, and back by so little that it is time that has passed: what comes then
  * seems to come in the time that the step ahead has left out. */
 TEST(left_out)

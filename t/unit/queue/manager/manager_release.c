@@ -121,3 +121,23 @@ TEST(lifetime)
         wait_for(&w, HOUR_MS);
     ok_named(world_logged(&w, "status=expired"), "five days behind its release it has");
 }
+
+/* It has waited for longer than its lifetime when the clock is set past its release; and behind that the clock is set again. */
+TEST(lifetime_by_another_clock)
+{
+    FIXTURE(world, w, release_begin, release_end);
+    send_at(&w, "later@b.test", INT64_C(140) * HOUR_MS);
+    for (int hour = 0; hour < 130; hour++)
+        wait_for(&w, HOUR_MS);
+    is_number(w.attempts, 0, "it waits");
+    for (int step = 0; step < 2; step++) {
+        sim_loop_step_wall(w.loop, INT64_C(960) * HOUR_MS);
+        for (int hour = 0; hour < 10; hour++)
+            wait_for(&w, HOUR_MS);
+    }
+    ok_named(w.attempts > 0, "released");
+    ok_named(!world_logged(&w, "status=expired"), "it has not expired");
+    world_restart(&w);
+    w.all_good = true;
+    wait_for(&w, 5 * HOUR_MS);
+}
