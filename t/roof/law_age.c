@@ -104,7 +104,7 @@ law_age_deferred(struct model_rcpt *r, int64_t begun_ms)
 void
 law_age_notified(struct model_rcpt *r)
 {
-    int64_t age_ms = roof_now_ms() - r->message->acked_ms;
+    int64_t age_ms = roof_now_ms() - r->message->born_ms;
     if (!law.is_forgiven && r->message->state == MODEL_ACKED &&
         age_ms + ACKED_LATE_MS < editor_bounds()->notice_ms)
         roof_break("in time", r->message->id,

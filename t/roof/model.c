@@ -300,6 +300,7 @@ model_acked(struct model_message *m, struct text id)
         return;
     m->state = MODEL_ACKED;
     m->acked_ms = roof_now_ms();
+    m->born_ms = m->born_ms > 0 ? m->born_ms : m->acked_ms;
     text_copy(m->id, sizeof(m->id), id);
     roof_note("client: m%u acknowledged as %s", m->number, m->id);
     if (model.acked != NULL)
@@ -775,7 +776,7 @@ static bool
 may_have_failed(const struct model_rcpt *r)
 {
     return r->refused || r->message->is_ageless ||
-           roof_now_ms() - r->message->acked_ms + EARLY_MS >= model.lifetime_ms;
+           roof_now_ms() - r->message->born_ms + EARLY_MS >= model.lifetime_ms;
 }
 
 static bool

@@ -75,6 +75,7 @@ struct model_message {
     struct model_rcpt *rcpts;
     unsigned rcpt_count;
     int64_t acked_ms;
+    int64_t born_ms; /* no host has it before; the answer to a first post may be lost */
     unsigned report_chances;
     int64_t reported_ms;
     unsigned reports;                    /* one that comes again counts once */

@@ -186,6 +186,7 @@ poster_begin(struct model_message *m)
     struct poster *p = memory_new(sizeof(*p));
     char address[MODEL_ADDRESS_MAX];
     p->message = m;
+    m->born_ms = roof_now_ms();
     m->notify = NOTIFY_AS_USUAL;
     m->has_original = m->wants_header = false;
     buffer_init(&p->head, HEAD_MAX);

@@ -305,6 +305,7 @@ world_set_route(const char *options)
 {
     editor_set_route(0, options);
     editor_write();
+    model_set_lifetime(editor_bounds()->life_ms);
     model_reloaded();
     host_reload(&host);
     (void)world_run_for(10 * SECOND_MS, NULL);
