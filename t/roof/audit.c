@@ -15,6 +15,7 @@
 #include "t/sim/sim_disk.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,6 +39,8 @@ enum {
     ARRIVED_MS = 200, /* what was sent */
     FLOOD = 13,       /* messages whose ends come together */
     FLOOD_OCTETS = 180 * 1000,
+    ALL_SYNCS = 1 << 20,
+    SYNC_MS = 3000,
     SLOW_REPLY_MS = 5000,
     REVIVED = 14,
     EXPIRY_PERMILLE = 250,
@@ -69,8 +72,6 @@ static struct {
     struct watched watched[PACES];
     unsigned watched_count;
     int64_t tried_ms;     /* the last of all attempts */
-    bool damaged_journal; /* on purpose */
-    unsigned rotten_files;
 } audit;
 
 const struct options *
@@ -810,15 +811,14 @@ all_are_answered(void)
     return true;
 }
 
-/* More comes together than the journal has room for: all of it is taken, some later. */
-void
-audit_flood(void)
+/* All but the last octet of each; false: the settings take no flood. */
+static bool
+begin_flood(struct model_message *m[FLOOD])
 {
     const struct options *o = audit_options();
-    struct model_message *m[FLOOD];
     if (o->server.clients.sessions < 4 * FLOOD || o->manager.queue.journal_size == 0 ||
         o->manager.queue.journal_message_max < FLOOD_OCTETS + 8192)
-        return;
+        return false;
     for (unsigned i = 0; i < FLOOD; i++) {
         struct teller *t = &audit.tellers[i];
         m[i] = new_message(1, FLOOD_OCTETS - roof_below(FLOOD_OCTETS / 6));
@@ -835,6 +835,12 @@ audit_flood(void)
                  text_before(buffer_text(&m[i]->content), m[i]->content.length - 1));
     }
     (void)world_run_for(1000, NULL);
+    return true;
+}
+
+static void
+end_flood(struct model_message *m[FLOOD], bool may_fail)
+{
     for (unsigned i = 0; i < FLOOD; i++)
         if (!audit.tellers[i].over)
             peer_say(&audit.tellers[i].peer, TEXT("\n"));
@@ -845,10 +851,39 @@ audit_flood(void)
             take_id(t, m[i]);
         else
             m[i]->state = MODEL_REFUSED;
-        expect(t, t->code, 250, "a message of a flood is taken");
+        if (!may_fail)
+            expect(t, t->code, 250, "a message of a flood is taken");
         teller_end(t);
     }
+}
+
+/* More comes together than the journal has room for: all of it is taken, some later. */
+void
+audit_flood(void)
+{
+    struct model_message *m[FLOOD];
+    if (!begin_flood(m))
+        return;
+    end_flood(m, false);
     audit_departure("mail of a flood");
+}
+
+void
+audit_failed_flood(void)
+{
+    struct model_message *m[FLOOD];
+    if (!begin_flood(m))
+        return;
+    sim_disk_set_sync_spread(SYNC_MS, roof_random());
+    sim_disk_fail_syncs(ALL_SYNCS, EIO);
+    world_note_fault();
+    end_flood(m, true);
+    sim_disk_fail_syncs(0, 0);
+    sim_disk_set_sync_spread(0, 0);
+    (void)world_run_for(SETTLED_MS, NULL);
+    world_restart(roof_chance(500));
+    (void)audit_has_gone(longest_ms());
+    audit_departure("mail of a flood on a disk that failed");
 }
 
 /* The power goes some time after mail has left: it does not come back, though the journal
@@ -949,67 +984,6 @@ audit_binary(void)
     take_id(t, m);
     teller_end(t);
     audit_departure("binary mail");
-}
-
-/* A bit of the message's content rots in every file that has it. */
-static void
-rot(void)
-{
-    struct model_message *m = audit.watched[0].message;
-    char path[LINE_SIZE], mark[LINE_SIZE];
-    unsigned count = 0;
-    snprintf(mark, sizeof(mark), "X-Roof: m%u\r\n", m->number);
-    snprintf(path, sizeof(path), HOST_SPOOL "/mess/%s", m->id);
-    for (int i = -1; i < 64; i++) {
-        if (i >= 0)
-            snprintf(path, sizeof(path), HOST_SPOOL "/journal/0000-%04u/%04d",
-                     ID_SLICES_MAX - 1, i);
-        struct text bytes = sim_disk_content(path);
-        const char *at = bytes.length > 0
-                             ? memmem(bytes.at, bytes.length, mark, strlen(mark))
-                             : NULL;
-        if (at == NULL)
-            continue;
-        count += sim_disk_damage(path, (size_t)(at - bytes.at) + strlen(mark) + 8);
-        audit.damaged_journal = audit.damaged_journal || i >= 0;
-    }
-    audit.rotten_files = count;
-    roof_note("disk: the content of m%u rots in %u files", m->number, count);
-}
-
-bool
-audit_has_damaged(void)
-{
-    return audit.damaged_journal;
-}
-
-/* Damaged mail is never delivered: it is set aside, and the operator removes it. */
-static void
-audit_rot(void)
-{
-    struct hop_mood good = {0}, refusing = {.rcpt = 1000},
-                    slow = {.reply_ms = SLOW_REPLY_MS};
-    bool young = roof_chance(500); /* still in the journal, if there is one */
-    audit.watched_count = 0;
-    world_set_moods(young ? &slow : &refusing);
-    audit_give_to_first(1);
-    struct model_message *m = model_at(model_count() - 1);
-    watch(m);
-    if (world_is_dense()) /* the last batch of a journal may be torn, with no word */
-        audit_give_to_first(1);
-    (void)world_run_for(young ? 1000 : SETTLED_MS, NULL);
-    m->rcpts[0].may_vanish = true;
-    audit.rotten_files = 0;
-    size_t before = sim_disk_count(HOST_SPOOL "/corrupt");
-    world_restart_with(young, rot);
-    world_set_moods(&good);
-    (void)world_run_for(longest_ms(), NULL);
-    if (world_is_dense() && audit.rotten_files > 0 &&
-        sim_disk_count(HOST_SPOOL "/corrupt") == before)
-        roof_break("truth", m->id, "m%u has rotted, and nothing of it is in corrupt/",
-                   m->number);
-    operator_order("rm", m);
-    (void)world_run_for(SETTLED_MS, NULL);
 }
 
 /* --- For the other files of the audit --- */
@@ -1154,6 +1128,13 @@ audit_losses(void)
     }
 }
 
+static void
+audit_more(void)
+{
+    if (world_is_dense())
+        audit_again();
+}
+
 static const struct {
     void (*ask)(void);
     unsigned permille;
@@ -1176,6 +1157,7 @@ static const struct {
     {audit_clock_ahead,       300   },
     {audit_lifetimes,         500   },
     {audit_crowd,             ALWAYS},
+    {audit_more,              ALWAYS},
 };
 
 void

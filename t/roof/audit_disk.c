@@ -112,7 +112,7 @@ audit_failed_calls(void)
 
 /* Mail that has left in files does not come back when the power goes, though the journal
  * that knew of its end has been used again meanwhile. */
-static void
+void
 audit_removed_files(void)
 {
     size_t size = (size_t)audit_options()->manager.queue.journal_message_max + 1024;
@@ -240,7 +240,7 @@ audit_unwritten_results(void)
 }
 
 /* Mail that is deferred while no sync succeeds, and then all do, outlives a power cut. */
-static void
+void
 audit_refused_moves(void)
 {
     struct hop_mood good = {0}, refusing = {.rcpt = 1000};
@@ -323,7 +323,7 @@ audit_ends(void)
 
 /* The power goes while a batch is on its way to the disk, of which any part is there then.
  * What nobody has heard of comes whole, or not at all. */
-static void
+void
 audit_torn_batches(void)
 {
     /* sessions of clients that have gone wait for their syncs */

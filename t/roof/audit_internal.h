@@ -16,7 +16,8 @@ int64_t audit_longest_ms(void);
 /* A message for recipients of this domain: acknowledged, by a session of its own. */
 struct model_message *audit_give(unsigned domain, unsigned rcpts);
 /* The same, and whether it is over in time; the session lasts until then. */
-bool audit_give_and_stay(unsigned domain, unsigned rcpts, int64_t ms, bool (*over)(void));
+bool audit_give_and_stay(unsigned domain, unsigned rcpts, int64_t ms,
+                         bool (*over)(void));
 /* A message that is not given yet. */
 struct model_message *audit_message(unsigned domain, unsigned rcpts, size_t size);
 /* So many for the first domain, by one session. */
@@ -52,5 +53,20 @@ void audit_order(void);
 /* Results, reports and orders at kills, stops, reloads, and with a full disk
  * (audit_results.c). */
 void audit_results(void);
+
+/* Content that has rotted (audit_rot.c). */
+void audit_rot(void);
+/* Luck decides these questions, which come once more, at a host with the least journal, or with none
+ * (audit_again.c). */
+void audit_again(void);
+void audit_note(void);
+void audit_torn_batches(void);
+void audit_refused_moves(void);
+void audit_removed_files(void);
+void audit_failures(void);
+void audit_moves(void);
+void audit_removals(void);
+/* Such a flood on a disk that fails as its end comes: what is refused is gone. */
+void audit_failed_flood(void);
 
 #endif

@@ -95,7 +95,7 @@ set_backoff(bool is_short)
 /* The host ends, or the disk fails, while the failures of a message are on their way to its
  * files, which it has from the beginning, or since it was deferred: each of them is
  * reported. */
-static void
+void
 audit_failures(void)
 {
     struct hop_mood good = {0}, refusing = {.rcpt = 1000},
@@ -161,7 +161,7 @@ audit_marks(void)
 
 /* Deferred mail is on its way to files when the host ends, or a call of the disk fails; the
  * power goes behind that. */
-static void
+void
 audit_moves(void)
 {
     struct hop_mood good = {0}, refusing = {.rcpt = 1000};
@@ -186,7 +186,7 @@ audit_moves(void)
 }
 
 /* Mail that an operator has removed is so behind a cut, also without a journal. */
-static void
+void
 audit_removals(void)
 {
     struct hop_mood good = {0}, refusing = {.rcpt = 1000};

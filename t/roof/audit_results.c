@@ -76,7 +76,7 @@ is_delay_reported(const struct model_message *m)
 
 /* A report notes in its own record which failures it has: behind a power cut they are not
  * reported again, though nothing else of the round was durable. */
-static void
+void
 audit_note(void)
 {
     struct hop_mood good = {0}, mixed = {.rcpt = 1000, .never = 500};

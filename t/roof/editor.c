@@ -360,6 +360,13 @@ editor_change_at_start(void)
 }
 
 void
+editor_set_journal(int64_t size)
+{
+    editor.journal_size = size;
+    snprintf(editor.journal_message_max, VALUE_MAX, "%u", 256 * 1024);
+}
+
+void
 editor_change(const char *only)
 {
     unsigned count = 0, wanted = 1 + roof_below(3);

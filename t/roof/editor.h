@@ -43,6 +43,8 @@ void editor_change(const char *only);
 void editor_forget(void);
 /* Values that wait for a start. */
 void editor_change_at_start(void);
+/* The same: a journal of this size, and mail of any usual size in it. */
+void editor_set_journal(int64_t size);
 /* The options of one route: "rate=1/s". */
 void editor_set_route(unsigned domain, const char *options);
 /* The same for the whole run; borrowed. */

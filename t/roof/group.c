@@ -25,6 +25,7 @@ enum {
     OPEN_MS = 140 * SECOND_MS,   /* until both hosts agree who has it */
     RELEASE_MS = 3 * MINUTE_MS,
     AWAY_MAX_MS = 15 * MINUTE_MS,
+    STEP_WITHIN_MS = 2 * SECOND_MS,
     DRAIN_MAX_MS = 10 * MINUTE_MS
 };
 
@@ -42,7 +43,8 @@ static struct {
     } hosts[GROUP_MEMBERS_MAX];
     unsigned rate_a_minute;
     char lines[GROUP_LINES_MAX], options[LAW_GROUP_SITES][OPTIONS_MAX];
-    struct roof_timer release, back;
+    struct roof_timer release, back, step;
+    void (*steps)(void); /* when the first host gives mail next, or NULL */
     struct member *away;
     bool has_answered;
 } group;
@@ -119,10 +121,38 @@ judge_warning(struct group_host *g, struct text line)
 }
 
 static void
+on_step(void *context)
+{
+    (void)context;
+    if (!group.is_good && group.steps != NULL)
+        group.steps();
+    group.steps = NULL;
+}
+
+/* It is lent: the taker has it, and the giver hears nothing of that. */
+static void
+step_within(struct group_host *taker, struct text line)
+{
+    static const char taken[] = ": from=relay0, was=";
+    if (group.steps == NULL || group.is_good ||
+        memmem(line.at, line.length, taken, sizeof(taken) - 1) == NULL)
+        return;
+    group_wire_silence(taker->wire);
+    roof_timer_start(&group.step, STEP_WITHIN_MS, on_step, NULL);
+}
+
+void
+group_step_within(void (*step)(void))
+{
+    group.steps = step;
+}
+
+static void
 group_on_line(const struct host *h, struct text line)
 {
     struct group_host *g = group_host_of(h);
     group_moves_line(g->name, line);
+    step_within(g, line);
     if (text_starts(line, TEXT("peer: warning: ")) || roof_breaks("warnings"))
         judge_warning(g, line);
 }

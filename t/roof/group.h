@@ -30,6 +30,8 @@ void group_first_ended(int64_t window_ms);
 void group_reload_all(void);
 /* Drains, commands for all hosts, cuts between them. */
 void group_act(void);
+/* When the first host gives mail next, its way falls silent within that, and step() comes. */
+void group_step_within(void (*step)(void));
 void group_become_good(void);
 /* The most time that one more transaction may need. */
 int64_t group_pace_ms(void);

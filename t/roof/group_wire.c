@@ -174,6 +174,12 @@ group_wire_act(struct group_wire *w, uint64_t *chance)
 }
 
 void
+group_wire_silence(struct group_wire *w)
+{
+    set_mood(w, WIRE_SILENT);
+}
+
+void
 group_wire_become_good(struct group_wire *w)
 {
     struct pipe *p;

@@ -10,6 +10,8 @@ struct group_wire;
 struct group_wire *group_wire_new(const char *name, const struct net_address *at,
                                   const struct net_address *to,
                                   void (*away)(const char *taker), const char *taker);
+/* From now on it swallows all bytes. */
+void group_wire_silence(struct group_wire *w);
 /* Another mood. */
 void group_wire_act(struct group_wire *w, uint64_t *chance);
 void group_wire_become_good(struct group_wire *w);

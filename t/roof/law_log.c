@@ -115,6 +115,20 @@ age_at_begin_ms(struct text line)
     return at != NULL ? (int64_t)(strtod(at + sizeof(name) - 1, NULL) * 1000) : 0;
 }
 
+enum { UNKNOWN_MS = 4 * 24 * HOUR_MS };
+
+/* No mail is older than the run, by any clock: steps of a day or two are not always known. */
+static void
+judge_age(struct life *l, struct text line)
+{
+    static const char name[] = " delay=";
+    const char *at = memmem(line.at, line.length, name, sizeof(name) - 1);
+    int64_t age_ms = at != NULL ? strtoll(at + sizeof(name) - 1, NULL, 10) * 1000 : 0;
+    if (roof_breaks("old") || (age_ms > roof_now_ms() + UNKNOWN_MS &&
+                               model_has_age(l->message)))
+        break_life(l, "older than the run", line);
+}
+
 static void
 take_verdict(struct life *l, struct text line)
 {
@@ -125,6 +139,7 @@ take_verdict(struct life *l, struct text line)
         return; /* of a report */
     l->message = r->message;
     l->is_part = r->message->split != NULL;
+    judge_age(l, line);
     if (l->is_part)
         return; /* each fragment has a life of its own */
     if (sent && !may_be_sent(l, r))

@@ -56,6 +56,7 @@ test_laws(void)
         {"truth",           "truth",   NULL              },
         {"log",             "truth",   NULL              },
         {"fates",           "truth",   "relay"           },
+        {"old",             "truth",   "group"           },
         {"counts",          "truth",   NULL              },
         {"why",             "truth",   NULL              },
         {"clean",           "clean",   NULL              },

@@ -727,6 +727,7 @@ model_moved_twice(struct text first)
         for (unsigned j = 0; j < with_copy(m); j++) {
             m->rcpts[j].chances += is_known || m->id[0] == '\0';
             m->rcpts[j].deferred_ms = 0;
+            m->rcpts[j].copied |= is_known; /* each has its own times */
         }
     }
 }
@@ -768,6 +769,12 @@ model_forget_ages(int64_t until_ms)
         m->is_ageless =
             m->is_ageless || (m->state != MODEL_UNSENT && m->acked_ms <= until_ms);
     }
+}
+
+bool
+model_has_age(const struct model_message *m)
+{
+    return !m->is_ageless && model.lifetime_ms > 0;
 }
 
 /* --- Judgement --- */

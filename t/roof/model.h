@@ -10,7 +10,7 @@
 
 enum {
     MODEL_RCPTS_MAX = 300,
-    MODEL_ADDED_MAX = 400,
+    MODEL_ADDED_MAX = 800,
     MODEL_ADDRESS_MAX = 64,
     MODEL_ID_MAX = 32,
     MODEL_REPORT_ID_MAX = 100
@@ -48,7 +48,7 @@ struct model_rcpt {
     bool is_unmarked;      /* the same, and its report may not be in the queue */
     bool heard_stored, heard_failed; /* by the webhook */
     int64_t relayed_ms; /* to another host, whose mail it is then; 0: not yet */
-    bool copied;        /* that host may have it twice, each with its own times */
+    bool copied;        /* a host may have it twice, each with its own times */
 };
 
 enum model_state {
@@ -180,6 +180,8 @@ void model_set_lifetime(int64_t lifetime_ms);
 /* Another boot does not know that the clock was set far: the mail until then may be as old
  * as its times say (doc/scheduler.md). */
 void model_forget_ages(int64_t until_ms);
+/* Its host can know its age, whatever clocks did. */
+bool model_has_age(const struct model_message *m);
 
 /* Said by the webhook. time_ms: of the event; 0: times prove nothing. */
 enum model_news { NEWS_DELIVERED, NEWS_FAILED, NEWS_DEFERRED };

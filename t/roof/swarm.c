@@ -274,13 +274,16 @@ static const char *const themes[] = {
     "mood",
     "mood,oauth,tls",
     "mood,inject,kill,operator",
-    "group,redis,mood,kill,stop",
+    "group",
     "mood,stop,cut",
     "mood,alias,disk,pace,stop",
     "mood",
     "kill,cut,mood,weather,path,tls,slice,http,webhook",
 };
-enum { THEMES = sizeof(themes) / sizeof(*themes) };
+enum { THEMES = sizeof(themes) / sizeof(*themes), GROUP_THEME = 5, GROUP_THEMES = 3 };
+/* That of groups is one of these, in turn. */
+static const char *const group_themes[GROUP_THEMES] = {
+    "group,redis,mood,kill,stop", "group,mood,clock,stop", "group,redis,mood"};
 
 /* Every second run has a theme; NULL: this one has none. */
 static const char *
@@ -288,7 +291,11 @@ theme_of(const struct wishes *wishes)
 {
     if (wishes->only != NULL || !course.is_dense || wishes->seed % 2 == 0)
         return NULL;
-    return plan_takes("theme", 0) ? themes[wishes->seed / 2 % THEMES] : NULL;
+    if (!plan_takes("theme", 0))
+        return NULL;
+    uint64_t turn = wishes->seed / 2;
+    return turn % THEMES == GROUP_THEME ? group_themes[turn / THEMES % GROUP_THEMES]
+                                        : themes[turn % THEMES];
 }
 
 /* All that people take a provider for, together, beside what goes wrong in a day. */
@@ -367,7 +374,8 @@ draw_features(const struct wishes *wishes)
     /* the keys of a slice, or of a host of a group, are its own; an older version knows none;
      * a clock that is ahead by a day forgets them */
     if (!course.with[WITH_VISITORS] || course.with[WITH_SLICES] ||
-        course.with[WITH_GROUP] || course.with[WITH_UPGRADES] || course.with[WITH_CLOCKS])
+        course.with[WITH_GROUP] || course.with[WITH_UPGRADES] ||
+        course.with[WITH_CLOCKS])
         course.with[WITH_POSTS] = false;
     group_settle(course.with, only != NULL || theme != NULL);
     /* an operator may release mail at any host, and the log of the first is read */

@@ -209,6 +209,25 @@ draw_pace(void)
     trouble_set_pace(spread_ms);
 }
 
+/* Behind a few large ones a time may have been by several clocks of the boot, and the daemon
+ * takes one of them for the right one (queue/manager/age_clock.h). */
+static void
+step_by(int64_t step_ms)
+{
+    bool is_large = step_ms > HOUR_MS || step_ms < -HOUR_MS;
+    if (is_large && ++course.large_steps > LARGE_STEPS_CLEAR)
+        model_set_lifetime(0);
+    if (is_large)
+        course.stepped_ms = roof_now_ms();
+    world_step_clock(step_ms);
+}
+
+static void
+step_back(void)
+{
+    step_by(-26 * HOUR_MS);
+}
+
 static void
 step_clock(void)
 {
@@ -225,15 +244,9 @@ step_clock(void)
     /* Each slice has a memory of its own of the steps: the mail of one that has died
      * may be judged by the daemon that takes it over. */
     unsigned small = 5, all = sizeof(steps) / sizeof(*steps);
-    int64_t step_ms = steps[roof_below(course.with[WITH_SLICES] ? small : all)];
-    /* Behind a few of them a time may have been by several clocks of the boot, and
-     * the daemon takes one of them for the right one (queue/manager/age_clock.h). */
-    bool is_large = step_ms > HOUR_MS || step_ms < -HOUR_MS;
-    if (is_large && ++course.large_steps > LARGE_STEPS_CLEAR)
-        model_set_lifetime(0);
-    if (is_large)
-        course.stepped_ms = roof_now_ms();
-    world_step_clock(step_ms);
+    step_by(steps[roof_below(course.with[WITH_SLICES] ? small : all)]);
+    if (course.is_dense && course.with[WITH_GROUP])
+        group_step_within(step_back);
 }
 
 static void
