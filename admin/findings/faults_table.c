@@ -118,7 +118,7 @@ judge_site_dead(const struct fault_world *w, struct faults *out)
                      age, worst->why);
     else
         faults_found(out,
-                     "%zu sites have not worked for 15 minutes, and mail waits; most "
+                     "%zu sites have not worked for 2 minutes, and mail waits; most "
                      "for %s (%s): %s",
                      s->dead, worst->name, age, worst->why);
     return faults_about(out, worst->name);

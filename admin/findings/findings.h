@@ -27,7 +27,7 @@ enum {
     FINDINGS_NAMED_TEXT_MAX = 320,
     FINDINGS_TEXT_MAX = 1024,
     FINDINGS_REMEDY_MAX = 640,
-    FINDINGS_DEAD_MS = 15 * 60 * 1000,
+    FINDINGS_DEAD_MS = 2 * 60 * 1000,
     FINDINGS_CLOGGED_MS = 5 * 60 * 1000, /* as Postfix's qmgr_clog_warn_time */
     FINDINGS_SLOW_MS = 10 * 60 * 1000,   /* for all that waits, at a learnt rate */
     FINDINGS_SILENT = 5,                 /* sites */

@@ -222,7 +222,7 @@ static const struct {
     {"hold_by_route", hold_by_route, "3 messages are held"},
     {"port_25_blocked", port_25_blocked, "5 sites do not answer on port 25"},
     {"site_dead", site_dead, "mx:a.example has not worked for 16 minutes, and mail waits: connect to a: refused"},
-    {"site_dead", sites_dead, "7 sites have not worked for 15 minutes, and mail waits; most for mx:a.example (5 hours): connect"},
+    {"site_dead", sites_dead, "7 sites have not worked for 2 minutes, and mail waits; most for mx:a.example (5 hours): connect"},
     {"site_clogs", site_clogs, "mail for mx:b.example has waited on disk for 2 days: bound: window"},
     {"site_slow", site_slow, "mx:b.example has asked us to slow down for 20 minutes: 60 messages in an hour"},
     {"mail_old", mail_old, "mail has waited for 61 minutes: 01JD3ZK5Q8-9F3K2C7A, not yet tried"},

@@ -32,9 +32,12 @@ TEST(dead)
     FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
     world_send(&w, "ann@a.test", "site@b.test");
     world_send(&w, "ann@a.test", "site@b.test");
-    sim_loop_advance(w.loop, 10 * MINUTE_MS);
+    sim_loop_advance(w.loop, MINUTE_MS);
     struct finding_facts f = collect(&w, &d);
-    is_number(f.sites.dead, 0, "dead for ten minutes");
+    is_number(f.sites.dead, 0, "dead for a minute");
+    sim_loop_advance(w.loop, 9 * MINUTE_MS);
+    f = collect(&w, &d);
+    is_number(f.sites.dead, 1, "dead for more than two minutes");
     sim_loop_advance(w.loop, 60 * MINUTE_MS);
     world_send(&w, "ann@a.test", "site@b.test");
     world_turns(&w);
