@@ -177,7 +177,7 @@ import_read_long(struct import *im, const char *file, struct text content)
 
 bool
 import_entries(struct import *im, struct import_line *line, struct text path,
-               const char *separators, import_act *each, const struct import_row *row)
+               const char *separators, import_act *each)
 {
     const char *name, *why;
     struct text content;
@@ -189,8 +189,10 @@ import_entries(struct import *im, struct import_line *line, struct text path,
     import_read_lines(im, name, content, separators, true);
     for (size_t end = im->count; at < end; at++) {
         im->lines[at].of = line->name;
-        if (im->lines[at].fate == IMPORT_UNKNOWN)
-            each(im, &im->lines[at], row);
+        if (im->lines[at].fate == IMPORT_UNKNOWN) {
+            im->lines[at].row = line->row;
+            each(im, &im->lines[at]);
+        }
     }
     return true;
 }
@@ -327,10 +329,9 @@ import_run(struct import *im)
         im->kind->begin(im);
     for (size_t i = 0, count = im->count; i < count; i++) {
         struct import_line *line = &im->lines[i];
-        const struct import_row *row =
-            import_row_of(im->kind->rows, text_from(line->name));
-        if (row != NULL && line->of == NULL && line->fate == IMPORT_UNKNOWN)
-            row->act(im, line, row);
+        line->row = import_row_of(im->kind->rows, text_from(line->name));
+        if (line->row != NULL && line->of == NULL && line->fate == IMPORT_UNKNOWN)
+            line->row->act(im, line);
     }
     if (im->kind->end != NULL)
         im->kind->end(im);

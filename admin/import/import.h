@@ -27,6 +27,7 @@ enum import_fate {
     IMPORT_LEFT      /* a person has to decide; why says what to write */
 };
 
+struct import_row;
 /* Plain data; its strings live as long as the import. */
 struct import_line {
     const char *file;
@@ -34,6 +35,8 @@ struct import_line {
     const char *name, *value;
     const char *of; /* the setting whose file has it; NULL: a line of the settings */
     bool is_login;  /* import_take_login() */
+    const struct import_row
+        *row; /* whose act is done; of an entry: that of its setting */
     enum import_fate fate;
     const char *setting; /* of TAKEN; whether there is one is known in the end */
     const char *why;     /* NULL: nothing to say */
@@ -46,9 +49,7 @@ struct import_setting {
 };
 
 struct import;
-struct import_row;
-typedef void import_act(struct import *im, struct import_line *line,
-                        const struct import_row *row);
+typedef void import_act(struct import *im, struct import_line *line);
 struct import_row {
     const char *name; /* words, in any case; one that ends with * : begins so */
     import_act *act;
@@ -104,8 +105,7 @@ void import_read_long(struct import *im, const char *file, struct text content);
 /* The lines of a file that line names, each with its fate by the act `each`; a separator
  * ends the name in a line. False: it cannot be read, and the line is LEFT. */
 bool import_entries(struct import *im, struct import_line *line, struct text path,
-                    const char *separators, import_act *each,
-                    const struct import_row *row);
+                    const char *separators, import_act *each);
 
 /* The last line of the settings with that name; NULL: none. Its value without quotes;
  * "": none. */
@@ -146,31 +146,30 @@ bool import_split_host(struct text t, struct import_hop *hop);
 /* A target of a route; its password goes into the file of passwords. */
 const char *import_target(struct import *im, const struct import_hop *hop);
 /* For import_entries(): HOST USER:PASSWORD. Needless until somebody finds it. */
-void import_take_login(struct import *, struct import_line *,
-                       const struct import_row *);
+void import_take_login(struct import *, struct import_line *);
 bool import_find_login(struct import *im, struct text host, struct import_hop *hop);
 
 /* Acts of rows. The setting `with`, its value by a template: why is NULL (as it is),
  * "A%B" (% stands for it), or "+d" (the unit of a bare number). */
-void import_as(struct import *, struct import_line *, const struct import_row *);
+void import_as(struct import *, struct import_line *);
 /* Likewise each word, and each word of a file or a map that is named. */
-void import_words(struct import *, struct import_line *, const struct import_row *);
-void import_networks(struct import *, struct import_line *, const struct import_row *);
-void import_needless(struct import *, struct import_line *, const struct import_row *);
-void import_leave(struct import *, struct import_line *, const struct import_row *);
+void import_words(struct import *, struct import_line *);
+void import_networks(struct import *, struct import_line *);
+void import_needless(struct import *, struct import_line *);
+void import_leave(struct import *, struct import_line *);
 /* TAKEN by the setting `with` if there is one in the end; else NEEDLESS. */
-void import_share(struct import *, struct import_line *, const struct import_row *);
+void import_share(struct import *, struct import_line *);
 /* NEEDLESS with one of the values in `with` (words), else LEFT. */
-void import_unless(struct import *, struct import_line *, const struct import_row *);
+void import_unless(struct import *, struct import_line *);
 /* A file of aliases: what Petrel cannot read in it is named, and left out of a copy. */
-void import_aliases(struct import *, struct import_line *, const struct import_row *);
+void import_aliases(struct import *, struct import_line *);
 void import_alias_file(struct import *im, struct import_line *line, struct text path);
 /* Likewise the text that was put together for the file of aliases. */
 void import_clean_aliases(struct import *im);
 /* The sender of this host's mail: an address or a domain. */
-void import_sender(struct import *, struct import_line *, const struct import_row *);
+void import_sender(struct import *, struct import_line *);
 /* hostname, from a file if it is a path. */
-void import_name(struct import *, struct import_line *, const struct import_row *);
+void import_name(struct import *, struct import_line *);
 
 /* Which program the file is of: by its name, else by what is in it. NULL: unknown. */
 const struct import_kind *import_guess(const char *path, struct text content);

@@ -24,44 +24,44 @@ import_fill(struct import *im, const char *template, struct text value)
 }
 
 void
-import_as(struct import *im, struct import_line *line, const struct import_row *row)
+import_as(struct import *im, struct import_line *line)
 {
     struct text value = import_unquote(text_from(line->value));
     if (value.length == 0)
         import_say(line, IMPORT_NEEDLESS, "it is empty");
     else
-        import_put(im, line, row->with, import_fill(im, row->why, value));
+        import_put(im, line, line->row->with, import_fill(im, line->row->why, value));
 }
 
 static void
-import_key(struct import *im, struct import_line *entry, const struct import_row *row)
+import_key(struct import *im, struct import_line *entry)
 {
-    import_put(im, entry, row->with, import_fill(im, row->why, text_from(entry->name)));
+    import_put(im, entry, entry->row->with,
+               import_fill(im, entry->row->why, text_from(entry->name)));
 }
 
 void
-import_words(struct import *im, struct import_line *line, const struct import_row *row)
+import_words(struct import *im, struct import_line *line)
 {
     struct text rest = import_unquote(text_from(line->value)), word;
     import_say(line, IMPORT_NEEDLESS, "it is empty");
     while (text_word(&rest, ", \t;", &word)) {
         const char *path = strstr(import_keep(im, word), ":/");
         if (path == NULL && word.at[0] != '/')
-            import_put(im, line, row->with, import_fill(im, row->why, word));
+            import_put(im, line, line->row->with,
+                       import_fill(im, line->row->why, word));
         else if (import_entries(im, line, path != NULL ? text_from(path + 1) : word,
-                                " \t", import_key, row))
-            line->setting = row->with, import_say(line, IMPORT_TAKEN, NULL);
+                                " \t", import_key))
+            line->setting = line->row->with, import_say(line, IMPORT_TAKEN, NULL);
     }
 }
 
 void
-import_networks(struct import *im, struct import_line *line,
-                const struct import_row *row)
+import_networks(struct import *im, struct import_line *line)
 {
     struct text rest = import_unquote(text_from(line->value)), word;
-    static const struct import_row file = {NULL, NULL, "relay_from", NULL};
     struct net_network network;
-    if (row->with != NULL && rest.length > 0) { /* they are not among the others */
+    if (line->row->why != NULL && rest.length > 0) { /* they are not among the others */
         import_put(im, line, "relay_from", "127.0.0.0/8");
         import_put(im, line, "relay_from", "::1");
     }
@@ -71,7 +71,7 @@ import_networks(struct import *im, struct import_line *line,
         if (text_starts_nocase(word, TEXT("[::ffff:")))
             continue; /* the IPv4 networks are beside it */
         if (word.at[0] == '/')
-            (void)import_entries(im, line, word, " \t", import_key, &file);
+            (void)import_entries(im, line, word, " \t", import_key);
         else if (net_network_parse(word, &network))
             import_put(im, line, "relay_from", import_keep(im, word));
         else
@@ -83,11 +83,10 @@ import_networks(struct import *im, struct import_line *line,
 }
 
 void
-import_name(struct import *im, struct import_line *line, const struct import_row *row)
+import_name(struct import *im, struct import_line *line)
 {
     struct text value = import_unquote(text_from(line->value)), content = value;
     const char *name, *why;
-    (void)row;
     if (value.length > 0 && value.at[0] == '/' &&
         !import_read(im, line->file, import_keep(im, value), &content, &name, &why))
         import_say(line, IMPORT_LEFT, why);
@@ -97,35 +96,34 @@ import_name(struct import *im, struct import_line *line, const struct import_row
 }
 
 void
-import_needless(struct import *im, struct import_line *line,
-                const struct import_row *row)
+import_needless(struct import *im, struct import_line *line)
 {
     (void)im;
-    import_say(line, IMPORT_NEEDLESS, row->with);
+    import_say(line, IMPORT_NEEDLESS, line->row->with);
 }
 
 void
-import_leave(struct import *im, struct import_line *line, const struct import_row *row)
+import_leave(struct import *im, struct import_line *line)
 {
     (void)im;
-    import_say(line, IMPORT_LEFT, row->with);
+    import_say(line, IMPORT_LEFT, line->row->with);
 }
 
 void
-import_share(struct import *im, struct import_line *line, const struct import_row *row)
+import_share(struct import *im, struct import_line *line)
 {
     (void)im;
-    line->setting = row->with;
-    import_say(line, IMPORT_TAKEN, row->why);
+    line->setting = line->row->with;
+    import_say(line, IMPORT_TAKEN, line->row->why);
 }
 
 void
-import_unless(struct import *im, struct import_line *line, const struct import_row *row)
+import_unless(struct import *im, struct import_line *line)
 {
-    struct text rest = text_from(row->with), word;
+    struct text rest = text_from(line->row->with), word;
     struct text value = import_unquote(text_from(line->value));
     (void)im;
-    import_say(line, IMPORT_LEFT, row->why);
+    import_say(line, IMPORT_LEFT, line->row->why);
     if (value.length == 0)
         import_say(line, IMPORT_NEEDLESS, "it is empty");
     while (text_word(&rest, " ", &word))
@@ -254,19 +252,16 @@ import_clean_aliases(struct import *im)
 }
 
 void
-import_aliases(struct import *im, struct import_line *line,
-               const struct import_row *row)
+import_aliases(struct import *im, struct import_line *line)
 {
-    (void)row;
     import_alias_file(im, line, import_unquote(text_from(line->value)));
 }
 
 void
-import_sender(struct import *im, struct import_line *line, const struct import_row *row)
+import_sender(struct import *im, struct import_line *line)
 {
     struct text value = import_unquote(text_from(line->value));
     bool is_address = text_find(value, '@') != TEXT_NONE;
-    (void)row;
     if (value.length > 0 && value.at[value.length - 1] != '@')
         import_put(
             im, line, "rewrite",

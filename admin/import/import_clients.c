@@ -109,7 +109,7 @@ msmtp_take(struct import *im, const struct msmtp_account *a, bool is_default)
     if (is_default) {
         import_put(im, a->line, "relay", target);
         if (from.length > 0)
-            import_sender(im, a->fields[MSMTP_FROM], NULL);
+            import_sender(im, a->fields[MSMTP_FROM]);
         return;
     }
     import_put(im, a->line, "sender_routes",
@@ -174,12 +174,12 @@ msmtp_end(struct import *im)
 }
 
 static void
-msmtp_domain(struct import *im, struct import_line *line, const struct import_row *row)
+msmtp_domain(struct import *im, struct import_line *line)
 {
     if (import_find(im, "from") != NULL)
         import_say(line, IMPORT_NEEDLESS, "from is there");
     else
-        import_sender(im, line, row);
+        import_sender(im, line);
 }
 
 /* clang-format off */
@@ -219,10 +219,9 @@ const struct import_kind import_msmtp = {
 
 /* revaliases: USER:ADDRESS[:MAILHUB[:PORT]] */
 static void
-ssmtp_alias(struct import *im, struct import_line *entry, const struct import_row *row)
+ssmtp_alias(struct import *im, struct import_line *entry)
 {
     struct text host = import_value(im, "hostname"), to = text_from(entry->value);
-    (void)row;
     import_put(im, entry, "rewrite",
                import_format(im, "%s%s%.*s %.*s",
                              host.length > 0 ? entry->name : "local",
@@ -243,16 +242,16 @@ ssmtp_end(struct import *im)
     else if (hub != NULL)
         import_say(hub, IMPORT_LEFT, "it is no host; write relay = HOST:PORT");
     beside = (struct import_line){.file = im->lines[0].file, .name = "revaliases"};
-    (void)import_entries(im, &beside, TEXT("revaliases"), ":", ssmtp_alias, NULL);
+    (void)import_entries(im, &beside, TEXT("revaliases"), ":", ssmtp_alias);
     if (import_value(im, "rewriteDomain").length > 0)
-        import_sender(im, import_find(im, "rewriteDomain"), NULL);
+        import_sender(im, import_find(im, "rewriteDomain"));
 }
 
 static void
-ssmtp_root(struct import *im, struct import_line *line, const struct import_row *row)
+ssmtp_root(struct import *im, struct import_line *line)
 {
     if (strchr(line->value, '@') != NULL)
-        import_as(im, line, row);
+        import_as(im, line);
     else
         import_say(line, IMPORT_LEFT,
                    "there are no mailboxes here; write root = NAME@DOMAIN");
@@ -318,8 +317,7 @@ nullmailer_read(struct import *im, const char *file, struct text content)
 
 /* HOST [PROTOCOL] [--OPTION[=VALUE]]... */
 static void
-nullmailer_remote(struct import *im, struct import_line *line,
-                  const struct import_row *row)
+nullmailer_remote(struct import *im, struct import_line *line)
 {
     struct text rest = text_from(line->value), word, protocol = TEXT("smtp"),
                 ca = TEXT("");
@@ -341,7 +339,6 @@ nullmailer_remote(struct import *im, struct import_line *line,
         {"--auth-login", NULL,          NULL  },
         {"--x509cafile", &ca,           NULL  }
     };
-    (void)row;
     (void)import_word(&rest, &hop.host);
     while (import_word(&rest, &word)) {
         struct text name = text_before(word, text_find(word, '='));
@@ -392,14 +389,14 @@ const struct import_kind import_nullmailer = {
 
 /* USER|HOST:PASSWORD becomes HOST USER:PASSWORD. */
 static void
-dma_login(struct import *im, struct import_line *entry, const struct import_row *row)
+dma_login(struct import *im, struct import_line *entry)
 {
     struct text rest = text_from(entry->value);
     struct text host = text_before(rest, text_find(rest, ':'));
     entry->value = import_format(im, "%s:%.*s", entry->name,
                                  TEXT_ARGS(text_after(rest, host.length + 1)));
     entry->name = import_keep(im, host);
-    import_take_login(im, entry, row);
+    import_take_login(im, entry);
 }
 
 static void
@@ -414,7 +411,7 @@ dma_end(struct import *im)
     if (host == NULL || hop.host.length == 0)
         return;
     if (auth != NULL &&
-        import_entries(im, auth, text_from(auth->value), "|", dma_login, NULL))
+        import_entries(im, auth, text_from(auth->value), "|", dma_login))
         (void)import_find_login(im, hop.host, &hop);
     if (import_find(im, "OPPORTUNISTIC_TLS") == NULL)
         hop.tls = client_tls(tls && !start, tls);

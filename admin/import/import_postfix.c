@@ -97,10 +97,10 @@ postfix_begin(struct import *im)
         all = import_add(im, maps->file, maps->number, TEXT("*"),
                          text_from(maps->value + 7));
         if (all != NULL)
-            import_take_login(im, all, NULL), all->of = maps->name;
+            import_take_login(im, all), all->of = maps->name;
         postfix_share(maps);
-    } else if (path != NULL && import_entries(im, maps, text_from(path + 1), " \t",
-                                              import_take_login, NULL))
+    } else if (path != NULL &&
+               import_entries(im, maps, text_from(path + 1), " \t", import_take_login))
         postfix_share(maps);
 }
 
@@ -136,11 +136,9 @@ postfix_target(struct import *im, struct text nexthop, struct text sender)
 }
 
 static void
-postfix_relayhost(struct import *im, struct import_line *line,
-                  const struct import_row *row)
+postfix_relayhost(struct import *im, struct import_line *line)
 {
     struct text rest = text_from(line->value), one;
-    (void)row;
     import_say(line, IMPORT_NEEDLESS, "it is empty: mail goes to the MX hosts");
     while (text_word(&rest, ", \t", &one)) {
         const char *target = postfix_target(im, one, TEXT(""));
@@ -182,10 +180,9 @@ postfix_transport(struct import *im, struct text value, struct text sender)
 }
 
 static void
-postfix_local(struct import *im, struct import_line *line, const struct import_row *row)
+postfix_local(struct import *im, struct import_line *line)
 {
     const char *target = postfix_transport(im, text_from(line->value), TEXT(""));
-    (void)row;
     if (line->value[0] == '\0' || strcmp(line->value, "virtual") == 0)
         import_say(line, IMPORT_NEEDLESS, "it is the default of Postfix");
     else if (target != NULL && strncmp(target, "lmtp:", 5) == 0)
@@ -209,13 +206,12 @@ postfix_pattern(struct import *im, const char *key)
 
 /* An entry of the setting `with`: its form says how key and value make it. */
 static void
-postfix_entry(struct import *im, struct import_line *entry,
-              const struct import_row *row)
+postfix_entry(struct import *im, struct import_line *entry)
 {
     struct text rest = text_from(entry->value), word;
     const char *key = postfix_pattern(im, entry->name), *value = entry->value;
     const char *target = NULL;
-    switch (row->why[0]) {
+    switch (entry->row->why[0]) {
     case 'T': /* transport_maps: patterns as they are */
         key = entry->name;
         target = value[0] != '\0' ? postfix_transport(im, rest, TEXT("")) : NULL;
@@ -227,34 +223,33 @@ postfix_entry(struct import *im, struct import_line *entry,
         target = value[0] == '@' ? value : postfix_pattern(im, value);
         break;
     case 'C': /* copies: the rest of the form begins the pattern */
-        key = import_format(im, "%s%s", row->why + 1, key);
+        key = import_format(im, "%s%s", entry->row->why + 1, key);
         target = postfix_pattern(im, value);
         break;
     case 'L': /* logins */
         while (text_word(&rest, ", \t", &word))
-            import_put(im, entry, row->with,
+            import_put(im, entry, entry->row->with,
                        import_format(im, "%.*s %s", TEXT_ARGS(word), key));
         return;
     default:
         break;
     }
     if (target != NULL)
-        import_put(im, entry, row->with, import_format(im, "%s %s", key, target));
+        import_put(im, entry, entry->row->with,
+                   import_format(im, "%s %s", key, target));
     else
         import_say(entry, IMPORT_LEFT,
                    import_format(im,
                                  "Petrel has no such target; write %s = PATTERN TARGET",
-                                 row->with));
+                                 entry->row->with));
 }
 
 static void
-postfix_alias(struct import *im, struct import_line *entry,
-              const struct import_row *row)
+postfix_alias(struct import *im, struct import_line *entry)
 {
     struct text rest = text_from(entry->value), word;
     bool fits = strchr(entry->name, ':') == NULL &&
                 buffer_format(&im->aliases, "%s:", entry->name);
-    (void)row;
     for (bool first = true; fits && text_word(&rest, ", \t", &word); first = false)
         fits =
             buffer_format(&im->aliases, "%s %.*s", first ? "" : ",", TEXT_ARGS(word));
@@ -268,12 +263,12 @@ postfix_alias(struct import *im, struct import_line *entry,
 
 /* Text maps have their source beside what postmap(1) made of it. */
 static void
-postfix_map(struct import *im, struct import_line *line, const struct import_row *row)
+postfix_map(struct import *im, struct import_line *line)
 {
     struct text rest = text_from(line->value), word;
     import_act *each =
-        strcmp(row->with, "aliases") == 0 ? postfix_alias : postfix_entry;
-    line->setting = row->with;
+        strcmp(line->row->with, "aliases") == 0 ? postfix_alias : postfix_entry;
+    line->setting = line->row->with;
     import_say(line, IMPORT_TAKEN, NULL);
     while (text_word(&rest, ", \t", &word)) {
         struct text types = TEXT("hash btree lmdb cdb dbm sdbm texthash"), one;
@@ -286,29 +281,27 @@ postfix_map(struct import *im, struct import_line *line, const struct import_row
             import_say(
                 line, IMPORT_LEFT,
                 import_format(im, "only maps of text are read; write its lines as %s",
-                              row->with));
-        else if (row->why != NULL && row->why[0] == 'A')
+                              line->row->with));
+        else if (line->row->why != NULL && line->row->why[0] == 'A')
             import_alias_file(im, line, path);
         else
-            (void)import_entries(im, line, path, " \t", each, row);
+            (void)import_entries(im, line, path, " \t", each);
     }
 }
 
 /* --- Other values ------------------------------------------------------------------- */
 
 static void
-postfix_interfaces(struct import *im, struct import_line *line,
-                   const struct import_row *row)
+postfix_interfaces(struct import *im, struct import_line *line)
 {
     struct text rest = text_from(line->value), word;
-    (void)row;
     while (text_word(&rest, ", \t", &word))
         import_listen(im, line, word, TEXT("25"), "");
 }
 
 /* Rules as words; the arguments of some have a dot or a colon. */
 static void
-postfix_rules(struct import *im, struct import_line *line, const struct import_row *row)
+postfix_rules(struct import *im, struct import_line *line)
 {
     /* clang-format off */
     static const struct import_row words[] = {
@@ -328,7 +321,6 @@ postfix_rules(struct import *im, struct import_line *line, const struct import_r
     };
     /* clang-format on */
     struct text rest = text_from(line->value), word;
-    (void)row;
     import_say(line, IMPORT_NEEDLESS, "Petrel does so anyway");
     while (text_word(&rest, ", \t", &word)) {
         const struct import_row *rule = import_row_of(words, word);
@@ -345,8 +337,7 @@ postfix_rules(struct import *im, struct import_line *line, const struct import_r
 }
 
 static void
-postfix_origin(struct import *im, struct import_line *line,
-               const struct import_row *row)
+postfix_origin(struct import *im, struct import_line *line)
 {
     struct text content = text_from(line->value);
     const char *name, *why;
@@ -361,13 +352,12 @@ postfix_origin(struct import *im, struct import_line *line,
         import_say(line, IMPORT_NEEDLESS,
                    "addresses without a domain get that of hostname");
     else
-        import_sender(im, line, row);
+        import_sender(im, line);
 }
 
 static void
-postfix_home(struct import *im, struct import_line *line, const struct import_row *row)
+postfix_home(struct import *im, struct import_line *line)
 {
-    (void)row;
     size_t length = strlen(line->value);
     if (length == 0 || line->value[length - 1] != '/')
         import_say(line, IMPORT_LEFT,
@@ -379,10 +369,8 @@ postfix_home(struct import *im, struct import_line *line, const struct import_ro
 }
 
 static void
-postfix_sasl_path(struct import *im, struct import_line *line,
-                  const struct import_row *row)
+postfix_sasl_path(struct import *im, struct import_line *line)
 {
-    (void)row;
     if (!text_equal(import_value(im, "smtpd_sasl_type"), TEXT("dovecot")) ||
         !import_is_yes(import_value(im, "smtpd_sasl_auth_enable")))
         import_say(line, IMPORT_LEFT, "for logins of clients write auth_users = FILE");
@@ -395,12 +383,11 @@ postfix_sasl_path(struct import *im, struct import_line *line,
 
 /* A setting of the same name here, or a hint in the table of other names. */
 static void
-postfix_other(struct import *im, struct import_line *line, const struct import_row *row)
+postfix_other(struct import *im, struct import_line *line)
 {
     const struct setting *same = settings_find(options_rows, text_from(line->name));
     struct text value = text_from(line->value);
     const struct setting_synonym *s = synonyms_rows;
-    (void)row;
     while (s->name != NULL && strcasecmp(s->name, line->name) != 0)
         s++;
     if (value.length == 0 && (same != NULL || s->name != NULL))
@@ -463,7 +450,7 @@ static const struct import_row postfix_rows[] = {
     {"myorigin", postfix_origin, NULL, NULL},
     {"mydestination virtual_alias_domains virtual_mailbox_domains", import_words,
         "local_domains", NULL},
-    {"mynetworks", import_networks, NULL, NULL},
+    {"mynetworks", import_networks, "relay_from", NULL},
     {"mynetworks_style", import_unless, "host", "write relay_from = NETWORKS"},
     {"inet_interfaces", postfix_interfaces, NULL, NULL},
     {"inet_protocols", import_unless, "all", "write smtp_family = ipv4, and no [ADDRESS] in "

@@ -328,12 +328,10 @@ opensmtpd_read_match(struct import *im, struct text rest)
 }
 
 static void
-opensmtpd_match(struct import *im, struct import_line *line,
-                const struct import_row *row)
+opensmtpd_match(struct import *im, struct import_line *line)
 {
     struct opensmtpd_match m = opensmtpd_read_match(im, text_from(line->value));
     struct import_line *action;
-    (void)row;
     if (m.odd != NULL || m.rejects) {
         import_say(line, m.odd != NULL ? IMPORT_LEFT : IMPORT_NEEDLESS,
                    m.odd != NULL ? m.odd : "what no other line accepts is refused");
@@ -371,12 +369,10 @@ opensmtpd_match(struct import *im, struct import_line *line,
 }
 
 static void
-opensmtpd_listen(struct import *im, struct import_line *line,
-                 const struct import_row *row)
+opensmtpd_listen(struct import *im, struct import_line *line)
 {
     struct text rest = text_from(line->value), word, at = TEXT(""), port = TEXT("");
     bool tls = false, auth = false;
-    (void)row;
     while (import_word(&rest, &word)) {
         if (text_equal(word, TEXT("on")))
             (void)import_word(&rest, &at);
@@ -402,8 +398,7 @@ opensmtpd_listen(struct import *im, struct import_line *line,
 
 /* The second or third word of lines such as "pki NAME cert PATH". */
 static void
-opensmtpd_value(struct import *im, struct import_line *line,
-                const struct import_row *row)
+opensmtpd_value(struct import *im, struct import_line *line)
 {
     static const struct {
         const char *line, *word, *setting;
@@ -416,7 +411,7 @@ opensmtpd_value(struct import *im, struct import_line *line,
         {"bounce", "warn-interval",    "delay_warning_time"    }
     };
     struct text rest = text_from(line->value), word;
-    import_say(line, IMPORT_LEFT, row->with);
+    import_say(line, IMPORT_LEFT, line->row->with);
     while (import_word(&rest, &word))
         for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
             if (strcmp(line->name, words[i].line) == 0 &&
@@ -431,10 +426,9 @@ opensmtpd_value(struct import *im, struct import_line *line,
 
 /* The lines that use it say what becomes of it. */
 static void
-opensmtpd_wait(struct import *im, struct import_line *line,
-               const struct import_row *row)
+opensmtpd_wait(struct import *im, struct import_line *line)
 {
-    (void)im, (void)line, (void)row;
+    (void)im, (void)line;
 }
 
 static void
@@ -480,15 +474,12 @@ const struct import_kind import_opensmtpd = {"opensmtpd",     "smtpd.conf",
 
 /* HOST::PORT, with semicolons between several. */
 static void
-exim_smarthost(struct import *im, struct import_line *line,
-               const struct import_row *row)
+exim_smarthost(struct import *im, struct import_line *line)
 {
     struct text rest = import_unquote(text_from(line->value)), one;
     struct import_line beside = {.file = line->file, .name = "passwd.client"};
-    (void)row;
     import_say(line, IMPORT_NEEDLESS, "it is empty: mail goes to the MX hosts");
-    (void)import_entries(im, &beside, TEXT("passwd.client"), ":", import_take_login,
-                         NULL);
+    (void)import_entries(im, &beside, TEXT("passwd.client"), ":", import_take_login);
     while (text_word(&rest, "; ", &one)) {
         struct import_hop hop = {.host = text_before(one, text_find(one, ':'))};
         hop.port = text_after(one, text_find_last(one, ':') + 1);
@@ -502,12 +493,10 @@ exim_smarthost(struct import *im, struct import_line *line,
 
 /* ADDRESS, or ADDRESS.PORT. */
 static void
-exim_interfaces(struct import *im, struct import_line *line,
-                const struct import_row *row)
+exim_interfaces(struct import *im, struct import_line *line)
 {
     struct text rest = import_unquote(text_from(line->value)), one;
     struct net_address ip;
-    (void)row;
     if (rest.length == 0)
         import_listen(im, line, TEXT("all"), TEXT("25"), "");
     while (text_word(&rest, "; ", &one)) {
@@ -519,10 +508,9 @@ exim_interfaces(struct import *im, struct import_line *line,
 }
 
 static void
-exim_type(struct import *im, struct import_line *line, const struct import_row *row)
+exim_type(struct import *im, struct import_line *line)
 {
     struct text type = import_unquote(text_from(line->value));
-    (void)row;
     if (text_equal(type, TEXT("smarthost")) || text_equal(type, TEXT("satellite")))
         line->setting = "relay", import_say(line, IMPORT_TAKEN, NULL);
     else if (text_equal(type, TEXT("internet")))
@@ -533,10 +521,9 @@ exim_type(struct import *im, struct import_line *line, const struct import_row *
 }
 
 static void
-exim_hidden(struct import *im, struct import_line *line, const struct import_row *row)
+exim_hidden(struct import *im, struct import_line *line)
 {
     struct text name = import_value(im, "dc_readhost");
-    (void)row;
     if (!text_equal(import_unquote(text_from(line->value)), TEXT("true")))
         import_say(line, IMPORT_NEEDLESS, "addresses are not rewritten");
     else if (name.length > 0)
@@ -549,26 +536,25 @@ exim_hidden(struct import *im, struct import_line *line, const struct import_row
 
 /* Lists of domains have colons or semicolons. */
 static void
-exim_domains(struct import *im, struct import_line *line, const struct import_row *row)
+exim_domains(struct import *im, struct import_line *line)
 {
     struct text rest = import_unquote(text_from(line->value)), one;
     import_say(line, IMPORT_NEEDLESS, "it is empty");
     while (text_word(&rest, ":; ", &one)) {
         import_put(im, line, "local_domains", import_keep(im, one));
-        if (row->with != NULL)
+        if (line->row->with != NULL)
             import_put(im, line, "routes",
                        import_format(im, "%.*s mx", TEXT_ARGS(one)));
     }
-    if (row->with == NULL && line->fate == IMPORT_TAKEN)
+    if (line->row->with == NULL && line->fate == IMPORT_TAKEN)
         line->why = "without `local` their mail goes to relay";
 }
 
 static void
-exim_address(struct import *im, struct import_line *entry, const struct import_row *row)
+exim_address(struct import *im, struct import_line *entry)
 {
     struct text host = import_value(im, "mailname");
     bool is_bare = strchr(entry->name, '@') == NULL;
-    (void)row;
     import_put(im, entry, "rewrite",
                import_format(im, "%s%s%.*s %s", entry->name, is_bare ? "@" : "",
                              TEXT_ARGS(is_bare ? host : TEXT("")), entry->value));
@@ -585,8 +571,7 @@ exim_end(struct import *im)
         (line = import_add(im, name, 1, TEXT("mailname"),
                            text_before(content, text_find(content, '\n')))) != NULL)
         import_put(im, line, "hostname", line->value);
-    (void)import_entries(im, &beside, TEXT("../email-addresses"), ":", exim_address,
-                         NULL);
+    (void)import_entries(im, &beside, TEXT("../email-addresses"), ":", exim_address);
 }
 
 /* clang-format off */
@@ -596,7 +581,7 @@ static const struct import_row exim_rows[] = {
     {"dc_other_hostnames", exim_domains, NULL, NULL},
     {"dc_relay_domains", exim_domains, "routes", NULL},
     {"dc_local_interfaces", exim_interfaces, NULL, NULL},
-    {"dc_relay_nets", import_networks, "relay_from", NULL},
+    {"dc_relay_nets", import_networks, "relay_from", "%"},
     {"dc_hide_mailname", exim_hidden, NULL, NULL},
     {"dc_readhost", import_share, "rewrite", NULL},
     {"dc_localdelivery", import_leave, "write local = maildir:/home/%u/Maildir; its directories "

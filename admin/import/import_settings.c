@@ -224,10 +224,9 @@ import_target(struct import *im, const struct import_hop *hop)
 }
 
 void
-import_take_login(struct import *im, struct import_line *entry,
-                  const struct import_row *row)
+import_take_login(struct import *im, struct import_line *entry)
 {
-    (void)im, (void)row;
+    (void)im;
     import_say(entry, IMPORT_NEEDLESS, "mail goes to no such host");
     entry->is_login = true;
 }
