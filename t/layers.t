@@ -54,7 +54,7 @@ may queue base+crypto+disk+event+log+loop queue/envelope queue/spool queue/journ
 may queue/suppression base+disk+log+loop mime sched/limits
 may queue/manager base+disk+event+log+loop mime+report sched+limits+route queue+envelope+spool+suppression
 
-may queue/poster base+crypto+disk+http+loop sched+route queue+envelope+manager
+may queue/poster base+crypto+disk+http+loop mime+parts sched+route queue+envelope+manager
 
 may queue/group base+crypto+disk+event+log+loop+net+redis sched+limits queue+envelope+manager+spool+suppression
 

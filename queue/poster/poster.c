@@ -33,7 +33,9 @@ struct post {
     bool in_request;
     struct delivery_request request;
     struct poster_body body;
-    bool is_broken; /* it could not be read */
+    struct buffer envelope; /* as JSON */
+    int64_t octets;         /* of the body, once it has been read */
+    bool is_broken;         /* it could not be read */
     struct webhook webhook;
     char id[ID_MAX];
     int64_t now_s;                 /* of webhook-timestamp */
@@ -71,6 +73,7 @@ poster_settle(struct post *post, const struct outcome *outcome)
     post->timing.transmit_ms = loop_monotonic_ms(p->settings.loop) - post->request_ms;
     loop_unpost(p->settings.loop, &post->task);
     poster_body_close(&post->body);
+    buffer_free(&post->envelope);
     digest_forget(&post->webhook, sizeof(post->webhook));
     post->in_request = false;
     for (size_t i = 0; i < request.count; i++)
@@ -216,6 +219,27 @@ poster_add_envelope(const struct post *post, struct buffer *out)
     return good;
 }
 
+/* The envelope as members of JSON, each with its comma; none without JSON. */
+static bool
+poster_add_members(struct post *post)
+{
+    const struct envelope *e = post->request.envelope;
+    const unsigned *indexes = post->request.indexes;
+    struct json_writer w = {&post->envelope, false};
+    if (!post->target->is_json)
+        return true;
+    json_put_string(&w, TEXT("\"id\":"), text_from(ID_TEXT(e->id)));
+    json_put_string(&w, TEXT(",\"from\":"),
+                    envelope_sender_of(e, &e->recipients[indexes[0]]));
+    json_put(&w, TEXT(",\"to\":["));
+    for (size_t i = 0; i < post->request.count; i++)
+        json_put_string(
+            &w, i > 0 ? TEXT(",") : TEXT(""),
+            route_recipient(post->target, e->recipients[indexes[i]].address));
+    json_put(&w, TEXT("],"));
+    return !w.full;
+}
+
 /* An http_source's. */
 static bool
 poster_more(void *context, struct buffer *out)
@@ -266,19 +290,20 @@ poster_send(struct post *post)
     poster_body_rewind(&post->body);
     bool good = poster_fields(post, &fields, &why);
     struct http_request request = {.method = TEXT("POST"),
-                                   .type = TEXT("message/rfc822"),
+                                   .type = post->target->is_json
+                                               ? TEXT("application/json")
+                                               : TEXT("message/rfc822"),
                                    .fields = buffer_text(&fields),
-                                   .more = post->body.size};
+                                   .more = post->octets};
     if (good)
         http_call_send(post->call, &request, &source,
-                       2 * stall_ms + post->body.size * 1000 / POSTER_BYTES_MIN,
-                       stall_ms);
+                       2 * stall_ms + post->octets * 1000 / POSTER_BYTES_MIN, stall_ms);
     buffer_forget(&fields);
     if (!good)
         poster_give_up(post, &why);
 }
 
-/* A piece of the body goes into the signature in each turn. */
+/* A piece of the body is counted and goes into the signature in each turn. */
 static void
 poster_sign(void *context)
 {
@@ -288,10 +313,11 @@ poster_sign(void *context)
     struct buffer piece;
     bool good = true, more = true;
     buffer_init(&piece, HTTP_PIECE);
-    for (size_t done = 0; good && more && done < SIGN_BYTES; done += piece.length) {
+    for (size_t done = 0; good && more && done < SIGN_BYTES; done += HTTP_PIECE) {
         buffer_clear(&piece);
         good = poster_body_next(&post->body, &piece);
-        more = piece.length > 0;
+        more = !poster_body_is_over(&post->body);
+        post->octets += (int64_t)piece.length;
         webhook_add(&post->webhook, buffer_text(&piece));
     }
     buffer_free(&piece);
@@ -318,8 +344,10 @@ poster_begin(struct post *post)
     post->request_ms = loop_monotonic_ms(p->settings.loop);
     post->now_s = loop_now_ms(p->settings.loop) / 1000;
     poster_write_id(post);
-    if (!poster_body_open(&post->body, manager_queue(p->settings.manager),
-                          post->request.envelope)) {
+    buffer_init(&post->envelope, FIELDS_MAX);
+    if (!poster_add_members(post) ||
+        !poster_body_open(&post->body, manager_queue(p->settings.manager),
+                          post->request.envelope, buffer_text(&post->envelope))) {
         poster_unreadable(post);
         return;
     }
@@ -330,12 +358,13 @@ poster_begin(struct post *post)
     buffer_forget(&secret);
     webhook_begin(&post->webhook, post->id, post->now_s, keys, count);
     digest_forget(keys, sizeof(keys));
-    if (!good)
-        poster_give_up(post, &why);
-    else if (count > 0)
+    post->octets = count > 0 || post->target->is_json ? 0 : post->body.size;
+    if (good && post->octets == 0)
         loop_post(p->settings.loop, &post->task, poster_sign, post);
-    else
+    else if (good)
         poster_send(post);
+    else
+        poster_give_up(post, &why);
 }
 
 /* --- The connection ----------------------------------------------------------------- */

@@ -104,6 +104,7 @@ struct target {
     /* MX, SMTP, LMTP: lines that its mail gets in front of the header, each with CRLF; and
      * names of fields that it loses, each with a comma. */
     char add_header[TARGET_FIELDS_MAX], remove_header[TARGET_FIELDS_MAX];
+    bool is_json;    /* HTTP ?format=json */
     bool is_private; /* HTTP ?private=yes: a name may lead into our own networks */
     struct bind_address bind; /* MX, SMTP ?bind=: where it has none, smtp_bind */
     enum target_family family;

@@ -384,8 +384,8 @@ option_parse(struct target_parser *p, struct text key, struct text value)
         "option '%.*s=%.*s' is unknown here or its value is invalid; use "
         "concurrency, initial, recipients, rate_delay, minimal_backoff, "
         "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth, "
-        "bind, helo, cert, key, family, dkim, canary, dane, sts, sign, private, "
-        "add_header, remove_header",
+        "bind, helo, cert, key, family, dkim, canary, dane, sts, sign, format, "
+        "private, add_header, remove_header",
         TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 

@@ -93,6 +93,15 @@ target_http_flag(struct target_parser *p, const char *key, struct text value,
                            TEXT_ARGS(text_before(value, 40)));
 }
 
+static bool
+target_http_format(struct target_parser *p, struct text value)
+{
+    p->target->is_json = text_equal_nocase(value, TEXT("json"));
+    return p->target->is_json || text_equal_nocase(value, TEXT("raw")) ||
+           target_complain(p, "format=%.*s: use raw or json",
+                           TEXT_ARGS(text_before(value, 40)));
+}
+
 bool
 target_http_option(struct target_parser *p, struct text key, struct text value,
                    bool *good)
@@ -106,6 +115,8 @@ target_http_option(struct target_parser *p, struct text key, struct text value,
         *good = target_http_flag(p, "auth_clear", value, &t->auth_clear);
     else if (text_equal_nocase(key, TEXT("sign")))
         *good = target_http_sign(p, value);
+    else if (text_equal_nocase(key, TEXT("format")))
+        *good = target_http_format(p, value);
     else if (text_equal_nocase(key, TEXT("private")))
         *good = target_http_flag(p, "private", value, &t->is_private);
     else

@@ -37,7 +37,7 @@ sub requests {
         last unless $line =~ /\n\z/;
         my $request = decode_json($line);
         $request->{body} = decode_base64($request->{body});
-        $request->{events} = eval { decode_json($request->{body})->{data} }; # a message has none
+        $request->{events} = $request->{body} =~ /\A\{"type":"petrel/ ? eval { decode_json($request->{body})->{data} } : undef; # a message has none
         push @{ $self->{requests} }, $request;
         $self->{read} = tell $file;
     }

@@ -11,7 +11,7 @@ TEST(pieces)
     struct queue *queue = manager_queue(w.manager);
     struct envelope *e = queue_load(queue, w.id);
     struct poster_body body;
-    ok(e != NULL && poster_body_open(&body, queue, e));
+    ok(e != NULL && poster_body_open(&body, queue, e, TEXT("")));
     is_number(body.size, (long)strlen("Subject: x\r\n\r\nbody\r\n"), "its size is known");
     for (size_t size = 1; size < 30; size++) {
         FIXTURE(buffer, all, buffer_init, buffer_free, 1000);
