@@ -201,6 +201,7 @@ group_suppression_replied(void *context, void *subject, const struct redis_reply
 {
     struct group_suppression *g = context;
     struct suppression *s = manager_suppression(g->manager);
+    bool had_all = g->has_all;
     (void)subject;
     loop_timer_stop(g->loop, &g->late);
     if (reply->kind != REDIS_TEXT) {
@@ -218,7 +219,7 @@ group_suppression_replied(void *context, void *subject, const struct redis_reply
         redis_fail(g->redis, "an odd answer about suppressed addresses");
         return;
     }
-    if (!g->has_all || suppression_count(s).news > 0)
+    if (!g->has_all || !had_all) /* more to read, or to tell */
         group_suppression_beat(g);
 }
 

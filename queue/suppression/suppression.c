@@ -320,7 +320,6 @@ suppression_count(const struct suppression *s)
     counts.entries = s->list.count - s->list.removed;
     counts.memory = suppression_list_memory(&s->list);
     counts.limit = s->settings.limit;
-    counts.news = s->list.news;
     counts.is_full = s->list.count >= (size_t)s->settings.limit;
     return counts;
 }

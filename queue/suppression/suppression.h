@@ -29,7 +29,6 @@ struct suppression_counts {
     uint64_t refused, failed; /* at RCPT; mail that had been accepted */
     bool is_full;
     int64_t limit;
-    size_t news; /* entries that the other hosts of a group may not know */
 };
 
 /* disk and path: of the file, below a directory that exists. */

@@ -3,9 +3,11 @@
 
 #include "base/memory.h"
 #include "t/roof/editor.h"
+#include "t/roof/group.h"
 #include "t/roof/host.h"
 #include "t/roof/network.h"
 #include "t/roof/peer.h"
+#include "t/roof/redis.h"
 #include "t/roof/roof.h"
 
 #include <inttypes.h>
@@ -15,6 +17,7 @@
 
 enum {
     DEAD_ADDRESSES = 3,
+    DEAD_IN_GROUP = 16,
     ADDRESSES_MAX = 100,
     MAILS_MAX = 8000, /* later ones have no number */
     DAY_ONE_IN = 10,  /* acts */
@@ -22,20 +25,27 @@ enum {
         3 * SECOND_MS, /* to a power cut, beside three syncs of the slowest kind */
     UNDER_WAY_MS = 6 * MINUTE_MS, /* mail that a session has taken before; a reload */
     PATIENCE_MS = 10 * MINUTE_MS,
-    TOGGLES = 150 /* in a thousand reloads */
+    TOGGLES = 150, /* in a thousand reloads */
+    DEAD_SHARED_MS = 20 * SECOND_MS,
+    LOOK_MS = 5 * SECOND_MS
 };
 
 #define DEAD_FIELD "X-Dead: "
 
 static struct {
     uint64_t chance;
-    bool is_on, forgives, suppresses, is_day, copies;
+    bool is_on, forgives, suppresses, is_day, copies, is_group, shares;
+    int64_t up_ms[GROUP_MEMBERS_MAX]; /* a host runs since then */
+    unsigned starts[GROUP_MEMBERS_MAX];
+    int64_t trouble_ms; /* of Redis */
+    struct roof_timer look;
     char lines[80];
     int64_t since_ms; /* that suppresses is so */
     unsigned domains[4], domain_count, addresses, mails, tries;
     const char *const *names;
     struct dead_address {
-        int64_t known_ms; /* 0: not suppressed */
+        int64_t known_ms[GROUP_MEMBERS_MAX]; /* at each host; 0: it is not suppressed */
+        int64_t shared_ms;                   /* so long Redis has it for all */
         bool was_tried;
     } list[ADDRESSES_MAX];
     bool acked[MAILS_MAX], archived[MAILS_MAX];
@@ -78,7 +88,8 @@ dead_begin(const char *const *domains, unsigned domain_count, bool forgives)
 void
 dead_edit(void)
 {
-    if (!dead.is_on || dead.is_day || roof_below_of(&dead.chance, 1000) >= TOGGLES)
+    if (!dead.is_on || dead.is_day || dead.is_group ||
+        roof_below_of(&dead.chance, 1000) >= TOGGLES)
         return;
     dead_set(!dead.suppresses);
     roof_note("dead: suppress = %s", dead.suppresses ? "yes" : "no");
@@ -89,6 +100,40 @@ dead_begin_day(unsigned addresses)
 {
     dead.is_day = true;
     dead.addresses = addresses < ADDRESSES_MAX ? addresses : ADDRESSES_MAX;
+}
+
+/* A host that runs, and a Redis that is well: what it knows is there. Trouble may lose it. */
+static void
+dead_look(void *context)
+{
+    int64_t now_ms = roof_now_ms(), trouble_ms = redises_trouble_ms();
+    bool is_lost = trouble_ms != dead.trouble_ms;
+    dead.trouble_ms = trouble_ms;
+    for (unsigned i = 0; i < group_count(); i++) {
+        const struct host *h = group_host(i);
+        if (!h->running || h->starts != dead.starts[i])
+            dead.up_ms[i] = now_ms;
+        dead.starts[i] = h->starts;
+    }
+    for (struct dead_address *d = dead.list; d < dead.list + dead.addresses; d++) {
+        d->shared_ms = is_lost ? 0 : d->shared_ms;
+        for (unsigned i = 0; i < group_count() && d->shared_ms == 0; i++)
+            if (d->known_ms[i] > 0 && now_ms - d->known_ms[i] > DEAD_SHARED_MS &&
+                now_ms - dead.up_ms[i] > DEAD_SHARED_MS &&
+                now_ms - trouble_ms > DEAD_SHARED_MS)
+                d->shared_ms = now_ms;
+    }
+    roof_timer_start(&dead.look, LOOK_MS, dead_look, context);
+}
+
+void
+dead_begin_group(bool shares)
+{
+    dead.is_group = true;
+    dead.addresses = DEAD_IN_GROUP;
+    dead.shares = shares;
+    if (shares)
+        roof_timer_start(&dead.look, LOOK_MS, dead_look, NULL);
 }
 
 void
@@ -169,7 +214,9 @@ dead_act(void)
                        to = {.family = NET_IPV4, .ip = {10, 0, 0, 1}, .port = 25};
     if (dead.is_day && roof_below_of(&dead.chance, DAY_ONE_IN) > 0)
         return;
-    unsigned number = roof_below_of(&dead.chance, dead.addresses);
+    unsigned number = roof_below_of(&dead.chance, dead.addresses),
+             member = dead.is_group ? roof_below_of(&dead.chance, group_count()) : 0;
+    to.ip[3] = (unsigned char)(member > 0 ? 10 + member : 1);
     const char *domain = dead.names[dead.domains[number % dead.domain_count]];
     struct dead_client *c = memory_new(sizeof(*c));
     snprintf(c->rcpt, sizeof(c->rcpt), "RCPT TO:<dead%u@%s> NOTIFY=NEVER\r\n", number,
@@ -178,7 +225,7 @@ dead_act(void)
     snprintf(c->content, sizeof(c->content),
              DEAD_FIELD "%u\r\nSubject: are you there\r\n\r\nhello\r\n.\r\n",
              c->number);
-    roof_note("dead: mail to dead%u@%s", number, domain);
+    roof_note("dead: mail to dead%u@%s, by 10.0.0.%u", number, domain, to.ip[3]);
     c->peer = (struct peer){.line = dead_on_line, .over = dead_on_over, .context = c};
     roof_timer_start(&c->timer, PATIENCE_MS, dead_on_impatience, c);
     peer_connect(&c->peer, &from, &to);
@@ -199,7 +246,7 @@ dead_find(struct text address)
 }
 
 void
-dead_log_line(struct text line)
+dead_log_line(unsigned host_number, struct text line)
 {
     struct text begin = TEXT("queue: to=<"), address;
     if (!text_starts(line, begin))
@@ -214,7 +261,7 @@ dead_log_line(struct text line)
                    "%.*s is suppressed, and nobody has refused it", TEXT_ARGS(address));
     if (d == NULL || !text_starts(line, TEXT(", class=hard")))
         return;
-    d->known_ms = roof_now_ms();
+    d->known_ms[host_number] = roof_now_ms();
 }
 
 void
@@ -225,27 +272,47 @@ dead_returned(struct model_rcpt *r)
 }
 
 void
-dead_host_ended(int64_t slowest_ms)
+dead_host_ended(unsigned host_number, int64_t slowest_ms)
 {
-    for (unsigned i = 0; i < ADDRESSES_MAX; i++)
-        if (dead.list[i].known_ms > roof_now_ms() - LOST_MS - 3 * slowest_ms)
-            dead.list[i].known_ms = 0;
+    for (unsigned i = 0; i < ADDRESSES_MAX; i++) {
+        int64_t *known_ms = &dead.list[i].known_ms[host_number];
+        if (*known_ms > roof_now_ms() - LOST_MS - 3 * slowest_ms)
+            *known_ms = 0;
+    }
+}
+
+/* Since when that host has known it, by itself or by the others; 0: perhaps it does not. */
+static int64_t
+dead_since_ms(const struct dead_address *d, unsigned host_number)
+{
+    int64_t own_ms = d->known_ms[host_number], shared_ms = d->shared_ms;
+    if (!dead.shares || shared_ms == 0)
+        return own_ms;
+    if (dead.up_ms[host_number] > shared_ms)
+        shared_ms = dead.up_ms[host_number];
+    if (redises_trouble_ms() > shared_ms)
+        shared_ms = redises_trouble_ms();
+    shared_ms += DEAD_SHARED_MS;
+    return own_ms > 0 && own_ms < shared_ms ? own_ms : shared_ms;
 }
 
 bool
-dead_tried(struct text address, bool is_late)
+dead_tried(struct text address, const struct net_address *from, bool is_late)
 {
     struct dead_address *d = dead_find(address);
-    int64_t since_ms = roof_now_ms() - UNDER_WAY_MS;
+    int64_t before_ms = roof_now_ms() - UNDER_WAY_MS;
     if (d == NULL)
         return false;
+    unsigned host_number = dead.is_group && from->ip[3] > 10 ? from->ip[3] - 10u : 0;
+    int64_t since_ms = dead_since_ms(d, host_number);
     dead.tries++;
     d->was_tried = true;
-    if (roof_breaks("dead") ||
-        (!is_late && d->known_ms > 0 && d->known_ms < since_ms && dead.suppresses &&
-         dead.since_ms < since_ms && !dead.forgives))
-        roof_break("dead", NULL, "%.*s is tried, and suppressed since %" PRId64 " s",
-                   TEXT_ARGS(address), (roof_now_ms() - d->known_ms) / 1000);
+    if (roof_breaks(dead.is_group ? "dead in a group" : "dead") ||
+        (!is_late && since_ms > 0 && since_ms < before_ms && dead.suppresses &&
+         dead.since_ms < before_ms && !dead.forgives))
+        roof_break("dead", NULL,
+                   "%.*s is tried by 10.0.0.%u, and suppressed since %" PRId64 " s",
+                   TEXT_ARGS(address), from->ip[3], (roof_now_ms() - since_ms) / 1000);
     return true;
 }
 

@@ -1,11 +1,12 @@
 /* Mail to addresses that are dead, and the law "dead": while the settings say `suppress`, none
  * of them is tried again once the log has told that it is suppressed; over reloads, restarts,
- * kills, and power cuts but for the last seconds before them. No other address is suppressed ("truth")
+ * kills, and power cuts but for the last seconds before them; at no host of a group with Redis. No other address is suppressed ("truth")
  * but by its refusal, or a true report (returner.h). */
 #ifndef T_ROOF_DEAD_H
 #define T_ROOF_DEAD_H
 
 #include "base/text.h"
+#include "base/net_address.h"
 #include "t/roof/model.h"
 
 #include <stdbool.h>
@@ -25,12 +26,16 @@ void dead_act(void);
 void dead_edit(void);
 /* A report has come back that suppresses it: what is left of its mail is refused. */
 void dead_returned(struct model_rcpt *r);
-/* A line of the first host. */
-void dead_log_line(struct text line);
-void dead_host_ended(int64_t slowest_ms); /* slowest: that a sync may take */
-/* At a hop. is_late: the client has gone since it sent this. False: the address is not one of
- * them. */
-bool dead_tried(struct text address, bool is_late);
+/* The hosts of a group get mail to them; shares: what one knows the others know, too, once
+ * Redis has been well for DEAD_SHARED_MS and both ran. `suppress` stays. */
+void dead_begin_group(bool shares);
+/* A line of that host of a group; 0: the first. */
+void dead_log_line(unsigned host, struct text line);
+/* slowest: that a sync may take */
+void dead_host_ended(unsigned host, int64_t slowest_ms);
+/* At a hop, from that address. is_late: the client has gone since it sent this. False: it
+ * is not one of them. */
+bool dead_tried(struct text address, const struct net_address *from, bool is_late);
 /* Mail that was acknowledged is in the archive. */
 void dead_judge(void);
 /* Mail to them, tries at a hop, and addresses that were tried. */

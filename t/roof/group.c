@@ -1,6 +1,7 @@
 /* Hosts that share limits, and take each other's mail. */
 #include "t/roof/group.h"
 
+#include "t/roof/dead.h"
 #include "t/roof/editor.h"
 #include "t/roof/group_moves.h"
 #include "t/roof/group_wire.h"
@@ -75,6 +76,18 @@ unsigned
 group_count(void)
 {
     return group.count;
+}
+
+bool
+group_has_redis(void)
+{
+    return group.has_redis;
+}
+
+const struct host *
+group_host(unsigned index)
+{
+    return group.hosts[index].host;
 }
 
 /* --- Mail that may come twice ------------------------------------------------------ */
@@ -153,6 +166,8 @@ group_on_line(const struct host *h, struct text line)
     struct group_host *g = group_host_of(h);
     group_moves_line(g->name, line);
     step_within(g, line);
+    if (g->member != NULL)
+        dead_log_line((unsigned)(g - group.hosts), line);
     if (text_starts(line, TEXT("peer: warning: ")) || roof_breaks("warnings"))
         judge_warning(g, line);
 }
@@ -175,6 +190,7 @@ static void
 group_member_ended(struct member *m, int64_t window_ms)
 {
     group_host_ended(m->host, window_ms);
+    dead_host_ended((unsigned)(group_host_of(m->host) - group.hosts), window_ms / 4);
 }
 
 void

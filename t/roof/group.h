@@ -16,6 +16,8 @@ enum { GROUP_MEMBERS_MAX = 4, GROUP_LINES_MAX = 900 };
 void group_settle(bool with[FEATURES], bool is_asked);
 /* How many hosts clients may give their mail to; 0: there is no group. */
 unsigned group_count(void);
+bool group_has_redis(void);
+const struct host *group_host(unsigned index); /* 0: the first */
 void group_begin(bool has_faults, bool joins_fragments);
 /* Fragments that are all there become one message, in a run with these features: its hosts
  * stay, if there is a group, and Redis says which of them has a set. */

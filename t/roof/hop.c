@@ -423,7 +423,7 @@ on_rcpt(struct visit *v, struct text line)
     }
     roof_note("%s: RCPT %.*s", v->hop->name, TEXT_ARGS(path));
     bool to_archive = text_equal(path, TEXT(MODEL_ARCHIVE));
-    if (dead_tried(path, network_is_left(v->peer.end))) {
+    if (dead_tried(path, network_from(v->peer.end), network_is_left(v->peer.end))) {
         say(v, "550 5.1.1 User unknown");
         return;
     }

@@ -281,7 +281,7 @@ law_log_line(unsigned log, struct text line)
     struct text id;
     struct book *b = &books[log];
     if (log == 0)
-        dead_log_line(line);
+        dead_log_line(0, line);
     if (!cut_id(&line, &id) || returner_line(line)) /* it may have ended long ago */
         return;
     struct life *l = life_of(b, id);

@@ -74,6 +74,7 @@ test_laws(void)
         {"returned",        "truth",   "return"          },
         {"dead",            "dead",    "dead"            },
         {"suppressed",      "truth",   "dead,mood"       },
+        {"dead in a group", "dead",    "dead,group"      },
         {"release",         "in time", "release"         },
         {"leak",            "bounds",  NULL              },
         {"files",           "bounds",  NULL              },
@@ -210,6 +211,22 @@ test_day(void)
              "and has mail of each kind");
 }
 
+/* Hosts of a group that share their lists, which seeds without ONLY do not have. */
+static void
+test_shared_list(void)
+{
+    static const char *const kinds[] = {"group,redis,mood,kill,dead",
+                                        "group,mood,kill,cut,reload,dead"};
+    unsigned tries = 0;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct wishes wishes = {.seed = seed, .only = kinds[seed % 2]};
+        apart_run(&wishes, false, &run);
+        ok_named(run.good, kinds[seed % 2]);
+        tries += run.tally.dead_tries;
+    }
+    ok_named(tries > 0, "a group tries dead addresses");
+}
+
 /* --- Seeds --- */
 
 /* A run may need many times as long with sanitizers. */
@@ -272,6 +289,7 @@ main(void)
         test_shrinking();
         test_kept_seeds();
         test_day();
+        test_shared_list();
     }
     unsigned failed = wants_all() ? test_seeds(s, &wishes) : search_run(&s, &wishes);
     search_print();

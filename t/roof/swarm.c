@@ -381,8 +381,10 @@ draw_features(const struct wishes *wishes)
     /* an operator may release mail at any host, and the log of the first is read */
     if (course.with[WITH_GROUP])
         course.with[WITH_RELEASES] = false;
-    /* each host has its own list */
-    if (course.with[WITH_RELAY] || course.with[WITH_SLICES] || course.with[WITH_GROUP])
+    /* each daemon has its own list, but in a group; seeds that were found before a group had
+     * one keep their course */
+    if (course.with[WITH_RELAY] || course.with[WITH_SLICES] ||
+        (course.with[WITH_GROUP] && only == NULL))
         course.with[WITH_DEAD] = false;
 }
 
@@ -514,6 +516,8 @@ begin_returns(void)
     }
     if (course.with[WITH_DEAD])
         dead_begin(domains, course.domain_count, course.with[WITH_DISKS]);
+    if (course.with[WITH_DEAD] && course.with[WITH_GROUP])
+        dead_begin_group(group_has_redis() && !course.with[WITH_PATHS]);
     if (course.with[WITH_DEAD] && course.with[WITH_DAY])
         dead_begin_day(DAY_DEAD_ADDRESSES);
     if (course.with[WITH_DEAD] && course.with[WITH_COPIES])

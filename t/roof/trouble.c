@@ -74,7 +74,7 @@ trouble_host_stopped(struct host *h)
         law_log_excuse(0);
     course.has_failed = false;
     mailbox_look();
-    dead_host_ended(course.slowest_ms);
+    dead_host_ended(0, course.slowest_ms);
     if (course.is_audited)
         window_ms = LATE_MARKS_MS;
     if (was_bad)
