@@ -201,7 +201,12 @@ post_raw(struct post_door *d, struct http_exchange *x)
     digest_add(&p->digest, buffer_text(&p->envelope));
     if (p->send_at_ms != 0)
         digest_add(&p->digest, text_of((char *)&p->send_at_ms, sizeof(p->send_at_ms)));
-    if (!good || (!posting_is_known(p) && !posting_begin(p, size))) {
+    enum progress progress = good && posting_is_known(p)      ? PROGRESS_DONE
+                             : good && posting_begin(p, size) ? PROGRESS_MORE
+                                                              : PROGRESS_BAD;
+    while (progress == PROGRESS_MORE)
+        progress = posting_go_on(p); /* a head has few */
+    if (progress == PROGRESS_BAD) {
         posting_free(p);
         return;
     }

@@ -300,6 +300,20 @@ post_object_compose(struct post_object *o)
     return fits;
 }
 
+static void
+post_object_take_recipients(void *context)
+{
+    struct post_object *o = context;
+    struct posting *p = o->posting;
+    enum progress progress = posting_go_on(p);
+    if (progress == PROGRESS_MORE)
+        loop_post(p->door->setup.loop, &o->task, post_object_take_recipients, o);
+    else if (progress == PROGRESS_DONE && post_object_compose(o))
+        post_object_go_on(o);
+    else
+        http_exchange_wake(p->exchange);
+}
+
 void
 post_object_end(struct post_object *o)
 {
@@ -307,6 +321,6 @@ post_object_end(struct post_object *o)
         (void)post_object_refuse(o);
         return;
     }
-    if (post_object_envelope(o) && post_object_compose(o))
-        post_object_go_on(o);
+    if (post_object_envelope(o))
+        post_object_take_recipients(o);
 }

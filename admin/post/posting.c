@@ -77,12 +77,6 @@ posting_refuse(struct posting *p, const char *field, const char *rule,
 
 /* --- The envelope ------------------------------------------------------------------- */
 
-struct post_refusals {
-    json_t *list;
-    size_t count;
-    struct outcome first; /* the first that is for ever, or the first */
-};
-
 static void
 posting_note(struct post_refusals *r, struct text address, const struct outcome *o)
 {
@@ -91,14 +85,17 @@ posting_note(struct post_refusals *r, struct text address, const struct outcome 
         r->first = *o;
     if (r->count++ >= POST_REFUSED_MAX)
         return;
+    if (r->list == NULL)
+        r->list = json_array();
     one = posting_error("to", "recipient", o);
     json_object_set_new(one, "address", json_stringn(address.at, address.length));
     json_array_append_new(r->list, one);
 }
 
 static void
-posting_refuse_recipients(struct posting *p, struct post_refusals *r)
+posting_refuse_recipients(struct posting *p)
 {
+    const struct post_refusals *r = &p->refusals;
     char message[100];
     unsigned status = posting_status(&r->first);
     snprintf(message, sizeof(message), "%zu of %zu recipients refused: nothing is sent",
@@ -125,19 +122,23 @@ posting_may_wait(struct posting *p)
     return false;
 }
 
-static bool
-posting_recipients(struct posting *p, struct text rest)
+enum progress
+posting_go_on(struct posting *p)
 {
-    struct post_refusals refusals = {.list = json_array()};
     struct outcome refusal;
-    struct text address;
-    while (rest.length > 0 && text_cut(&rest, '\0', &address))
+    struct text address, rest = text_after(buffer_text(&p->envelope), p->at);
+    for (int i = 0; i < POST_TURN_RECIPIENTS && rest.length > 0; i++) {
+        (void)text_cut(&rest, '\0', &address);
         if (!session_post_recipient(p->post, address, &refusal))
-            posting_note(&refusals, address, &refusal);
-    if (refusals.count > 0)
-        posting_refuse_recipients(p, &refusals);
-    json_decref(refusals.list);
-    return refusals.count == 0;
+            posting_note(&p->refusals, address, &refusal);
+    }
+    p->at = p->envelope.length - rest.length;
+    if (rest.length > 0)
+        return PROGRESS_MORE;
+    if (p->refusals.count == 0)
+        return PROGRESS_DONE;
+    posting_refuse_recipients(p);
+    return PROGRESS_BAD;
 }
 
 bool
@@ -167,7 +168,8 @@ posting_begin(struct posting *p, int64_t size)
                        &refusal);
         return false;
     }
-    return posting_recipients(p, rest);
+    p->at = p->envelope.length - rest.length;
+    return true;
 }
 
 /* --- Idempotency -------------------------------------------------------------------- */
@@ -243,6 +245,7 @@ posting_release(struct posting *p)
     post_object_free(&p->object);
     session_post_free(&p->post);
     post_keys_release(&p->keys);
+    json_decref(p->refusals.list);
     buffer_free(&p->envelope);
     free(p);
 }

@@ -8,7 +8,11 @@
 #include "base/crypto/digest.h"
 #include "smtp/session/session_post.h"
 
-enum { POST_ENVELOPE_MAX = 64 * 1024, POST_IDEMPOTENCY_MAX = 255 };
+enum {
+    POST_ENVELOPE_MAX = 64 * 1024,
+    POST_IDEMPOTENCY_MAX = 255,
+    POST_TURN_RECIPIENTS = 40 /* that are routed in a turn: an alias may be long */
+};
 
 struct post_object;
 
@@ -18,6 +22,12 @@ struct post_door {
     struct post_keys *keys; /* NULL: none */
     struct post_records *records;
     struct posting *orphans; /* their clients have gone; they are being stored */
+};
+
+struct post_refusals {
+    json_t *list; /* NULL: none */
+    size_t count;
+    struct outcome first; /* the first that is for ever, or the first */
 };
 
 struct posting {
@@ -30,6 +40,8 @@ struct posting {
     struct buffer envelope;    /* sender, then recipients, each with a NUL */
     size_t recipients;
     int64_t send_at_ms; /* 0, or one of the past: now */
+    size_t at; /* in the envelope: MAIL and RCPT were said of what is before */
+    struct post_refusals refusals;
     bool utf8;
     bool has_key; /* of idempotency */
     bool pending; /* it is being stored, and so is its record */
@@ -40,8 +52,11 @@ struct posting {
 
 /* Adds an address, without brackets. NULL, or why not. The first is the sender. */
 const char *posting_add(struct posting *p, struct text address);
-/* MAIL and RCPT for all of them. False: the exchange has its answer. */
+/* MAIL. False: the exchange has its answer. */
 bool posting_begin(struct posting *p, int64_t size);
+/* Then RCPT, for POST_TURN_RECIPIENTS of them. MORE: there are others; BAD: the exchange
+ * has its answer. */
+enum progress posting_go_on(struct posting *p);
 /* Reads Idempotency-Key. False: the exchange has its answer. */
 bool posting_read_key(struct posting *p);
 /* A message was posted with the key: only the body is to be compared. */
