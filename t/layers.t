@@ -51,7 +51,7 @@ may queue/spool base+disk+log+loop+sandbox mime queue/envelope
 may queue/journal base+loop queue/spool
 may queue/recovery base+log+loop queue/envelope queue/spool queue/journal
 may queue base+crypto+disk+event+log+loop queue/envelope queue/spool queue/journal queue/recovery
-may queue/suppression base+disk+log+loop mime sched/limits
+may queue/suppression base+disk+log+loop mime sched/limits queue/spool
 may queue/manager base+disk+event+log+loop mime+report sched+limits+route queue+envelope+spool+suppression
 
 may queue/poster base+crypto+disk+http+loop mime+parts sched+route queue+envelope+manager
@@ -88,7 +88,7 @@ may admin/findings base+disk+dns+event+http+log+loop+net+sandbox+tls mime+auth s
 may admin/page base+crypto
 may admin/http base+crypto+event+http+log+loop+net
 may admin/metrics base+disk+dns+event+log+loop+tls sched/limits queue/manager admin/view admin/control admin/http
-may admin/post base+crypto+disk+log+loop mime+parts queue+envelope+manager smtp/access smtp/session admin/answer admin/http
+may admin/post base+crypto+disk+log+loop mime+parts queue+envelope+manager+spool smtp/access smtp/session admin/answer admin/http
 may admin/api base+event+log+loop+settings queue admin/history admin/view admin/answer admin/control admin/page admin/http admin/metrics admin/post
 may admin/tool base+crypto+disk+dns+loop+net+sandbox+tls mime/auth admin/settings admin/view admin/post
 may admin/command base+crypto+disk+dns+event+http+loop+net+sandbox+settings+tls queue+envelope+manager+suppression smtp/oauth admin/settings admin/history admin/view admin/answer admin/tool

@@ -2,28 +2,16 @@
 #include "admin/post/post_records.h"
 
 #include "base/buffer.h"
-#include "base/disk/disk.h"
-#include "base/log/log.h"
-#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/queue.h"
+#include "queue/spool/appended_file.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
 #include <utlist.h>
-
-#define TITLE "petrel posted 1\n"
-
-enum {
-    PATH_MAX_BYTES = 64,
-    LINE_MAX_BYTES = 256,
-    FILE_MAX = (POST_RECORDS_MAX + 1) * 2 * LINE_MAX_BYTES,
-    SPARE_BYTES = 256 * 1024 /* more than twice of it: it is made anew */
-};
 
 struct record_row {
     struct post_record record;
@@ -41,15 +29,10 @@ struct record_owner {
 
 struct post_records {
     struct loop *loop;
-    struct log *log;
-    struct disk *disk;
-    char path[PATH_MAX_BYTES];
     struct record_row *by_key, *oldest;
     struct record_owner *owners;
-    int file;           /* -1: none */
-    size_t bytes, made; /* of the file; when it was made */
-    bool dirty, syncing, failed;
-    struct disk_sync sync;
+    struct appended_file file;
+    const struct record_row *unwritten; /* to a file that is made anew: the first */
 };
 
 /* --- The table ---------------------------------------------------------------------- */
@@ -74,6 +57,8 @@ record_count(struct post_records *r, const char *name, int by)
 static void
 record_remove(struct post_records *r, struct record_row *row)
 {
+    if (r->unwritten == row)
+        r->unwritten = row->next;
     HASH_DEL(r->by_key, row);
     DL_DELETE(r->oldest, row);
     record_count(r, row->record.name, -1);
@@ -140,15 +125,6 @@ record_read_mark(struct text mark, struct post_record *record)
 
 /* --- The file ----------------------------------------------------------------------- */
 
-static void
-record_complain(struct post_records *r, int error)
-{
-    if (!r->failed)
-        log_say(r->log, LOG_LEVEL_WARNING, "http", NULL,
-                "cannot keep idempotency keys in %s: %s", r->path, strerror(-error));
-    r->failed = true;
-}
-
 static bool
 record_add_line(const struct record_row *row, struct buffer *out)
 {
@@ -158,124 +134,45 @@ record_add_line(const struct record_row *row, struct buffer *out)
                          ID_TEXT(row->record.id), mark);
 }
 
-/* All of it anew, under another name until it is whole. */
 static void
-record_rewrite(struct post_records *r)
+record_note(struct post_records *r, const struct record_row *row)
 {
-    char draft[PATH_MAX_BYTES + 8];
-    struct buffer lines;
-    const struct record_row *row;
-    record_forget_old(r);
-    snprintf(draft, sizeof(draft), "%s.new", r->path);
-    buffer_init(&lines, FILE_MAX);
-    bool fits = buffer_add(&lines, TEXT(TITLE));
-    DL_FOREACH (r->oldest, row)
-        fits = fits && (row->record.pending || record_add_line(row, &lines));
-    (void)disk_unlink(r->disk, draft);
-    int file = disk_create(r->disk, draft, 0600);
-    int result = file < 0 ? file : disk_write(r->disk, file, buffer_text(&lines));
-    if (result >= 0)
-        result = disk_sync(r->disk, file);
-    if (result >= 0)
-        result = disk_rename(r->disk, draft, r->path);
-    r->bytes = r->made = lines.length;
-    buffer_free(&lines);
-    int unused = result < 0 ? file : r->file;
-    if (unused >= 0)
-        disk_close_file(r->disk, unused);
-    if (result < 0) {
-        record_complain(r, result);
-        return;
-    }
-    r->file = file;
-    r->failed = false;
+    appended_file_note(&r->file, record_add_line(row, appended_file_lines(&r->file)));
 }
 
-static void record_sync(struct post_records *r);
-
-static void
-record_synced(void *context, int result)
+static bool
+record_write(void *context, bool begins, struct buffer *out)
 {
     struct post_records *r = context;
-    r->syncing = false;
-    if (result < 0)
-        record_complain(r, result);
-    if (r->dirty)
-        record_sync(r);
+    const struct record_row *row = begins ? r->oldest : r->unwritten;
+    while (row != NULL && row->record.pending)
+        row = row->next;
+    r->unwritten = row != NULL ? row->next : NULL;
+    return row != NULL && record_add_line(row, out);
 }
 
-/* One at a time; lines that come meanwhile are of the next. A sync that is under way keeps
- * its file, so the file is made anew between two of them. One that failed is: its content
- * is unknown. The sync that follows makes the new name durable. */
-static void
-record_sync(struct post_records *r)
+static size_t
+record_count_all(const void *context)
 {
-    r->dirty = true;
-    if (r->syncing)
-        return;
-    if (r->file < 0 || r->failed || r->bytes > 2 * r->made + SPARE_BYTES)
-        record_rewrite(r);
-    if (r->file < 0)
-        return;
-    r->dirty = false;
-    r->syncing = true;
-    r->sync = (struct disk_sync){.done = record_synced, .context = r};
-    int result = disk_sync_begin(r->disk, r->file, false, &r->sync);
-    if (result != DISK_SYNCING)
-        record_synced(r, result);
+    const struct post_records *r = context;
+    return HASH_COUNT(r->by_key);
 }
 
-static void
-record_append(struct post_records *r, const struct record_row *row)
+/* One whose key is there is of the journal, or was made anew with the file. */
+static bool
+record_read(void *context, struct text line)
 {
-    struct buffer line;
-    buffer_init(&line, LINE_MAX_BYTES);
-    bool fits = record_add_line(row, &line);
-    assert(fits);
-    int result = r->file >= 0 ? disk_write(r->disk, r->file, buffer_text(&line)) : 0;
-    r->bytes += line.length;
-    buffer_free(&line);
-    if (result < 0)
-        record_complain(r, result);
-    record_sync(r);
-}
-
-/* A line that is torn or foreign is passed over. */
-static void
-record_read_line(struct post_records *r, struct text line)
-{
+    struct post_records *r = context;
     struct post_record record = {.pending = false};
     struct text time, id;
     uint64_t time_ms;
-    if (text_cut(&line, ' ', &time) && text_number(time, INT64_MAX, &time_ms) &&
-        text_cut(&line, ' ', &id) && id_parse(id, &record.id) &&
-        record_read_mark(line, &record) && record_find(r, record.key) == NULL)
+    if (!text_cut(&line, ' ', &time) || !text_number(time, INT64_MAX, &time_ms) ||
+        !text_cut(&line, ' ', &id) || !id_parse(id, &record.id) ||
+        !record_read_mark(line, &record))
+        return false;
+    if (record_find(r, record.key) == NULL)
         record_enter(r, &record, (int64_t)time_ms);
-}
-
-static void
-record_read_file(struct post_records *r)
-{
-    int64_t got = 0, offset = 0;
-    char piece[LINE_MAX_BYTES * 16];
-    struct buffer rest;
-    int file = disk_open_file(r->disk, r->path, false);
-    if (file < 0)
-        return;
-    buffer_init(&rest, 2 * sizeof(piece));
-    while ((got = disk_read(r->disk, file, offset, piece, sizeof(piece))) > 0 &&
-           buffer_add(&rest, text_of(piece, (size_t)got))) {
-        size_t end;
-        offset += got;
-        while ((end = text_find(buffer_text(&rest), '\n')) != TEXT_NONE) {
-            record_read_line(r, text_before(buffer_text(&rest), end));
-            buffer_take(&rest, end + 1);
-        }
-        if (rest.length > LINE_MAX_BYTES)
-            buffer_clear(&rest);
-    }
-    buffer_free(&rest);
-    disk_close_file(r->disk, file);
+    return true;
 }
 
 /* From the journal: the file may not have it yet. */
@@ -284,9 +181,11 @@ record_recall(void *context, const char *mark, struct id id)
 {
     struct post_records *r = context;
     struct post_record record = {.id = id};
-    if (record_read_mark(text_from(mark), &record) &&
-        record_find(r, record.key) == NULL)
-        record_enter(r, &record, (int64_t)id.time_ms);
+    if (!record_read_mark(text_from(mark), &record) ||
+        record_find(r, record.key) != NULL)
+        return;
+    record_enter(r, &record, (int64_t)id.time_ms);
+    record_note(r, r->oldest->prev);
 }
 
 /* --- public ------------------------------------------------------------------------- */
@@ -295,17 +194,25 @@ struct post_records *
 post_records_new(struct loop *loop, struct log *log, struct queue *queue,
                  const char *path)
 {
+    static const struct appended_kind kind = {
+        .title = TEXT("petrel posted 1\n"),
+        .program = "http",
+        .loss = "messages that were posted since may be accepted once more",
+        .read = record_read,
+        .write = record_write,
+        .count = record_count_all};
     struct post_records *r = memory_new(sizeof(*r));
     r->loop = loop;
-    r->log = log;
-    r->disk = queue_disk(queue);
-    r->file = -1;
-    (void)!text_copy(r->path, sizeof(r->path), text_from(path));
-    record_read_file(r);
+    r->file = (struct appended_file){.disk = queue_disk(queue),
+                                     .loop = loop,
+                                     .log = log,
+                                     .kind = &kind,
+                                     .context = r};
+    (void)!text_copy(r->file.path, sizeof(r->file.path), text_from(path));
+    appended_file_open(&r->file);
     queue_each_posted(queue, POST_RECORDS_MAX, record_recall, r);
     record_forget_old(r);
-    if (r->oldest != NULL)
-        record_rewrite(r);
+    appended_file_write(&r->file);
     return r;
 }
 
@@ -317,12 +224,9 @@ post_records_free(struct post_records **records)
     if (r == NULL)
         return;
     *records = NULL;
-    if (r->syncing)
-        disk_sync_wait(r->disk);
+    appended_file_close(&r->file);
     DL_FOREACH_SAFE (r->oldest, row, next)
         record_remove(r, row);
-    if (r->file >= 0)
-        disk_close_file(r->disk, r->file);
     free(r);
 }
 
@@ -379,7 +283,9 @@ post_records_keep(struct post_records *r, const unsigned char key[POST_DIGEST_SI
     assert(row != NULL && row->record.pending);
     row->record.pending = false;
     row->record.id = id;
-    record_append(r, row);
+    record_forget_old(r);
+    record_note(r, row);
+    appended_file_write(&r->file);
 }
 
 void

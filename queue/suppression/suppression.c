@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "mime/date.h"
-#include "queue/suppression/suppression_file.h"
+#include "queue/spool/appended_file.h"
 #include "queue/suppression/suppression_record.h"
 #include "sched/limits/refusal.h"
 #include "sched/limits/reply_words.h"
@@ -24,7 +24,8 @@ struct suppression {
     struct log *log;
     struct suppression_settings settings;
     struct suppression_list list;
-    struct suppression_file file;
+    struct appended_file file;
+    size_t written; /* in the list: a file that is written anew has what is before */
     struct suppression_counts counts; /* since startup */
     int64_t full_ms;                  /* monotonic: when that was logged; 0: never */
     bool is_shared;
@@ -223,7 +224,8 @@ suppression_enter(struct suppression *s, const struct suppression_entry *entry)
         return false;
     if (!suppression_list_put(&s->list, entry))
         return false;
-    suppression_file_note(&s->file, entry);
+    appended_file_note(&s->file,
+                       suppression_record_write(entry, appended_file_lines(&s->file)));
     return true;
 }
 
@@ -570,12 +572,48 @@ suppression_learn(struct suppression *s, const struct suppression_entry *entry)
 
 /* --- Its life ---------------------------------------------------------------------- */
 
-static void
-suppression_turn(void *context)
+static bool
+suppression_read(void *context, struct text line)
 {
     struct suppression *s = context;
-    suppression_file_turn(&s->file);
+    struct suppression_record record;
+    return suppression_record_read(line, &record) &&
+           suppression_list_put(&s->list, &record.entry);
 }
+
+static bool
+suppression_write(void *context, bool begins, struct buffer *out)
+{
+    struct suppression *s = context;
+    struct suppression_entry entry;
+    s->written = begins ? 0 : s->written;
+    return suppression_list_next(&s->list, &s->written, &entry) &&
+           suppression_record_write(&entry, out);
+}
+
+static size_t
+suppression_entries(const void *context)
+{
+    const struct suppression *s = context;
+    return s->list.count;
+}
+
+static void
+suppression_hold(void *context, bool held)
+{
+    struct suppression *s = context;
+    s->list.pinned = held;
+}
+
+static const struct appended_kind suppression_kind = {
+    .title = TEXT("petrel suppressed 1\n"),
+    .program = "queue",
+    .loss = "addresses that were suppressed since may be tried again",
+    .sync_ms = SUPPRESSION_SYNC_MS,
+    .read = suppression_read,
+    .write = suppression_write,
+    .count = suppression_entries,
+    .hold = suppression_hold};
 
 struct suppression *
 suppression_new(struct loop *loop, struct log *log, struct disk *disk, const char *path,
@@ -586,12 +624,13 @@ suppression_new(struct loop *loop, struct log *log, struct disk *disk, const cha
     s->log = log;
     s->settings = *settings;
     suppression_list_init(&s->list, loop_random(loop));
-    s->file = (struct suppression_file){
-        .disk = disk, .loop = loop, .log = log, .list = &s->list};
+    s->file = (struct appended_file){.disk = disk,
+                                     .loop = loop,
+                                     .log = log,
+                                     .kind = &suppression_kind,
+                                     .context = s};
     (void)!text_copy(s->file.path, sizeof(s->file.path), text_from(path));
-    suppression_file_open(&s->file);
-    /* Behind the manager, whose verdicts are of this turn, and before replies leave. */
-    loop_at_end(loop, LOOP_ANSWER_HISTORY, suppression_turn, s);
+    appended_file_open(&s->file);
     return s;
 }
 
@@ -609,8 +648,7 @@ suppression_free(struct suppression **suppression)
     *suppression = NULL;
     if (s == NULL)
         return;
-    loop_at_end_remove(s->loop, LOOP_ANSWER_HISTORY, suppression_turn, s);
-    suppression_file_close(&s->file);
+    appended_file_close(&s->file);
     suppression_list_free(&s->list);
     free(s);
 }

@@ -1,7 +1,7 @@
 /* Recipients that are not tried again: after a hard bounce, or a complaint.
  *
  * It judges replies of receivers, keeps the addresses in memory (suppression_list.h) and in
- * a file (suppression_file.h), and says why one is refused. It never delivers, routes or
+ * a file (appended_file.h), and says why one is refused. It never delivers, routes or
  * reports. A reply counts only if it speaks of the recipient: a 4yz, a full mailbox, and a
  * 5yz about us, our message or our login never do. postmaster is never listed. */
 #ifndef QUEUE_SUPPRESSION_SUPPRESSION_H
@@ -12,6 +12,8 @@
 #include "base/loop/loop.h"
 #include "base/outcome.h"
 #include "queue/suppression/suppression_list.h"
+
+enum { SUPPRESSION_SYNC_MS = 1000 };
 
 struct suppression;
 

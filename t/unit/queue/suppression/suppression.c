@@ -2,7 +2,7 @@
  * over restarts, kills, power cuts and a disk that fails. */
 /* link: t/sim/loop.c t/sim/disk.c t/sim/disk_world.c t/sim/disk_copy.c t/sim/disk_cut.c */
 #include "queue/suppression/suppression.h"
-#include "queue/suppression/suppression_file.h"
+#include "queue/spool/appended_file.h"
 #include "queue/suppression/suppression_record.h"
 #include "base/log/log_internal.h"
 #include "t/sim/sim.h"
@@ -400,7 +400,7 @@ TEST(damage)
     spoil(&f, TEXT("?"), 30);
     reopen(&f);
     ok_named(!refuses(&f, "me@a.example", "x@b.example"), "a damaged line is passed over");
-    ok(says(&f, "lock/suppressed: passed over 1 damaged lines; their addresses may be tried again"));
+    ok(says(&f, "lock/suppressed: passed over 1 damaged lines"));
     ok_named(refuses(&f, "me@a.example", "y@b.example") && refuses(&f, "me@a.example", "z@b.example"),
              "the others count");
     suppression_free(&f.s);
@@ -439,7 +439,7 @@ TEST(unreadable)
     ok_named(sim_disk_has_failed(), "a read fails");
     is_number(suppression_count(f.s).entries, 0, "nothing was read");
     ok_named(has_file("lock/suppressed.bad"), "and nothing is lost");
-    ok(says(&f, "lock/suppressed: Input/output error: it is lock/suppressed.bad now, and the list goes on with the 0"));
+    ok(says(&f, "lock/suppressed: Input/output error: it is lock/suppressed.bad now, and goes on with the 0"));
     ok(hear(&f, "me@a.example", "z@b.example", "550 5.1.1 User unknown"));
     suppression_free(&f.s);
     reopen(&f);
@@ -453,11 +453,11 @@ TEST(full_disk)
     reopen(&f);
     sim_disk_fail_calls(ENOSPC);
     ok(hear(&f, "me@a.example", "z@b.example", "550 5.1.1 User unknown"));
-    sim_loop_advance(f.loop, 5 * SUPPRESSION_AGAIN_MS);
+    sim_loop_advance(f.loop, 5 * APPENDED_AGAIN_MS);
     ok_named(refuses(&f, "me@a.example", "z@b.example"), "a full disk costs nothing in memory");
     ok(says(&f, "lock/suppressed: cannot be written: No space left on device"));
     sim_disk_fail_calls(0);
-    sim_loop_advance(f.loop, 2 * SUPPRESSION_AGAIN_MS);
+    sim_loop_advance(f.loop, 2 * APPENDED_AGAIN_MS);
     ok(says(&f, "lock/suppressed: written again"));
     fixture_killed(&f, sim_disk_power_cut);
     ok_named(refuses(&f, "me@a.example", "z@b.example") && refuses(&f, "me@a.example", "x@b.example"),
@@ -482,7 +482,7 @@ work_with(uint64_t fail_at, uint64_t die_at)
         if (i % 100 == 0)
             loop_turn(f.loop, 0);
     }
-    sim_loop_advance(f.loop, 3 * SUPPRESSION_AGAIN_MS);
+    sim_loop_advance(f.loop, 3 * APPENDED_AGAIN_MS);
     uint64_t calls = sim_disk_calls();
     if (die_at > 0) {
         fixture_stop(&f);

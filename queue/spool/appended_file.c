@@ -1,41 +1,45 @@
-/* Reads, appends to and writes anew the file of suppressed addresses. */
-#include "queue/suppression/suppression_file.h"
+/* Reads a file of lines, appends to it, and writes it anew. */
+#include "queue/spool/appended_file.h"
 
 #include "base/memory.h"
-#include "queue/suppression/suppression_record.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TITLE "petrel suppressed 1\n"
-
 enum { PIECE = 64 * 1024, PENDING_MAX = 64 << 20 };
 
 static void
-file_path(const struct suppression_file *f, const char *suffix,
-          char out[SUPPRESSION_PATH_MAX + 8])
+file_path(const struct appended_file *f, const char *suffix,
+          char out[APPENDED_PATH_MAX + 8])
 {
-    snprintf(out, SUPPRESSION_PATH_MAX + 8, "%s%s", f->path, suffix);
+    snprintf(out, APPENDED_PATH_MAX + 8, "%s%s", f->path, suffix);
 }
 
 /* In which the file is. */
 static void
-file_directory(const struct suppression_file *f, char out[SUPPRESSION_PATH_MAX])
+file_directory(const struct appended_file *f, char out[APPENDED_PATH_MAX])
 {
     struct text path = text_from(f->path);
-    (void)!text_copy(out, SUPPRESSION_PATH_MAX,
+    (void)!text_copy(out, APPENDED_PATH_MAX,
                      text_before(path, text_find_last(path, '/')));
+}
+
+static void
+file_hold(struct appended_file *f, bool held)
+{
+    if (f->kind->hold != NULL)
+        f->kind->hold(f->context, held);
 }
 
 /* --- Failures ---------------------------------------------------------------------- */
 
 /* A handle stays open as long as it is synced. */
 static void
-file_drop_fresh(struct suppression_file *f)
+file_drop_fresh(struct appended_file *f)
 {
-    char path[SUPPRESSION_PATH_MAX + 8];
+    char path[APPENDED_PATH_MAX + 8];
     f->drops = f->syncs && f->syncing == f->fresh;
     f->is_whole = false;
     if (f->fresh < 0 || f->drops)
@@ -44,31 +48,31 @@ file_drop_fresh(struct suppression_file *f)
     disk_close_file(f->disk, f->fresh);
     (void)disk_unlink(f->disk, path); /* it takes space where there is none */
     f->fresh = -1;
-    f->list->pinned = false;
+    file_hold(f, false);
 }
 
 /* A line that was written in part would spoil the next one: only a file that is written
  * anew has all again. */
 static void
-file_fail(struct suppression_file *f, int error)
+file_fail(struct appended_file *f, int error)
 {
     file_drop_fresh(f);
     f->is_stale = true;
     if (error != f->error)
-        log_say(f->log, LOG_LEVEL_ERROR, "queue", NULL,
-                "%s: cannot be written: %s; after a restart addresses that were "
-                "suppressed since may be tried again",
-                f->path, strerror(-error));
+        log_say(f->log, LOG_LEVEL_ERROR, f->kind->program, NULL,
+                "%s: cannot be written: %s; after a restart %s", f->path,
+                strerror(-error), f->kind->loss);
     f->error = error;
-    loop_timer_start(f->loop, &f->again, SUPPRESSION_AGAIN_MS, NULL, NULL);
+    loop_timer_start(f->loop, &f->again, APPENDED_AGAIN_MS, NULL, NULL);
 }
 
 static void
-file_recovered(struct suppression_file *f)
+file_recovered(struct appended_file *f)
 {
     f->is_stale = false;
     if (f->error != 0)
-        log_say(f->log, LOG_LEVEL_INFO, "queue", NULL, "%s: written again", f->path);
+        log_say(f->log, LOG_LEVEL_INFO, f->kind->program, NULL, "%s: written again",
+                f->path);
     f->error = 0;
 }
 
@@ -77,7 +81,7 @@ file_recovered(struct suppression_file *f)
 static void file_on_synced(void *context, int result);
 
 static void
-file_sync(struct suppression_file *f, int handle)
+file_sync(struct appended_file *f, int handle)
 {
     f->syncs = true;
     f->syncing = handle;
@@ -90,15 +94,11 @@ file_sync(struct suppression_file *f, int handle)
 static void
 file_on_sync_due(void *context)
 {
-    struct suppression_file *f = context;
-    if (f->file < 0 || f->is_stale || f->is_synced)
-        return;
-    if (f->syncs) {
-        loop_timer_start(f->loop, &f->timer, SUPPRESSION_SYNC_MS, file_on_sync_due, f);
-        return;
-    }
+    struct appended_file *f = context;
+    if (f->syncs || f->file < 0 || f->is_stale || f->is_synced)
+        return; /* the end of a sync comes here, too */
     if (!f->is_named) {
-        char path[SUPPRESSION_PATH_MAX];
+        char path[APPENDED_PATH_MAX];
         file_directory(f, path);
         f->directory = disk_open_directory(f->disk, path);
     }
@@ -111,9 +111,9 @@ file_on_sync_due(void *context)
 }
 
 static int
-file_put_aside(struct suppression_file *f)
+file_put_aside(struct appended_file *f)
 {
-    char aside[SUPPRESSION_PATH_MAX + 8];
+    char aside[APPENDED_PATH_MAX + 8];
     file_path(f, ".bad", aside);
     int result = disk_rename(f->disk, f->path, aside);
     f->is_foreign = result < 0 && result != -ENOENT;
@@ -122,9 +122,9 @@ file_put_aside(struct suppression_file *f)
 
 /* fresh is durable, and takes the name. */
 static int
-file_replace(struct suppression_file *f)
+file_replace(struct appended_file *f)
 {
-    char path[SUPPRESSION_PATH_MAX + 8];
+    char path[APPENDED_PATH_MAX + 8];
     file_path(f, ".new", path);
     int result = f->is_foreign ? file_put_aside(f) : 0;
     if (result == 0)
@@ -136,8 +136,9 @@ file_replace(struct suppression_file *f)
     f->file = f->fresh;
     f->lines = f->fresh_lines;
     f->fresh = -1;
-    f->is_named = f->is_synced = f->is_whole = f->list->pinned = false;
-    loop_timer_start(f->loop, &f->timer, SUPPRESSION_SYNC_MS, file_on_sync_due, f);
+    f->is_named = f->is_synced = f->is_whole = false;
+    file_hold(f, false);
+    loop_timer_start(f->loop, &f->timer, f->kind->sync_ms, file_on_sync_due, f);
     file_recovered(f);
     return 0;
 }
@@ -145,7 +146,7 @@ file_replace(struct suppression_file *f)
 static void
 file_on_synced(void *context, int result)
 {
-    struct suppression_file *f = context;
+    struct appended_file *f = context;
     int handle = f->syncing;
     f->syncs = false;
     if (f->drops)
@@ -157,6 +158,8 @@ file_on_synced(void *context, int result)
         f->directory = -1;
         f->is_named = result == 0;
         loop_timer_start(f->loop, &f->timer, 0, file_on_sync_due, f);
+    } else if (!f->is_synced) {
+        loop_timer_start(f->loop, &f->timer, f->kind->sync_ms, file_on_sync_due, f);
     }
     if (result < 0)
         file_fail(f, result);
@@ -165,36 +168,36 @@ file_on_synced(void *context, int result)
 /* --- The file that is written anew ------------------------------------------------- */
 
 static int
-file_create(struct suppression_file *f, const char *path, int *file)
+file_create(struct appended_file *f, const char *path, int *file)
 {
     *file = disk_create(f->disk, path, 0600);
     if (*file == -EEXIST && disk_unlink(f->disk, path) == 0)
         *file = disk_create(f->disk, path, 0600);
-    return *file < 0 ? *file : disk_write(f->disk, *file, TEXT(TITLE));
+    return *file < 0 ? *file : disk_write(f->disk, *file, f->kind->title);
 }
 
 static int
-file_begin_fresh(struct suppression_file *f)
+file_begin_fresh(struct appended_file *f)
 {
-    char path[SUPPRESSION_PATH_MAX + 8];
+    char path[APPENDED_PATH_MAX + 8];
     file_path(f, ".new", path);
-    f->at = f->fresh_lines = 0;
+    f->fresh_lines = 0;
+    f->begins = true;
     f->is_whole = false;
-    f->list->pinned = true;
+    file_hold(f, true);
     return file_create(f, path, &f->fresh);
 }
 
 /* Some lines of it. */
 static int
-file_go_on(struct suppression_file *f)
+file_go_on(struct appended_file *f)
 {
-    struct suppression_entry entry;
     struct buffer lines;
-    buffer_init(&lines, SUPPRESSION_LINES_A_TURN * SUPPRESSION_LINE_MAX);
-    for (int i = 0; i < SUPPRESSION_LINES_A_TURN && !f->is_whole; i++) {
-        f->is_whole = !suppression_list_next(f->list, &f->at, &entry);
-        if (!f->is_whole)
-            f->fresh_lines += suppression_record_write(&entry, &lines);
+    buffer_init(&lines, APPENDED_LINES_A_TURN * APPENDED_LINE_MAX);
+    for (int i = 0; i < APPENDED_LINES_A_TURN && !f->is_whole; i++) {
+        f->is_whole = !f->kind->write(f->context, f->begins, &lines);
+        f->fresh_lines += !f->is_whole;
+        f->begins = false;
     }
     int result = disk_write(f->disk, f->fresh, buffer_text(&lines));
     buffer_free(&lines);
@@ -202,13 +205,13 @@ file_go_on(struct suppression_file *f)
 }
 
 static bool
-file_is_long(const struct suppression_file *f)
+file_is_long(const struct appended_file *f)
 {
-    return f->lines > 2 * f->list->count + SUPPRESSION_LINES_LEAST;
+    return f->lines > 2 * f->kind->count(f->context) + APPENDED_LINES_LEAST;
 }
 
 static void
-file_renew(struct suppression_file *f)
+file_renew(struct appended_file *f)
 {
     int result = 0;
     if (f->syncs || f->drops || heap_has(&f->again.node) ||
@@ -228,7 +231,7 @@ file_renew(struct suppression_file *f)
 
 /* The whole, and waits for it: before the first turn, and after the last. */
 static void
-file_renew_now(struct suppression_file *f)
+file_renew_now(struct appended_file *f)
 {
     int result = file_begin_fresh(f);
     while (result == 0 && !f->is_whole)
@@ -243,18 +246,22 @@ file_renew_now(struct suppression_file *f)
 
 /* --- Lines ------------------------------------------------------------------------- */
 
-void
-suppression_file_note(struct suppression_file *f, const struct suppression_entry *entry)
+struct buffer *
+appended_file_lines(struct appended_file *f)
 {
-    if (suppression_record_write(entry, &f->pending))
-        f->pending_lines++;
-    else
-        f->is_stale = true; /* more in a turn than anybody has */
+    return &f->pending;
+}
+
+void
+appended_file_note(struct appended_file *f, bool fits)
+{
+    f->pending_lines += fits;
+    f->is_stale = f->is_stale || !fits; /* more in a turn than anybody has */
     loop_wake(f->loop, &f->wake);
 }
 
 static int
-file_append(struct suppression_file *f)
+file_append(struct appended_file *f)
 {
     int result = 0;
     if (f->file < 0 && !f->is_stale) {
@@ -270,7 +277,7 @@ file_append(struct suppression_file *f)
         f->fresh_lines += f->pending_lines;
     }
     if (f->is_synced || !heap_has(&f->timer.node))
-        loop_timer_start(f->loop, &f->timer, SUPPRESSION_SYNC_MS, file_on_sync_due, f);
+        loop_timer_start(f->loop, &f->timer, f->kind->sync_ms, file_on_sync_due, f);
     f->is_synced = false;
     buffer_clear(&f->pending);
     f->pending_lines = 0;
@@ -278,7 +285,7 @@ file_append(struct suppression_file *f)
 }
 
 void
-suppression_file_turn(struct suppression_file *f)
+appended_file_write(struct appended_file *f)
 {
     int result = f->pending.length > 0 ? file_append(f) : 0;
     if (result < 0)
@@ -286,10 +293,16 @@ suppression_file_turn(struct suppression_file *f)
     file_renew(f);
 }
 
+static void
+file_turn(void *context)
+{
+    appended_file_write(context);
+}
+
 /* --- Reading ----------------------------------------------------------------------- */
 
 struct file_reading {
-    struct suppression_file *file;
+    struct appended_file *file;
     size_t bad;
     bool begun, skips; /* the title was read; the rest of a long line */
 };
@@ -298,15 +311,13 @@ struct file_reading {
 static bool
 reading_line(struct file_reading *r, struct text line)
 {
-    struct suppression_record record;
+    const struct text title = r->file->kind->title;
     if (!r->begun) {
         r->begun = true;
-        return text_equal(line, text_before(TEXT(TITLE), sizeof(TITLE) - 2));
+        return text_equal(line, text_before(title, title.length - 1));
     }
     r->file->lines++;
-    if (r->skips || !suppression_record_read(line, &record) ||
-        !suppression_list_put(r->file->list, &record.entry))
-        r->bad++;
+    r->bad += r->skips || !r->file->kind->read(r->file->context, line);
     r->skips = false;
     return true;
 }
@@ -316,7 +327,7 @@ reading_line(struct file_reading *r, struct text line)
 static int
 reading_all(struct file_reading *r, bool *torn)
 {
-    struct suppression_file *f = r->file;
+    struct appended_file *f = r->file;
     char *room = memory_new(PIECE);
     size_t kept = 0;
     int64_t offset = 0, got = 0;
@@ -341,37 +352,38 @@ reading_all(struct file_reading *r, bool *torn)
 }
 
 static void
-file_complain(struct suppression_file *f, const struct file_reading *r, bool torn,
+file_complain(struct appended_file *f, const struct file_reading *r, bool torn,
               int result)
 {
     f->is_stale = true;
     if (result < 0) {
         f->is_foreign = true;
-        log_say(f->log, LOG_LEVEL_ERROR, "queue", NULL,
-                "%s: %s: it is %s.bad now, and the list goes on with the %zu addresses "
-                "that could be read",
+        log_say(f->log, LOG_LEVEL_ERROR, f->kind->program, NULL,
+                "%s: %s: it is %s.bad now, and goes on with the %zu entries that could "
+                "be read",
                 f->path,
                 result == -EILSEQ ? "damaged, or not written by Petrel"
                                   : strerror(-result),
-                f->path, f->list->count);
+                f->path, f->kind->count(f->context));
     } else if (r->bad > 0) {
-        log_say(f->log, LOG_LEVEL_WARNING, "queue", NULL,
-                "%s: passed over %zu damaged lines; their addresses may be tried again",
-                f->path, r->bad);
+        log_say(f->log, LOG_LEVEL_WARNING, f->kind->program, NULL,
+                "%s: passed over %zu damaged lines", f->path, r->bad);
     } else if (torn) {
-        log_say(f->log, LOG_LEVEL_WARNING, "queue", NULL,
+        log_say(f->log, LOG_LEVEL_WARNING, f->kind->program, NULL,
                 "%s: cut off its last line, which was not whole", f->path);
     }
 }
 
 void
-suppression_file_open(struct suppression_file *f)
+appended_file_open(struct appended_file *f)
 {
     struct file_reading r = {.file = f};
     bool torn = false;
     f->fresh = f->directory = -1;
     f->is_named = f->is_synced = true;
     buffer_init(&f->pending, PENDING_MAX);
+    /* Behind what is judged in a turn, and before replies leave. */
+    loop_at_end(f->loop, LOOP_ANSWER_HISTORY, file_turn, f);
     f->file = disk_open_file(f->disk, f->path, true);
     if (f->file == -ENOENT)
         return;
@@ -384,9 +396,9 @@ suppression_file_open(struct suppression_file *f)
 
 /* All that has been written is synced, and has its name. */
 static void
-file_settle(struct suppression_file *f)
+file_settle(struct appended_file *f)
 {
-    char path[SUPPRESSION_PATH_MAX];
+    char path[APPENDED_PATH_MAX];
     file_directory(f, path);
     if (f->file < 0 || f->is_stale || (f->is_named && f->is_synced))
         return;
@@ -398,8 +410,9 @@ file_settle(struct suppression_file *f)
 }
 
 void
-suppression_file_close(struct suppression_file *f)
+appended_file_close(struct appended_file *f)
 {
+    loop_at_end_remove(f->loop, LOOP_ANSWER_HISTORY, file_turn, f);
     if (f->syncs)
         disk_sync_wait(f->disk);
     if (f->pending.length > 0 && file_append(f) < 0)
