@@ -76,7 +76,7 @@ struct client {
 };
 
 static struct client_manners manners;
-static uint64_t hold_chance;
+static uint64_t hold_chance, requires_chance;
 static unsigned open_count, host_count;
 
 void
@@ -90,6 +90,7 @@ client_set_manners(const struct client_manners *m)
 {
     manners = *m;
     hold_chance = roof_fork("holds");
+    requires_chance = roof_fork("requires");
 }
 
 unsigned
@@ -143,14 +144,27 @@ draw_hold(struct model_message *m, char out[HOLD_SIZE])
     roof_note("client: m%u is to be delivered in %u s", m->number, s);
 }
 
+/* Notifications may leave without it. */
+static bool
+draw_requires(const struct client *c, struct model_message *m)
+{
+    m->requires_tls = manners.requires > 0 && c->peer.secured && !m->is_null &&
+                      m->split == NULL && plan_takes("requires", m->number) &&
+                      roof_below_of(&requires_chance, 1000) < manners.requires;
+    if (m->requires_tls)
+        roof_note("client: m%u requires TLS", m->number);
+    return m->requires_tls;
+}
+
 static void
 say_mail(struct client *c)
 {
     char sender[MODEL_ADDRESS_MAX], line[COMMAND_SIZE], hold[HOLD_SIZE];
     model_sender_address(message_of(c), sender);
     draw_hold(message_of(c), hold);
-    snprintf(line, sizeof(line), "MAIL FROM:<%s>%s%s\r\n", sender,
-             message_of(c)->wants_header ? " RET=HDRS" : "", hold);
+    snprintf(line, sizeof(line), "MAIL FROM:<%s>%s%s%s\r\n", sender,
+             message_of(c)->wants_header ? " RET=HDRS" : "", hold,
+             draw_requires(c, message_of(c)) ? " REQUIRETLS" : "");
     command(c, OF_MAIL, 0, line);
 }
 

@@ -12,6 +12,7 @@ struct client_manners {
     unsigned pipelining, bdat, slow, cut, injects, null_sender, notify, tls, dsn, auth,
         split;
     unsigned hold;         /* FUTURERELEASE */
+    unsigned requires;     /* REQUIRETLS, of those under TLS */
     unsigned messages_max; /* of a session */
     bool small; /* most messages have one recipient, and all little content */
 };

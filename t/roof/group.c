@@ -59,9 +59,10 @@ draw(unsigned limit)
 void
 group_settle(bool with[FEATURES], bool is_asked)
 {
-    static const enum feature others[] = {
-        WITH_RELAY,    WITH_SLICES, WITH_HOOK,   WITH_ALIASES,  WITH_AUTH,
-        WITH_MAILDIRS, WITH_TLS,    WITH_LIMITS, WITH_POLICIES, WITH_TOKENS};
+    static const enum feature others[] = {WITH_RELAY,   WITH_SLICES,  WITH_HOOK,
+                                          WITH_ALIASES, WITH_AUTH,    WITH_MAILDIRS,
+                                          WITH_TLS,     WITH_LIMITS,  WITH_POLICIES,
+                                          WITH_TOKENS,  WITH_REQUIRES};
     uint64_t own = roof_fork("settle group");
     if (with[WITH_REDIS] && is_asked)
         with[WITH_GROUP] = true;

@@ -34,6 +34,7 @@ enum {
 struct hop {
     const char *name;
     bool lmtp, pipelining, chunking, tls, dsn;
+    unsigned requires;        /* in a thousand: REQUIRETLS is offered */
     bool has_login, by_login; /* AUTH LOGIN alone */
     bool by_token;            /* XOAUTH2 alone */
     unsigned user, domain;
@@ -62,9 +63,10 @@ struct visit {
     char from[128];      /* in MAIL */
     bool has_mail, in_data;
     bool chunk_last, chunk_refused;
-    bool logged_in, counts; /* counts: as a session of the group */
-    unsigned auth_words;    /* of AUTH LOGIN that are to come */
-    bool strange;           /* its certificate proves nothing */
+    bool logged_in, counts;                 /* counts: as a session of the group */
+    unsigned auth_words;                    /* of AUTH LOGIN that are to come */
+    bool offers_requiretls, has_requiretls; /* in reply to EHLO; in MAIL */
+    bool strange;                           /* its certificate proves nothing */
     bool lies; /* a reply came twice: what the client makes of the others is open */
     bool
         is_last; /* replies of LMTP to the end: a second one would be that of the next */
@@ -94,6 +96,7 @@ struct visit {
 
 static struct visit *visits;
 static unsigned open_count, most_count, most_rcpts, visit_count;
+static uint64_t requires_chance;
 static int64_t windows_since_ms; /* sessions of before do not count */
 
 unsigned
@@ -372,6 +375,7 @@ on_mail(struct visit *v, struct text line)
     }
     v->has_mail = true;
     v->has_sender = path_of(line).length > 0;
+    v->has_requiretls = text_ends_nocase(line, TEXT(" REQUIRETLS"));
     (void)text_copy(v->from, sizeof(v->from), path_of(line));
     if (say(v, "250 2.1.0 ok") && v->hop->is_shared)
         law_group_transaction(v->hop->site);
@@ -389,6 +393,23 @@ judge_secrecy(const struct visit *v, const struct model_rcpt *r)
         roof_break("bounds", v->hop->name, "mail for m%ur%u comes to a stranger",
                    r->message->number, r->index);
     policy_judge(r->domain, v->hop->name, v->began_ms, v->peer.secured && !v->strange);
+}
+
+/* Mail whose sender requires TLS comes under it, to the host that was meant, which has to
+ * protect it further. */
+static void
+judge_requires(const struct visit *v, const struct model_rcpt *r)
+{
+    bool is_certain = v->peer.secured && !v->strange;
+    bool is_told = v->hop->lmtp || (v->offers_requiretls && v->has_requiretls);
+    if (r->message->requires_tls &&
+        (!is_certain || !is_told || roof_breaks("requiretls")))
+        roof_break("bounds", v->hop->name, "m%ur%u requires TLS, and comes %s",
+                   r->message->number, r->index,
+                   !v->peer.secured        ? "in cleartext"
+                   : v->strange            ? "to a stranger"
+                   : !v->offers_requiretls ? "to a host without REQUIRETLS"
+                                           : "without a word of it");
 }
 
 /* A hop that reports by itself knows what the sender wants. */
@@ -432,6 +453,7 @@ on_rcpt(struct visit *v, struct text line)
                    TEXT_ARGS(path));
     if (r != NULL) {
         judge_secrecy(v, r);
+        judge_requires(v, r);
         if (v->hop->route >= 0)
             v->counted += limits_heard((unsigned)v->hop->route);
         if (v->hop->dsn && !r->message->is_aliased)
@@ -652,7 +674,9 @@ static void
 on_hello(struct visit *v)
 {
     char text[REPLY_MAX];
-    snprintf(text, sizeof(text), "250-%s\r\n%s%s%s%s%s250 ENHANCEDSTATUSCODES",
+    v->offers_requiretls = v->peer.secured && v->hop->requires > 0 &&
+                           roof_below_of(&requires_chance, 1000) < v->hop->requires;
+    snprintf(text, sizeof(text), "250-%s\r\n%s%s%s%s%s%s250 ENHANCEDSTATUSCODES",
              v->hop->name,
              !v->hop->has_login ? ""
              : v->hop->by_token ? "250-AUTH XOAUTH2\r\n"
@@ -660,6 +684,7 @@ on_hello(struct visit *v)
                                 : "250-AUTH LOGIN PLAIN\r\n",
              v->hop->dsn ? "250-DSN\r\n" : "",
              v->hop->tls && !v->peer.secured ? "250-STARTTLS\r\n" : "",
+             v->offers_requiretls ? "250-REQUIRETLS\r\n" : "",
              v->hop->pipelining ? "250-PIPELINING\r\n" : "",
              v->hop->chunking ? "250-CHUNKING\r\n250-BINARYMIME\r\n" : "");
     if (v->hop->mood.ahead > 0 && roof_chance(v->hop->mood.ahead))
@@ -986,6 +1011,13 @@ void
 hop_set_tls(struct hop *h, bool offers)
 {
     h->tls = offers;
+}
+
+void
+hop_set_requires(struct hop *h, unsigned permille)
+{
+    requires_chance = roof_fork("hops that require");
+    h->requires = permille;
 }
 
 void

@@ -55,6 +55,8 @@ void hop_set_login(struct hop *h, unsigned user, unsigned domain, bool by_login)
 void hop_set_token(struct hop *h, unsigned domain);
 /* Whether it offers STARTTLS. */
 void hop_set_tls(struct hop *h, bool offers);
+/* Whether it offers REQUIRETLS under TLS, in a thousand times. */
+void hop_set_requires(struct hop *h, unsigned permille);
 /* For connections and replies from now on. */
 void hop_set_mood(struct hop *h, const struct hop_mood *mood);
 enum hop_weather { HOP_UP, HOP_REFUSES, HOP_SILENT };

@@ -76,6 +76,7 @@ test_laws(void)
         {"suppressed",      "truth",   "dead,mood"       },
         {"dead in a group", "dead",    "dead,group"      },
         {"release",         "in time", "release"         },
+        {"requiretls",      "bounds",  "requiretls"      },
         {"leak",            "bounds",  NULL              },
         {"files",           "bounds",  NULL              },
         {"window",          "bounds",  NULL              },

@@ -782,7 +782,7 @@ model_has_age(const struct model_message *m)
 static bool
 may_have_failed(const struct model_rcpt *r)
 {
-    return r->refused || r->message->is_ageless ||
+    return r->refused || r->message->requires_tls || r->message->is_ageless ||
            roof_now_ms() - r->message->born_ms + EARLY_MS >= model.lifetime_ms;
 }
 

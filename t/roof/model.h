@@ -68,6 +68,7 @@ struct model_message {
     bool is_aliased;     /* given to one name, which has them all */
     bool is_ageless;     /* its host may take it for older than it is */
     int64_t release_ms;  /* no hop hears of it before; 0: it may go */
+    bool requires_tls;   /* it may fail where that is not to be had */
     bool has_original;   /* ORCPT */
     bool wants_header;   /* RET=HDRS */
     char id[MODEL_ID_MAX];

@@ -178,6 +178,8 @@ swarm_make_hops(void)
         hop_set_mood(course.hops[i], &m);
         if (course.with[WITH_TLS])
             hop_set_tls(course.hops[i], roof_chance(800));
+        if (course.with[WITH_REQUIRES])
+            hop_set_requires(course.hops[i], 700);
         if (course.with[WITH_LIMITS] && i < 2)
             hop_set_route(course.hops[i], i);
         if (i < 2 && can_judge_windows())
@@ -321,7 +323,8 @@ draw_features(const struct wishes *wishes)
     unsigned permille = 100 + roof_below(600);
     for (enum feature i = 0; i < FEATURES; i++) {
         uint64_t own = roof_fork(feature_names[i]);
-        unsigned rate = i == WITH_POLICIES || i == WITH_TOKENS   ? UNDER_TLS
+        unsigned rate = i == WITH_POLICIES || i == WITH_TOKENS || i == WITH_REQUIRES
+                            ? UNDER_TLS
                         : i == WITH_COPIES || i == WITH_RELEASES ? COPIED
                         : i == WITH_RETURNS                      ? RETURNS_RATE
                         : i == WITH_DAY                          ? 0
@@ -343,15 +346,17 @@ draw_features(const struct wishes *wishes)
         course.with[i] = course.with[i] && plan_takes("with", i);
     /* what needs TLS costs no run that has none */
     if (only == NULL && !course.with[WITH_TLS])
-        course.with[WITH_POLICIES] = course.with[WITH_TOKENS] = false;
+        course.with[WITH_POLICIES] = course.with[WITH_TOKENS] =
+            course.with[WITH_REQUIRES] = false;
     course.with[WITH_TLS] = course.with[WITH_TLS] || course.with[WITH_AUTH] ||
-                            course.with[WITH_POLICIES] || course.with[WITH_TOKENS];
+                            course.with[WITH_POLICIES] || course.with[WITH_TOKENS] ||
+                            course.with[WITH_REQUIRES];
     /* the reader looks into Maildirs of the first host; a slice has its own fragments;
      * the relay has no way for reports to names */
     if (course.with[WITH_RELAY])
-        course.with[WITH_POLICIES] = course.with[WITH_TOKENS] =
-            course.with[WITH_MAILDIRS] = course.with[WITH_FRAGMENTS] =
-                course.with[WITH_ALIASES] = false;
+        course.with[WITH_REQUIRES] = course.with[WITH_POLICIES] =
+            course.with[WITH_TOKENS] = course.with[WITH_MAILDIRS] =
+                course.with[WITH_FRAGMENTS] = course.with[WITH_ALIASES] = false;
     if (course.with[WITH_SLICES])
         course.with[WITH_FRAGMENTS] = false;
     /* a relay copies, too; of fragments each has a copy */
@@ -456,6 +461,7 @@ draw_manners_of_features(struct client_manners *m)
     }
     if (course.with[WITH_LIMITS])
         draw_limits();
+    m->requires = course.with[WITH_REQUIRES] ? 400 : 0;
     m->hold = course.with[WITH_RELEASES] ? 300 : 0;
     m->dsn = course.with[WITH_DSN] ? 100 + roof_below(900) : 0;
 }

@@ -38,11 +38,12 @@
 #include <stdio.h>
 
 const char *const feature_names[FEATURES] = {
-    "reload", "kill",    "cut",   "stop",   "mood", "weather", "operator", "inject",
-    "clock",  "disk",    "path",  "mx",     "tls",  "relay",   "slice",    "pace",
-    "http",   "webhook", "dsn",   "double", "auth", "alias",   "maildir",  "fragment",
-    "limit",  "upgrade", "group", "redis",  "sts",  "age",     "oauth",    "copy", "app",
-    "return", "dead", "release", "post", "day",
+    "reload",  "kill",    "cut",        "stop",    "mood",    "weather", "operator",
+    "inject",  "clock",   "disk",       "path",    "mx",      "tls",     "relay",
+    "slice",   "pace",    "http",       "webhook", "dsn",     "double",  "auth",
+    "alias",   "maildir", "fragment",   "limit",   "upgrade", "group",   "redis",
+    "sts",     "age",     "oauth",      "copy",    "app",     "return",  "dead",
+    "release", "post",    "requiretls", "day",
 };
 
 enum {
@@ -227,9 +228,9 @@ static bool
 can_audit(void)
 {
     static const enum feature unknown[] = {
-        WITH_TLS,      WITH_RELAY,     WITH_SLICES, WITH_AUTH, WITH_ALIASES,
-        WITH_MAILDIRS, WITH_FRAGMENTS, WITH_LIMITS, WITH_HOOK, WITH_GROUP,
-        WITH_COPIES,  WITH_APP, WITH_RETURNS, WITH_RELEASES};
+        WITH_TLS,      WITH_RELAY,     WITH_SLICES,  WITH_AUTH,    WITH_ALIASES,
+        WITH_MAILDIRS, WITH_FRAGMENTS, WITH_LIMITS,  WITH_HOOK,    WITH_GROUP,
+        WITH_COPIES,   WITH_APP,       WITH_RETURNS, WITH_RELEASES};
     for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
         if (course.with[unknown[i]])
             return false;

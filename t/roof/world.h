@@ -48,6 +48,7 @@ enum feature {
     WITH_DEAD,     /* addresses that are suppressed; on the first host alone */
     WITH_RELEASES, /* mail that is to be delivered later */
     WITH_POSTS,    /* mail by HTTP; needs WITH_VISITORS */
+    WITH_REQUIRES, /* REQUIRETLS; with WITH_TLS alone */
     WITH_DAY,      /* 24 h of what providers are paid for (day_features); drawn by no seed */
     FEATURES
 };
