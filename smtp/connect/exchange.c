@@ -237,14 +237,20 @@ exchange_permits(const struct exchange *x, const struct exchange_host *h)
            (!x->required || exchange_is_proven(h));
 }
 
+bool
+exchange_is_unsure(const struct exchange *x)
+{
+    for (size_t i = 0; i < x->host_count; i++)
+        if (x->hosts[i].is_unknown)
+            return true;
+    return false;
+}
+
 /* A demand that is not known yet may be known later. */
 static struct outcome
 exchange_refuse(const struct exchange *x)
 {
-    bool is_unknown = !x->required;
-    for (size_t i = 0; i < x->host_count; i++)
-        is_unknown = is_unknown || x->hosts[i].is_unknown;
-    if (is_unknown)
+    if (!x->required || exchange_is_unsure(x))
         return outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.7.5", "%s", x->why);
     return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.7.10",
                         "the sender requires TLS (REQUIRETLS): %s%.200s",

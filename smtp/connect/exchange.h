@@ -51,6 +51,8 @@ const char *exchange_objection(const struct exchange *x, const char *host);
 /* The demand as a number, for sched_session_demand(): of the hosts, the records of each,
  * and which of them the policy allows. 0: there is none. */
 uint64_t exchange_mark(const struct exchange *x);
+/* Whether a host is left out because its records cannot be looked up now. */
+bool exchange_is_unsure(const struct exchange *x);
 /* Whether the demands of the domain have been looked up. */
 bool exchange_has_asked(const struct exchange *x);
 /* Ends the look-up, also inside its callback, which is not called any more. */

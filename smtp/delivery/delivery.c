@@ -957,6 +957,7 @@ on_hosts_found(void *context, const struct mx_lookup_answer *answer)
     } else if (!delivery_belongs_to_site(s, answer)) {
         delivery_session_cancel(s, "its site has as many sessions as it may have");
     } else {
+        s->has_other_trouble = s->exchange != NULL && exchange_is_unsure(s->exchange);
         address_race_start(&s->candidates, s->delivery->manager, answer->hosts,
                            answer->count);
         delivery_family_choose(s);

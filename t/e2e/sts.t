@@ -118,6 +118,8 @@ unlike Petrel::slurp("$dir/access.log"), qr/plain\.example|none\.example.*none\.
 $header = "TLS-Required: No\n";
 check('waived', 'good.example' => 'verified', 'bad.example' => 'unverified', 'foreign.example' => 'verified', 'plain.example' => 'unverified');
 $header = '';
+Petrel::command("TLS-Required: No\nSubject: x\n\nx\n", "$Petrel::root/$Petrel::build/petrel", '-c', $petrel->conf, 'sendmail', '-f', 'anna@sender.test', 'local@bad.example');
+ok $petrel->wait_log(qr{to=<local\@bad\.example>.*/unverified, dsn=2.0.0, status=sent}), 'of sendmail(1), too' or diag $petrel->log;
 check('beside it', 'good.example' => 'sts', 'bad.example' => $untrusted);
 $petrel->stop;
 $petrel->configure(tls_required_header => 'no')->start;

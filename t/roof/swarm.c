@@ -314,6 +314,27 @@ add_features_of_day(void)
         course.with[day_features[i]] = true;
 }
 
+/* In a thousand. */
+static unsigned
+rate_of(enum feature feature, unsigned permille)
+{
+    switch ((unsigned)feature) {
+    case WITH_POLICIES:
+    case WITH_TOKENS:
+    case WITH_REQUIRES:
+        return UNDER_TLS;
+    case WITH_COPIES:
+    case WITH_RELEASES:
+        return COPIED;
+    case WITH_RETURNS:
+        return RETURNS_RATE;
+    case WITH_DAY:
+        return 0;
+    default:
+        return permille;
+    }
+}
+
 /* The first ones share a stream, which kept seeds have drawn from since they were found;
  * each later one has its own, so that it changes nothing of the others. */
 static void
@@ -323,12 +344,7 @@ draw_features(const struct wishes *wishes)
     unsigned permille = 100 + roof_below(600);
     for (enum feature i = 0; i < FEATURES; i++) {
         uint64_t own = roof_fork(feature_names[i]);
-        unsigned rate = i == WITH_POLICIES || i == WITH_TOKENS || i == WITH_REQUIRES
-                            ? UNDER_TLS
-                        : i == WITH_COPIES || i == WITH_RELEASES ? COPIED
-                        : i == WITH_RETURNS                      ? RETURNS_RATE
-                        : i == WITH_DAY                          ? 0
-                                                                 : permille;
+        unsigned rate = rate_of(i, permille);
         bool drawn = i < FEATURES_OF_ONE_STREAM ? roof_chance(permille)
                                                 : roof_random_of(&own) % 1000 < rate;
         drawn = only != NULL ? is_listed(text_from(only), feature_names[i]) : drawn;

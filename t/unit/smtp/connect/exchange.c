@@ -222,6 +222,52 @@ TEST(no_demand)
     }
 }
 
+/* RFC 8689: only hosts that are proven and have REQUIRETLS; no host is left for ever, or for now. */
+TEST(required)
+{
+    static const struct host_rule offers[] = {
+        {"EHLO",     "250-host\r\n250-REQUIRETLS\r\n250 STARTTLS\r\n", 0, 0},
+        {"STARTTLS", "220 go\r\n",                                     0, 0},
+        {NULL,       NULL,                                             0, 0}
+    };
+    static const struct {
+        const char *name, *a, *b; /* the certificates of the records */
+        bool offers, unknown, off;
+        enum verdict verdict;
+        const char *enhanced, *text;
+    } rows[] = {
+        {"the second host",         "self", "self", true,  false, false, VERDICT_DELIVERED, "",       ""                                          },
+        {"none offers it",          "self", "self", false, false, false, VERDICT_FAILED,    "5.7.30", "does not offer REQUIRETLS, which the sender"},
+        {"the second is not known", "self", "self", false, true,  false, VERDICT_DEFERRED,  "4.7.30", "does not offer REQUIRETLS, which the sender"},
+        {"no records",              NULL,   NULL,   true,  false, false, VERDICT_FAILED,    "5.7.10", "proves the mail hosts of y.test"           },
+        {"not known, and none",     NULL,   NULL,   true,  true,  false, VERDICT_DEFERRED,  "4.7.5",  "cannot be looked up"                       },
+        {"others",                  "good", "good", true,  false, false, VERDICT_FAILED,    "5.7.10", "no TLSA record matches the certificate"    },
+        {"dane = no",               "self", "self", true,  false, true,  VERDICT_FAILED,    "5.7.10", "proves the mail hosts of y.test"           },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        FIXTURE(bed, b, dane_bed_start, dane_bed_stop, "self", "self");
+        b.target.asks = TARGET_REQUIRES_TLS;
+        b.target.no_dane = rows[i].off;
+        if (rows[i].offers)
+            b.b.rules = offers;
+        if (rows[i].a != NULL)
+            sim_dns_tlsa(b.dns, tlsa_a, 311, key_of(rows[i].a));
+        if (rows[i].b != NULL)
+            sim_dns_tlsa(b.dns, tlsa_b, 311, key_of(rows[i].b));
+        if (rows[i].unknown)
+            sim_dns_status(b.dns, tlsa_b, DNS_TRY_AGAIN);
+        deliver(&b);
+        is_settled(&b, rows[i].verdict == VERDICT_DELIVERED ? sent : "", rows[i].name);
+        ok_named(!has(&b.a.commands, "MAIL"), "the first host hears of no mail");
+        ok_named(ends(b.manager.tls, "/dane") == (rows[i].verdict == VERDICT_DELIVERED), "it goes to a proven one");
+        if (rows[i].verdict == VERDICT_DELIVERED)
+            continue;
+        is_number(b.manager.trouble.verdict, rows[i].verdict, "its verdict");
+        is_string(b.manager.trouble.enhanced, rows[i].enhanced, "its enhanced code");
+        ok_named(strstr(b.manager.trouble.text, rows[i].text) != NULL, rows[i].text);
+    }
+}
+
 /* RFC 7672 §2.1.3: a host that is an alias. */
 TEST(aliased)
 {
