@@ -336,33 +336,28 @@ uninstall-sendmail: ## Removes these links and restores what was there before.
 	    elif [ -e $(DESTDIR)$$f.before-petrel ] || [ -L $(DESTDIR)$$f.before-petrel ]; then mv $(DESTDIR)$$f.before-petrel $(DESTDIR)$$f || exit 1; fi; done
 	rm -f $(SENDMAIL_MAN:%=$(DESTDIR)$(PREFIX)/share/man/man1/%)
 
-# What libraries refer to, but nothing calls, and would bring with all that it needs; abort() stands in its place: password hashes
-# other than SHA-512 (base/crypto/verifier.c accepts no other), connections of hiredis (which only parses), services and threads of
-# c-ares, names of system calls, unwinding, wide characters, the certificates of a self-test of mbedTLS 2.28.
-HASHES := bcrypt bcrypt_a bcrypt_x bcrypt_y bigcrypt bsdicrypt descrypt gost_yescrypt md5crypt nt scrypt sha1crypt sha256crypt \
-    sm3crypt sm3_yescrypt sunmd5 yescrypt
-UNCALLED := $(foreach h,$(HASHES),_crypt_crypt_$(h)_rn _crypt_gensalt_$(h)_rn) \
-    getaddrinfo freeaddrinfo gai_strerror getservbyname getservbyname_r getservbyport_r \
-    syscall_resolve_name syscall_resolve_name_kver syscall_resolve_num syscall_resolve_num_kver syscall_iterate \
-    pthread_create pthread_join __gcc_personality_v0 _Unwind_Resume __vfwprintf_internal \
-    mbedtls_test_ca_crt mbedtls_test_ca_crt_len mbedtls_test_cli_crt mbedtls_test_cli_crt_len
-# Our own in the place of the library's: users of files alone, without what loads modules of other services; time zones without
-# the rest of scanf(); the one name of a system call that libseccomp asks for by itself.
-INSTEAD := getpwnam=user_files_by_name getpwuid=user_files_by_id initgroups=user_files_take_groups \
-    __isoc99_sscanf=zone_scan __isoc23_sscanf=zone_scan __wrap_arch_syscall_resolve_name=sandbox_seccomp_number
-
-# One file that runs on any Linux of this architecture.
-STATIC_IDN2 = $(if $(findstring /,$(shell $(CC) -print-file-name=libunistring.a)),$(LIBIDN2))
-LD_HELP := $(if $(filter petrel-static,$(MAKECMDGOALS)),$(shell $(CC) -Wl$(comma)--help 2>/dev/null))
-STATIC_LD := $(if $(findstring pack-relative-relocs,$(LD_HELP)),-Wl$(comma)-z$(comma)pack-relative-relocs) \
-    -Wl,--wrap=arch_syscall_resolve_name $(patsubst %,-Wl$(comma)--defsym=%,$(UNCALLED:%=%=abort) $(INSTEAD))
-# The unwind tables of the libraries are left out, as nothing unwinds (on Debian 13 only with the note that stands behind them).
+# One file that runs on any Linux of this architecture: with musl and libraries that etc/release/musl.sh makes of Debian's sources.
+TRIPLET := $(or $(CROSS),$(shell gcc -dumpmachine 2>/dev/null))
+MUSL := build-musl/$(TRIPLET)
+MUSL_SOURCES := musl libev c-ares mbedtls jansson hiredis libidn2 libseccomp libsodium
+# Names of system calls, which libseccomp would have in tables: it asks for one of them, and abort() stands for the others.
+STATIC_LD := $(if $(filter petrel-static,$(MAKECMDGOALS)),$(if $(findstring pack-relative-relocs,$(shell $(CC) -Wl$(comma)--help 2>/dev/null)),-Wl$(comma)-z$(comma)pack-relative-relocs)) \
+    -Wl,--wrap=arch_syscall_resolve_name -Wl,--defsym=__wrap_arch_syscall_resolve_name=sandbox_seccomp_number \
+    $(patsubst %,-Wl$(comma)--defsym=%=abort,syscall_resolve_name syscall_resolve_name_kver syscall_resolve_num syscall_resolve_num_kver syscall_iterate)
 STATIC_BUILD := build-static$(CROSS:%=-%)
-# Ed25519 is left out unless asked: make static STATIC_LIBSODIUM=-lsodium
-static: ## Builds ./petrel-static, one file for any Linux of this architecture, or of CROSS=aarch64-linux-gnu.
-	$(MAKE) BUILD=$(STATIC_BUILD) petrel-static LIBIDN2="$(STATIC_IDN2)" LIBSODIUM="$(STATIC_LIBSODIUM)"
+# Make with the libraries above. A request of ioctl() is an int there.
+MUSL_MAKE = $(MAKE) CC=$(CURDIR)/$(MUSL)/bin/musl-gcc PKG_CONFIG='PKG_CONFIG_LIBDIR=$(CURDIR)/$(MUSL)/lib/pkgconfig pkg-config' \
+    LIBHIREDIS=-lhiredis CFLAGS='-Os -g -Wno-sign-conversion'
+musl: ## Builds the libraries of the static program with musl, from Debian's sources, into build-musl/.
+	etc/release/sources.sh build-musl/source $(MUSL_SOURCES)
+	etc/release/musl.sh $(TRIPLET) build-musl/source $(MUSL)
+
+static: musl ## Builds ./petrel-static, one file for any Linux of this architecture, or of CROSS=aarch64-linux-gnu.
+	+$(MUSL_MAKE) BUILD=$(STATIC_BUILD) petrel-static
 	@echo 'petrel-static is made. It finds the users in /etc/passwd, not those of LDAP and other services.'
-	$(if $(STATIC_IDN2),,@echo 'Domains beyond ASCII are left out (IDNA): apt-get install libidn2-dev libunistring-dev, make clean static')
+
+unit-musl: musl ## Runs all unit tests, built with musl as the static program is.
+	+$(MUSL_MAKE) BUILD=build-unit-musl FIRST_CODE= unit
 
 # Always: it may be that of another processor, and newer.
 petrel-static: $(BUILD)/petrel-static FORCE
@@ -370,10 +365,10 @@ petrel-static: $(BUILD)/petrel-static FORCE
 
 FORCE:
 
-$(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS))) etc/first-code.ld
+$(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS))) etc/first-code.ld $(wildcard $(MUSL)/made/*)
 	$(Q)echo "  link $@"
-	$(Q)$(CC) $(CFLAGS) -static-pie $(STATIC_LD) $(FIRST_CODE) -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,-Map=$@.map -o $@ $(filter-out %.ld,$^) \
-	    $(LDLIBS) $(if $(LIBIDN2),-lunistring) -lm -lpthread
+	$(Q)$(CC) $(CFLAGS) $(STATIC_LD) $(FIRST_CODE) -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,-Map=$@.map -o $@ $(filter %.o %.a,$^) \
+	    $(LDLIBS) -lm -lpthread
 
 # After the code that runs at startup or for a message has changed much. Of a program in which no code comes first: valgrind finds
 # its functions in .text alone.
@@ -433,6 +428,12 @@ deps-test: deps ## Installs the packages and peers that the tests need, too.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(TEST_PACKAGES)
 	$(SUDO) sh t/e2e/get-peers.sh
 
+# For `make static` and `make release`: sources of libraries, and compilers for other processors.
+STATIC_PACKAGES := dpkg-dev patch gperf autoconf automake libtool python3 uthash-dev $(foreach p,aarch64-linux-gnu:arm64 arm-linux-gnueabihf:armhf \
+    riscv64-linux-gnu:riscv64,gcc-$(firstword $(subst :, ,$(p))) linux-libc-dev-$(lastword $(subst :, ,$(p)))-cross)
+deps-release: deps-packages ## Installs what `make static` and `make release` need.
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(STATIC_PACKAGES) $(RELEASE_PACKAGES)
+
 # For `make deb` and `make check-packages`.
 DEB_PACKAGES := build-essential dpkg-dev debhelper lintian debootstrap iproute2 util-linux
 deps-packages: deps ## Installs what building and testing the Debian packages needs.
@@ -456,6 +457,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check quick demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page site contact clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check quick demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail musl static unit-musl first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-release deps-page site contact clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -449,24 +449,19 @@ lacks(struct sandbox_state *state, const char *format, ...)
     va_end(list);
 }
 
-static bool
-limit(int what)
-{
-    return setrlimit((__rlimit_resource_t)what, &(struct rlimit){0, 0}) == 0;
-}
-
 /* In every kernel. no_new_privs comes first: without it the kernel refuses Landlock and
  * seccomp to a process that has no capabilities. */
 static void
 give_up_privileges(struct sandbox_state *state)
 {
+    const struct rlimit none = {0, 0};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         lacks(state, "no_new_privs (%s)", strerror(errno));
     if (!identity_shed())
         lacks(state, "dropping capabilities (%s)", strerror(errno));
     /* Not traced, no core file, no new process, also in kernels without the rest. */
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || !limit(RLIMIT_CORE) ||
-        !limit(RLIMIT_NPROC))
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || setrlimit(RLIMIT_CORE, &none) != 0 ||
+        setrlimit(RLIMIT_NPROC, &none) != 0)
         lacks(state, "limits (%s)", strerror(errno));
 }
 

@@ -87,24 +87,27 @@ static const int allowed[] = {
     CALL(io_destroy), CALL(io_cancel),
     /* waiting */
     CALL(epoll_create1), CALL(epoll_ctl), CALL(epoll_wait), CALL(epoll_pwait),
-    CALL(epoll_pwait2), CALL(poll), CALL(ppoll), CALL(select), CALL(pselect6),
-    CALL(_newselect), CALL(eventfd2), CALL(timerfd_create), CALL(timerfd_settime),
-    CALL(timerfd_gettime), CALL(restart_syscall),
+    CALL(epoll_pwait2), CALL(poll), CALL(ppoll), CALL(ppoll_time64), CALL(select),
+    CALL(pselect6), CALL(pselect6_time64), CALL(_newselect), CALL(eventfd2),
+    CALL(timerfd_create), CALL(timerfd_settime), CALL(timerfd_settime64),
+    CALL(timerfd_gettime), CALL(timerfd_gettime64), CALL(restart_syscall),
     /* sockets; not listen(): all listeners exist already */
     CALL(connect), CALL(bind), CALL(accept), CALL(accept4), CALL(sendto), CALL(sendmsg),
-    CALL(sendmmsg), CALL(recvfrom), CALL(recvmsg), CALL(recvmmsg), CALL(send),
-    CALL(recv), CALL(getsockopt), CALL(setsockopt), CALL(getsockname),
-    CALL(getpeername), CALL(shutdown),
+    CALL(sendmmsg), CALL(recvfrom), CALL(recvmsg), CALL(recvmmsg),
+    CALL(recvmmsg_time64), CALL(send), CALL(recv), CALL(getsockopt), CALL(setsockopt),
+    CALL(getsockname), CALL(getpeername), CALL(shutdown),
     /* time, chance, memory, ourselves */
     CALL(clock_gettime), CALL(clock_gettime64), CALL(clock_getres),
-    CALL(clock_nanosleep), CALL(nanosleep), CALL(gettimeofday), CALL(time),
-    CALL(getrandom), CALL(brk), CALL(munmap), CALL(mremap), CALL(madvise), CALL(getpid),
-    CALL(gettid), CALL(getppid), CALL(getuid), CALL(geteuid), CALL(getgid),
-    CALL(getegid), CALL(getresuid), CALL(getresgid), CALL(sysinfo) /* for qsort() */,
+    CALL(clock_getres_time64), CALL(clock_nanosleep), CALL(clock_nanosleep_time64),
+    CALL(nanosleep), CALL(gettimeofday), CALL(time), CALL(getrandom), CALL(brk),
+    CALL(munmap), CALL(mremap), CALL(madvise), CALL(getpid), CALL(gettid),
+    CALL(getppid), CALL(getuid), CALL(geteuid), CALL(getgid), CALL(getegid),
+    CALL(getresuid), CALL(getresgid), CALL(sysinfo) /* for qsort() */,
     CALL(sched_getaffinity), CALL(uname), CALL(getrusage), CALL(sched_yield),
-    CALL(futex), CALL(set_robust_list), CALL(rseq), CALL(rt_sigaction),
-    CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(rt_sigtimedwait), CALL(sigreturn),
-    CALL(sigaltstack), CALL(exit), CALL(exit_group)};
+    CALL(futex), CALL(futex_time64), CALL(set_robust_list), CALL(rseq),
+    CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(rt_sigtimedwait),
+    CALL(rt_sigtimedwait_time64), CALL(sigreturn), CALL(sigaltstack), CALL(exit),
+    CALL(exit_group)};
 
 /* Calls that only an intruder would make. */
 static const int deadly[] = {CALL(execve),
@@ -230,6 +233,10 @@ sandbox_seccomp_answer(ucontext_t *context, int error)
     context->uc_mcontext.gregs[REG_RAX] = -error;
 #elif defined(__aarch64__)
     context->uc_mcontext.regs[0] = (unsigned long long)-error;
+#elif defined(__arm__)
+    context->uc_mcontext.arm_r0 = (unsigned long)-error;
+#elif defined(__riscv)
+    context->uc_mcontext.__gregs[REG_A0] = (unsigned long)-error;
 #else
     (void)context;
     (void)error;

@@ -200,12 +200,12 @@ sub decisions {
 printf "%-52s %9s     %-11s\n", 'Bars', 'measured', 'limit';
 decisions();
 note('stripped, without its libraries', stripped_kb($dynamic), 'KB');
-bar('stripped, static', stripped_kb($static), 3710, 'KB') if $static;
+bar('stripped, static', stripped_kb($static), 2750, 'KB') if $static;
 my $server = idle_memory('dynamic', $dynamic, 6);
 idle_wakes($server->{pid});
 many_clients($server);
 $server->stop;
-idle_memory('static', $static, 4)->stop if $static;
+idle_memory('static', $static, 3)->stop if $static;
 bar('start to first 220, empty queue (median of 20)', Bench::median(map { first_banner_ms() } 1 .. 20), 50, 'ms');
 my $has_cold = -w '/proc/sys/vm/drop_caches';
 crowded(100_000, 'caches warm', 0, 200, 5, 24, 24);

@@ -24,10 +24,7 @@ if (!$ENV{PETREL_TEST_IMAGE}) {
 }
 my $size = 0;
 find(sub { $size += -s _ if -f $_ }, "$image/root");
-# Names beyond ASCII are in it where libunistring-dev is installed: tables of Unicode.
-my $version = (Petrel::command('', "$image/root/petrel", 'version'))[1];
-my $limit = 4_000_000 + ($version =~ /^libidn2/m ? 350_000 : 0);
-cmp_ok $size, '<=', $limit, 'the image is small, unpacked';
+cmp_ok $size, '<=', 3_000_000, 'the image is small, unpacked';
 
 # Read from disk, as after a boot: of a file that was just written Linux 6.18 maps much that is not used.
 system('sync', "$image/root/petrel") == 0 && system('dd', "if=$image/root/petrel", qw(iflag=nocache count=0 status=none)) == 0 or die 'dd';
@@ -55,7 +52,7 @@ like Petrel::slurp("/proc/$pid/status"), qr/^CapEff:\s+0+$/m, 'without a capabil
 like Petrel::slurp("$mounts.log"), qr/ sandbox: .*\bseccomp$/m, 'in its sandbox';
 is +(Petrel::command('', @enter, 'health'))[0], 0, 'it is healthy';
 my ($resident) = Petrel::slurp("/proc/$pid/status") =~ /^VmRSS:\s+(\d+) kB/m;
-cmp_ok($resident * 1024, '<=', 4_000_000, 'it is small in memory, too, with HTTP');
+cmp_ok($resident * 1024, '<=', 3_200_000, 'it is small in memory, too, with HTTP');
 note "$size bytes, ", $resident * 1024, ' resident';
 my $client = Client->greeted($port);
 like $client->send(from => 'a@example.org', to => 'b@example.net', data => "Subject: x\r\n\r\nhello\r\n"), qr/^250 /, 'a message is accepted';

@@ -50,8 +50,14 @@ fstatfs(int file, struct statfs *status)
     return result;
 }
 
+#ifdef __GLIBC__
+typedef unsigned long ioctl_request;
+#else
+typedef int ioctl_request; /* of POSIX */
+#endif
+
 int
-ioctl(int file, unsigned long request, ...)
+ioctl(int file, ioctl_request request, ...)
 {
     va_list arguments;
     int *flags;
@@ -59,7 +65,7 @@ ioctl(int file, unsigned long request, ...)
     va_start(arguments, request);
     flags = va_arg(arguments, int *);
     va_end(arguments);
-    if (request != FS_IOC_GETFLAGS || file < 0)
+    if ((unsigned)request != FS_IOC_GETFLAGS || file < 0)
         abort();
     if (!system_is.flags) {
         errno = ENOTTY;
