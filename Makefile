@@ -383,6 +383,7 @@ DEB_SOURCE := Makefile mta.c $(DIRS) man etc doc debian config.example README.md
 deb: ## Builds the Debian packages petrel and petrel-mta into build-deb/, or those of CROSS=aarch64-linux-gnu.
 	rm -rf $(DEB) && mkdir -p $(DEB)/petrel
 	cp -R $(DEB_SOURCE) $(DEB)/petrel
+	sed -i "1s/(\([^)]*\))/(\1~deb$$(sed -n 's/^VERSION_ID="\([0-9]*\)"/\1/p' /etc/os-release)u1)/" $(DEB)/petrel/debian/changelog
 	cd $(DEB)/petrel && MAKEFLAGS= dpkg-buildpackage $(CROSS:%=-t%) -us -uc -b -J$$(nproc)
 
 # The root of an image: one file, certificates to verify others by, a user and a spool. Times are those of the release.
@@ -406,6 +407,15 @@ image: image-root ## Packs it into build-image/petrel.oci.tar, an OCI archive.
 check-packages: petrel image $(BUILD)/t/bench/sink ## Builds the packages, and installs, upgrades and removes them in a bare Debian.
 	$(Q)BUILD=$(BUILD) prove $(wildcard t/packages/*.t)
 
+# PROCESSORS=x86_64-linux-gnu DEBIAN= is a part of it.
+RELEASE ?= build-release
+PROCESSORS ?= x86_64-linux-gnu aarch64-linux-gnu arm-linux-gnueabihf riscv64-linux-gnu
+release: ## Builds all files of a release from a tag into build-release/ (doc/releasing.md); ANY=1 of any commit.
+	+SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) etc/release/release.sh $(VERSION) $(RELEASE) $(PROCESSORS)
+
+check-release: $(BUILD)/t/bench/sink ## Tests the files in build-release/: each is installed in a bare root, and used.
+	$(Q)BUILD=$(BUILD) RELEASE=$(RELEASE) prove $(wildcard t/release/*.t)
+
 # For a release: the same source makes the same bytes. WHAT=deb builds the packages alone.
 reproducible: ## Builds program, image and packages twice, elsewhere and otherwise, and says what differs.
 	$(Q)t/packages/reproducible $(WHAT)
@@ -428,11 +438,16 @@ deps-test: deps ## Installs the packages and peers that the tests need, too.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(TEST_PACKAGES)
 	$(SUDO) sh t/e2e/get-peers.sh
 
-# For `make static` and `make release`: sources of libraries, and compilers for other processors.
-STATIC_PACKAGES := dpkg-dev patch gperf autoconf automake libtool python3 uthash-dev $(foreach p,aarch64-linux-gnu:arm64 arm-linux-gnueabihf:armhf \
-    riscv64-linux-gnu:riscv64,gcc-$(firstword $(subst :, ,$(p))) linux-libc-dev-$(lastword $(subst :, ,$(p)))-cross)
-deps-release: deps-packages ## Installs what `make static` and `make release` need.
-	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(STATIC_PACKAGES) $(RELEASE_PACKAGES)
+# For `make static`: what builds libraries from their sources.
+STATIC_PACKAGES := gcc libc6-dev make pkg-config ca-certificates dpkg-dev patch gperf autoconf automake libtool python3 uthash-dev
+deps-static: ## Installs what `make static` and `make image` need.
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(STATIC_PACKAGES)
+
+# For `make release` and its tests: compilers and an emulator of other processors, tools of other systems.
+RELEASE_PACKAGES := git rpm apt-utils gnupg minisign busybox-static qemu-user-static openssl $(foreach p,aarch64-linux-gnu:arm64 \
+    arm-linux-gnueabihf:armhf riscv64-linux-gnu:riscv64,gcc-$(firstword $(subst :, ,$(p))) linux-libc-dev-$(lastword $(subst :, ,$(p)))-cross)
+deps-release: deps-packages deps-static ## Installs what `make release` and `make check-release` need.
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(RELEASE_PACKAGES)
 
 # For `make deb` and `make check-packages`.
 DEB_PACKAGES := build-essential dpkg-dev debhelper lintian debootstrap iproute2 util-linux
@@ -457,6 +472,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check quick demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail musl static unit-musl first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-release deps-page site contact clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check quick demo bench crash roof mutants fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail musl static unit-musl first-code deb image-root image release check-release check-packages reproducible deps deps-test deps-packages deps-static deps-release deps-page site contact clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

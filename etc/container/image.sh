@@ -3,9 +3,11 @@
 # The same root gives the same bytes: all times are SOURCE_DATE_EPOCH, nobody's user and no host is in it.
 set -eu
 root=$1 archive=$2 name=$4 docker=$(dirname "$0")/Dockerfile
+variant=
 case $3 in
     x86_64*) architecture=amd64 ;;
     aarch64*) architecture=arm64 ;;
+    arm*) architecture=arm variant=',"variant":"v7"' ;;
     *) architecture=${3%%-*} ;;
 esac
 work=$(mktemp -d)
@@ -28,7 +30,7 @@ keep "$work/layer.gz"
 layer='{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","digest":"sha256:'$sha'","size":'$size'}'
 created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
 cat >"$work/config" <<END
-{"created":"$created","architecture":"$architecture","os":"linux",
+{"created":"$created","architecture":"$architecture","os":"linux"$variant,
 "config":{"User":"$(say USER)","ExposedPorts":{$(list EXPOSE '\/tcp":{}')},"Env":[$(list ENV '"')],
 "Entrypoint":$(say ENTRYPOINT),"Volumes":{"$(say VOLUME)":{}},
 "Healthcheck":{"Test":$(say 'HEALTHCHECK CMD' | sed 's/^\[/["CMD",/')}},
@@ -45,7 +47,7 @@ keep "$work/manifest"
 cat >"$work/layout/index.json" <<END
 {"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[
 {"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:$sha","size":$size,
-"platform":{"architecture":"$architecture","os":"linux"},
+"platform":{"architecture":"$architecture","os":"linux"$variant},
 "annotations":{"org.opencontainers.image.ref.name":"$name"}}]}
 END
 echo '{"imageLayoutVersion":"1.0.0"}' >"$work/layout/oci-layout"

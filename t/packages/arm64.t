@@ -38,7 +38,7 @@ is Petrel::reap($daemon, 'TERM'), 0, 'it ends in good order';
 
 into('what building packages needs', $root, 'apt-get install -y -q --no-install-recommends dpkg-dev debhelper' . ($suite eq $here ? '' : ' lintian') . ' && cd /src && apt-get build-dep -y -q --no-install-recommends -aarm64 ./');
 into('make deb', $root, "cd /src && make -s deb DEB=/debs CROSS=$triplet");
-Roots::lintian("$root/debs/petrel_0.1.0_arm64.changes", $suite eq $here ? () : $root);
+Roots::lintian((glob "$root/debs/petrel_*_arm64.changes")[0], $suite eq $here ? () : $root);
 my $host = fresh('host');
 system('cp', glob("$root/debs/petrel_*_arm64.deb"), glob("$root/debs/petrel-mta_*_all.deb"), "$host/root/") == 0 or die 'cp';
 into('qemu', $host, 'dpkg --add-architecture arm64 && apt-get -q update && apt-get install -y -q --no-install-recommends qemu-user-static');
