@@ -60,7 +60,7 @@ PY");
 # --- OpenWrt
 
 for my $ipk (glob "$release/*.ipk") {
-    my ($processor) = $ipk =~ /_([^_]+)\.ipk$/;
+    my ($processor) = $ipk =~ /-1_(.+)\.ipk$/;
     my $root = "$work/ipk-$processor";
     said("mkdir -p $root/control && tar -xzf $ipk -C $root ./debian-binary ./control.tar.gz ./data.tar.gz && tar -xzf $root/control.tar.gz -C $root/control && tar -xzf $root/data.tar.gz -C $root");
     is Petrel::slurp("$root/debian-binary"), "2.0\n", "$processor: the form";
@@ -76,10 +76,13 @@ for my $ipk (glob "$release/*.ipk") {
     }
 }
 
-# A root with nothing but busybox.
+# A root with nothing but busybox, and two commands that Debian's lacks.
 sub bare {
     my $root = shift;
-    system("mkdir -p $root/bin $root/etc/init.d && cp /bin/busybox $root/bin/ && chroot $root /bin/busybox --install -s /bin 2>/dev/null; touch $root/etc/passwd $root/etc/group $root/etc/shadow") == 0 or die;
+    return if $> != 0;
+    my %users = (addgroup => 'echo petrel:x:101: >>/etc/group', adduser => 'echo petrel:x:100:101::: >>/etc/passwd');
+    system("mkdir -p $root/bin $root/dev $root/etc/init.d && mknod -m 666 $root/dev/null c 1 3 && cp /bin/busybox $root/bin/ && chroot $root /bin/busybox --install -s /bin 2>/dev/null; touch $root/etc/passwd $root/etc/group $root/etc/shadow") == 0 or die;
+    for my $command (keys %users) { chmod 0755, Petrel::spit("$root/bin/$command", "#!/bin/sh\n$users{$command}\n") }
     return;
 }
 

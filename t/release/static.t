@@ -26,7 +26,7 @@ for my $program (@programs) {
         my $qemu = "qemu-$emulator{$processor}-static";
         skip "$qemu is not installed", 1 if $processor ne $here && !Petrel::have($qemu);
         my $sink = Sink->start;
-        my $petrel = Petrel->new(relay => "smtp://127.0.0.1:$sink->{port}", auth_users => '', sandbox => 'auto');
+        my $petrel = Petrel->new(relay => "smtp://127.0.0.1:$sink->{port}", sandbox => 'yes');
         my $run = Petrel::spit("$petrel->{dir}/petrel", '#!/bin/sh' . "\nexec " . ($processor eq $here ? '' : "$qemu ") . "$Petrel::root/$program \"\$@\"\n");
         chmod 0755, $run;
         local $Petrel::binary = $run;
