@@ -2,6 +2,7 @@
 #include "t/roof/group.h"
 
 #include "t/roof/dead.h"
+#include "t/roof/audit_internal.h"
 #include "t/roof/editor.h"
 #include "t/roof/group_moves.h"
 #include "t/roof/group_wire.h"
@@ -26,6 +27,9 @@ enum {
     OPEN_MS = 140 * SECOND_MS,   /* until both hosts agree who has it */
     RELEASE_MS = 3 * MINUTE_MS,
     AWAY_MAX_MS = 15 * MINUTE_MS,
+    LAST_MESSAGES = 4,
+    LAST_MS = HOUR_MS,
+    TRIED_MS = 5 * MINUTE_MS, /* a bank that has refused a question */
     STEP_WITHIN_MS = 2 * SECOND_MS,
     DRAIN_MAX_MS = 10 * MINUTE_MS
 };
@@ -578,6 +582,21 @@ group_hear_status(void *context, struct text answer, bool whole)
     bool knows_all = !group.has_redis || redises_are_good();
     if (knows_all && seen != (1U << group.count) - 1)
         roof_break("truth", NULL, "status --cluster does not name all hosts");
+}
+
+void
+group_refuse_last(void)
+{
+    if (!group.has_redis || !redises_are_good())
+        return;
+    redises_forbid_scripts(true);
+    for (unsigned i = 0; i < LAST_MESSAGES; i++)
+        (void)audit_give(i % LAW_GROUP_SITES, 1);
+    bool have_gone = audit_has_gone(LAST_MS);
+    redises_forbid_scripts(false);
+    if (!have_gone) /* at its own part of a rate it may take long */
+        (void)audit_has_gone(LAST_MS);
+    (void)world_run_for(TRIED_MS, NULL);
 }
 
 void

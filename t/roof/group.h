@@ -37,6 +37,8 @@ void group_step_within(void (*step)(void));
 void group_become_good(void);
 /* The most time that one more transaction may need. */
 int64_t group_pace_ms(void);
+/* Then: a bank that has refused the questions of the last mail is back without mail. */
+void group_refuse_last(void);
 /* In good weather, when no mail is left: asks for the status of all hosts. */
 void group_ask_status(void);
 /* It was answered. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 enum {
+    RATE_LEAST = 5,
     ROUTES_MAX = 16,
     LINES_SIZE = 1000,
     OPTION_SIZE = 40,
@@ -61,7 +62,7 @@ add_client_limits(char *at, size_t size)
         if (roof_chance(200)) {
             const char *unit = roof_chance(500) ? "s" : "m";
             used += (size_t)snprintf(at + used, size - used, "%s_rate = %u/%s\n",
-                                     names[i], draw(5, 100), unit);
+                                     names[i], draw(RATE_LEAST, 100), unit);
         }
     return used;
 }
@@ -107,6 +108,12 @@ draw_option(unsigned route)
         limits.most[route] = 0;
     else if (number > limits.most[route] || limits.most[route] == UINT32_MAX)
         limits.most[route] = number;
+}
+
+bool
+limits_fit(unsigned recipients)
+{
+    return !limits.is_on || recipients <= RATE_LEAST;
 }
 
 void

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <utlist.h>
 
 enum {
@@ -53,6 +54,7 @@ static struct {
     struct asker *askers;
     unsigned cut_off; /* the last octet of a host's address */
     bool is_gone;     /* for good */
+    bool forbids_scripts;
     uint64_t chance;
     int64_t trouble_ms;
     struct roof_timer lag;
@@ -118,6 +120,8 @@ refusal_of(const struct server *s, const char *command)
         return "-LOADING Redis is loading the dataset in memory\r\n";
     if (s->mood == REDIS_IS_FULL && redis_keys_writes(command))
         return "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+    if (redises.forbids_scripts && strncasecmp(command, "EVAL", 4) == 0)
+        return "-NOPERM User default has no permissions to run this command\r\n";
     if (s->is_replica && redis_keys_writes(command))
         return "-READONLY You can't write against a read only replica.\r\n";
     return NULL;
@@ -433,6 +437,14 @@ redises_become_good(void)
     redises.is_gone = draw(4) == 0;
     for (unsigned i = 0; i < redises.count; i++)
         set_mood(&redises.servers[i], redises.is_gone ? REDIS_REFUSES : REDIS_UP);
+}
+
+void
+redises_forbid_scripts(bool are_forbidden)
+{
+    roof_note("redis: scripts are %s", are_forbidden ? "forbidden" : "allowed");
+    redises.forbids_scripts = are_forbidden;
+    note_trouble();
 }
 
 /* --------------------------------------------------------------------------------- */

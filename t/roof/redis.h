@@ -23,6 +23,8 @@ const char *redises_password(void);
 void redises_act(void);
 /* They work; or they stay away for good, which nobody's mail waits for. */
 void redises_become_good(void);
+/* They refuse scripts, and answer all else; or do no longer. */
+void redises_forbid_scripts(bool are_forbidden);
 /* When anything was wrong with them last, for any host: now, if it is; INT64_MIN: never. */
 int64_t redises_trouble_ms(void);
 /* All hosts can use the first or the second now. */

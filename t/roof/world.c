@@ -411,6 +411,8 @@ world_run(const struct wishes *wishes)
     if (course.with[WITH_HOOK] && !course.disk_was_bad)
         judge_heard();
     judge_spool();
+    if (course.is_dense)
+        group_refuse_last();
     group_ask_status();
     world_run_until(roof_now_ms() + MINUTE_MS, group_has_answered);
     if (can_audit() && plan_takes("audit", 0)) {
