@@ -37,6 +37,7 @@ struct host {
     bool leaves;     /* it is to end by itself */
     bool is_idle;    /* nothing is under way that a stop would leave open */
     int64_t step_ms; /* of its wall clock */
+    int64_t stepped_ms; /* when that changed last */
     uint64_t seed;
     struct buffer output; /* of a line that is not complete */
     unsigned starts, kills, cuts, reloads;

@@ -117,15 +117,18 @@ age_at_begin_ms(struct text line)
 
 enum { UNKNOWN_MS = 4 * 24 * HOUR_MS };
 
-/* No mail is older than the run, by any clock: steps of a day or two are not always known. */
+/* No mail is older than the run, by any clock: steps of a day or two are not always known,
+ * and none within a second. */
 static void
 judge_age(struct life *l, struct text line)
 {
     static const char name[] = " delay=";
     const char *at = memmem(line.at, line.length, name, sizeof(name) - 1);
     int64_t age_ms = at != NULL ? strtoll(at + sizeof(name) - 1, NULL, 10) * 1000 : 0;
-    if (roof_breaks("old") || (age_ms > roof_now_ms() + UNKNOWN_MS &&
-                               model_has_age(l->message)))
+    bool is_known =
+        model_has_age(l->message) &&
+        (host.stepped_ms == 0 || roof_now_ms() - host.stepped_ms > 2 * SECOND_MS);
+    if (roof_breaks("old") || (is_known && age_ms > roof_now_ms() + UNKNOWN_MS))
         break_life(l, "older than the run", line);
 }
 

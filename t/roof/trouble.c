@@ -169,6 +169,7 @@ world_step_clock(int64_t step_ms)
     split_forgive();
     law_history_forgive();
     host.step_ms += step_ms;
+    host.stepped_ms = roof_now_ms();
     if (host.running)
         sim_loop_step_wall(host.daemon.loop, step_ms);
     model_forget_waits(); /* mail may be due by the new time */
