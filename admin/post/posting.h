@@ -40,7 +40,7 @@ struct posting {
     struct buffer envelope;    /* sender, then recipients, each with a NUL */
     size_t recipients;
     int64_t send_at_ms; /* 0, or one of the past: now */
-    size_t at; /* in the envelope: MAIL and RCPT were said of what is before */
+    size_t at;          /* in the envelope: MAIL and RCPT were said of what is before */
     struct post_refusals refusals;
     bool utf8;
     bool has_key; /* of idempotency */
