@@ -278,7 +278,7 @@ SYSCONFDIR ?= /etc
 # Pages for those who run it; those of doc/dev/ are about the source.
 GUIDE := $(wildcard doc/*.md) doc/openapi.yaml
 INSTALL_STRIP ?= -s
-INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
+INSTALLED := sbin/petrel $(patsubst man/%,share/man/man8/%,$(wildcard man/petrel*.8)) share/man/man5/petrel.conf.5 \
     share/man/man5/petrel-spool.5 share/man/man7/petrel-metrics.7 share/doc/petrel/petrel.rules.yml share/doc/petrel/fail2ban.conf share/doc/petrel/fail2ban-jail.conf share/doc/petrel/config.example \
     $(patsubst doc/%,share/doc/petrel/%,$(GUIDE)) \
     lib/sysusers.d/petrel.conf lib/tmpfiles.d/petrel.conf lib/systemd/system/petrel.service \
@@ -286,7 +286,7 @@ INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
     share/zsh/site-functions/_petrel share/fish/vendor_completions.d/petrel.fish
 install: petrel ## Installs below PREFIX=/usr/local, for packages below DESTDIR=.
 	install -D $(INSTALL_STRIP) -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel
-	install -D -m 644 man/petrel.8 $(DESTDIR)$(PREFIX)/share/man/man8/petrel.8
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 man/petrel*.8
 	install -D -m 644 man/petrel.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/petrel.conf.5
 	install -D -m 644 man/petrel-spool.5 $(DESTDIR)$(PREFIX)/share/man/man5/petrel-spool.5
 	install -D -m 644 man/petrel-metrics.7 $(DESTDIR)$(PREFIX)/share/man/man7/petrel-metrics.7

@@ -126,7 +126,7 @@ def main():
     index = read('doc/README.md')
     order = [f'doc/{m}' for m in dict.fromkeys(re.findall(r'\]\(([a-z0-9-]+\.md)\)', index))]
     users = [document(p) for p in ['README.md', 'doc/README.md'] + order]
-    manuals = [manual(m) for m in sorted(os.listdir(os.path.join(SOURCE, 'man'))) if not read(f'man/{m}').startswith('.so')]
+    manuals = [manual(m) for m in sorted(os.listdir(os.path.join(SOURCE, 'man'))) if re.search(r'\.\d$', m) and not read(f'man/{m}').startswith('.so')]
     builders = [document(p) for p in ['ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'] +
                 sorted(f'doc/dev/{m}' for m in os.listdir(os.path.join(SOURCE, 'doc/dev')) if m.endswith('.md'))]
     groups = [('Guide', users), ('Manuals', manuals), ('Builders', builders)]

@@ -126,7 +126,7 @@ my @version = outputs('version');
 is_deeply [outputs($_)], \@version, "$_ is `version`" for '-V', '--version';
 is_deeply [outputs('quue', 'ls')], [64, '', "petrel: quue: unknown command (did you mean 'queue'?); `petrel help` lists all\n"], 'an unknown command is named';
 is_deeply [outputs('help', 'frobnicate')], [64, '', "petrel: frobnicate: unknown command; `petrel help` lists all\n"], 'and nothing is near some';
-my $manual = Petrel::slurp("$FindBin::Bin/../../man/petrel.8") =~ s/\\-/-/gr;
+my $manual = join('', map { Petrel::slurp($_) } glob "$Petrel::root/man/petrel*.8") =~ s/\\-/-/gr;
 like $manual, qr/^\.(?:B|BR|BI) "?\Q$_\E\b/m, "petrel(8) has $_" for @commands;
 
 # --- version
