@@ -16,6 +16,7 @@
 #include "admin/view/why.h"
 #include "admin/history/trace.h"
 #include "base/memory.h"
+#include "base/settings/settings_value.h"
 #include "queue/queue.h"
 #include "queue/manager/deferral_reasons.h"
 #include "queue/queue_operator.h"
@@ -409,6 +410,23 @@ command_usage(void)
     return EX_USAGE;
 }
 
+static int
+command_refuse_verb(const char *name)
+{
+    enum { LOOKS = sizeof(verbs) / sizeof(*verbs), CHANGES = MANAGER_REMOVE + 1 };
+    struct setting names[LOOKS + CHANGES + 1] = {{0}};
+    for (size_t i = 0; i < LOOKS; i++)
+        names[i].key = verbs[i].name;
+    for (size_t i = 0; i < CHANGES; i++)
+        names[LOOKS + i].key = request_word((enum manager_verb)i);
+    const struct setting *near = settings_guess(names, text_from(name));
+    if (near == NULL)
+        return command_usage();
+    fprintf(stderr, "petrel queue: %.60s: unknown (did you mean '%s'?)\n", name,
+            near->key);
+    return EX_USAGE;
+}
+
 /* Without a daemon looking still works. One that does not answer yet may be starting;
  * and a command that has the queue for a moment looks like one. */
 static int
@@ -569,7 +587,7 @@ command_queue(int count, char **arguments, const struct options *options)
     bool changes = count > 0 && request_find_verb(arguments[0], &verb);
     v.verb = count > 0 ? find_verb(arguments[0]) : NULL;
     if (v.verb == NULL && !changes)
-        return command_usage();
+        return count > 0 ? command_refuse_verb(arguments[0]) : command_usage();
     if (!changes && v.verb->run == run_shape)
         return command_shape(&v, count - 1, arguments + 1, options);
     if (changes && verb == MANAGER_RETRY && count > 2 &&

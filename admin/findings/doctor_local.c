@@ -151,10 +151,10 @@ doctor_judge_queue(const struct fault_world *w, struct faults *out)
     size_t i;
     json_array_foreach ((json_t *)(uintptr_t)list, i, finding)
         take_finding(out, finding);
-    if (daemon == NULL)
-        faults_add(out, FAULT_OK, subject, "not checked, since no daemon runs: %s",
-                   error);
-    else if (list == NULL)
+    if (daemon == NULL) {
+        faults_add(out, FAULT_HINT, subject, "no daemon runs: %s", error);
+        faults_remedy(out, "Start it: `systemctl start petrel`, or `petrel run`.");
+    } else if (list == NULL)
         faults_add(out, FAULT_HINT, subject, "the daemon does not say");
     else if (json_array_size(list) == 0)
         faults_add(out, FAULT_OK, subject,

@@ -20,7 +20,7 @@
 #define SPOOL_PARENT  "/var/spool"
 #define SPOOL_HERE    "./spool"
 #define FILE_VARIABLE "PETREL_CONFIG="
-#define FILE_HERE     "petrel.conf"
+#define FILE_HERE     "./petrel.conf" /* so that a message says which */
 #define FILE_SYSTEM   "/etc/petrel/petrel.conf"
 
 enum {
@@ -120,8 +120,13 @@ options_is_trusted(const char *name, char why[UNTRUSTED_MAX])
 {
     struct disk *here;
     struct disk_info file, directory;
-    if (disk_open(&here, ".", false) != 0)
-        return true; /* it cannot be read either */
+    if (disk_open(&here, ".", false) != 0) {
+        if (disk_look(name, &file) == -EACCES)
+            snprintf(why, UNTRUSTED_MAX,
+                     "the current directory comes first, and cannot be read by this "
+                     "user: change to another, or name the file (petrel -c FILE)");
+        return why[0] == '\0';
+    }
     bool is_known = disk_inspect(here, name, &file) == 0 &&
                     disk_inspect(here, ".", &directory) == 0;
     disk_close(&here);
@@ -130,7 +135,7 @@ options_is_trusted(const char *name, char why[UNTRUSTED_MAX])
     snprintf(why, UNTRUSTED_MAX,
              "found in the current directory, not obeyed: %s belongs to uid %u, mode "
              "%03o, so others could write it; use another directory, or name the file "
-             "(petrel -c ./" FILE_HERE ")",
+             "(petrel -c " FILE_HERE ")",
              options_owns(&file) ? "its directory" : "it",
              options_owns(&file) ? directory.owner : file.owner,
              options_owns(&file) ? directory.mode : file.mode);

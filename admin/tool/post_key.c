@@ -101,7 +101,7 @@ key_lock_take(struct key_lock *k, const char *path)
     loop_free(&loop);
     return k->file == -EWOULDBLOCK
                ? complaint_say(program, EX_TEMPFAIL,
-                               "another `petrel key` changes the file", path)
+                               "another petrel key changes the file", path)
            : k->file < 0
                ? complaint_say(program, EX_CANTCREAT, strerror(-k->file), path)
                : 0;

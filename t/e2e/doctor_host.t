@@ -195,7 +195,7 @@ like join("\n", listing('queue.health', $checks)), qr/hostname_odd/, 'a finding 
 like((grep { $_->{code} eq 'queue.health' && $_->{text} =~ /hostname_odd/ } @$checks)[0]{remedy}, qr/\w/, '  with its remedy');
 $daemon->stop;
 ($exit, $checks) = $world->run($daemon);
-like join("\n", listing('queue.health', $checks)), qr/^ok queue\.health: not checked, since no daemon runs/, 'without a daemon';
+like join("\n", listing('queue.health', $checks)), qr/^hint queue\.health: no daemon runs: /, 'without a daemon';
 
 # --- A user who may not read secrets
 

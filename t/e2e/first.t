@@ -30,6 +30,22 @@ SKIP: {
     ok eval { $petrel->start }, 'the next start takes their place' or diag $petrel->log;
     is $petrel->stop, 0, 'and stops';
     is_deeply [grep { -e } @sockets], [], 'without them';
+    SKIP: {
+        skip 'no setpriv', 4 unless Petrel::have('setpriv');
+        Petrel::spit("$scratch/petrel", Petrel::slurp($Petrel::binary));
+        chmod 0755, "$scratch/petrel";
+        my @other = qw(setpriv --reuid 12345 --regid 12345 --clear-groups);
+        my ($code, $text) = Petrel::command('', @other, "$scratch/petrel", 'run');
+        is $code, 78, 'who cannot read the current directory starts nothing from it';
+        like $text, qr{\A\./petrel\.conf: the current directory comes first, and cannot be read .*\(petrel -c FILE\)\n\z}, 'and is told which file was looked for, and why';
+        Petrel::spit("$scratch/petrel.conf", "hostname = a.test\n");
+        chmod 0600, "$scratch/petrel.conf";
+        chdir $scratch or die;
+        ($code, $text) = Petrel::command('', @other, "$scratch/petrel", 'run');
+        is $code, 78, 'nor with a file that it cannot read';
+        is $text, "./petrel.conf: cannot read: Permission denied\n", 'which is named';
+        unlink "$scratch/petrel.conf";
+    }
     chdir $home or die;
 }
 

@@ -35,6 +35,9 @@ TEST(usage)
                                         "hold", "rm",   "retry", "bounce", "release"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         is_refused(run(command_queue, wrong[i]), EX_USAGE, "usage: petrel queue ls");
+    is_refused(run(command_queue, "wyh 1"), EX_USAGE,
+               "petrel queue: wyh: unknown (did you mean 'why'?)\n");
+    is_refused(run(command_queue, "releas --all"), EX_USAGE, "did you mean 'release'");
     is_refused(run(command_queue, "ls --colour"), EX_USAGE, "--colour");
     is_refused(run(command_queue, "ls --older soon"), EX_USAGE, "soon");
     is_refused(run(command_queue, "ls --queue lost"), EX_USAGE, "lost");

@@ -380,7 +380,7 @@ TEST(files)
         abort();
     begin(&f, NULL, NULL, NULL);
     is_text(settings_errors(f.settings),
-            TEXT("petrel.conf: cannot read: Is a directory\n"),
+            TEXT("./petrel.conf: cannot read: Is a directory\n"),
             "what is there and cannot be read is a mistake");
     end(&f);
     rmdir("petrel.conf");
