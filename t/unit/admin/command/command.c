@@ -37,7 +37,7 @@ TEST(usage)
         is_refused(run(command_queue, wrong[i]), EX_USAGE, "usage: petrel queue ls");
     is_refused(run(command_queue, "wyh 1"), EX_USAGE,
                "petrel queue: wyh: unknown (did you mean 'why'?)\n");
-    is_refused(run(command_queue, "releas --all"), EX_USAGE, "did you mean 'release'");
+    is_refused(run(command_queue, "relea --all"), EX_USAGE, "did you mean 'release'");
     is_refused(run(command_queue, "ls --colour"), EX_USAGE, "--colour");
     is_refused(run(command_queue, "ls --older soon"), EX_USAGE, "soon");
     is_refused(run(command_queue, "ls --queue lost"), EX_USAGE, "lost");
