@@ -311,18 +311,31 @@ function steps(values) {
 	return { sums, ms: each * (period === 'second' ? 1e3 : 6e4) };
 }
 
-function curve(sums) {
-	const most = Math.max(...sums, 1), step = 300 / Math.max(1, sums.length - 1);
-	const line = sums.map((v, i) => `${i ? 'L' : 'M'}${(i * step).toFixed(1)} ${(54 - v / most * 50).toFixed(1)}`).join('');
-	return h('svg', { viewBox: '0 0 300 56', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
-		h('line', { x1: 0, x2: 300, y1: 55, y2: 55 }), line && [h('path.area', { d: line + 'L300 56L0 56Z' }), h('path', { d: line })]);
+/* The step of a chart that is pointed at, or chosen by arrow keys. */
+let mark = {};
+
+function chart(kind, sums, ms) {
+	const most = Math.max(...sums, 1), last = Math.max(0, sums.length - 1), x = (i) => (i * 300 / (last || 1)).toFixed(1);
+	const line = sums.map((v, i) => `${i ? 'L' : 'M'}${x(i)} ${(54 - v / most * 50).toFixed(1)}`).join('');
+	const isMarked = mark.kind === kind, i = isMarked ? Math.min(mark.i, last) : last;
+	const value = series ? `${number(sums[i] || 0)} in ${span(ms)}, until ${at(series.now_ms - (last - i) * ms)}` : 'not known yet';
+	const set = (n) => { mark = { kind, i: Math.max(0, Math.min(last, n)) }; draw(); }, leave = () => { mark = {}; draw(); };
+	const keys = { ArrowLeft: i - 1, ArrowDown: i - 1, ArrowRight: i + 1, ArrowUp: i + 1, Home: 0, End: last };
+	const point = (e) => { const box = e.currentTarget.lastChild.getBoundingClientRect(); set(Math.round((e.clientX - box.left) / box.width * last)); };
+	return [h('div.chart', { role: 'slider', tabindex: 0, 'aria-label': kind, 'aria-valuemin': 0, 'aria-valuemax': last, 'aria-valuenow': i, 'aria-valuetext': value,
+		on: { pointermove: point, pointerleave: leave, focus: () => set(last), blur: leave, keydown: (e) => { if (e.key in keys) { e.preventDefault(); set(keys[e.key]); } } } },
+	h('div.scale.n', h('span', number(most)), h('span', '0')),
+	h('svg', { viewBox: '0 0 300 56', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+		[4, 54].map((y) => h('line', { x1: 0, x2: 300, y1: y, y2: y })), isMarked && h('line.mark', { x1: x(i), x2: x(i), y1: 0, y2: 56 }),
+		line && [h('path.area', { d: line + 'L300 54L0 54Z' }), h('path', { d: line })])),
+	h('div.under.n', isMarked ? h('span', value) : [h('span', period === 'second' ? '10 min ago' : '24 h ago'), h('span', 'now')])];
 }
 
 function figure(kind) {
-	const values = series ? series[period][kind] : [], { sums, ms } = steps(values), most = Math.max(...sums, 0);
+	const values = series ? series[period][kind] : [], { sums, ms } = steps(values);
 	return h('div.figure.c-' + kind, h('div.name', h('i'), h('span', kind)),
 		h('b', series ? number(sum(series.second[kind].slice(-60))) : '–'),
-		h('div.under.n', h('span', 'in the last minute'), h('span', `${number(sum(values))} in ${period === 'second' ? '10 min' : '24 h'}`, most > 0 && `, at most ${number(most)} in ${span(ms)}`)), curve(sums));
+		h('div.under.n', h('span', 'in the last minute'), h('span', `${number(sum(values))} in ${period === 'second' ? '10 min' : '24 h'}`)), chart(kind, sums, ms));
 }
 
 const rank = (f) => ['error', 'warning', 'hint'].indexOf(f.severity);

@@ -48,6 +48,20 @@ await shows(page, '.findings .remedy code', /^petrel queue ls --queue corrupt$/m
 await shows(page, 'main', /listeners\s[\s\S]*127\.0\.0\.1:\d+ smtp, TLS: starttls/, 'who listens, with TLS');
 await shows(page, 'main', /certificates\s[\s\S]*mail\.example\.net [\d,.]+ days left/, 'certificates, with their days');
 await until(page, () => document.querySelector('footer').textContent.includes('may act'));
+// Charts: a scale, and the value of the step that is pointed at or chosen by key.
+const chart = page.locator('.c-accepted .chart'), box = await chart.boundingBox();
+await until(page, () => Number(document.querySelector('.c-accepted .scale span').textContent) >= 1);
+tell(/^\d+\n?0$/.test((await chart.innerText()).replace(/\s+/g, '\n')), 'a chart has its largest value and 0 beside it', await chart.innerText());
+await page.mouse.move(box.x + box.width / 2, box.y + 20);
+await shows(page, '.c-accepted', /\b0 in 6 s, until \d/, 'the value that is pointed at');
+await page.mouse.move(0, 0);
+await shows(page, '.c-accepted', /10 min ago\s+now$/, 'otherwise the times of its ends');
+await chart.focus();
+await page.keyboard.press('ArrowLeft');
+await until(page, () => document.querySelectorAll('.chart')[0].getAttribute('aria-valuenow') === String(document.querySelectorAll('.chart')[0].getAttribute('aria-valuemax') - 1));
+tell(/ in 6 s, until /.test(await chart.getAttribute('aria-valuetext')), 'by arrow keys, too, and for a screen reader', await chart.getAttribute('aria-valuetext'));
+await inspect(page, 'now-marked');
+await page.evaluate(() => document.activeElement.blur());
 await inspect(page, 'now');
 
 // --- Queue: a hostile subject, address and reply are text
