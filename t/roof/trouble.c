@@ -8,6 +8,7 @@
 #include "t/roof/hook.h"
 #include "t/roof/host.h"
 #include "t/roof/group.h"
+#include "t/roof/law_group.h"
 #include "t/roof/law_history.h"
 #include "t/roof/law_log.h"
 #include "t/roof/limits.h"
@@ -289,6 +290,7 @@ change_joining(void)
     editor_add_option(course.joins_not ? "" : SPLIT_OPTIONS);
     split_forgive();
     hops_forget_windows();
+    law_group_rerouted();
 }
 
 static void
