@@ -88,6 +88,9 @@ sub lintian {
     return;
 }
 
+# Another mount of the test ends with it, too.
+sub mounted { push @mounted, @_; return }
+
 # A bare Debian of its own; no service is started by its packages.
 sub fresh {
     my $root = "$work/" . shift;

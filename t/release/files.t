@@ -82,7 +82,7 @@ sub bare {
     return if $> != 0;
     my %users = (addgroup => 'echo petrel:x:101: >>/etc/group', adduser => 'echo petrel:x:100:101::: >>/etc/passwd');
     system("mkdir -p $root/bin $root/dev $root/etc/init.d && mknod -m 666 $root/dev/null c 1 3 && cp /bin/busybox $root/bin/ && chroot $root /bin/busybox --install -s /bin 2>/dev/null; touch $root/etc/passwd $root/etc/group $root/etc/shadow") == 0 or die;
-    for my $command (keys %users) { chmod 0755, Petrel::spit("$root/bin/$command", "#!/bin/sh\n$users{$command}\n") }
+    for my $command (keys %users) { unlink "$root/bin/$command"; chmod 0755, Petrel::spit("$root/bin/$command", "#!/bin/sh\n$users{$command}\n") }
     return;
 }
 
