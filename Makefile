@@ -225,7 +225,7 @@ tests: $(BUILD)/petrel $(BUILD)/petrel-next $(UNIT_TESTS) $(PEERS:%=$(BUILD)/t/b
 E2E ?= t/e2e/*.t
 # Everything: unit tests, the rules, and with real peers end to end: these wait more than they work.
 check: petrel tests ## Runs all tests: unit, rules, end to end with real peers.
-	$(Q)BUILD=$(BUILD) FRESH=$(FRESH) t/run.sh $(LONGEST) $(if $(SAN),,$(wildcard $(E2E))) $(wildcard t/*.t t/unit/*.t) $(filter-out $(LONGEST),$(UNIT_TESTS))
+	$(Q)BUILD=$(BUILD) FRESH=$(FRESH) t/run.sh $(LONGEST) $(if $(SAN),,$(wildcard $(E2E))) $(wildcard t/*.t t/unit/*.t) t/release/chart.t $(filter-out $(LONGEST),$(UNIT_TESTS))
 
 # A message by SMTP through Petrel to a sink, one to a Maildir, before your eyes.
 demo: petrel $(PEERS:%=$(BUILD)/t/bench/%) ## Sends mail through Petrel to a sink and to a Maildir, and shows it.
@@ -403,9 +403,9 @@ image: image-root ## Packs it into build-image/petrel.oci.tar, an OCI archive.
 	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) etc/container/image.sh $(IMAGE)/root $(IMAGE)/petrel.oci.tar \
 	    $(or $(CROSS),$(shell uname -m)) $(VERSION)
 
-# As root, with a network: a bare Debian is made, and packages are installed in it. SUITE=trixie: of another release.
+# As root, with a network: a bare Debian of each release is made, and packages are installed in it. SUITE=trixie: of one alone.
 check-packages: petrel image $(BUILD)/t/bench/sink ## Builds the packages, and installs, upgrades and removes them in a bare Debian.
-	$(Q)BUILD=$(BUILD) prove $(wildcard t/packages/*.t)
+	$(Q)for suite in $(or $(SUITE),bookworm trixie); do BUILD=$(BUILD) SUITE=$$suite prove $(wildcard t/packages/*.t) || exit 1; done
 
 # PROCESSORS=x86_64-linux-gnu DEBIAN= is a part of it.
 RELEASE ?= build-release
