@@ -63,7 +63,7 @@ result 'comments begin with their subject, not with What, Who or Of' "$(grep -nE
 result 'ARCHITECTURE.md has the rooms of t/layers.t, and stays a map' "$(
     { sed -n 's/^may \([a-z/]*\).*/\1/p' t/layers.t
       grep -oE '^\| [a-z/]+/ ' ARCHITECTURE.md | sed 's/^| //; s,/ $,,'; } | sort | uniq -u
-    awk 'length > 100 { print "line " FNR " is too long" } END { if (FNR > 190) print FNR " lines" }
+    awk 'length > 100 { print "line " FNR " is too long" } END { if (FNR > 195) print FNR " lines" }
          /^\|/ && last ~ /^\|/ && length != length(last) { print "line " FNR " is not aligned" } { last = $0 }' ARCHITECTURE.md)"
 result 'make help has a sentence for every target' "$(sed -n 's/^\.PHONY: \$([^)]*)//p' Makefile | tr ' ' '\n' | grep . |
     while read -r target; do grep -qE "^$target:.* ## [A-Z].*\.\$" Makefile || echo "$target"; done)"
