@@ -24,6 +24,7 @@ queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool d
     /* A route holds the message again after a crash; an operator does not. */
     int result = durable ? spool_sync(&q->spool, file, &e->id) : 0;
     disk_close_file(q->spool.disk, file);
+    queue_changed(q, e->id);
     return result;
 }
 
@@ -80,6 +81,7 @@ queue_release(struct queue *q, struct id id)
     guard_forget(&q->spool.guard, id);
     if (is_held && m != NULL)
         m->held = false;
+    queue_changed(q, id);
     /* The caller knows the message: a scan of todo/ need not report it. */
     if (!is_held && spool_has(&q->spool, SPOOL_TODO, id))
         id_set_add(&q->seen, id);
@@ -89,6 +91,7 @@ queue_release(struct queue *q, struct id id)
 int
 queue_keep_release(struct queue *q, const struct envelope *e)
 {
+    queue_changed(q, e->id);
     if (e->storage.preprocessed)
         return spool_keep_release(&q->spool, e);
     if (!e->storage.in_todo)

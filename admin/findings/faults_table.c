@@ -287,6 +287,36 @@ judge_hold_by_route(const struct fault_world *w, struct faults *out)
 }
 
 static bool
+judge_copies_away(const struct fault_world *w, struct faults *out)
+{
+    const struct finding_facts *f = w->facts;
+    return f->copies_away != NULL &&
+           faults_found(out, "no copies of mail can be kept (%s): %s", f->copies_away,
+                        f->copies_required ? "new mail is refused"
+                                           : "mail has one copy");
+}
+
+static bool
+judge_copies_behind(const struct fault_world *w, struct faults *out)
+{
+    const struct finding_facts *f = w->facts;
+    return f->copies_behind > 0 &&
+           faults_found(out, "%" PRIu64 " message%s no copy yet", f->copies_behind,
+                        f->copies_behind == 1 ? " has" : "s have");
+}
+
+static bool
+judge_copies_lost(const struct fault_world *w, struct faults *out)
+{
+    const struct finding_facts *f = w->facts;
+    return f->copies_losses > 0 &&
+           faults_found(out,
+                        "the server of copies has lost copies %" PRIu64
+                        " time%s since startup; all mail was copied again",
+                        f->copies_losses, f->copies_losses == 1 ? "" : "s");
+}
+
+static bool
 judge_bank_away(const struct fault_world *w, struct faults *out)
 {
     const struct finding_facts *f = w->facts;
@@ -452,6 +482,14 @@ static const struct fault_row fault_rows[] = {
     {"bank_away", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_bank_away), NULL,
      "Check the servers that cluster_redis names, and the network between; of "
      "slices, restart the one that `petrel cluster` names if it hangs."},
+    {"copies_away", FAULT_ERROR, FAULT_RUNNING, JUDGE(judge_copies_away), NULL,
+     "Check the servers that `copies` names, and the network between: `petrel doctor` "
+     "asks them."},
+    {"copies_behind", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_copies_behind), NULL,
+     "Wait: they are copied, oldest first."},
+    {"copies_lost", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_copies_lost), NULL,
+     "Find out who has emptied the server of `copies`, or why its replica lacked the "
+     "last batches: set copies_replicas."},
     {"name_servers", FAULT_WARNING, FAULT_RUNNING, WORDS(name_servers), NULL,
      "Correct /etc/resolv.conf, which is then read again, or set `dns_servers`; "
      "restart if the sandbox does not let it be read."},

@@ -25,6 +25,7 @@ const struct daemon_part daemon_parts[] = {
     {"queue",       DAEMON_QUEUE, part_manager_start,   part_manager_reload,   part_manager_stop},
     {"group",       DAEMON_QUEUE, part_group_start,     part_group_reload,     part_group_stop},
     {"identity",    DAEMON_QUEUE, part_identity_start,  NULL,                  NULL},
+    {"copies",      DAEMON_QUEUE, part_copies_start,    NULL,                  part_copies_stop},
     {"fragments",   DAEMON_QUEUE, part_fragments_start, part_fragments_reload, part_fragments_stop},
     {"token store", DAEMON_QUEUE, NULL,                 NULL,                  part_tokens_stop},
     {"delivery",    DAEMON_QUEUE, part_delivery_start,  part_delivery_reload,  part_delivery_stop},

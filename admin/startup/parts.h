@@ -78,6 +78,18 @@ int part_cluster_start(struct daemon *d);
 /* Nobody is asked any more: before the peer door is closed. */
 void part_cluster_stop(struct daemon *d);
 
+/* --- part_copies.c: copies of mail in Redis ------------------------------------------ */
+
+/* In the status: `copies`, absent without:
+ *   server      that is used, or tried
+ *   ready       copies are kept; else why says why not
+ *   behind      messages that have no copy yet
+ *   stored, removed, refused, losses     since startup */
+int part_copies_start(struct daemon *d);
+void part_copies_answer(struct daemon *d); /* the status */
+void part_copies_find(const struct daemon *d, struct finding_facts *facts);
+void part_copies_stop(struct daemon *d);
+
 /* --- part_peer.c: the door for the hosts of a group --------------------------------- */
 
 /* The identity of the spool, as the user to whom that belongs. */

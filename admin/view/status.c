@@ -133,6 +133,7 @@ static const struct status_line {
          "messages reassembled, {#timed_out+conflicts+limited+failed} fragments not "
          "reassembled]"),
     {NULL, "group",       NULL, print_group      },
+    LINE("copies", "copies", "{server}[ready:|; not kept: {why}]; behind {#behind}"),
     LINE("dkim", "dkim",
          "{#signed} signatures, {#failed} failed; longest line: {#longest}"),
     LINE("events", "events",

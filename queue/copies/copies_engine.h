@@ -16,6 +16,8 @@ struct copies_engine;
 
 enum {
     COPIES_ANSWER_MS = 5000, /* an answer takes longer: the engine is away */
+    COPIES_DISK_MS = 4000,   /* its disk and its replicas have */
+    COPIES_SCRIPTS_MAX = 8,
     COPIES_WHY_MAX = REDIS_ERROR_MAX + 64
 };
 
@@ -45,6 +47,9 @@ void copies_engine_join(struct copies_engine *engine, struct copies_client *clie
 void copies_engine_leave(struct copies_engine *engine, struct copies_client *client);
 
 bool copies_engine_is_ready(const struct copies_engine *engine);
+/* All servers of the list have said that they cannot keep copies as they are set up: waiting
+ * does not help. */
+bool copies_engine_is_unfit(const struct copies_engine *engine);
 /* Why it is not; "" if it is. */
 const char *copies_engine_why(const struct copies_engine *engine);
 const struct redis_place *copies_engine_server(const struct copies_engine *engine);
@@ -59,6 +64,8 @@ typedef void copies_answered(void *context, const struct redis_reply *reply,
 void copies_engine_run(struct copies_engine *engine, const char *script,
                        const struct text *words, size_t count, bool acknowledged,
                        copies_answered *done, void *context);
+/* An answer of the keeper is no answer of this protocol: the connection ends. */
+void copies_engine_fail(struct copies_engine *engine, const char *why);
 /* The error of a reply is that another host owns the copies; its name. */
 bool copies_is_fenced(const char *why, struct text *owner);
 

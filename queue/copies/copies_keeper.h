@@ -20,10 +20,12 @@ struct queue;
 
 struct copies_keeper_events {
     void *context;
-    /* The engine is connected and takes mail; before the first batch on this connection. was:
-     * the number of the last batch that it has; known: the last one that it has acknowledged to
-     * this process (0: none yet). was < known: it has lost something. may be NULL. */
-    void (*met)(void *context, uint64_t was, uint64_t known);
+    /* The engine is connected; before the first batch on this connection, or when it has lost
+     * batches. was: the number of the last batch that it has; known: that of the last one
+     * that it has acknowledged to this process (0: none yet). was < known: it has lost
+     * something. is_whole: since then it has heard of all, or will. NULL: all messages are
+     * stored again at the first time, after a loss, and unless is_whole. */
+    void (*met)(void *context, uint64_t was, uint64_t known, bool is_whole);
     /* Another host owns our copies: nothing is stored any more. owner: its name. */
     void (*fenced)(void *context, const char *owner);
 };

@@ -7,6 +7,7 @@
  *     ID:c        the content, up to `copies_message_max`; absent: it is in chunks
  *     n           the number of the last batch that was stored; it rises by one
  *   pc:{GROUP}:HOST:IDENTITY:ID    list: the content in chunks of COPIES_CHUNK bytes
+ *   pc:{GROUP}:HOST:IDENTITY:ID:n  list: such chunks on their way
  *   pc:{GROUP}:HOST:IDENTITY:ID:e  list: an envelope on its way
  *
  * GROUP is the name of the group, or HOST without one. IDENTITY is lock/identity of the spool.

@@ -4,8 +4,11 @@
 /* A list may have parts of an attempt that was cut off: one at another place than the next
  * replaces what is behind it. Ends need no memory, so the number alone may be refused. */
 const char copies_script_store[] = COPIES_FENCE
-    "if not owner then redis.call('HSET', KEYS[1], ARGV[2], ARGV[1]) end\n"
     "local was = redis.call('HGET', KEYS[2], 'n') or ''\n"
+    "if was ~= '' and tonumber(was) >= tonumber(ARGV[3]) then\n"
+    "  return redis.error_reply('" COPIES_STALE "')\n"
+    "end\n"
+    "if not owner then redis.call('HSET', KEYS[1], ARGV[2], ARGV[1]) end\n"
     "local missing, i = '', 4\n"
     "local function add(key, at, bytes)\n"
     "  if at == 0 then redis.call('DEL', key)\n"
@@ -28,19 +31,24 @@ const char copies_script_store[] = COPIES_FENCE
     "  i = i + 2\n"
     "  if op == 'E' then\n"
     "    redis.call('HDEL', KEYS[2], id, id .. ':c')\n"
-    "    redis.call('DEL', key, key .. ':e')\n"
+    "    redis.call('DEL', key, key .. ':n', key .. ':e')\n"
     "  elseif op == 'L' then\n"
-    "    add(key, tonumber(ARGV[i]), ARGV[i + 1])\n"
+    "    add(key .. ':n', tonumber(ARGV[i]), ARGV[i + 1])\n"
     "    i = i + 2\n"
     "  elseif op == 'P' then\n"
     "    add(key .. ':e', tonumber(ARGV[i]), ARGV[i + 1])\n"
     "    i = i + 2\n"
     "  elseif op == 'C' then\n"
     "    redis.call('HSET', KEYS[2], id .. ':c', ARGV[i])\n"
+    "    redis.call('DEL', key, key .. ':n')\n"
     "    i = i + 1\n"
     "  else\n"
     "    if op == 'S' or redis.call('HEXISTS', KEYS[2], id) == 1 then\n"
     "      form(id, ARGV[i])\n"
+    "      if op == 'S' and redis.call('EXISTS', key .. ':n') == 1 then\n"
+    "        redis.call('RENAME', key .. ':n', key)\n"
+    "        redis.call('HDEL', KEYS[2], id .. ':c')\n"
+    "      end\n"
     "    else\n"
     "      missing = missing .. ' ' .. id\n"
     "    end\n"
@@ -49,3 +57,6 @@ const char copies_script_store[] = COPIES_FENCE
     "end\n"
     "redis.pcall('HSET', KEYS[2], 'n', ARGV[3])\n"
     "return was .. ' ' .. (redis.call('HGET', KEYS[2], 'n') or '') .. missing\n";
+
+const char copies_script_number[] =
+    COPIES_FENCE "return redis.call('HGET', KEYS[2], 'n') or ''\n";

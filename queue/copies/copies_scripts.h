@@ -16,13 +16,18 @@
 /* A batch. ARGV[3]: its number; then operations:
  *   M ID FORM      replaces the envelope, if there is one; else the answer names ID
  *   C ID CONTENT   the whole content
- *   L ID AT CHUNK  the chunk with that number of the content, from 0 on
+ *   L ID AT CHUNK  the chunk with that number of the content, from 0 on; S puts them in its place
  *   P ID AT PART   a part of an envelope, from 0 on; S or M without FORM takes them
  *   S ID FORM      the envelope: from now on it is a copy
  *   E ID           ends it
- * The owner is written if there is none. The answer is the number of the batch before ("":
+ * The owner is written if there is none. A number that is not above that of the last batch: the
+ * error "STALE", and nothing is done: it comes late, from a connection that has ended. The
+ * answer is the number of the batch before ("":
  * none), of this one (other than ARGV[3]: there was no memory for it), and IDs that were
  * missing, with spaces between them. Each operation may be repeated. */
 extern const char copies_script_store[];
+#define COPIES_STALE "STALE" /* an error reply that has this word */
+/* The answer is the number of the last batch; "": none. */
+extern const char copies_script_number[];
 
 #endif
