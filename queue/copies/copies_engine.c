@@ -324,7 +324,8 @@ copies_engine_on_failed(void *context, const char *why)
     struct copies_engine *e = context;
     struct copies_client *client, *next;
     bool was_ready = e->is_ready;
-    bool is_refused = text_starts(text_from(why), TEXT("AUTH: "));
+    bool is_refused = text_starts(text_from(why), TEXT("AUTH: ")) ||
+                      text_starts(text_from(why), TEXT("INFO: "));
     e->is_unfit = e->verdicts + is_refused >= e->setup.settings->place_count;
     e->verdicts = 0;
     e->is_ready = false;

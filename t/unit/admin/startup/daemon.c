@@ -216,7 +216,7 @@ static void
 order(void)
 {
     static const char known[] =
-        "base names anchors (alias table) (event files) queue group identity fragments (token store) "
+        "base names anchors (alias table) (event files) queue group identity copies fragments (token store) "
         "delivery tokens control history events listener answers smarthosts peer door cluster drain http passed "
         "findings rights aliases tls files route files run ";
     static const char reloads[] =
