@@ -9,7 +9,7 @@
           "  return redis.error_reply('" COPIES_FENCED "' .. (owner or 'nobody'))\n"   \
           "end\n"
 
-const char adoption_script_beat[] =
+static const char adoption_text_beat[] =
     "if ARGV[3] == '' then redis.call('HDEL', KEYS[2], ARGV[1])\n"
     "else redis.call('HSET', KEYS[2], ARGV[1], ARGV[3]) end\n"
     "local out, all = {}, redis.call('HGETALL', KEYS[1])\n"
@@ -20,7 +20,7 @@ const char adoption_script_beat[] =
     "return table.concat(out, '\\n')\n";
 
 /* The number of a run that owns nothing more is not needed. */
-const char adoption_script_claim[] =
+static const char adoption_text_claim[] =
     OWNER "local beat = owner and redis.call('HGET', KEYS[3], owner) or '-'\n"
           "if owner ~= ARGV[1] then\n"
           "  if (owner or '') ~= ARGV[3] or (owner and beat ~= ARGV[4]) then\n"
@@ -32,7 +32,7 @@ const char adoption_script_claim[] =
           "return (redis.call('HGET', KEYS[2], 'n') or '-') .. ' ' ..\n"
           "  redis.call('HLEN', KEYS[4])\n";
 
-const char adoption_script_page[] =
+static const char adoption_text_page[] =
     FENCE "local page = redis.call('HSCAN', KEYS[2], ARGV[3], 'COUNT', ARGV[4])\n"
           "local out = {page[1]}\n"
           "for i = 1, #page[2], 2 do\n"
@@ -43,7 +43,7 @@ const char adoption_script_page[] =
           "end\n"
           "return table.concat(out, ' ')\n";
 
-const char adoption_script_piece[] =
+static const char adoption_text_piece[] =
     FENCE "local at, size = tonumber(ARGV[5]), tonumber(ARGV[6])\n"
           "if ARGV[4] == 'form' then\n"
           "  return string.sub(redis.call('HGET', KEYS[2], ARGV[3]) or '', at + 1, at "
@@ -66,7 +66,7 @@ const char adoption_script_piece[] =
           "return table.concat(out)\n";
 
 /* Asked again after an answer that was lost it is ours still, whoever owns the others now. */
-const char adoption_script_taken[] =
+static const char adoption_text_taken[] =
     OWNER "local there = redis.call('HGET', KEYS[3], ARGV[3])\n"
           "if there == ARGV[4] then return 'ours' end\n"
           "if owner ~= ARGV[1] or there then\n"
@@ -78,18 +78,31 @@ const char adoption_script_taken[] =
           "redis.call('DEL', KEYS[4], KEYS[4] .. ':e')\n"
           "return 'ours'\n";
 
-const char adoption_script_done[] = FENCE "redis.call('DEL', KEYS[2])\n"
-                                          "redis.call('HDEL', KEYS[1], ARGV[2])\n"
-                                          "redis.call('EXPIRE', KEYS[3], ARGV[3])\n"
-                                          "return 'done'\n";
+static const char adoption_text_done[] =
+    FENCE "redis.call('DEL', KEYS[2])\n"
+          "redis.call('HDEL', KEYS[1], ARGV[2])\n"
+          "redis.call('EXPIRE', KEYS[3], ARGV[3])\n"
+          "return 'done'\n";
 
-const char adoption_script_forget[] = FENCE "redis.call('DEL', KEYS[2])\n"
-                                            "return 'done'\n";
+static const char adoption_text_forget[] = FENCE "redis.call('DEL', KEYS[2])\n"
+                                                 "return 'done'\n";
 
-const char adoption_script_missing[] =
+static const char adoption_text_missing[] =
     FENCE "local out = {}\n"
           "for i = 3, #ARGV do\n"
           "  if redis.call('HEXISTS', KEYS[2], ARGV[i]) == 0 then out[#out + 1] = "
           "ARGV[i] end\n"
           "end\n"
           "return table.concat(out, ' ')\n";
+
+/* clang-format off */
+const struct adoption_script adoption_script_beat = {adoption_text_beat, "b", false};
+const struct adoption_script adoption_script_claim = {adoption_text_claim, "cba", true};
+const struct adoption_script adoption_script_page = {adoption_text_page, "c", false};
+const struct adoption_script adoption_script_page_adopted = {adoption_text_page, "a", false};
+const struct adoption_script adoption_script_piece = {adoption_text_piece, "cl", false};
+const struct adoption_script adoption_script_taken = {adoption_text_taken, "cal", true};
+const struct adoption_script adoption_script_done = {adoption_text_done, "cab", true};
+const struct adoption_script adoption_script_forget = {adoption_text_forget, "a", true};
+const struct adoption_script adoption_script_missing = {adoption_text_missing, "c", false};
+/* clang-format on */
