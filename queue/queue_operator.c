@@ -117,6 +117,19 @@ is_removable(const struct queue *q, struct id id)
            !commits_have(&q->commits, id);
 }
 
+/* A file in mess/ that the end of a message has left behind, at a crash, is no message. */
+bool
+queue_lacks(struct queue *q, struct id id)
+{
+    unsigned dirs = 0;
+    char note[QUEUE_NOTE_MAX];
+    return journaled_find(&q->journaled, id) == NULL && !queue_may_be_withheld(q, id) &&
+           !commits_have(&q->commits, id) && !marks_are_moving(&q->marks, id) &&
+           spool_dirs_of(&q->spool, id, &dirs) == 0 &&
+           (dirs & (SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO))) == 0 &&
+           queue_note(q, id, QUEUE_CORRUPT, note) == -ENOENT;
+}
+
 /* Files in corrupt/ go, too: the operator wants to be rid of it. */
 bool
 queue_remove(struct queue *q, struct id id)
