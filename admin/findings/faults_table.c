@@ -306,6 +306,23 @@ judge_copies_behind(const struct fault_world *w, struct faults *out)
 }
 
 static bool
+judge_copies_namesake(const struct fault_world *w, struct faults *out)
+{
+    return w->facts->copies_namesake &&
+           faults_found(out, "another host that lives has the name of this one, or a "
+                             "clone of its spool");
+}
+
+static bool
+judge_copies_unreadable(const struct fault_world *w, struct faults *out)
+{
+    uint64_t count = w->facts->copies_unreadable;
+    return count > 0 &&
+           faults_found(out, "%" PRIu64 " cop%s of a lost host cannot be read", count,
+                        count == 1 ? "y" : "ies");
+}
+
+static bool
 judge_copies_lost(const struct fault_world *w, struct faults *out)
 {
     const struct finding_facts *f = w->facts;
@@ -487,6 +504,13 @@ static const struct fault_row fault_rows[] = {
      "asks them."},
     {"copies_behind", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_copies_behind), NULL,
      "Wait: they are copied, oldest first."},
+    {"copies_namesake", FAULT_ERROR, FAULT_RUNNING, JUDGE(judge_copies_namesake), NULL,
+     "Give each host its own cluster_host, and a spool of its own: a copied one keeps "
+     "lock/identity."},
+    {"copies_unreadable", FAULT_ERROR, FAULT_RUNNING, JUDGE(judge_copies_unreadable),
+     NULL,
+     "The log names them and says why. They stay in Redis; a newer version may read "
+     "them."},
     {"copies_lost", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_copies_lost), NULL,
      "Find out who has emptied the server of `copies`, or why its replica lacked the "
      "last batches: set copies_replicas."},

@@ -51,6 +51,7 @@ struct metrics_group {
 
 /* Copies of mail in Redis. */
 struct metrics_copies {
+    uint64_t adopted, recalled, given_up, unreadable;
     bool is_up;
     uint64_t behind, stored, removed, refused, losses;
 };

@@ -37,6 +37,7 @@ const struct daemon_part daemon_parts[] = {
     {"answers",     DAEMON_DOORS, part_answers_start,   NULL,                  part_answers_stop},
     {"smarthosts",  DAEMON_DOORS, part_upstreams_start, part_upstreams_reload, part_upstreams_stop},
     {"peer door",   DAEMON_DOORS, part_peer_start,      part_peer_reload,      part_peer_stop},
+    {"adoption",    DAEMON_DOORS, part_adoption_start,  part_adoption_reload,  part_adoption_stop},
     {"cluster",     DAEMON_DOORS, part_cluster_start,   NULL,                  part_cluster_stop},
     {"drain",       DAEMON_DOORS, part_drain_start,     NULL,                  part_drain_stop},
     {"http",        DAEMON_DOORS, part_http_start,      part_http_reload,      part_http_stop},

@@ -21,6 +21,7 @@
 #include "admin/startup/notify.h"
 #include "base/disk/disk.h"
 #include "base/event/event_post.h"
+#include "queue/copies/adoption.h"
 #include "queue/copies/copies_keeper.h"
 #include "queue/group/give.h"
 #include "queue/group/group.h"
@@ -86,6 +87,8 @@ struct part_copies {
     struct copies_settings settings;
     struct copies_engine *engine;
     struct copies_keeper *keeper;
+    struct adoption *adoption; /* part_adoption.c */
+    char who[ADOPTION_WHO_MAX + 1];
     struct tls_client *anchors;
 };
 

@@ -27,17 +27,20 @@ part_copies_start(struct daemon *d)
         d->error, DAEMON_ERROR_MAX);
     if (d->copies.engine == NULL)
         return EX_CONFIG;
+    adoption_write_who(d->copies.settings.host, loop_random(d->loop), d->copies.who);
     d->copies.keeper = copies_keeper_new(
         &(struct copies_keeper_setup){.loop = d->loop,
                                       .log = d->log,
                                       .queue = manager_queue(d->manager),
                                       .engine = d->copies.engine,
                                       .settings = &d->copies.settings,
-                                      .identity = d->peer.spool});
+                                      .identity = d->peer.spool,
+                                      .who = d->copies.who,
+                                      .events = part_adoption_events(d)});
     return 0;
 }
 
-static json_t *
+json_t *
 part_copies_status(void *context)
 {
     const struct daemon *d = context;
@@ -45,11 +48,18 @@ part_copies_status(void *context)
     if (d->copies.keeper == NULL)
         return NULL;
     struct copies_state s = copies_keeper_state(d->copies.keeper);
+    struct adoption_state a = {.why = "", .host = ""};
+    if (d->copies.adoption != NULL)
+        a = adoption_state(d->copies.adoption);
     redis_place_text(copies_engine_server(d->copies.engine), server);
-    return json_pack("{s:s,s:b,s:s,s:I,s:I,s:I,s:I,s:I}", "server", server, "ready",
-                     s.is_ready, "why", s.why, "behind", (json_int_t)s.behind, "stored",
-                     (json_int_t)s.stored, "removed", (json_int_t)s.removed, "refused",
-                     (json_int_t)s.refused, "losses", (json_int_t)s.losses);
+    return json_pack(
+        "{s:s,s:b,s:s,s:I,s:I,s:I,s:I,s:I,s:s,s:b,s:b,s:I,s:I,s:I,s:I}", "server",
+        server, "ready", s.is_ready, "why", s.why, "behind", (json_int_t)s.behind,
+        "stored", (json_int_t)s.stored, "removed", (json_int_t)s.removed, "refused",
+        (json_int_t)s.refused, "losses", (json_int_t)s.losses, "adopting", a.host,
+        "comparing", a.is_comparing, "namesake", a.has_namesake, "adopted",
+        (json_int_t)a.adopted, "recalled", (json_int_t)a.recalled, "given_up",
+        (json_int_t)a.given_up, "unreadable", (json_int_t)a.unreadable);
 }
 
 void
@@ -70,6 +80,11 @@ part_copies_find(const struct daemon *d, struct finding_facts *facts)
     facts->copies_required = d->copies.settings.required;
     facts->copies_behind = s.behind >= PART_BEHIND_MIN ? s.behind : 0;
     facts->copies_losses = s.losses;
+    if (d->copies.adoption != NULL) {
+        struct adoption_state a = adoption_state(d->copies.adoption);
+        facts->copies_namesake = a.has_namesake;
+        facts->copies_unreadable = a.unreadable;
+    }
 }
 
 void

@@ -58,6 +58,13 @@ part_http_copies(void *context, struct metrics_copies *out)
                                    .removed = s.removed,
                                    .refused = s.refused,
                                    .losses = s.losses};
+    if (d->copies.adoption != NULL) {
+        struct adoption_state a = adoption_state(d->copies.adoption);
+        out->adopted = a.adopted;
+        out->recalled = a.recalled;
+        out->given_up = a.given_up;
+        out->unreadable = a.unreadable;
+    }
     return true;
 }
 

@@ -241,9 +241,11 @@ part_peer_status(void *context)
                      (json_int_t)counts.turned_away);
 }
 
-static void
+void
 part_peer_take_mail(struct daemon *d)
 {
+    if (d->peer.take != NULL)
+        return;
     d->peer.take = take_new(&(struct take_setup){
         .loop = d->loop,
         .events = d->events,

@@ -86,12 +86,23 @@ void part_cluster_stop(struct daemon *d);
  *   behind      messages that have no copy yet
  *   stored, removed, refused, losses     since startup */
 int part_copies_start(struct daemon *d);
-void part_copies_answer(struct daemon *d); /* the status */
+json_t *part_copies_status(void *daemon);  /* NULL: there are none */
+void part_copies_answer(struct daemon *d); /* that, in the status */
 void part_copies_find(const struct daemon *d, struct finding_facts *facts);
 void part_copies_stop(struct daemon *d);
 
+/* --- part_adoption.c: copies of hosts that are lost ---------------------------------- */
+
+/* Above the peer door's row. Questions: cluster-adopt {host}. */
+int part_adoption_start(struct daemon *d);
+void part_adoption_reload(struct daemon *d, struct configuration *fresh);
+void part_adoption_stop(struct daemon *d);
+struct copies_keeper_events part_adoption_events(struct daemon *d);
+
 /* --- part_peer.c: the door for the hosts of a group --------------------------------- */
 
+/* Takes mail of other hosts, or of their copies: once. */
+void part_peer_take_mail(struct daemon *d);
 /* The identity of the spool, as the user to whom that belongs. */
 int part_identity_start(struct daemon *d);
 /* In the status: `peer`, absent without a secret:

@@ -75,7 +75,7 @@ static const char adoption_text_taken[] =
           "end\n"
           "redis.call('HSET', KEYS[3], ARGV[3], ARGV[4])\n"
           "redis.call('HDEL', KEYS[2], ARGV[3], ARGV[3] .. ':c')\n"
-          "redis.call('DEL', KEYS[4], KEYS[4] .. ':e')\n"
+          "redis.call('DEL', KEYS[4], KEYS[4] .. ':n', KEYS[4] .. ':e')\n"
           "return 'ours'\n";
 
 static const char adoption_text_done[] =

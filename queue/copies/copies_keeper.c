@@ -73,6 +73,7 @@ struct copies_keeper {
     uint64_t number, known; /* of the last batch sent, and acknowledged */
     bool is_met;            /* its number is known on this connection */
     bool is_asked;          /* for its number */
+    bool is_open;           /* copies_keeper_open() on this connection */
     bool is_flying;         /* a batch is under way */
     bool refuses;           /* new mail; why has the reason */
     bool is_full;           /* because the engine has refused a batch */
@@ -282,7 +283,8 @@ keeper_fence(struct copies_keeper *k, struct text owner)
         return;
     k->is_fenced = k->refuses = true;
     snprintf(k->why, sizeof(k->why), "%s has adopted the mail of this host", name);
-    log_say(k->setup.log, LOG_LEVEL_ERROR, "copies", NULL, "%s", k->why);
+    if (k->setup.who == NULL)
+        log_say(k->setup.log, LOG_LEVEL_ERROR, "copies", NULL, "%s", k->why);
     keeper_give_up_all(k);
     if (k->setup.events.fenced != NULL)
         k->setup.events.fenced(k->setup.events.context, name);
@@ -390,7 +392,7 @@ keeper_put_message(struct copies_keeper *k, struct copies_item *item, bool is_ch
         break;
     }
     if (!is_change || !keeper_is_early(k, item, copy.form.length))
-        put = keeper_put_pieces(k, item, is_change, &copy, queue_batch(k->setup.queue));
+        put = keeper_put_pieces(k, item, is_change, &copy, k->number + 1);
     queue_copy_close(k->setup.queue, &copy);
     return put;
 }
@@ -622,6 +624,8 @@ keeper_on_number(void *context, const struct redis_reply *reply, const char *why
     uint64_t was = 0;
     bool was_met = k->is_met;
     k->is_asked = false;
+    if (k->setup.who != NULL && !k->is_open)
+        return;
     if (reply == NULL && copies_is_fenced(why, &owner))
         keeper_fence(k, owner);
     if (reply == NULL) {
@@ -665,14 +669,49 @@ keeper_ask(struct copies_keeper *k)
 static void
 keeper_on_ready(void *context)
 {
-    keeper_ask(context);
+    struct copies_keeper *k = context;
+    if (k->setup.who == NULL)
+        keeper_ask(k);
+}
+
+void
+copies_keeper_open(struct copies_keeper *k, uint64_t number)
+{
+    k->is_open = true;
+    k->is_fenced = false;
+    if (number > k->number)
+        k->number = number;
+    keeper_ask(k);
+}
+
+void
+copies_keeper_close(struct copies_keeper *k, const char *why)
+{
+    k->is_met = k->is_open = false;
+    k->is_fenced = k->refuses = true;
+    snprintf(k->why, sizeof(k->why), "%s", why);
+    keeper_drop_batch(k);
+    keeper_give_up_all(k);
+}
+
+uint64_t
+copies_keeper_known(const struct copies_keeper *k)
+{
+    return k->known;
+}
+
+bool
+copies_keeper_is_ending(const struct copies_keeper *k, struct id id)
+{
+    const struct copies_item *item = keeper_find(k, id);
+    return item != NULL && ((item->wants | item->in_batch) & WANT_END) != 0;
 }
 
 static void
 keeper_on_lost(void *context)
 {
     struct copies_keeper *k = context;
-    k->is_met = k->is_full = false;
+    k->is_met = k->is_full = k->is_open = false;
     k->is_asked = false;
     k->away_since_ms = loop_monotonic_ms(k->setup.loop);
     keeper_drop_batch(k);
@@ -731,6 +770,7 @@ keeper_store(void *context, struct id id, uint64_t batch, struct text form,
              struct text content, struct commit *waiter)
 {
     struct copies_keeper *k = context;
+    (void)batch; /* ours is counted without a journal, too */
     if (!k->is_met || k->refuses || k->is_fenced || form.length > COPIES_CHUNK ||
         content.length > (size_t)k->setup.settings->message_max ||
         !copies_batch_has_room(&k->batch, form.length + content.length))
@@ -741,7 +781,7 @@ keeper_store(void *context, struct id id, uint64_t batch, struct text form,
     copies_batch_operation(&k->batch, 'C', id);
     copies_batch_word(&k->batch, content);
     copies_batch_operation(&k->batch, 'S', id);
-    copies_batch_form(&k->batch, batch, form);
+    copies_batch_form(&k->batch, k->number + 1, form);
     keeper_gather(k, item, WANT_STORE);
     return true;
 }
@@ -854,7 +894,7 @@ copies_keeper_new(const struct copies_keeper_setup *setup)
 {
     struct copies_keeper *k = memory_new(sizeof(*k));
     k->setup = *setup;
-    k->place.host = setup->settings->host;
+    k->place.host = setup->who != NULL ? setup->who : setup->settings->host;
     k->said_ms = INT64_MIN / 2;
     copies_name(setup->settings->host, setup->identity, k->place.name);
     copies_key(setup->settings, k->place.name, k->place.copies);

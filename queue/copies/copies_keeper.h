@@ -37,6 +37,9 @@ struct copies_keeper_setup {
     struct copies_engine *engine;
     const struct copies_settings *settings;
     const char *identity; /* of the spool */
+    /* The owner of the copies, "HOST RUN" (adoption.h); nothing is sent then before
+     * copies_keeper_open(). NULL: the host does, and they are ours. */
+    const char *who;
     struct copies_keeper_events events;
 };
 
@@ -49,6 +52,16 @@ void copies_keeper_again(struct copies_keeper *keeper, struct id id);
 void copies_keeper_again_all(struct copies_keeper *keeper);
 /* The message has ended here, and its copy is there: it is removed. */
 void copies_keeper_remove(struct copies_keeper *keeper, struct id id);
+
+/* The copies are ours, number is that of the last batch: batches go on from there. At each
+ * connection. */
+void copies_keeper_open(struct copies_keeper *keeper, uint64_t number);
+/* They are not: nothing is sent, and all new mail is refused. */
+void copies_keeper_close(struct copies_keeper *keeper, const char *why);
+/* The last batch that the engine has acknowledged. */
+uint64_t copies_keeper_known(const struct copies_keeper *keeper);
+/* The message has ended, and the engine has not heard of it. */
+bool copies_keeper_is_ending(const struct copies_keeper *keeper, struct id id);
 
 struct copies_state {
     bool is_ready;
