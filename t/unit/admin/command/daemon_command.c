@@ -85,8 +85,7 @@ asks(void)
 {
     static const struct {
         const char *command, *answer, *asked;
-        int code;
-        const char *said;
+        int code; const char *said;
     } rows[] = {
         {"reload", "{\"ok\":true,\"restart\":\"\"}\n", "{\"command\":\"reload\"}\n", 0, "settings reloaded\n"},
         {"reload", "{\"seen\":0}\n{\"seen\":0}\n{\"ok\":true,\"restart\":\"listen, user\"}\n", "{\"command\":\"reload\"}\n", 0,
