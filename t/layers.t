@@ -57,7 +57,7 @@ may queue/manager base+disk+event+log+loop mime+report sched+limits+route queue+
 may queue/poster base+crypto+disk+http+loop sched+route queue+envelope+manager
 
 may queue/group base+crypto+disk+event+log+loop+net+redis sched+limits queue+envelope+manager+spool
-may queue/copies base+crypto+log+loop+redis sched queue+envelope+manager+spool queue/group
+may queue/copies base+crypto+event+log+loop+redis sched queue+envelope+manager+spool queue/group
 
 # The two sides of SMTP do not know each other. In: access (rules for clients)
 # below server (a machine without sockets) below session. Out: trust, client (a machine without sockets), connect, delivery.

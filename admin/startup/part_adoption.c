@@ -101,6 +101,7 @@ part_adoption_start(struct daemon *d)
     d->copies.adoption = adoption_new(&(struct adoption_setup){
         .loop = d->loop,
         .log = d->log,
+        .events = d->events,
         .manager = d->manager,
         .take = d->peer.take,
         .engine = d->copies.engine,

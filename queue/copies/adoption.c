@@ -1,6 +1,7 @@
 /* Owners of copies: our sign of life, those of others, and the lease of copies that are lost. */
 #include "queue/copies/adoption.h"
 
+#include "base/event/event.h"
 #include "base/log/log.h"
 #include "base/memory.h"
 #include "queue/copies/adoption_internal.h"
@@ -270,6 +271,9 @@ adoption_on_lease(struct adoption *a, struct adoption_slot *slot,
         adoption_refused(a, a->claimed, why);
         return;
     }
+    struct adoption_row *row = adoption_find(a, text_from(a->claimed));
+    if (row != NULL) /* until the next list */
+        snprintf(row->owner, sizeof(row->owner), "%s", a->setup.who);
     struct text host = adoption_host(a->claimed);
     log_say(a->setup.log, LOG_LEVEL_INFO, "copies", NULL,
             "adopting the mail of %.*s, whose spool was %.8s", TEXT_ARGS(host),
@@ -478,9 +482,45 @@ adoption_stir(struct adoption *a)
 /* --- The engine ----------------------------------------------------------------------------- */
 
 static void
+adoption_on_patience(void *context)
+{
+    struct adoption *a = context;
+    a->sent_ms = adoption_now_ms(a);
+    if (a->stage == ADOPTION_AWAY && !a->is_fenced)
+        manager_pause(a->setup.manager, false);
+}
+
+/* Others may have adopted our mail by now, if it is not the engine that is away, but we: then
+ * nothing could be delivered meanwhile. What comes first after such a time may be the end of
+ * it, and the engine is asked before more goes out. */
+static void
+adoption_on_doubt(void *context)
+{
+    struct adoption *a = context;
+    if (a->stage != ADOPTION_AWAY)
+        return;
+    manager_pause(a->setup.manager, true);
+    loop_timer_start(a->setup.loop, &a->patience, ADOPTION_DOUBT_MS,
+                     adoption_on_patience, a);
+}
+
+static void
+adoption_on_sent(void *context, const struct event *event)
+{
+    struct adoption *a = context;
+    int64_t now_ms = adoption_now_ms(a), gap_ms = now_ms - a->sent_ms;
+    (void)event;
+    a->sent_ms = now_ms;
+    if (a->stage == ADOPTION_AWAY && a->away_ms > 0 && a->adopt_after_ms > 0 &&
+        now_ms - a->away_ms >= a->adopt_after_ms && gap_ms >= ADOPTION_SILENT_MS)
+        loop_post(a->setup.loop, &a->doubt, adoption_on_doubt, a);
+}
+
+static void
 adoption_on_ready(void *context)
 {
     struct adoption *a = context;
+    a->away_ms = 0;
     a->is_beating = a->is_claiming = false;
     adoption_take_again(a);
     loop_timer_start(a->setup.loop, &a->beat, 0, adoption_on_time, a);
@@ -498,14 +538,8 @@ adoption_on_lost(void *context)
         a->stage = ADOPTION_AWAY;
     if (a->stage == ADOPTION_AWAY && !has_others)
         manager_pause(a->setup.manager, false);
-}
-
-static void
-adoption_on_patience(void *context)
-{
-    struct adoption *a = context;
-    if (a->stage == ADOPTION_AWAY && !a->is_fenced)
-        manager_pause(a->setup.manager, false);
+    if (a->away_ms == 0)
+        a->away_ms = a->sent_ms = adoption_now_ms(a);
 }
 
 bool
@@ -533,6 +567,7 @@ adoption_new(const struct adoption_setup *setup)
     loop_timer_start(setup->loop, &a->patience, ADOPTION_PATIENCE_MS,
                      adoption_on_patience, a);
     loop_timer_start(setup->loop, &a->beat, ADOPTION_BEAT_MS, adoption_on_time, a);
+    event_read(setup->events, EVENT_BIT(EVENT_DELIVERED), adoption_on_sent, a);
     copies_engine_join(setup->engine, &a->client);
     return a;
 }
@@ -565,6 +600,8 @@ adoption_free(struct adoption **adoption)
     loop_timer_stop(a->setup.loop, &a->beat);
     loop_timer_stop(a->setup.loop, &a->patience);
     loop_unpost(a->setup.loop, &a->task);
+    loop_unpost(a->setup.loop, &a->doubt);
+    event_read(a->setup.events, 0, adoption_on_sent, a);
     free(a->walk.entries);
     free(a->rows);
     free(a);

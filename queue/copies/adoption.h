@@ -18,6 +18,7 @@
 #include "queue/copies/copies_keys.h"
 
 struct adoption;
+struct event_hub;
 struct log;
 struct loop;
 struct manager;
@@ -27,6 +28,7 @@ enum {
     ADOPTION_BEAT_MS = 1000,
     ADOPTION_SILENT_MS = 4000,   /* no sign: for copies of our own name, or by order */
     ADOPTION_PATIENCE_MS = 5000, /* for the engine, before mail goes out without it */
+    ADOPTION_DOUBT_MS = 15000,   /* for the engine, once we were perhaps cut off */
     ADOPTION_OWNERS_MAX = 1024,  /* others are not seen */
     ADOPTION_SLOTS = 8,          /* messages that are being taken */
     ADOPTION_PIECE = 64 * 1024,  /* below REDIS_REPLY_MAX */
@@ -58,6 +60,7 @@ struct adoption_keeper {
 struct adoption_setup {
     struct loop *loop;
     struct log *log;
+    struct event_hub *events;
     struct manager *manager;
     struct take *take;
     struct copies_engine *engine;

@@ -96,7 +96,9 @@ struct adoption {
     unsigned ask_first, ask_count;
     struct adoption_slot slots[ADOPTION_SLOTS];
     struct adoption_walk walk;
-    struct loop_task task;
+    struct loop_task task, doubt;
+    int64_t away_ms,
+        sent_ms; /* when the engine went (0: it is there), mail was delivered */
     int64_t rest_until_ms, adopt_after_ms;
     /* comparison.c */
     uint64_t number,

@@ -119,6 +119,7 @@ site_start(struct site *s)
     s->adoption = adoption_new(&(struct adoption_setup){
         .loop = s->w.loop,
         .log = s->w.log,
+        .events = s->w.events,
         .manager = s->w.manager,
         .take = s->host.take,
         .engine = s->engine,
@@ -367,6 +368,33 @@ TEST(silent)
     is_number(b->w.attempts + c->w.attempts, 20, "each is delivered once");
 }
 
+/* Back from where nothing could be delivered, the first that is says so, and the rest waits for
+ * the engine. */
+TEST(in_doubt)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    adoption_reload(a->adoption, 10 * 1000);
+    group_up(&g, 1);
+    sim_engine_down(a->engine, false);
+    a->w.stalled = false;
+    for (unsigned i = 0; i < 12; i++) {
+        world_send(&a->w, "me@a.test", "good@b.test");
+        group_pass(&g, 1000);
+    }
+    is_number(a->w.attempts, 12, "mail goes on while it flows");
+    a->w.stalled = true;
+    for (unsigned i = 0; i < 30; i++)
+        world_send(&a->w, "me@a.test", "good@b.test");
+    group_pass(&g, 10 * 1000);
+    a->w.stalled = false;
+    world_unstall(&a->w);
+    group_pass(&g, 1000);
+    ok_named(a->w.attempts > 12 && a->w.attempts < 42, "but not after a gap");
+    group_pass(&g, ADOPTION_DOUBT_MS);
+    is_number(a->w.attempts, 42, "for long");
+}
+
 TEST(engine_was_away)
 {
     FIXTURE(group, g, group_begin, group_end);
@@ -382,6 +410,7 @@ TEST(engine_was_away)
     is_number((int64_t)copies_database_count(g.database), 1, "nobody could say anything");
     group_pass(&g, 8 * 1000);
     is_number((int64_t)copies_database_count(g.database), 0, "then it was silent");
+    is_number(world_log_count(&b->w, "adopting the mail of relay1"), 1, "said once");
 }
 
 /* Its disk is gone, its name is back. */
