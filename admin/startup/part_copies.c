@@ -65,7 +65,7 @@ part_copies_find(const struct daemon *d, struct finding_facts *facts)
     if (d->copies.keeper == NULL)
         return;
     struct copies_state s = copies_keeper_state(d->copies.keeper);
-    if (!s.is_ready)
+    if (s.is_away)
         facts->copies_away = s.why;
     facts->copies_required = d->copies.settings.required;
     facts->copies_behind = s.behind >= PART_BEHIND_MIN ? s.behind : 0;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { SCRIPTS = 9 };
+enum { SCRIPTS = 10 };
 
 /* A field of a hash, or of a list, whose names are numbers from 0 on. */
 struct field {
@@ -82,6 +82,17 @@ key_drop(struct copies_database *d, struct text name)
     HASH_DEL(d->keys, k);
     free(k->name);
     free(k);
+}
+
+static void
+key_rename(struct copies_database *d, struct text from, struct text to)
+{
+    struct key *k = key_find(d, from);
+    key_drop(d, to);
+    HASH_DEL(d->keys, k);
+    free(k->name);
+    k->name = copy_of(to);
+    HASH_ADD_KEYPTR(hh, d->keys, k->name, to.length, k);
 }
 
 static struct field *
@@ -298,9 +309,10 @@ store_form(struct call *c, struct text id, struct text form)
 static size_t
 store_one(struct call *c, size_t i, struct buffer *missing)
 {
-    char op = c->args[i].at[0], chunks[1024], parts[1024], content[64];
+    char op = c->args[i].at[0], chunks[1024], fresh[1024], parts[1024], content[64];
     struct text id = c->args[i + 1];
     snprintf(chunks, sizeof(chunks), "%.*s:%.*s", TEXT_ARGS(c->keys[2]), TEXT_ARGS(id));
+    joined(text_from(chunks), ":n", fresh, sizeof(fresh));
     joined(text_from(chunks), ":e", parts, sizeof(parts));
     joined(id, ":c", content, sizeof(content));
     switch (op) {
@@ -308,21 +320,29 @@ store_one(struct call *c, size_t i, struct buffer *missing)
         unset(c->d, c->keys[2], id);
         unset(c->d, c->keys[2], text_from(content));
         key_drop(c->d, text_from(chunks));
+        key_drop(c->d, text_from(fresh));
         key_drop(c->d, text_from(parts));
         return 2;
     case 'L':
     case 'P':
-        return push(c->d, text_from(op == 'L' ? chunks : parts),
+        return push(c->d, text_from(op == 'L' ? fresh : parts),
                     number_of(c->args[i + 2]), c->args[i + 3])
                    ? 4
                    : 0;
     case 'C':
         set(c->d, c->keys[2], text_from(content), c->args[i + 2]);
+        key_drop(c->d, text_from(chunks));
+        key_drop(c->d, text_from(fresh));
         return 3;
     default:
         if (op == 'S' || field_find(c->d, c->keys[2], id) != NULL)
             store_form(c, id, c->args[i + 2]);
-        else if (!buffer_format(missing, " %.*s", TEXT_ARGS(id)))
+        if (op == 'S' && size_of(c->d, text_from(fresh)) > 0) {
+            key_rename(c->d, text_from(fresh), text_from(chunks));
+            unset(c->d, c->keys[2], text_from(content));
+        }
+        if (op != 'S' && field_find(c->d, c->keys[2], id) == NULL &&
+            !buffer_format(missing, " %.*s", TEXT_ARGS(id)))
             abort();
         return 3;
     }
@@ -335,6 +355,11 @@ run_store(struct call *c)
     struct buffer missing;
     if (owner.at != NULL && !text_equal(owner, c->args[1]))
         return fenced(c, owner);
+    struct text was = get(c->d, c->keys[2], TEXT("n"));
+    if (was.length > 0 && number_of(was) >= number_of(c->args[3])) {
+        say(c, TEXT(COPIES_STALE));
+        return false;
+    }
     if (owner.at == NULL)
         set(c->d, c->keys[1], c->args[2], c->args[1]);
     say(c, get(c->d, c->keys[2], TEXT("n")));
@@ -351,6 +376,16 @@ run_store(struct call *c)
     say(c, c->args[3]);
     say(c, buffer_text(&missing));
     buffer_free(&missing);
+    return true;
+}
+
+static bool
+run_number(struct call *c)
+{
+    struct text owner = owner_of(c);
+    if (owner.at != NULL && !text_equal(owner, c->args[1]))
+        return fenced(c, owner);
+    say(c, get(c->d, c->keys[2], TEXT("n")));
     return true;
 }
 
@@ -518,6 +553,7 @@ know(void)
     size_t count = 0;
     const struct known all[SCRIPTS] = {
         {copies_script_store,          run_store,   ""},
+        {copies_script_number,         run_number,  ""},
         {adoption_script_beat.text,    run_beat,    ""},
         {adoption_script_claim.text,   run_claim,   ""},
         {adoption_script_page.text,    run_page,    ""},
