@@ -85,7 +85,7 @@ commit_copy_begin(struct commit *c)
     const struct journaled_message *m = journaled_find(all->journaled, c->draft->id);
     c->copy = COPY_UNSAID;
     if (m != NULL && m->content != NULL &&
-        copier->store(copier->context, c->draft->id, c->batch, buffer_text(&c->form),
+        copier->store(copier->context, c->draft->id, buffer_text(&c->form),
                       buffer_text(&m->content->bytes), commit_waiter(c)))
         c->copy = c->draft->own ? COPY_UNWANTED : COPY_AWAITED;
 }

@@ -75,3 +75,9 @@ queue_batch(const struct queue *q)
     const struct journal *j = q->journaled.journal;
     return j != NULL ? journal_number(j) : 0;
 }
+
+uint64_t
+queue_batch_durable(const struct queue *q)
+{
+    return q->durable_batch;
+}

@@ -21,8 +21,8 @@ struct queue_copier {
     bool (*admits)(void *context, struct outcome *refusal);
     /* The message is being made durable: its envelope and content, borrowed. False: call
      * again when it is durable. waiter: for queue_copied(); NULL: nobody waits. */
-    bool (*store)(void *context, struct id id, uint64_t batch, struct text form,
-                  struct text content, struct commit *waiter);
+    bool (*store)(void *context, struct id id, struct text form, struct text content,
+                  struct commit *waiter);
     /* It is durable, and the copier reads it by queue_copy_open(). waiter as above. */
     void (*stored)(void *context, struct id id, struct commit *waiter);
     /* Marks, due time, hold: what queue_copy_open() gives has changed. */
@@ -53,7 +53,9 @@ enum queue_copying {
 enum queue_copying queue_copy_open(struct queue *queue, struct id id,
                                    bool without_content, struct queue_copy *copy);
 void queue_copy_close(struct queue *queue, struct queue_copy *copy);
-/* The number of the journal's last batch; 0: there is no journal. */
+/* The numbers of the journal's last batch, and of the last one that is durable; 0: there is no
+ * journal, and what was stored is durable. */
 uint64_t queue_batch(const struct queue *queue);
+uint64_t queue_batch_durable(const struct queue *queue);
 
 #endif

@@ -16,9 +16,15 @@ part_adoption_close(void *context, const char *why)
 }
 
 static uint64_t
-part_adoption_known(void *context)
+part_adoption_durable(void *context)
 {
-    return copies_keeper_known(context);
+    return copies_keeper_durable(context);
+}
+
+static uint64_t
+part_adoption_losses(void *context)
+{
+    return copies_keeper_state(context).losses;
 }
 
 static bool
@@ -40,14 +46,6 @@ part_adoption_remove(void *context, struct id id)
 }
 
 static void
-part_adoption_on_met(void *context, uint64_t was, uint64_t known, bool is_whole)
-{
-    const struct daemon *d = context;
-    if (d->copies.adoption != NULL && (was < known || !is_whole))
-        adoption_recheck(d->copies.adoption);
-}
-
-static void
 part_adoption_on_fenced(void *context, const char *owner)
 {
     const struct daemon *d = context;
@@ -59,8 +57,8 @@ part_adoption_on_fenced(void *context, const char *owner)
 struct copies_keeper_events
 part_adoption_events(struct daemon *d)
 {
-    return (struct copies_keeper_events){
-        .context = d, .met = part_adoption_on_met, .fenced = part_adoption_on_fenced};
+    return (struct copies_keeper_events){.context = d,
+                                         .fenced = part_adoption_on_fenced};
 }
 
 /* A group without Redis hears nobody. */
@@ -107,7 +105,8 @@ part_adoption_start(struct daemon *d)
         .engine = d->copies.engine,
         .keeper = {.open = part_adoption_open,
                    .close = part_adoption_close,
-                   .known = part_adoption_known,
+                   .durable = part_adoption_durable,
+                   .losses = part_adoption_losses,
                    .is_ending = part_adoption_is_ending,
                    .again = part_adoption_again,
                    .remove = part_adoption_remove,

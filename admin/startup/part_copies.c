@@ -36,6 +36,7 @@ part_copies_start(struct daemon *d)
                                       .settings = &d->copies.settings,
                                       .identity = d->peer.spool,
                                       .who = d->copies.who,
+                                      .is_led = true,
                                       .events = part_adoption_events(d)});
     return 0;
 }
@@ -75,7 +76,7 @@ part_copies_find(const struct daemon *d, struct finding_facts *facts)
     if (d->copies.keeper == NULL)
         return;
     struct copies_state s = copies_keeper_state(d->copies.keeper);
-    if (!s.is_ready)
+    if (s.is_away)
         facts->copies_away = s.why;
     facts->copies_required = d->copies.settings.required;
     facts->copies_behind = s.behind >= PART_BEHIND_MIN ? s.behind : 0;

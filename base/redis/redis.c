@@ -451,7 +451,8 @@ redis_pair_take(struct text *rest)
     struct text line;
     uint64_t length;
     char kind = rest->length > 0 ? rest->at[0] : ' ';
-    if ((kind != ':' && kind != '$') || !text_cut(rest, '\n', &line))
+    if ((kind != ':' && kind != '$') || text_find(*rest, '\n') == TEXT_NONE ||
+        !text_cut(rest, '\n', &line))
         return false;
     if (kind == ':')
         return true;

@@ -397,8 +397,7 @@ adoption_on_beat(struct adoption *a, struct adoption_slot *slot,
     adoption_read_rows(a, reply->text);
     adoption_judge_own(a);
     adoption_judge_names(a);
-    if (a->stage == ADOPTION_OPEN)
-        comparison_note(a);
+    comparison_note(a);
 }
 
 static void
@@ -445,19 +444,6 @@ adoption_fenced(struct adoption *a)
         a->setup.keeper.close(a->setup.keeper.context, a->why);
         manager_pause(a->setup.manager, true);
     }
-    loop_timer_start(a->setup.loop, &a->beat, 0, adoption_on_time, a);
-}
-
-void
-adoption_recheck(struct adoption *a)
-{
-    a->must_compare = true;
-    if (a->stage <= ADOPTION_CLOSED)
-        return;
-    comparison_stop(a);
-    if (strcmp(a->walk.name, a->name) == 0)
-        adoption_walk_end(a);
-    a->stage = ADOPTION_AWAY;
     loop_timer_start(a->setup.loop, &a->beat, 0, adoption_on_time, a);
 }
 
@@ -585,7 +571,7 @@ adoption_free(struct adoption **adoption)
     if (a == NULL)
         return;
     *adoption = NULL;
-    queue_barrier_cancel(&a->note);
+    comparison_note(a);
     if (copies_engine_is_ready(a->setup.engine) && a->ask_count < ADOPTION_ASKS_MAX)
         adoption_say_beat(a, true);
     copies_engine_leave(a->setup.engine, &a->client);

@@ -47,8 +47,10 @@ struct adoption_keeper {
     void (*open)(void *context, uint64_t number);
     /* They are not: nothing is sent, and no mail is accepted. */
     void (*close)(void *context, const char *why);
-    /* The number of the last batch that is durable there. */
-    uint64_t (*known)(void *context);
+    /* The number up to which all batches are durable here and there. */
+    uint64_t (*durable)(void *context);
+    /* How often the engine has lost copies. */
+    uint64_t (*losses)(void *context);
     /* The message has ended here, and the engine has not heard of it. */
     bool (*is_ending)(void *context, struct id id);
     /* The message is here, and its copy is missing; the other way round: it has ended. */
@@ -82,8 +84,6 @@ void adoption_free(struct adoption **adoption);
 void adoption_reload(struct adoption *adoption, int64_t adopt_after_ms);
 /* The engine says that our copies have another owner. */
 void adoption_fenced(struct adoption *adoption);
-/* It has lost copies, or has not heard of some. */
-void adoption_recheck(struct adoption *adoption);
 /* An operator says that the host will not come back: its copies are taken when it has been
  * silent for ADOPTION_SILENT_MS. False, and why: it has none, or lives. */
 bool adoption_order(struct adoption *adoption, struct text host,

@@ -103,9 +103,9 @@ struct adoption {
     /* comparison.c */
     uint64_t number,
         bound;       /* of the engine's last batch; up to which our disk has all */
-    uint64_t noting; /* that is to be written there when it is durable here */
-    bool has_bound, has_compared, must_compare, is_checking;
-    struct queue_barrier barrier, note;
+    uint64_t losses; /* of the engine, at the last comparison */
+    bool has_bound, has_compared, is_checking;
+    struct queue_barrier barrier;
     struct queue_walk *here;
     struct adoption_state state;
     char why[ADOPTION_WHY_MAX];

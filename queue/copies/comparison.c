@@ -48,26 +48,25 @@ comparison_read_bound(struct adoption *a)
         a->bound = 0; /* the journal has lost something */
 }
 
-static void
-comparison_on_noted(void *context)
-{
-    struct adoption *a = context;
-    char line[24];
-    snprintf(line, sizeof(line), "%" PRIu64 "\n", a->noting);
-    if (a->stage == ADOPTION_OPEN && a->has_compared &&
-        manager_hint_write(a->setup.manager, comparison_file, text_from(line)) == 0)
-        a->bound = a->noting;
-}
-
-/* The messages of these batches may be on their way to our disk. */
+/* Not before what the disk has forgotten is taken back. When the engine has lost something
+ * both are compared anew. */
 void
 comparison_note(struct adoption *a)
 {
-    uint64_t known = a->setup.keeper.known(a->setup.keeper.context);
-    if (known <= a->bound || a->note.queue != NULL)
+    const struct adoption_keeper *keeper = &a->setup.keeper;
+    char line[24];
+    uint64_t durable = keeper->durable(keeper->context);
+    if (a->stage != ADOPTION_OPEN)
         return;
-    a->noting = known;
-    queue_barrier(manager_queue(a->setup.manager), &a->note, comparison_on_noted, a);
+    snprintf(line, sizeof(line), "%" PRIu64 "\n", durable);
+    if (durable > a->bound &&
+        manager_hint_write(a->setup.manager, comparison_file, text_from(line)) == 0)
+        a->bound = durable;
+    if (keeper->losses(keeper->context) == a->losses)
+        return;
+    a->losses = keeper->losses(keeper->context);
+    a->number = UINT64_MAX; /* whatever comes meanwhile */
+    a->stage = ADOPTION_COMPARING;
 }
 
 /* --- Here and not there -------------------------------------------------------------- */
@@ -156,7 +155,6 @@ comparison_on_compared(struct adoption *a, const char *name)
 {
     (void)name;
     a->has_compared = true;
-    a->must_compare = false;
     a->stage = ADOPTION_CHECKING;
     manager_pause(a->setup.manager, false);
     adoption_stir(a);
@@ -166,12 +164,11 @@ comparison_on_compared(struct adoption *a, const char *name)
 static void
 comparison_open(struct adoption *a)
 {
-    bool is_known = a->has_compared && !a->must_compare &&
-                    a->number == a->setup.keeper.known(a->setup.keeper.context);
     a->is_fenced = false;
     a->setup.keeper.open(a->setup.keeper.context,
                          a->number > a->bound ? a->number : a->bound);
-    a->stage = is_known ? ADOPTION_OPEN : ADOPTION_COMPARING;
+    a->losses = a->setup.keeper.losses(a->setup.keeper.context);
+    a->stage = ADOPTION_COMPARING;
     manager_pause(a->setup.manager, !a->has_compared && a->number > a->bound);
     adoption_stir(a);
 }

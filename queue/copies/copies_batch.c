@@ -140,12 +140,8 @@ bool
 copies_answer_read(struct text text, struct copies_answer *out)
 {
     struct text was, now;
-    if (!text_cut(&text, ' ', &was))
+    if (!text_cut(&text, ' ', &was) || !text_cut(&text, ' ', &now))
         return false;
-    if (!text_cut(&text, ' ', &now)) {
-        now = text;
-        text = TEXT("");
-    }
     out->missing = text;
     return copies_answer_number(was, &out->was) && copies_answer_number(now, &out->now);
 }

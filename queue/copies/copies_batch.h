@@ -26,7 +26,7 @@ void copies_batch_operation(struct copies_batch *b, char operation, struct id id
 void copies_batch_number(struct copies_batch *b, uint64_t number);
 /* A word of that size, which the caller fills. */
 char *copies_batch_reserve(struct copies_batch *b, size_t size);
-/* The envelope, with the number of the journal's batch. */
+/* The envelope, with the number of the batch. */
 void copies_batch_form(struct copies_batch *b, uint64_t batch, struct text form);
 
 /* Takes words back, up to the mark of before. */
@@ -40,7 +40,7 @@ void copies_batch_return(struct copies_batch *b, struct copies_mark mark);
 struct copies_place {
     char owner[COPIES_KEY_MAX + 1], copies[COPIES_KEY_MAX + 1];
     char name[COPIES_NAME_MAX + 1]; /* HOST:IDENTITY */
-    const char *host;
+    const char *host;               /* who owns them */
 };
 /* Sends it under that number, acknowledged, and empties it. */
 void copies_batch_send(struct copies_batch *b, struct copies_engine *engine,

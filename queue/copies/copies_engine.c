@@ -53,15 +53,10 @@ copies_info(struct text info, const char *name)
 {
     struct text line;
     size_t length = strlen(name);
-    while (info.length > 0) {
-        if (!text_cut(&info, '\n', &line)) {
-            line = info;
-            info = TEXT("");
-        }
+    while (text_cut(&info, '\n', &line))
         if (text_starts(line, text_from(name)) && line.length > length &&
             line.at[length] == ':')
             return text_trim(text_after(line, length + 1));
-    }
     return TEXT("");
 }
 
@@ -324,8 +319,8 @@ copies_engine_on_failed(void *context, const char *why)
     struct copies_engine *e = context;
     struct copies_client *client, *next;
     bool was_ready = e->is_ready;
-    bool is_refused = text_starts(text_from(why), TEXT("AUTH: ")) ||
-                      text_starts(text_from(why), TEXT("INFO: "));
+    bool is_refused = strstr(why, "NOAUTH") != NULL ||
+                      strstr(why, "WRONGPASS") != NULL || strstr(why, "NOPERM") != NULL;
     e->is_unfit = e->verdicts + is_refused >= e->setup.settings->place_count;
     e->verdicts = 0;
     e->is_ready = false;

@@ -70,14 +70,15 @@ struct copies_keeper {
     struct copies_item *items, *lines[LINES];
     size_t counts[LINES];
     struct copies_batch batch;
-    uint64_t number, known; /* of the last batch sent, and acknowledged */
-    bool is_met;            /* its number is known on this connection */
-    bool is_asked;          /* for its number */
-    bool is_open;           /* copies_keeper_open() on this connection */
-    bool is_flying;         /* a batch is under way */
-    bool refuses;           /* new mail; why has the reason */
-    bool is_full;           /* because the engine has refused a batch */
-    bool is_fenced, is_due, is_overflown;
+    uint64_t number, known;     /* of the last batch sent, and acknowledged */
+    uint64_t durable;           /* of the last one that is durable here, too */
+    uint64_t settling, settles; /* the next one, when that batch of the journal is */
+    bool is_met;                /* its number is known on this connection */
+    bool is_asked;              /* for its number */
+    bool is_flying;             /* a batch is under way */
+    bool refuses;               /* new mail; why has the reason */
+    bool is_full;               /* because the engine has refused a batch */
+    bool is_fenced, is_closed, is_due, is_overflown;
     bool is_slow;   /* some cannot be read now */
     unsigned reads; /* for the next batch */
     int64_t said_ms;
@@ -175,7 +176,8 @@ keeper_refuse(const struct copies_keeper *k, struct outcome *refusal)
     char text[COPIES_WHY_MAX + 64];
     const char *away = copies_engine_why(k->setup.engine);
     snprintf(text, sizeof(text), "No second copy of mail can be kept: %s",
-             k->is_fenced || k->is_met || away[0] == '\0' ? k->why : away);
+             k->is_fenced || k->is_closed || k->is_met || away[0] == '\0' ? k->why
+                                                                          : away);
     return outcome_refuse(refusal, 451, "4.3.0", text);
 }
 
@@ -193,7 +195,7 @@ static void
 keeper_give_up(struct copies_keeper *k, struct copies_item *item)
 {
     struct outcome refusal;
-    if (!k->setup.settings->required && !k->is_fenced) {
+    if (!k->setup.settings->required && !k->is_fenced && !k->is_closed) {
         keeper_answer(k, item);
         keeper_line_up(k, item);
         return;
@@ -256,7 +258,8 @@ keeper_rest_over(void *context)
         k->refuses = k->is_full = false;
         return;
     }
-    snprintf(k->why, sizeof(k->why), "%s", copies_engine_why(k->setup.engine));
+    if (!k->is_closed && copies_engine_why(k->setup.engine)[0] != '\0')
+        snprintf(k->why, sizeof(k->why), "%s", copies_engine_why(k->setup.engine));
     if (!k->refuses || k->is_full)
         keeper_complain(k);
     k->refuses = true;
@@ -283,8 +286,7 @@ keeper_fence(struct copies_keeper *k, struct text owner)
         return;
     k->is_fenced = k->refuses = true;
     snprintf(k->why, sizeof(k->why), "%s has adopted the mail of this host", name);
-    if (k->setup.who == NULL)
-        log_say(k->setup.log, LOG_LEVEL_ERROR, "copies", NULL, "%s", k->why);
+    log_say(k->setup.log, LOG_LEVEL_ERROR, "copies", NULL, "%s", k->why);
     keeper_give_up_all(k);
     if (k->setup.events.fenced != NULL)
         k->setup.events.fenced(k->setup.events.context, name);
@@ -327,7 +329,7 @@ keeper_put_content(struct copies_keeper *k, struct copies_item *item,
  * then the envelope, or its parts, count. */
 static enum put
 keeper_put_pieces(struct copies_keeper *k, struct copies_item *item, bool is_change,
-                  const struct queue_copy *copy, uint64_t batch)
+                  const struct queue_copy *copy)
 {
     struct text form = buffer_text(&copy->form);
     size_t content = is_change ? 0 : (size_t)copy->content_size;
@@ -350,7 +352,7 @@ keeper_put_pieces(struct copies_keeper *k, struct copies_item *item, bool is_cha
         copies_batch_operation(&k->batch, 'P', item->id);
         copies_batch_number(&k->batch, part);
         if (part == 0)
-            copies_batch_form(&k->batch, batch, piece);
+            copies_batch_form(&k->batch, k->number + 1, piece);
         else
             copies_batch_word(&k->batch, piece);
     }
@@ -360,7 +362,7 @@ keeper_put_pieces(struct copies_keeper *k, struct copies_item *item, bool is_cha
         return PUT_LATER;
     copies_batch_operation(&k->batch, is_change ? 'M' : 'S', item->id);
     if (parts == 0)
-        copies_batch_form(&k->batch, batch, form);
+        copies_batch_form(&k->batch, k->number + 1, form);
     else
         copies_batch_word(&k->batch, TEXT(""));
     return PUT_DONE;
@@ -392,7 +394,7 @@ keeper_put_message(struct copies_keeper *k, struct copies_item *item, bool is_ch
         break;
     }
     if (!is_change || !keeper_is_early(k, item, copy.form.length))
-        put = keeper_put_pieces(k, item, is_change, &copy, k->number + 1);
+        put = keeper_put_pieces(k, item, is_change, &copy);
     queue_copy_close(k->setup.queue, &copy);
     return put;
 }
@@ -478,7 +480,6 @@ keeper_fill_all(struct copies_keeper *k)
 
 /* --- A batch ---------------------------------------------------------------------- */
 
-static void keeper_meet(struct copies_keeper *k, uint64_t was);
 static void keeper_ask(struct copies_keeper *k);
 static void keeper_walk_on(void *context);
 
@@ -500,6 +501,7 @@ static void
 keeper_lose(struct copies_keeper *k, uint64_t was)
 {
     k->counted.losses++;
+    copies_keeper_again_all(k);
     log_say(k->setup.log, LOG_LEVEL_WARNING, "copies", NULL,
             "the server has lost copies: its last batch was %" PRIu64 " and is %" PRIu64
             "; all mail is copied again",
@@ -537,9 +539,10 @@ keeper_on_answer(void *context, const struct redis_reply *reply, const char *why
     while (copies_answer_missing(&answer, &id))
         copies_keeper_again(k, id);
     if (answer.was < k->known)
-        keeper_meet(k, answer.was);
+        keeper_lose(k, answer.was);
     if (answer.now == k->number)
         k->known = k->number;
+    (void)copies_keeper_durable(k);
 }
 
 static bool
@@ -599,21 +602,57 @@ keeper_at_end(void *context)
 
 /* --- The engine comes and goes ---------------------------------------------------- */
 
+/* number: of the last batch that it has. */
 static void
-keeper_meet(struct copies_keeper *k, uint64_t was)
+keeper_meet(struct copies_keeper *k, uint64_t number)
 {
-    uint64_t known = k->known;
-    bool is_whole = !k->is_overflown;
-    if (was < known)
-        keeper_lose(k, was);
-    k->known = was;
-    if (was > k->number)
-        k->number = was;
-    k->is_overflown = false;
-    if (k->setup.events.met != NULL)
-        k->setup.events.met(k->setup.events.context, was, known, is_whole);
-    else if (known == 0 || was < known || !is_whole)
+    bool is_first = k->known == 0 && !k->setup.is_led;
+    if (number < k->known)
+        keeper_lose(k, number);
+    else if (is_first || k->is_overflown)
         copies_keeper_again_all(k);
+    k->is_overflown = false;
+    k->known = number;
+    if (number > k->number)
+        k->number = number;
+}
+
+void
+copies_keeper_open(struct copies_keeper *k, uint64_t number)
+{
+    bool was_refusing = k->refuses;
+    loop_timer_stop(k->setup.loop, &k->away);
+    k->is_met = true;
+    k->refuses = k->is_full = k->is_fenced = k->is_closed = false;
+    keeper_meet(k, number);
+    if (was_refusing)
+        log_say(k->setup.log, LOG_LEVEL_INFO, "copies", NULL,
+                "copies are kept again after %" PRId64 " s; behind: %" PRIu64,
+                (loop_monotonic_ms(k->setup.loop) - k->away_since_ms) / 1000,
+                copies_keeper_state(k).behind);
+    loop_wake(k->setup.loop, &k->task);
+}
+
+void
+copies_keeper_close(struct copies_keeper *k, const char *why)
+{
+    snprintf(k->why, sizeof(k->why), "%s", why);
+    k->is_met = false;
+    k->refuses = k->is_closed = true;
+    keeper_drop_batch(k);
+    keeper_give_up_all(k);
+}
+
+/* Batches are settled in order: with a later batch of the journal all before it are. */
+uint64_t
+copies_keeper_durable(struct copies_keeper *k)
+{
+    if (queue_batch_durable(k->setup.queue) < k->settles)
+        return k->durable;
+    k->durable = k->settling;
+    k->settling = k->known;
+    k->settles = queue_batch(k->setup.queue);
+    return k->durable;
 }
 
 static void
@@ -621,11 +660,9 @@ keeper_on_number(void *context, const struct redis_reply *reply, const char *why
 {
     struct copies_keeper *k = context;
     struct text owner;
-    uint64_t was = 0;
+    uint64_t number = 0;
     bool was_met = k->is_met;
     k->is_asked = false;
-    if (k->setup.who != NULL && !k->is_open)
-        return;
     if (reply == NULL && copies_is_fenced(why, &owner))
         keeper_fence(k, owner);
     if (reply == NULL) {
@@ -633,24 +670,16 @@ keeper_on_number(void *context, const struct redis_reply *reply, const char *why
         return;
     }
     if (reply->kind != REDIS_TEXT ||
-        (reply->text.length > 0 && !text_number(reply->text, INT64_MAX, &was))) {
+        (reply->text.length > 0 && !text_number(reply->text, INT64_MAX, &number))) {
         copies_engine_fail(k->setup.engine, "an odd answer of the server");
         return;
     }
-    k->is_met = true;
-    if (!was_met && !k->is_fenced) {
-        loop_timer_stop(k->setup.loop, &k->away);
-        if (k->refuses)
-            log_say(k->setup.log, LOG_LEVEL_INFO, "copies", NULL,
-                    "copies are kept again after %" PRId64 " s; behind: %" PRIu64,
-                    (loop_monotonic_ms(k->setup.loop) - k->away_since_ms) / 1000,
-                    copies_keeper_state(k).behind);
-        k->refuses = k->is_full = false;
-    }
-    if (!was_met || was < k->known)
-        keeper_meet(k, was);
-    else if (was > k->number)
-        k->number = was;
+    if (!was_met && !k->is_closed)
+        copies_keeper_open(k, number);
+    else if (number < k->known)
+        keeper_meet(k, number);
+    else if (number > k->number)
+        k->number = number;
 }
 
 static void
@@ -670,48 +699,15 @@ static void
 keeper_on_ready(void *context)
 {
     struct copies_keeper *k = context;
-    if (k->setup.who == NULL)
+    if (!k->setup.is_led)
         keeper_ask(k);
-}
-
-void
-copies_keeper_open(struct copies_keeper *k, uint64_t number)
-{
-    k->is_open = true;
-    k->is_fenced = false;
-    if (number > k->number)
-        k->number = number;
-    keeper_ask(k);
-}
-
-void
-copies_keeper_close(struct copies_keeper *k, const char *why)
-{
-    k->is_met = k->is_open = false;
-    k->is_fenced = k->refuses = true;
-    snprintf(k->why, sizeof(k->why), "%s", why);
-    keeper_drop_batch(k);
-    keeper_give_up_all(k);
-}
-
-uint64_t
-copies_keeper_known(const struct copies_keeper *k)
-{
-    return k->known;
-}
-
-bool
-copies_keeper_is_ending(const struct copies_keeper *k, struct id id)
-{
-    const struct copies_item *item = keeper_find(k, id);
-    return item != NULL && ((item->wants | item->in_batch) & WANT_END) != 0;
 }
 
 static void
 keeper_on_lost(void *context)
 {
     struct copies_keeper *k = context;
-    k->is_met = k->is_full = k->is_open = false;
+    k->is_met = k->is_full = false;
     k->is_asked = false;
     k->away_since_ms = loop_monotonic_ms(k->setup.loop);
     keeper_drop_batch(k);
@@ -724,7 +720,10 @@ static void
 keeper_on_check(void *context)
 {
     struct copies_keeper *k = context;
-    if (k->is_met && !k->is_flying && !k->is_fenced)
+    bool may_meet = k->is_met ? !k->is_flying
+                              : !k->setup.is_led && !k->is_closed &&
+                                    copies_engine_is_ready(k->setup.engine);
+    if (may_meet && !k->is_fenced)
         keeper_ask(k);
     if (k->walk != NULL)
         loop_post(k->setup.loop, &k->walk_task, keeper_walk_on, k);
@@ -745,7 +744,7 @@ static bool
 keeper_admits(void *context, struct outcome *refusal)
 {
     const struct copies_keeper *k = context;
-    bool must = k->setup.settings->required || k->is_fenced;
+    bool must = k->setup.settings->required || k->is_fenced || k->is_closed;
     return !k->refuses || !must || keeper_refuse(k, refusal);
 }
 
@@ -766,11 +765,10 @@ keeper_want_stored(struct copies_keeper *k, struct id id, struct commit *waiter)
 }
 
 static bool
-keeper_store(void *context, struct id id, uint64_t batch, struct text form,
-             struct text content, struct commit *waiter)
+keeper_store(void *context, struct id id, struct text form, struct text content,
+             struct commit *waiter)
 {
     struct copies_keeper *k = context;
-    (void)batch; /* ours is counted without a journal, too */
     if (!k->is_met || k->refuses || k->is_fenced || form.length > COPIES_CHUNK ||
         content.length > (size_t)k->setup.settings->message_max ||
         !copies_batch_has_room(&k->batch, form.length + content.length))
@@ -833,6 +831,13 @@ copies_keeper_again(struct copies_keeper *k, struct id id)
     item->is_there = true;
     item->at = 0;
     keeper_line_up(k, item);
+}
+
+bool
+copies_keeper_is_ending(const struct copies_keeper *k, struct id id)
+{
+    const struct copies_item *item = keeper_find(k, id);
+    return item != NULL && ((item->wants | item->in_batch) & WANT_END) != 0;
 }
 
 void
@@ -948,6 +953,7 @@ copies_keeper_state(const struct copies_keeper *k)
 {
     struct copies_state state = k->counted;
     state.is_ready = k->is_met && !k->refuses;
+    state.is_away = k->refuses;
     state.why = state.is_ready ? "" : k->why;
     state.behind = k->counts[LINE_OWN] + k->counts[LINE_BEHIND] + k->walk_left;
     state.away_since_ms = k->is_met ? 0 : k->away_since_ms;

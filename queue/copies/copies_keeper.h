@@ -20,12 +20,6 @@ struct queue;
 
 struct copies_keeper_events {
     void *context;
-    /* The engine is connected; before the first batch on this connection, or when it has lost
-     * batches. was: the number of the last batch that it has; known: that of the last one
-     * that it has acknowledged to this process (0: none yet). was < known: it has lost
-     * something. is_whole: since then it has heard of all, or will. NULL: all messages are
-     * stored again at the first time, after a loss, and unless is_whole. */
-    void (*met)(void *context, uint64_t was, uint64_t known, bool is_whole);
     /* Another host owns our copies: nothing is stored any more. owner: its name. */
     void (*fenced)(void *context, const char *owner);
 };
@@ -37,36 +31,36 @@ struct copies_keeper_setup {
     struct copies_engine *engine;
     const struct copies_settings *settings;
     const char *identity; /* of the spool */
-    /* The owner of the copies, "HOST RUN" (adoption.h); nothing is sent then before
-     * copies_keeper_open(). NULL: the host does, and they are ours. */
-    const char *who;
+    const char *who;      /* the owner of our copies, for the scripts; NULL: our host */
+    /* It waits for copies_keeper_open() whenever the engine has connected. Else our copies are
+     * ours, and at the first time all messages are stored again. */
+    bool is_led;
     struct copies_keeper_events events;
 };
 
 struct copies_keeper *copies_keeper_new(const struct copies_keeper_setup *setup);
 void copies_keeper_free(struct copies_keeper **keeper);
 
+/* Our copies are ours, and number is that of the last batch in the engine. */
+void copies_keeper_open(struct copies_keeper *keeper, uint64_t number);
+/* They are not: nothing is sent, and new mail is refused. */
+void copies_keeper_close(struct copies_keeper *keeper, const char *why);
+/* All batches up to that number are in the engine, and what they stored is durable here. */
+uint64_t copies_keeper_durable(struct copies_keeper *keeper);
+
 /* The message is here, and its copy is missing: it is stored again. */
 void copies_keeper_again(struct copies_keeper *keeper, struct id id);
 /* All messages that are here, oldest first. */
 void copies_keeper_again_all(struct copies_keeper *keeper);
+/* The message has ended, and the engine has not heard of it. */
+bool copies_keeper_is_ending(const struct copies_keeper *keeper, struct id id);
 /* The message has ended here, and its copy is there: it is removed. */
 void copies_keeper_remove(struct copies_keeper *keeper, struct id id);
 
-/* The copies are ours, number is that of the last batch: batches go on from there. At each
- * connection. */
-void copies_keeper_open(struct copies_keeper *keeper, uint64_t number);
-/* They are not: nothing is sent, and all new mail is refused. */
-void copies_keeper_close(struct copies_keeper *keeper, const char *why);
-/* The last batch that the engine has acknowledged. */
-uint64_t copies_keeper_known(const struct copies_keeper *keeper);
-/* The message has ended, and the engine has not heard of it. */
-bool copies_keeper_is_ending(const struct copies_keeper *keeper, struct id id);
-
 struct copies_state {
-    bool is_ready;
-    const char *why; /* it is not; "" */
-    uint64_t behind; /* messages that have no copy yet */
+    bool is_ready, is_away; /* neither: it is being connected */
+    const char *why;        /* it is not; "" */
+    uint64_t behind;        /* messages that have no copy yet */
     uint64_t stored, refused, removed, batches, bytes, losses; /* since startup */
     int64_t away_since_ms; /* monotonic; 0: it is not away */
 };

@@ -58,5 +58,6 @@ copies_read_field(struct text value, uint64_t *batch, struct text *form)
 {
     struct text number;
     *form = value;
-    return text_cut(form, '\n', &number) && text_number(number, UINT64_MAX, batch);
+    return text_cut(form, '\n', &number) && form->at != NULL &&
+           text_number(number, UINT64_MAX, batch);
 }

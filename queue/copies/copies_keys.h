@@ -2,7 +2,7 @@
  *
  *   pc:{GROUP}:owner               hash; field HOST:IDENTITY: the host that owns these copies
  *   pc:{GROUP}:HOST:IDENTITY       hash, with these fields for each message:
- *     ID          the number of the journal's batch then, a newline, and the envelope with its
+ *     ID          the number of the batch that stored it, a newline, and the envelope with its
  *                 state now: envelope_write_given(). Replaced whole when the state changes
  *     ID:c        the content, up to `copies_message_max`; absent: it is in chunks
  *     n           the number of the last batch that was stored; it rises by one

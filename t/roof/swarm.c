@@ -5,6 +5,7 @@
 #include "t/roof/client.h"
 #include "t/roof/dead.h"
 #include "t/roof/editor.h"
+#include "t/roof/engine.h"
 #include "t/roof/fleet.h"
 #include "t/roof/group.h"
 #include "t/roof/law_age.h"
@@ -317,7 +318,7 @@ draw_features(const struct wishes *wishes)
         unsigned rate = i == WITH_POLICIES || i == WITH_TOKENS   ? UNDER_TLS
                         : i == WITH_COPIES || i == WITH_RELEASES ? COPIED
                         : i == WITH_RETURNS                      ? RETURNS_RATE
-                        : i == WITH_DAY                          ? 0
+                        : i == WITH_DAY || i == WITH_ENGINE      ? 0
                                                                  : permille;
         bool drawn = i < FEATURES_OF_ONE_STREAM ? roof_chance(permille)
                                                 : roof_random_of(&own) % 1000 < rate;
@@ -494,6 +495,8 @@ draw_day(struct client_manners *m)
 static void
 begin_returns(void)
 {
+    if (course.with[WITH_ENGINE])
+        engine_begin();
     if (course.with[WITH_RELEASES])
         editor_add("future_release = 10m\n");
     if (course.with[WITH_COPIES]) {

@@ -84,6 +84,17 @@ key_drop(struct copies_database *d, struct text name)
     free(k);
 }
 
+static void
+key_rename(struct copies_database *d, struct text from, struct text to)
+{
+    struct key *k = key_find(d, from);
+    key_drop(d, to);
+    HASH_DEL(d->keys, k);
+    free(k->name);
+    k->name = copy_of(to);
+    HASH_ADD_KEYPTR(hh, d->keys, k->name, to.length, k);
+}
+
 static struct field *
 field_find(const struct copies_database *d, struct text key, struct text name)
 {
@@ -294,18 +305,6 @@ store_form(struct call *c, struct text id, struct text form)
     buffer_free(&parts);
 }
 
-/* RENAME */
-static void
-move(struct copies_database *d, struct text from, struct text to)
-{
-    struct key *k = key_find(d, from);
-    key_drop(d, to);
-    HASH_DEL(d->keys, k);
-    free(k->name);
-    k->name = copy_of(to);
-    HASH_ADD_KEYPTR(hh, d->keys, k->name, to.length, k);
-}
-
 /* How many words the operation has. 0: a part is missing. */
 static size_t
 store_one(struct call *c, size_t i, struct buffer *missing)
@@ -338,12 +337,13 @@ store_one(struct call *c, size_t i, struct buffer *missing)
     default:
         if (op == 'S' || field_find(c->d, c->keys[2], id) != NULL)
             store_form(c, id, c->args[i + 2]);
-        else if (!buffer_format(missing, " %.*s", TEXT_ARGS(id)))
-            abort();
-        if (op == 'S' && key_find(c->d, text_from(fresh)) != NULL) {
-            move(c->d, text_from(fresh), text_from(chunks));
+        if (op == 'S' && size_of(c->d, text_from(fresh)) > 0) {
+            key_rename(c->d, text_from(fresh), text_from(chunks));
             unset(c->d, c->keys[2], text_from(content));
         }
+        if (op != 'S' && field_find(c->d, c->keys[2], id) == NULL &&
+            !buffer_format(missing, " %.*s", TEXT_ARGS(id)))
+            abort();
         return 3;
     }
 }
@@ -356,13 +356,13 @@ run_store(struct call *c)
     if (owner.at != NULL && !text_equal(owner, c->args[1]))
         return fenced(c, owner);
     struct text was = get(c->d, c->keys[2], TEXT("n"));
-    if (was.at != NULL && number_of(was) >= number_of(c->args[3])) {
+    if (was.length > 0 && number_of(was) >= number_of(c->args[3])) {
         say(c, TEXT(COPIES_STALE));
         return false;
     }
     if (owner.at == NULL)
         set(c->d, c->keys[1], c->args[2], c->args[1]);
-    say(c, was);
+    say(c, get(c->d, c->keys[2], TEXT("n")));
     buffer_init(&missing, 1 << 20);
     for (size_t i = 4, used; i <= c->arg_count; i += used)
         if ((used = store_one(c, i, &missing)) == 0) {
@@ -501,7 +501,6 @@ run_taken(struct call *c)
     unset(c->d, c->keys[2], c->args[3]);
     unset(c->d, c->keys[2], joined(c->args[3], ":c", name, sizeof(name)));
     key_drop(c->d, c->keys[4]);
-    key_drop(c->d, joined(c->keys[4], ":n", name, sizeof(name)));
     key_drop(c->d, joined(c->keys[4], ":e", name, sizeof(name)));
     say(c, TEXT("ours"));
     return true;

@@ -33,7 +33,7 @@ struct site {
     char identity[40], who[ADOPTION_WHO_MAX + 1];
     const char *heard; /* a host that the group hears */
     uint64_t run;
-    uint64_t durable;         /* of the keeper */
+    uint64_t durable, losses; /* of the keeper */
     unsigned opened, closed;  /* it was */
     uint64_t number;          /* with */
     char why[ADOPTION_WHY_MAX];
@@ -65,7 +65,7 @@ keeper_close(void *context, const char *why)
 }
 
 static uint64_t
-keeper_known(void *context)
+keeper_durable(void *context)
 {
     return ((struct site *)context)->durable;
 }
@@ -75,6 +75,12 @@ ids_add(struct ids *ids, struct id id)
 {
     must(ids->count < IDS_MAX);
     ids->all[ids->count++] = id;
+}
+
+static uint64_t
+keeper_losses(void *context)
+{
+    return ((struct site *)context)->losses;
 }
 
 static bool
@@ -123,7 +129,7 @@ site_start(struct site *s)
         .manager = s->w.manager,
         .take = s->host.take,
         .engine = s->engine,
-        .keeper = {keeper_open, keeper_close, keeper_known, keeper_is_ending, keeper_again,
+        .keeper = {keeper_open, keeper_close, keeper_durable, keeper_losses, keeper_is_ending, keeper_again,
                    keeper_remove, s},
         .settings = &s->settings,
         .identity = s->identity,
