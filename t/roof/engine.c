@@ -163,7 +163,8 @@ run_script(struct asker *a, const struct text *words, size_t count)
     }
     if (good && stores)
         note_stored(words + FRAME, count - FRAME);
-    (void)!text_copy(engine.key, sizeof(engine.key), words[2]);
+    if (stores)
+        (void)!text_copy(engine.key, sizeof(engine.key), words[2]);
     if (good)
         say(a, "$%zu\r\n%.*s\r\n", reply.length, TEXT_ARGS(buffer_text(&reply)));
     else
