@@ -242,6 +242,7 @@ keep_failed(struct marks *m, struct pending *p)
 {
     p->failed = true;
     marks_leave_line(m, p);
+    m->changed(m->context, p->id); /* marks_overlay() knows them */
     if (p->count == 0 && (p->owned || p->envelope == NULL) && !has_warning(p) &&
         (p->envelope == NULL || !p->envelope->delivery.released) &&
         journaled_find(m->journaled, p->id) == NULL) {

@@ -272,6 +272,7 @@ static void
 copies_engine_meet(struct copies_engine *e)
 {
     struct copies_client *client, *next;
+    copies_engine_watch(e);
     e->is_ready = true;
     e->is_unfit = false;
     e->why[0] = '\0';
@@ -306,11 +307,13 @@ copies_engine_on_ready(void *context)
 {
     struct copies_engine *e = context;
     const struct text words[] = {TEXT("CONFIG"), TEXT("GET"), TEXT("appendfsync")};
-    if (e->has_waitaof)
+    if (e->has_waitaof) {
         copies_engine_meet(e);
-    else
-        redis_send_bytes(e->redis, words, 3, true,
-                         &(struct redis_question){copies_engine_on_sync, e, NULL});
+        return;
+    }
+    loop_timer_start(e->setup.loop, &e->late, GREETING_MS, copies_engine_late, e);
+    redis_send_bytes(e->redis, words, 3, true,
+                     &(struct redis_question){copies_engine_on_sync, e, NULL});
 }
 
 static void
@@ -327,6 +330,7 @@ copies_engine_on_failed(void *context, const char *why)
     snprintf(e->why, sizeof(e->why), "%s", why);
     while (e->runs != NULL)
         copies_run_end(e->runs, NULL, e->why);
+    copies_engine_watch(e);
     DL_FOREACH_SAFE (e->clients, client, next)
         if (was_ready)
             client->lost(client->context);
@@ -373,6 +377,7 @@ copies_engine_free(struct copies_engine **engine)
         run->done = NULL;
         copies_run_end(run, NULL, "");
     }
+    loop_timer_stop(e->setup.loop, &e->late);
     redis_leave(e->redis, &e->connection);
     redis_free(&e->redis);
     free(e);

@@ -163,6 +163,7 @@ keeper_take(struct copies_keeper *k, struct id id, bool is_waited_for)
     }
     item = memory_new(sizeof(*item));
     item->id = id;
+    item->is_there = true;
     HASH_ADD(hh, k->items, id, sizeof(item->id), item);
     keeper_enter(k, item, LINE_BEHIND);
     return item;
@@ -508,6 +509,17 @@ keeper_lose(struct copies_keeper *k, uint64_t was)
             k->known, was);
 }
 
+/* Ends need no memory, but the number does. */
+static bool
+keeper_is_sound(const struct copies_keeper *k, const struct copies_answer *answer)
+{
+    const struct copies_item *item;
+    bool stores = false;
+    DL_FOREACH (k->lines[LINE_FLYING], item)
+        stores = stores || item->in_batch != WANT_END;
+    return answer->now == k->number || (answer->now == answer->was && !stores);
+}
+
 static void
 keeper_on_answer(void *context, const struct redis_reply *reply, const char *why)
 {
@@ -529,7 +541,8 @@ keeper_on_answer(void *context, const struct redis_reply *reply, const char *why
         }
         return;
     }
-    if (reply->kind != REDIS_TEXT || !copies_answer_read(reply->text, &answer)) {
+    if (reply->kind != REDIS_TEXT || !copies_answer_read(reply->text, &answer) ||
+        !keeper_is_sound(k, &answer)) {
         keeper_scatter(k, LINE_FLYING);
         copies_engine_fail(k->setup.engine, "an odd answer of the server");
         return;
@@ -752,9 +765,11 @@ keeper_admits(void *context, struct outcome *refusal)
 static struct copies_item *
 keeper_want_stored(struct copies_keeper *k, struct id id, struct commit *waiter)
 {
+    bool is_new = keeper_find(k, id) == NULL;
     struct copies_item *item = keeper_take(k, id, waiter != NULL);
     if (item == NULL)
         return NULL;
+    item->is_there = !is_new;
     item->wants |= WANT_STORE;
     item->waiter = waiter;
     item->is_own = waiter == NULL;
@@ -809,13 +824,12 @@ keeper_ended(void *context, struct id id)
 {
     struct copies_keeper *k = context;
     struct copies_item *item = keeper_find(k, id);
-    bool is_new = item == NULL;
-    if (is_new)
+    if (item == NULL)
         item = keeper_take(k, id, false);
     if (item == NULL)
         return;
     item->waiter = NULL;
-    item->wants = (is_new || item->is_there) && !k->is_fenced ? WANT_END : 0;
+    item->wants = item->is_there && !k->is_fenced ? WANT_END : 0;
     keeper_line_up(k, item);
 }
 
@@ -828,7 +842,6 @@ copies_keeper_again(struct copies_keeper *k, struct id id)
     if (item == NULL || (item->wants & WANT_END) != 0)
         return;
     item->wants |= WANT_STORE;
-    item->is_there = true;
     item->at = 0;
     keeper_line_up(k, item);
 }

@@ -249,7 +249,7 @@ end_message(struct client *c, bool good, struct text line)
         engine_acked(name);
         model_acked(m, name);
     } else if (m->state == MODEL_UNSENT) {
-        m->state = MODEL_REFUSED;
+        m->state = engine_may_return(line) ? MODEL_MAYBE : MODEL_REFUSED;
     }
     c->done++;
     begin_message(c);

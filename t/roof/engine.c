@@ -10,7 +10,7 @@
 #include "t/roof/model.h"
 #include "t/roof/peer.h"
 #include "t/roof/redis_keys.h"
-#include "t/roof/world.h"
+#include "t/roof/world_internal.h"
 #include "t/sim/copies_database.h"
 
 #include <assert.h>
@@ -114,6 +114,7 @@ note_stored(const struct text *words, size_t count)
 {
     for (size_t i = 0; i + 1 < count;) {
         char op = words[i].at[0];
+        roof_note("engine: %c %.*s", op, TEXT_ARGS(words[i + 1]));
         struct known_id *known = NULL;
         HASH_FIND(hh, engine.stored, words[i + 1].at, words[i + 1].length, known);
         if (op == 'S' && known == NULL) {
@@ -417,6 +418,14 @@ engine_on_old(void *context)
 
 /* --- Laws ------------------------------------------------------------------------- */
 
+bool
+engine_may_return(struct text reply)
+{
+    return (course.with[WITH_KILLS] || course.with[WITH_CUTS] ||
+            course.with[WITH_STOPS] || course.with[WITH_DISKS]) &&
+           memmem(reply.at, reply.length, "No second copy", 14) != NULL;
+}
+
 void
 engine_acked(struct text id)
 {
@@ -452,11 +461,14 @@ copy_of(const struct model_message *m)
     return e;
 }
 
-/* Marks come within 100 ms; a reply that is lost may be no mark. */
+/* Marks come within 100 ms, but where the disk takes its time; a reply that is lost may be no
+ * mark. */
 static void
 judge_copy(const struct model_message *m, const struct envelope *e)
 {
     char address[MODEL_ADDRESS_MAX];
+    if (course.with[WITH_PACES] || course.with[WITH_DISKS])
+        return;
     for (unsigned i = 0; i < m->rcpt_count; i++) {
         const struct model_rcpt *r = &m->rcpts[i];
         if (r->stored == 0 || r->chances > 0 ||

@@ -17,6 +17,9 @@ void engine_act(void);
 void engine_become_good(void);
 /* Said by clients, before the model: the message has this id. */
 void engine_acked(struct text id);
+/* The message was refused by this reply when it was durable already: a host that dies before its
+ * end is durable has it still. */
+bool engine_may_return(struct text reply);
 /* Nothing is left to do. */
 void engine_judge(void);
 
