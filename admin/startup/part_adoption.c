@@ -4,9 +4,9 @@
 #include <string.h>
 
 static void
-part_adoption_open(void *context, uint64_t number)
+part_adoption_open(void *context, uint64_t number, uint64_t least)
 {
-    copies_keeper_open(context, number);
+    copies_keeper_open(context, number, least);
 }
 
 static void
@@ -34,9 +34,9 @@ part_adoption_is_ending(void *context, struct id id)
 }
 
 static void
-part_adoption_again(void *context, struct id id)
+part_adoption_refresh(void *context, struct id id)
 {
-    copies_keeper_again(context, id);
+    copies_keeper_refresh(context, id);
 }
 
 static void
@@ -108,7 +108,7 @@ part_adoption_start(struct daemon *d)
                    .durable = part_adoption_durable,
                    .losses = part_adoption_losses,
                    .is_ending = part_adoption_is_ending,
-                   .again = part_adoption_again,
+                   .refresh = part_adoption_refresh,
                    .remove = part_adoption_remove,
                    .context = d->copies.keeper},
         .settings = &d->copies.settings,

@@ -397,7 +397,6 @@ adoption_on_beat(struct adoption *a, struct adoption_slot *slot,
     adoption_read_rows(a, reply->text);
     adoption_judge_own(a);
     adoption_judge_names(a);
-    comparison_note(a);
 }
 
 static void
@@ -416,6 +415,7 @@ adoption_on_time(void *context)
 {
     struct adoption *a = context;
     loop_timer_start(a->setup.loop, &a->beat, ADOPTION_BEAT_MS, adoption_on_time, a);
+    comparison_note(a);
     if (copies_engine_is_ready(a->setup.engine) && !a->is_beating)
         adoption_say_beat(a, false);
     adoption_stir(a);
@@ -572,6 +572,7 @@ adoption_free(struct adoption **adoption)
         return;
     *adoption = NULL;
     comparison_note(a);
+    comparison_note(a); /* at the first it is settled */
     if (copies_engine_is_ready(a->setup.engine) && a->ask_count < ADOPTION_ASKS_MAX)
         adoption_say_beat(a, true);
     copies_engine_leave(a->setup.engine, &a->client);

@@ -43,18 +43,20 @@ void adoption_write_who(const char *host, uint64_t run, char out[ADOPTION_WHO_MA
 
 /* The keeper of our copies (copies_keeper.h), for adoption. */
 struct adoption_keeper {
-    /* Our copies are ours, and number is that of the last batch: it goes on. */
-    void (*open)(void *context, uint64_t number);
+    /* Our copies are ours, and number is that of the last batch in the engine; the next one
+     * has a larger number than least, too. */
+    void (*open)(void *context, uint64_t number, uint64_t least);
     /* They are not: nothing is sent, and no mail is accepted. */
     void (*close)(void *context, const char *why);
-    /* The number up to which all batches are durable here and there. */
+    /* The number up to which the messages of all batches are durable here. */
     uint64_t (*durable)(void *context);
     /* How often the engine has lost copies. */
     uint64_t (*losses)(void *context);
     /* The message has ended here, and the engine has not heard of it. */
     bool (*is_ending)(void *context, struct id id);
-    /* The message is here, and its copy is missing; the other way round: it has ended. */
-    void (*again)(void *context, struct id id);
+    /* The message is here, and its copy is missing or may be older; the other way round: it
+     * has ended. */
+    void (*refresh)(void *context, struct id id);
     void (*remove)(void *context, struct id id);
     void *context;
 };

@@ -87,14 +87,6 @@ static const char adoption_text_done[] =
 static const char adoption_text_forget[] = FENCE "redis.call('DEL', KEYS[2])\n"
                                                  "return 'done'\n";
 
-static const char adoption_text_missing[] =
-    FENCE "local out = {}\n"
-          "for i = 3, #ARGV do\n"
-          "  if redis.call('HEXISTS', KEYS[2], ARGV[i]) == 0 then out[#out + 1] = "
-          "ARGV[i] end\n"
-          "end\n"
-          "return table.concat(out, ' ')\n";
-
 /* clang-format off */
 const struct adoption_script adoption_script_beat = {adoption_text_beat, "b", false};
 const struct adoption_script adoption_script_claim = {adoption_text_claim, "cba", true};
@@ -104,5 +96,4 @@ const struct adoption_script adoption_script_piece = {adoption_text_piece, "cl",
 const struct adoption_script adoption_script_taken = {adoption_text_taken, "cal", true};
 const struct adoption_script adoption_script_done = {adoption_text_done, "cab", true};
 const struct adoption_script adoption_script_forget = {adoption_text_forget, "a", true};
-const struct adoption_script adoption_script_missing = {adoption_text_missing, "c", false};
 /* clang-format on */

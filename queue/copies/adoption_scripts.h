@@ -41,7 +41,5 @@ extern const struct adoption_script adoption_script_taken;
 extern const struct adoption_script adoption_script_done;
 /* KEYS: owners, adopted. Forgets what others have adopted. */
 extern const struct adoption_script adoption_script_forget;
-/* KEYS: owners, copies. ARGV: who, name, ids. The answer are those without a copy. */
-extern const struct adoption_script adoption_script_missing;
 
 #endif

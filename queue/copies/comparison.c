@@ -2,8 +2,8 @@
  * there and not here is removed or taken back; what is here and not there is stored again.
  *
  * Whether our disk has forgotten a message, or it has ended, says a number: batches rise by
- * one, each copy has that of its batch, and lock/copies has one up to which all batches were
- * durable on our disk. It is written behind them, so it is never too high, also on a disk that
+ * one, each copy has that of its batch, and lock/copies has one up to which the
+ * messages of all batches were durable on our disk. It is written behind them, so it is never too high, also on a disk that
  * was restored from a snapshot, after a power cut, or without a journal; where it is too low
  * a message may be taken back that had ended in the moments before. A copy up to that number
  * whose message is not here has ended. */
@@ -18,11 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    NAMES_A_TURN = 2000,
-    CHECKED = 64 /* messages in a question */,
-    FILE_MAX = 1 << 20
-};
+enum { NAMES_A_TURN = 2000, CHECKED_A_TURN = 50, FILE_MAX = 1 << 20 };
 
 static const char comparison_file[] = "copies";
 
@@ -48,21 +44,19 @@ comparison_read_bound(struct adoption *a)
         a->bound = 0; /* the journal has lost something */
 }
 
-/* Not before what the disk has forgotten is taken back. When the engine has lost something
- * both are compared anew. */
+/* Not before what the disk has forgotten is taken back; also while the engine is away. When it
+ * has lost something both are compared anew. */
 void
 comparison_note(struct adoption *a)
 {
     const struct adoption_keeper *keeper = &a->setup.keeper;
     char line[24];
     uint64_t durable = keeper->durable(keeper->context);
-    if (a->stage != ADOPTION_OPEN)
-        return;
     snprintf(line, sizeof(line), "%" PRIu64 "\n", durable);
-    if (durable > a->bound &&
+    if (a->has_compared && durable > a->bound &&
         manager_hint_write(a->setup.manager, comparison_file, text_from(line)) == 0)
         a->bound = durable;
-    if (keeper->losses(keeper->context) == a->losses)
+    if (a->stage != ADOPTION_OPEN || keeper->losses(keeper->context) == a->losses)
         return;
     a->losses = keeper->losses(keeper->context);
     a->number = UINT64_MAX; /* whatever comes meanwhile */
@@ -80,56 +74,28 @@ comparison_wants(void *context, struct id id)
 }
 
 static void
-comparison_hear_missing(struct adoption *a, struct adoption_slot *slot,
-                        const struct redis_reply *reply, const char *why)
-{
-    struct text rest, word;
-    struct id id;
-    (void)slot;
-    a->is_checking = false;
-    if (reply == NULL) { /* from the beginning */
-        queue_walk_end(&a->here);
-        adoption_refused(a, a->name, why);
-        return;
-    }
-    rest = reply->text;
-    while (text_word(&rest, " ", &word))
-        if (id_parse(word, &id))
-            a->setup.keeper.again(a->setup.keeper.context, id);
-}
-
-static void
 comparison_check(struct adoption *a)
 {
-    char ids[CHECKED][ID_LENGTH + 1];
-    const char *words[CHECKED + 1] = {NULL};
     struct queue *queue = manager_queue(a->setup.manager);
     enum queue_place place;
     struct id id;
-    size_t count = 0;
     if (a->here == NULL)
         a->here = queue_walk_begin(queue, comparison_wants, a);
     int more = queue_walk_read(a->here, NAMES_A_TURN);
     if (more < 0)
         queue_walk_end(&a->here); /* the next beat begins anew */
-    if (more != 0) {
-        if (more > 0)
-            adoption_stir(a);
-        return;
-    }
-    while (count < CHECKED && queue_walk_next(a->here, &id, &place))
-        if (place != QUEUE_CORRUPT) {
-            words[count] = id_format(id, ids[count]);
-            count++;
+    for (size_t count = 0; more == 0 && count < CHECKED_A_TURN; count++) {
+        if (!queue_walk_next(a->here, &id, &place)) {
+            queue_walk_end(&a->here);
+            a->has_checked = true;
+            a->stage = ADOPTION_OPEN;
+            return;
         }
-    if (count == 0) {
-        queue_walk_end(&a->here);
-        a->stage = ADOPTION_OPEN;
-        return;
+        if (place != QUEUE_CORRUPT)
+            a->setup.keeper.refresh(a->setup.keeper.context, id);
     }
-    a->is_checking = true;
-    adoption_ask(a, comparison_hear_missing, NULL, &adoption_script_missing, a->name,
-                 words);
+    if (more >= 0)
+        adoption_stir(a);
 }
 
 /* --- There and not here -------------------------------------------------------------- */
@@ -155,7 +121,7 @@ comparison_on_compared(struct adoption *a, const char *name)
 {
     (void)name;
     a->has_compared = true;
-    a->stage = ADOPTION_CHECKING;
+    a->stage = a->has_checked ? ADOPTION_OPEN : ADOPTION_CHECKING;
     manager_pause(a->setup.manager, false);
     adoption_stir(a);
 }
@@ -165,10 +131,10 @@ static void
 comparison_open(struct adoption *a)
 {
     a->is_fenced = false;
-    a->setup.keeper.open(a->setup.keeper.context,
-                         a->number > a->bound ? a->number : a->bound);
-    a->losses = a->setup.keeper.losses(a->setup.keeper.context);
-    a->stage = ADOPTION_COMPARING;
+    a->setup.keeper.open(a->setup.keeper.context, a->number, a->bound);
+    a->stage = !a->has_compared ? ADOPTION_COMPARING
+               : a->has_checked ? ADOPTION_OPEN
+                                : ADOPTION_CHECKING;
     manager_pause(a->setup.manager, !a->has_compared && a->number > a->bound);
     adoption_stir(a);
 }

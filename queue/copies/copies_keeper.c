@@ -631,13 +631,15 @@ keeper_meet(struct copies_keeper *k, uint64_t number)
 }
 
 void
-copies_keeper_open(struct copies_keeper *k, uint64_t number)
+copies_keeper_open(struct copies_keeper *k, uint64_t number, uint64_t least)
 {
     bool was_refusing = k->refuses;
     loop_timer_stop(k->setup.loop, &k->away);
     k->is_met = true;
     k->refuses = k->is_full = k->is_fenced = k->is_closed = false;
     keeper_meet(k, number);
+    if (least > k->number)
+        k->number = least;
     if (was_refusing)
         log_say(k->setup.log, LOG_LEVEL_INFO, "copies", NULL,
                 "copies are kept again after %" PRId64 " s; behind: %" PRIu64,
@@ -663,7 +665,7 @@ copies_keeper_durable(struct copies_keeper *k)
     if (queue_batch_durable(k->setup.queue) < k->settles)
         return k->durable;
     k->durable = k->settling;
-    k->settling = k->known;
+    k->settling = k->number;
     k->settles = queue_batch(k->setup.queue);
     return k->durable;
 }
@@ -688,7 +690,7 @@ keeper_on_number(void *context, const struct redis_reply *reply, const char *why
         return;
     }
     if (!was_met && !k->is_closed)
-        copies_keeper_open(k, number);
+        copies_keeper_open(k, number, 0);
     else if (number < k->known)
         keeper_meet(k, number);
     else if (number > k->number)
@@ -844,6 +846,12 @@ copies_keeper_again(struct copies_keeper *k, struct id id)
     item->wants |= WANT_STORE;
     item->at = 0;
     keeper_line_up(k, item);
+}
+
+void
+copies_keeper_refresh(struct copies_keeper *k, struct id id)
+{
+    keeper_changed(k, id);
 }
 
 bool

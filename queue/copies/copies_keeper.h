@@ -41,15 +41,19 @@ struct copies_keeper_setup {
 struct copies_keeper *copies_keeper_new(const struct copies_keeper_setup *setup);
 void copies_keeper_free(struct copies_keeper **keeper);
 
-/* Our copies are ours, and number is that of the last batch in the engine. */
-void copies_keeper_open(struct copies_keeper *keeper, uint64_t number);
+/* Our copies are ours, and number is that of the last batch in the engine; the next one has a
+ * larger number than least, too. */
+void copies_keeper_open(struct copies_keeper *keeper, uint64_t number, uint64_t least);
 /* They are not: nothing is sent, and new mail is refused. */
 void copies_keeper_close(struct copies_keeper *keeper, const char *why);
-/* All batches up to that number are in the engine, and what they stored is durable here. */
+/* The messages of all batches up to that number are durable here, whether the engine has them or
+ * not. */
 uint64_t copies_keeper_durable(struct copies_keeper *keeper);
 
 /* The message is here, and its copy is missing: it is stored again. */
 void copies_keeper_again(struct copies_keeper *keeper, struct id id);
+/* The message is here, and so is perhaps its copy, which may be older. */
+void copies_keeper_refresh(struct copies_keeper *keeper, struct id id);
 /* All messages that are here, oldest first. */
 void copies_keeper_again_all(struct copies_keeper *keeper);
 /* The message has ended, and the engine has not heard of it. */

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { SCRIPTS = 10 };
+enum { SCRIPTS = 9 };
 
 /* A field of a hash, or of a list, whose names are numbers from 0 on. */
 struct field {
@@ -527,20 +527,6 @@ run_forget(struct call *c)
     return true;
 }
 
-static bool
-run_missing(struct call *c)
-{
-    if (!is_owner(c))
-        return fenced(c, owner_of(c));
-    for (size_t i = 3; i <= c->arg_count; i++)
-        if (field_find(c->d, c->keys[2], c->args[i]) == NULL) {
-            if (c->out->length > 0)
-                say(c, TEXT(" "));
-            say(c, c->args[i]);
-        }
-    return true;
-}
-
 static struct known {
     const char *text;
     bool (*run)(struct call *c);
@@ -561,7 +547,6 @@ know(void)
         {adoption_script_taken.text,   run_taken,   ""},
         {adoption_script_done.text,    run_done,    ""},
         {adoption_script_forget.text,  run_forget,  ""},
-        {adoption_script_missing.text, run_missing, ""},
     };
     for (; count < SCRIPTS; count++) {
         known[count] = all[count];

@@ -92,11 +92,8 @@ static const struct step steps[] = {
      {"h1 R5", NAME, "0", "100"}, "0 A h3/V B h2/X"},
     {"forgets it", &adoption_script_forget, "2 o a", {"h1 R5", NAME}, "done"},
     {"and starts anew", &adoption_script_claim, ALL, {"h1 R5", NAME, "", "-"}, "- 0"},
-    {"with what it has", &adoption_script_missing, "2 o c", {"h1 R5", NAME, "E", "F"},
-     "E F"},
     {"stored again", &store, "2 o c",
      {"h1 R5", NAME, "12", "C", "E", "", "S", "E", "12\nform"}, " 12"},
-    {"all but one", &adoption_script_missing, "2 o c", {"h1 R5", NAME, "E", "F"}, "F"},
 };
 
 static void
