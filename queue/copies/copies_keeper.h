@@ -57,8 +57,8 @@ void copies_keeper_remove(struct copies_keeper *keeper, struct id id);
 
 struct copies_state {
     bool is_ready, is_away; /* neither: it is being connected */
-    const char *why; /* it is not; "" */
-    uint64_t behind; /* messages that have no copy yet */
+    const char *why;        /* it is not; "" */
+    uint64_t behind;        /* messages that have no copy yet */
     uint64_t stored, refused, removed, batches, bytes, losses; /* since startup */
     int64_t away_since_ms; /* monotonic; 0: it is not away */
 };
