@@ -82,13 +82,12 @@ queue_on_ended(void *context, struct id id)
     queue_end(context, id, SPOOL_ANYWHERE);
 }
 
-/* After startup, from sendmail(1) or another slice. */
 static void
 queue_on_found(void *context, const struct queue_entry *entry)
 {
     struct queue *q = context;
-    if (q->copier.context != NULL && recover_has_found_all(&q->recover))
-        q->copier.stored(q->copier.context, entry->id, NULL);
+    if (q->copier.context != NULL)
+        q->copier.found(q->copier.context, entry->id);
     q->found(q->found_context, entry);
 }
 

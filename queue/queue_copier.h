@@ -25,6 +25,8 @@ struct queue_copier {
                   struct commit *waiter);
     /* It is durable, and the copier reads it by queue_copy_open(). waiter as above. */
     void (*stored)(void *context, struct id id, struct commit *waiter);
+    /* It was found: at startup, or later, of sendmail(1) or of another slice. */
+    void (*found)(void *context, struct id id);
     /* Marks, due time, hold: what queue_copy_open() gives has changed. */
     void (*changed)(void *context, struct id id);
     /* The message ends, or was refused: its waiter is forgotten. */

@@ -79,8 +79,9 @@ struct copies_keeper {
     bool refuses;               /* new mail; why has the reason */
     bool is_full;               /* because the engine has refused a batch */
     bool is_fenced, is_closed, is_due, is_overflown;
-    bool is_slow;   /* some cannot be read now */
-    unsigned reads; /* for the next batch */
+    bool is_slow;      /* some cannot be read now */
+    bool is_recovered; /* the queue has found all that was there at startup */
+    unsigned reads;    /* for the next batch */
     int64_t said_ms;
     char why[COPIES_WHY_MAX];
     int64_t away_since_ms;
@@ -582,8 +583,8 @@ keeper_at_end(void *context)
     bool is_lazy = k->counts[LINE_OWN] + k->counts[LINE_CHANGE] + k->counts[LINE_END] +
                        k->counts[LINE_BEHIND] >
                    0;
-    if (k->walk != NULL && k->counts[LINE_BEHIND] < WALK_AHEAD &&
-        queue_has_found_all(k->setup.queue))
+    k->is_recovered = k->is_recovered || queue_has_found_all(k->setup.queue);
+    if (k->walk != NULL && k->counts[LINE_BEHIND] < WALK_AHEAD && k->is_recovered)
         loop_post(k->setup.loop, &k->walk_task, keeper_walk_on, k);
     if (!k->is_met || k->is_fenced || k->is_flying)
         return;
@@ -807,6 +808,15 @@ keeper_stored(void *context, struct id id, struct commit *waiter)
     (void)keeper_want_stored(context, id, waiter);
 }
 
+/* All that startup finds is copied again, or compared. */
+static void
+keeper_found(void *context, struct id id)
+{
+    struct copies_keeper *k = context;
+    if (k->is_recovered)
+        (void)keeper_want_stored(k, id, NULL);
+}
+
 static void
 keeper_changed(void *context, struct id id)
 {
@@ -883,7 +893,7 @@ keeper_walk_on(void *context)
     struct copies_keeper *k = context;
     struct id id;
     enum queue_place place;
-    if (k->walk == NULL || !queue_has_found_all(k->setup.queue))
+    if (k->walk == NULL || !k->is_recovered)
         return;
     if (!k->walk_is_read) {
         int more = queue_walk_read(k->walk, WALK_NAMES);
@@ -933,6 +943,7 @@ copies_keeper_new(const struct copies_keeper_setup *setup)
                                                           .admits = keeper_admits,
                                                           .store = keeper_store,
                                                           .stored = keeper_stored,
+                                                          .found = keeper_found,
                                                           .changed = keeper_changed,
                                                           .ended = keeper_ended});
     loop_at_end(setup->loop, LOOP_SEND_COPIES, keeper_at_end, k);

@@ -1,6 +1,7 @@
 /* The engine of copies. */
 #include "t/roof/engine.h"
 
+#include "base/crc.h"
 #include "base/memory.h"
 #include "queue/copies/copies_keys.h"
 #include "queue/copies/copies_scripts.h"
@@ -45,7 +46,7 @@ enum mood {
     ENGINE_MOODS
 };
 static const char *const mood_words[ENGINE_MOODS] = {
-    "up",      "refuses",      "is silent",     "is slow",        "cuts",
+    "up",      "refuses",    "is silent",      "is slow",        "cuts",
     "is full", "only reads", "has no replica", "says odd things"};
 
 struct known_id {
@@ -83,8 +84,8 @@ draw(unsigned limit)
 
 /* --- Replies ---------------------------------------------------------------------- */
 
-static void
-say(struct asker *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct asker *a, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static void
 say(struct asker *a, const char *format, ...)
 {
@@ -99,12 +100,13 @@ static void
 say_info(struct asker *a)
 {
     char info[512];
-    snprintf(info, sizeof(info),
-             "# Server\r\nredis_version:%s\r\nloading:0\r\nmaxmemory_policy:noeviction\r\n"
-             "aof_enabled:1\r\nrole:%s\r\nconnected_slaves:%d\r\n",
-             engine.is_old ? "7.0.15" : "8.0.2",
-             engine.mood == ENGINE_READS ? "slave" : "master",
-             engine.has_replica && engine.mood != ENGINE_ALONE);
+    snprintf(
+        info, sizeof(info),
+        "# Server\r\nredis_version:%s\r\nloading:0\r\nmaxmemory_policy:noeviction\r\n"
+        "aof_enabled:1\r\nrole:%s\r\nconnected_slaves:%d\r\n",
+        engine.is_old ? "7.0.15" : "8.0.2",
+        engine.mood == ENGINE_READS ? "slave" : "master",
+        engine.has_replica && engine.mood != ENGINE_ALONE);
     say(a, "$%zu\r\n%s\r\n", strlen(info), info);
 }
 
@@ -222,8 +224,7 @@ asker_send(struct asker *a)
 {
     struct text reply = buffer_text(&a->reply);
     bool cuts = engine.mood == ENGINE_CUTS && draw(4) == 0;
-    peer_say(&a->peer,
-             cuts ? text_before(reply, draw((unsigned)reply.length)) : reply);
+    peer_say(&a->peer, cuts ? text_before(reply, draw((unsigned)reply.length)) : reply);
     buffer_clear(&a->reply);
     if (cuts)
         peer_cut(&a->peer, draw(2) == 0 ? PEER_FIN : PEER_RESET);
@@ -246,7 +247,7 @@ take_head(struct text *rest, char kind, size_t *number)
     return true;
 }
 
-/* Of the first command, borrowed from a->in. 0: more is to come. */
+/* The words of the first command, borrowed from a->in. 0: more is to come. */
 static size_t
 take_words(struct asker *a, struct text words[WORDS_MAX], size_t *used)
 {
@@ -449,8 +450,7 @@ is_open(const struct model_rcpt *r)
 static struct envelope *
 copy_of(const struct model_message *m)
 {
-    struct text form,
-        field = copies_database_field(engine.data, engine.key, m->id);
+    struct text form, field = copies_database_field(engine.data, engine.key, m->id);
     struct envelope *e = envelope_new();
     uint64_t batch;
     struct id id;
@@ -459,6 +459,29 @@ copy_of(const struct model_message *m)
         envelope_read_todo(form, id, e) != PROGRESS_DONE)
         envelope_free(&e);
     return e;
+}
+
+/* In one piece, or in chunks. */
+static void
+judge_bytes(const struct model_message *m, const struct envelope *e)
+{
+    char name[KEY_SIZE + MODEL_ID_MAX], chunk[24];
+    snprintf(name, sizeof(name), "%s:c", m->id);
+    struct text bytes = copies_database_field(engine.data, engine.key, name);
+    int64_t size = (int64_t)bytes.length;
+    uint32_t crc = crc_add(0, bytes.at, bytes.length);
+    snprintf(name, sizeof(name), "%s:%s", engine.key, m->id);
+    for (unsigned i = 0; bytes.at == NULL || i > 0; i++) {
+        snprintf(chunk, sizeof(chunk), "%u", i);
+        bytes = copies_database_field(engine.data, name, chunk);
+        if (bytes.at == NULL)
+            break;
+        size += (int64_t)bytes.length;
+        crc = crc_add(crc, bytes.at, bytes.length);
+    }
+    if (size != e->content_size || crc != e->content_crc)
+        roof_break("copied", m->id,
+                   "the content of its copy is not that of the message");
 }
 
 /* Marks come within 100 ms, but where the disk takes its time; a reply that is lost may be no
@@ -497,6 +520,7 @@ judge_message(const struct model_message *m)
     struct envelope *e = copy_of(m);
     if (e == NULL)
         roof_break("copied", m->id, "it is open, and has no copy that can be read");
+    judge_bytes(m, e);
     judge_copy(m, e);
     envelope_free(&e);
 }

@@ -281,7 +281,8 @@ static const char *const themes[] = {
     "mood",
     "kill,cut,mood,weather,path,tls,slice,http,webhook",
 };
-enum { THEMES = sizeof(themes) / sizeof(*themes) };
+enum { THEMES = sizeof(themes) / sizeof(*themes), ENGINE_SEEDS = 64, ENGINE_SEED = 37 };
+static const char engine_theme[] = "engine,mood,kill,stop,inject";
 
 /* Every second run has a theme; NULL: this one has none. */
 static const char *
@@ -289,6 +290,8 @@ theme_of(const struct wishes *wishes)
 {
     if (wishes->only != NULL || !course.is_dense || wishes->seed % 2 == 0)
         return NULL;
+    if (wishes->seed % ENGINE_SEEDS == ENGINE_SEED && plan_takes("theme", 0))
+        return engine_theme;
     return plan_takes("theme", 0) ? themes[wishes->seed / 2 % THEMES] : NULL;
 }
 
@@ -368,7 +371,8 @@ draw_features(const struct wishes *wishes)
     /* the keys of a slice, or of a host of a group, are its own; an older version knows none;
      * a clock that is ahead by a day forgets them */
     if (!course.with[WITH_VISITORS] || course.with[WITH_SLICES] ||
-        course.with[WITH_GROUP] || course.with[WITH_UPGRADES] || course.with[WITH_CLOCKS])
+        course.with[WITH_GROUP] || course.with[WITH_UPGRADES] ||
+        course.with[WITH_CLOCKS])
         course.with[WITH_POSTS] = false;
     group_settle(course.with, only != NULL || theme != NULL);
     /* an operator may release mail at any host, and the log of the first is read */

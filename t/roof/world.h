@@ -49,7 +49,7 @@ enum feature {
     WITH_RELEASES, /* mail that is to be delivered later */
     WITH_POSTS,    /* mail by HTTP; needs WITH_VISITORS */
     WITH_DAY,      /* 24 h of what providers are paid for (day_features); drawn by no seed */
-    WITH_ENGINE,   /* copies in a Redis that comes and goes; on the first host; drawn by no seed */
+    WITH_ENGINE,   /* copies in a Redis that comes and goes; on the first host; drawn by a theme */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
