@@ -174,7 +174,7 @@ $(BUILD)/t/crash.t: $(call object,$(wildcard t/crash/*.c t/sim/disk*.c) t/sim/lo
 FRESH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
 
 # The whole MTA with all stand-ins: bounded as a test, or SEED=n RUNS=n MINUTES=n ONLY=reload,kill TRACE=1.
-ROOF_SIM := $(wildcard t/sim/disk*.c) t/sim/loop.c t/sim/dns.c
+ROOF_SIM := $(wildcard t/sim/disk*.c) t/sim/loop.c t/sim/dns.c t/sim/copies_database.c
 $(BUILD)/t/roof.t: $(call object,$(wildcard t/roof/*.c) $(ROOF_SIM)) $(SUPPORT) \
         $(call archive,$(call reversed,$(DIRS)))
 	$(Q)echo "  link $@"

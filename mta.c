@@ -9,6 +9,7 @@
 #include "admin/dispatch/dispatch.h"
 #include "admin/sendmail/sendmail.h"
 #include "admin/settings/sandbox_rules.h"
+#include "admin/startup/copies_trial.h"
 #include "admin/startup/daemon.h"
 #include "base/disk/disk.h"
 #include "base/loop/loop.h"
@@ -129,10 +130,15 @@ static int
 mta_run(const struct options_sources *sources)
 {
     struct daemon d = {.sources = *sources};
+    char why[COPIES_TRIAL_WHY_MAX];
+    int code = EX_CONFIG;
     if (!daemon_read(&d))
-        return EX_CONFIG;
+        return code;
     d.loop = loop_new();
-    int code = mta_start(&d);
+    if (copies_trial(d.configuration, why) == COPIES_TRIAL_UNFIT)
+        snprintf(d.error, DAEMON_ERROR_MAX, "copies: %s", why);
+    else
+        code = mta_start(&d);
     if (code == 0)
         code = mta_enter_sandbox(&d);
     if (code == 0)

@@ -8,8 +8,14 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+enum commit_copy {
+    COPY_UNWANTED, /* nobody waits for it, or it is made */
+    COPY_UNSAID,   /* the copier hears of it when it is durable */
+    COPY_AWAITED   /* until queue_copied() */
+};
+
 /* A message on its way to the disk. It is in one list of struct commits at a time
- * (files, syncing, blocked, appended, done), and its owner is called from `done`
+ * (files, syncing, blocked, appended, copying, done), and its owner is called from `done`
  * alone. */
 struct commit {
     struct commits *commits;
@@ -18,6 +24,8 @@ struct commit {
     struct buffer form; /* of todo/ID */
     int intd;           /* handle, -1: none */
     bool linked, ignored, held;
+    bool durable; /* in `copying` */
+    enum commit_copy copy;
     struct disk_sync sync; /* of a large content */
     uint64_t batch;
     queue_stored *stored;
@@ -48,6 +56,46 @@ set_done(struct commit *c)
 {
     DL_APPEND(c->commits->done, c);
     commit_wake(c->commits);
+}
+
+/* --- Its copy --------------------------------------------------------------------- */
+
+/* NULL: there is none. */
+static const struct queue_copier *
+commit_copier(const struct commit *c)
+{
+    const struct queue_copier *copier = c->commits->copier;
+    return copier != NULL && copier->context != NULL ? copier : NULL;
+}
+
+static struct commit *
+commit_waiter(struct commit *c)
+{
+    return c->draft->own ? NULL : c;
+}
+
+/* Beside our own sync, while the bytes are in memory. */
+static void
+commit_copy_begin(struct commit *c)
+{
+    const struct commits *all = c->commits;
+    const struct queue_copier *copier = commit_copier(c);
+    if (copier == NULL)
+        return;
+    const struct journaled_message *m = journaled_find(all->journaled, c->draft->id);
+    c->copy = COPY_UNSAID;
+    if (m != NULL && m->content != NULL &&
+        copier->store(copier->context, c->draft->id, buffer_text(&c->form),
+                      buffer_text(&m->content->bytes), commit_waiter(c)))
+        c->copy = c->draft->own ? COPY_UNWANTED : COPY_AWAITED;
+}
+
+static void
+commit_copy_end(const struct commit *c)
+{
+    const struct queue_copier *copier = commit_copier(c);
+    if (copier != NULL)
+        copier->ended(copier->context, c->draft->id);
 }
 
 /* --- Held already ----------------------------------------------------------------- */
@@ -206,6 +254,8 @@ start_in_files(struct commit *c)
 {
     draft_want_file(c->draft);
     write_intd(c);
+    if (commit_copier(c) != NULL)
+        c->copy = COPY_UNSAID;
     DL_APPEND(c->commits->files, c);
     commit_wake(c->commits);
 }
@@ -230,6 +280,7 @@ append(struct commit *c)
         return false;
     /* The message owns the buffer now. */
     d->drafts->in_memory -= in_memory - d->content.length;
+    commit_copy_begin(c);
     buffer_free(&c->form);
     if (c->held)
         journaled_find(c->commits->journaled, d->id)->held = true;
@@ -293,6 +344,62 @@ start_large(struct commit *c)
         on_content_synced(c, result);
 }
 
+/* A crash may bring it back: its client has heard 451, and it is delivered twice at worst. */
+static void
+commit_withdraw(struct commit *c)
+{
+    struct commits *all = c->commits;
+    struct id id = c->draft->id;
+    if (journaled_find(all->journaled, id) == NULL) {
+        undo(c);
+        commit_copy_end(c);
+        return;
+    }
+    all->withdrawn(all->context, id);
+    if (c->held)
+        id_set_remove(all->seen, id);
+    c->held = false;
+}
+
+static void
+commit_finish(struct commit *c)
+{
+    if (c->draft->refused)
+        commit_withdraw(c);
+    set_done(c);
+}
+
+static void
+commit_durable(struct commit *c)
+{
+    const struct queue_copier *copier = commit_copier(c);
+    if (c->copy == COPY_UNSAID && copier != NULL) {
+        copier->stored(copier->context, c->draft->id, commit_waiter(c));
+        c->copy = c->draft->own ? COPY_UNWANTED : COPY_AWAITED;
+    }
+    if (c->held && copier != NULL)
+        copier->changed(copier->context, c->draft->id);
+    c->durable = c->copy == COPY_AWAITED;
+    if (c->durable)
+        DL_APPEND(c->commits->copying, c);
+    else
+        commit_finish(c);
+}
+
+void
+commits_copied(struct commits *all, struct commit *c, const struct outcome *refusal)
+{
+    assert(c->copy == COPY_AWAITED);
+    c->copy = COPY_UNWANTED;
+    if (refusal != NULL)
+        draft_refuse(c->draft, *refusal);
+    if (!c->durable)
+        return;
+    DL_DELETE(all->copying, c);
+    c->durable = false;
+    commit_finish(c);
+}
+
 /* The client hears 451 and sends the message again. A record that may be on disk
  * already gets an END, so that it is not delivered as well. */
 static void
@@ -307,6 +414,7 @@ refuse_batch(struct commit *c, int error, uint64_t again)
     if (m->large || m->held)
         removal_add(all->removal, m->id, again);
     journaled_drop(all->journaled, m);
+    commit_copy_end(c);
 }
 
 /* The owner is called later, in stage ANSWER: here the journal is still at work. */
@@ -320,9 +428,12 @@ commits_settled(struct commits *all, uint64_t batch, int error, uint64_t again)
         if (c->batch > batch)
             break;
         DL_DELETE(all->appended, c);
-        if (error < 0)
+        if (error == 0) {
+            commit_durable(c);
+        } else {
             refuse_batch(c, error, again);
-        set_done(c);
+            set_done(c);
+        }
     }
 }
 
@@ -379,15 +490,21 @@ static void
 commit_at_stage_sync(void *context)
 {
     struct commits *all = context;
-    struct commit *c;
+    struct commit *c, *next;
     loop_unpost(all->loop, &all->wake);
     if (all->files == NULL)
         return;
     DL_FOREACH (all->files, c)
         sync_files(c);
     link_in_files(all, all->files);
-    DL_CONCAT(all->done, all->files);
-    all->files = NULL;
+    DL_FOREACH_SAFE (all->files, c, next) {
+        DL_DELETE(all->files, c);
+        if (c->draft->refused)
+            set_done(c);
+        else
+            commit_durable(c);
+    }
+    loop_unpost(all->loop, &all->wake); /* the answers follow in this turn */
 }
 
 /* --- Input ----------------------------------------------------------------------- */
@@ -504,6 +621,7 @@ commits_ignore(struct commits *all, void *context)
     ignore_in(all->syncing, context);
     ignore_in(all->blocked, context);
     ignore_in(all->appended, context);
+    ignore_in(all->copying, context);
     ignore_in(all->done, context);
 }
 
@@ -511,8 +629,8 @@ commits_ignore(struct commits *all, void *context)
 bool
 commits_have(const struct commits *all, struct id id)
 {
-    const struct commit *const lists[] = {all->files, all->syncing, all->blocked,
-                                          all->appended, all->done};
+    const struct commit *const lists[] = {all->files,    all->syncing, all->blocked,
+                                          all->appended, all->copying, all->done};
     const struct commit *c;
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         DL_FOREACH (lists[i], c)
@@ -525,7 +643,7 @@ bool
 commits_are_quiet(const struct commits *all)
 {
     return all->files == NULL && all->syncing == NULL && all->appended == NULL &&
-           all->done == NULL;
+           all->copying == NULL && all->done == NULL;
 }
 
 bool
@@ -571,5 +689,6 @@ commits_stop(struct commits *all)
     drop_all(&all->syncing, false);
     drop_all(&all->blocked, false);
     drop_all(&all->appended, true);
+    drop_all(&all->copying, true);
     drop_all(&all->done, true);
 }

@@ -9,6 +9,7 @@
 #define QUEUE_COMMIT_H
 
 #include "queue/draft.h"
+#include "queue/queue_copier.h"
 #include "queue/recovery/removal.h"
 #include "queue/spool/id_set.h"
 #include "queue/journal/journaled.h"
@@ -23,6 +24,9 @@ struct commits {
     struct removal *removal;
     bool synchronous; /* an injector: no end of turn follows */
     bool gathers;     /* then: until commits_gathered() */
+    const struct queue_copier *copier;
+    /* A durable message is refused, since it has no copy: it ends. */
+    void (*withdrawn)(void *context, struct id id);
     /* The owner of the message went away before it was durable. */
     void (*orphaned)(void *context, struct id id);
     void *context;
@@ -32,6 +36,7 @@ struct commits {
     struct commit *syncing;  /* large: the content */
     struct commit *blocked;  /* wait for space in the journal */
     struct commit *appended; /* in a batch, oldest first */
+    struct commit *copying;  /* durable here; the copier has not answered */
     struct commit *done;     /* to be answered */
     struct loop_task wake;
 };
@@ -46,6 +51,10 @@ void commits_add(struct commits *c, struct queue_draft **draft, struct envelope 
                  queue_stored *stored, void *context);
 void commits_gathered(struct commits *c);
 void commits_ignore(struct commits *c, void *context);
+
+/* Behind queue_copied(). */
+void commits_copied(struct commits *c, struct commit *waiter,
+                    const struct outcome *refusal);
 
 /* True while the message is being made durable and its owner has no answer. O(n). */
 bool commits_have(const struct commits *c, struct id id);

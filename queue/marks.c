@@ -145,6 +145,7 @@ marks_to_journal(struct marks *m, struct pending *p,
                           buffer_text(&p->texts));
     journal_hurry(m->journaled->journal);
     drop_marks(m, p, p->count);
+    m->changed(m->context, p->id);
 }
 
 /* --- Where a message is ---------------------------------------------------------- */
@@ -241,6 +242,7 @@ keep_failed(struct marks *m, struct pending *p)
 {
     p->failed = true;
     marks_leave_line(m, p);
+    m->changed(m->context, p->id); /* marks_overlay() knows them */
     if (p->count == 0 && (p->owned || p->envelope == NULL) && !has_warning(p) &&
         (p->envelope == NULL || !p->envelope->delivery.released) &&
         journaled_find(m->journaled, p->id) == NULL) {
@@ -342,6 +344,7 @@ marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
         give_places(m->in_use(m->in_use_context, p->id), move);
     if (p->envelope != NULL && p->envelope->fragment.awaits_parts && !p->ended)
         (void)marker_put(m->spool, MARKER_AWAITING, p->id);
+    m->changed(m->context, p->id);
 }
 
 /* The pending is freed afterwards, unless there is more to write. */
@@ -452,6 +455,7 @@ write_preprocessed(struct marks *m, struct pending *p)
     }
     if (result == 0 && p->due)
         result = spool_write_due(m->spool, p->envelope);
+    m->changed(m->context, p->id);
     if (result < 0)
         keep_failed(m, p);
     else

@@ -28,6 +28,8 @@ struct marks {
     void *in_use_context;
     /* A message that was retired during its move is S5 now, and must be ended. */
     void (*ended)(void *context, struct id id);
+    /* Its state on disk has changed. */
+    void (*changed)(void *context, struct id id);
     /* The message cannot be read back and must be quarantined. */
     void (*damaged)(void *context, struct id id, const char *reason);
     /* A round of the preprocessor is over; may be NULL. */

@@ -55,6 +55,8 @@ void
 queue_end(struct queue *q, struct id id, unsigned dirs)
 {
     struct journaled_message *m = journaled_find(&q->journaled, id);
+    if (q->copier.context != NULL)
+        q->copier.ended(q->copier.context, id);
     if (id_set_has(&q->share.made, id)) {
         id_set_remove(&q->share.made, id);
         marker_drop(&q->spool, MARKER_REASSEMBLED, id);
@@ -78,6 +80,28 @@ static void
 queue_on_ended(void *context, struct id id)
 {
     queue_end(context, id, SPOOL_ANYWHERE);
+}
+
+static void
+queue_on_found(void *context, const struct queue_entry *entry)
+{
+    struct queue *q = context;
+    if (q->copier.context != NULL)
+        q->copier.found(q->copier.context, entry->id);
+    q->found(q->found_context, entry);
+}
+
+void
+queue_changed(struct queue *q, struct id id)
+{
+    if (q->copier.context != NULL)
+        q->copier.changed(q->copier.context, id);
+}
+
+static void
+queue_on_changed(void *context, struct id id)
+{
+    queue_changed(context, id);
 }
 
 static void
@@ -180,6 +204,8 @@ start_modules(struct queue *q)
                                   .journaled = &q->journaled,
                                   .removal = &q->removal,
                                   .synchronous = synchronous,
+                                  .copier = &q->copier,
+                                  .withdrawn = queue_on_ended,
                                   .orphaned = on_orphan,
                                   .context = q};
     q->marks = (struct marks){.spool = &q->spool,
@@ -189,6 +215,7 @@ start_modules(struct queue *q)
                               .synchronous = synchronous,
                               .in_use = q->settings.in_use,
                               .ended = queue_on_ended,
+                              .changed = queue_on_changed,
                               .damaged = on_damaged,
                               .moved = on_moved,
                               .context = q};
@@ -268,6 +295,8 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                size_t error_size)
 {
     const struct queue_settings *settings = &q->settings;
+    q->found = found;
+    q->found_context = context;
     q->recover = (struct recover){.spool = &q->spool,
                                   .loop = q->loop,
                                   .seen = &q->seen,
@@ -275,8 +304,8 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                                   .slices = &q->share.slices,
                                   .blocked = &q->share.blocked,
                                   .withheld = &q->share.withheld,
-                                  .found = found,
-                                  .found_context = context,
+                                  .found = queue_on_found,
+                                  .found_context = q,
                                   .is_moving = queue_is_moving,
                                   .is_at_work = queue_is_at_work,
                                   .context = q,
@@ -425,12 +454,20 @@ queue_close(struct queue **queue)
 
 /* --- Accepting ------------------------------------------------------------------- */
 
+static bool
+queue_can_copy(const struct queue *q, struct outcome *refusal)
+{
+    return q->copier.context == NULL || q->copier.admits(q->copier.context, refusal);
+}
+
 static struct queue_draft *
 queue_begin_draft(struct queue *q, int64_t size_expected, bool own,
                   struct outcome *refusal)
 {
     if (q->own_loop != NULL)
         loop_turn(q->own_loop, 0); /* updates the clock: no other turns come */
+    if (!own && !queue_can_copy(q, refusal))
+        return NULL;
     return draft_begin(&q->drafts, size_expected, own, refusal);
 }
 
@@ -439,7 +476,8 @@ queue_admits(struct queue *q, int64_t size_expected, struct outcome *refusal)
 {
     if (q->own_loop != NULL)
         loop_turn(q->own_loop, 0); /* updates the clock: no other turns come */
-    return drafts_admit(&q->drafts, size_expected, false, refusal);
+    return queue_can_copy(q, refusal) &&
+           drafts_admit(&q->drafts, size_expected, false, refusal);
 }
 
 struct queue_draft *

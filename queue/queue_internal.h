@@ -37,6 +37,9 @@ struct queue {
     uint64_t picked_up; /* from sendmail(1) */
     struct marks marks;
     struct contents contents;
+    struct queue_copier copier; /* context NULL: there is none */
+    queue_found *found;
+    void *found_context;
     struct load_check check; /* of the message that queue_load() loads next */
     struct recover recover;
     struct clean clean;
@@ -53,6 +56,8 @@ struct queue {
 
 /* Removes the message from the journal, the spool, or both. */
 void queue_end(struct queue *queue, struct id id, unsigned dirs);
+/* The copier reads it again. */
+void queue_changed(struct queue *queue, struct id id);
 /* An operator's process reads all journals on its first question. */
 void queue_read_journals(struct queue *queue);
 /* An old journal still has the message, or may have it. */

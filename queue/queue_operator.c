@@ -24,6 +24,7 @@ queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool d
     /* A route holds the message again after a crash; an operator does not. */
     int result = durable ? spool_sync(&q->spool, file, &e->id) : 0;
     disk_close_file(q->spool.disk, file);
+    queue_changed(q, e->id);
     return result;
 }
 
@@ -80,6 +81,7 @@ queue_release(struct queue *q, struct id id)
     guard_forget(&q->spool.guard, id);
     if (is_held && m != NULL)
         m->held = false;
+    queue_changed(q, id);
     /* The caller knows the message: a scan of todo/ need not report it. */
     if (!is_held && spool_has(&q->spool, SPOOL_TODO, id))
         id_set_add(&q->seen, id);
@@ -89,6 +91,7 @@ queue_release(struct queue *q, struct id id)
 int
 queue_keep_release(struct queue *q, const struct envelope *e)
 {
+    queue_changed(q, e->id);
     if (e->storage.preprocessed)
         return spool_keep_release(&q->spool, e);
     if (!e->storage.in_todo)
@@ -112,6 +115,19 @@ is_removable(const struct queue *q, struct id id)
 {
     return !queue_is_no_message(q, id) && !queue_may_be_withheld(q, id) &&
            !commits_have(&q->commits, id);
+}
+
+/* A file in mess/ that the end of a message has left behind, at a crash, is no message. */
+bool
+queue_lacks(struct queue *q, struct id id)
+{
+    unsigned dirs = 0;
+    char note[QUEUE_NOTE_MAX];
+    return journaled_find(&q->journaled, id) == NULL && !queue_may_be_withheld(q, id) &&
+           !commits_have(&q->commits, id) && !marks_are_moving(&q->marks, id) &&
+           spool_dirs_of(&q->spool, id, &dirs) == 0 &&
+           (dirs & (SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO))) == 0 &&
+           queue_note(q, id, QUEUE_CORRUPT, note) == -ENOENT;
 }
 
 /* Files in corrupt/ go, too: the operator wants to be rid of it. */

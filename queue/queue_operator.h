@@ -44,6 +44,9 @@ int queue_each(struct queue *queue,
 /* Loads a message that queue_each() has just reported at that place, without checking
  * its content; for long lists. */
 struct envelope *queue_peek(struct queue *queue, struct id id, enum queue_place place);
+/* Certainly there is no such message, not even in corrupt/. False also when the disk does not
+ * say so. */
+bool queue_lacks(struct queue *queue, struct id id);
 /* Removes every file of id, wherever it is. False: there was none. */
 bool queue_remove(struct queue *queue, struct id id);
 /* Removes a message that queue_each() has just reported outside HOLD and CORRUPT,

@@ -57,6 +57,7 @@ may queue/manager base+disk+event+log+loop mime+report sched+limits+route queue+
 may queue/poster base+crypto+disk+http+loop mime+parts sched+route queue+envelope+manager
 
 may queue/group base+crypto+disk+event+log+loop+net+redis sched+limits queue+envelope+manager+spool+suppression
+may queue/copies base+crypto+event+log+loop+redis sched queue+envelope+manager+spool queue/group
 
 # The two sides of SMTP do not know each other. In: access (rules for clients)
 # below server (a machine without sockets) below session. Out: trust, client (a machine without sockets), connect, delivery.
@@ -78,7 +79,7 @@ may defrag/reassembly base+crypto+loop mime+parts+report queue+envelope+manager 
 may defrag base+event+log+loop mime+report sched/route queue+envelope+manager defrag/set defrag/registry defrag/reassembly
 
 # A section of the settings is a struct of the room that takes it.
-may admin/settings base+crypto+disk+dns+event+log+net+sandbox+settings mime sched/route queue/manager smtp/delivery smtp/oauth smtp/session defrag admin/history
+may admin/settings base+crypto+disk+dns+event+log+net+sandbox+settings mime sched/route queue/copies queue/manager smtp/delivery smtp/oauth smtp/session defrag admin/history
 may admin/history base+disk+event+log+loop sched/limits
 # Views make numbers and words of the parts, answers serve questions by them, control carries both.
 may admin/view base+log+loop+net+sandbox sched+limits queue+manager admin/settings
@@ -96,7 +97,7 @@ may admin/sendmail base+loop+sandbox mime queue+envelope+spool admin/settings ad
 may admin/setup base+disk+loop+sandbox+settings mime sched/route queue/spool admin/settings admin/history admin/view admin/answer admin/tool admin/command admin/sendmail
 may admin/import base+disk+sandbox+settings mime sched/route admin/settings admin/view admin/setup
 # All parts come together here: the one room that knows both sides of SMTP.
-may admin/startup base+crypto+disk+dns+event+http+log+loop+net+redis+sandbox sched/route queue+group+manager+poster+spool smtp/access smtp/delivery smtp/oauth smtp/peer smtp/session smtp/trust defrag+registry admin/settings admin/history admin/view admin/control admin/findings admin/http admin/post admin/api
+may admin/startup base+crypto+disk+dns+event+http+log+loop+net+redis+sandbox sched/route queue+copies+group+manager+poster+spool smtp/access smtp/delivery smtp/oauth smtp/peer smtp/session smtp/trust defrag+registry admin/settings admin/history admin/view admin/control admin/findings admin/http admin/post admin/api
 # One command line, all commands.
 may admin/dispatch base/redis base/settings admin/settings admin/command admin/sendmail admin/setup admin/import admin/startup
 

@@ -231,6 +231,7 @@ static const struct request_member {
     {"test",            "to",        REQUEST_STRING },
     {"test",            "from",      REQUEST_STRING },
     {"cluster-forget",  "host",      REQUEST_STRING },
+    {"cluster-adopt",   "host",      REQUEST_STRING },
     {"suppress-list",   "from",      REQUEST_INTEGER},
     {"suppress-list",   "limit",     REQUEST_INTEGER},
     {"suppress-list",   "q",         REQUEST_STRING },

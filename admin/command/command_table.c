@@ -61,6 +61,9 @@ static const char help_drain[] =
     "  --cancel        accept and deliver mail again\n"
     "  Exit code: 0: nothing is left; 75: messages are left, or the time is over.\n";
 
+static const char help_cluster[] =
+    "  forget HOST  its part of the limits is free\n"
+    "  adopt HOST   it is lost: its mail is taken from its copies\n";
 static const char help_suppress[] =
     "  ls [--json] [TEXT]    all of them, or those whose address has TEXT\n"
     "  add ADDRESS [REASON]  until it is removed\n"
@@ -291,9 +294,9 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "cluster",
-     .arguments = "[--json] | forget HOST",
+     .arguments = "[--json] | forget|adopt HOST",
      .about = "the group of hosts that share limits",
-     .help = "  forget HOST  its part of the limits is free\n",
+     .help = help_cluster,
      .example = "petrel cluster forget relay3",
      .kind = COMMAND_OPTIONS,
      .run = row_daemon,

@@ -203,7 +203,7 @@ command_quota(struct question *q, int count, char **arguments)
 
 /* --- The group of hosts ------------------------------------------------------------- */
 
-static const char cluster_usage[] = "cluster [--json] | forget HOST";
+static const char cluster_usage[] = "cluster [--json] | forget|adopt HOST";
 
 static const char group_words[] = "group  {name}, egress {egress}\n";
 static const char host_words[] =
@@ -214,6 +214,15 @@ static const char bank_words[] =
     "bank   {bank}[bank=none:|, ]{server}[away_ms>0:; for {away_ms@seconds} s: {why}]\n"
     "asks   {#asks} for {#asked_sites} sites, {#failures} without an answer\n"
     "[bank=up:|parts  {#fallback_sites} sites go on with the part of this host\n]";
+static const char copies_words[] =
+    "copies {server}[ready:|; not kept: {why}]; behind {#behind}\n"
+    "[comparing:       what is there and here is being compared\n]"
+    "[adopting:       adopting {adopting}\n]"
+    "[adopted>0:       adopted {#adopted} since startup\n]"
+    "[recalled>0:       taken back {#recalled} since startup\n]"
+    "[given_up>0:       {#given_up} ended here that other hosts have adopted\n]"
+    "[unreadable>0:       {#unreadable} of a lost host cannot be read\n]"
+    "[namesake:       another host has this name, or a clone of this spool\n]";
 static const char share_words[] =
     "site   {site}[shared_tokens>0:  {#lease_tokens} of {#shared_tokens} transactions "
     "in "
@@ -226,8 +235,11 @@ print_cluster(struct question *q, bool is_json)
     json_t *answer = daemon_ask(q, json_pack("{s:s}", "command", "cluster"), &code);
     if (answer == NULL)
         return code;
-    const json_t *group = json_object_get(answer, "group");
+    json_t *group = json_object_get(answer, "group");
+    const json_t *copies = json_object_get(answer, "copies");
     if (is_json) {
+        if (copies != NULL && json_is_object(group))
+            json_object_set(group, "copies", json_object_get(answer, "copies"));
         json_field_print_line(group);
     } else if (!json_is_object(group)) {
         puts("this host is in no group: cluster is not set");
@@ -237,6 +249,8 @@ print_cluster(struct question *q, bool is_json)
         words_print(bank_words, group, 0);
         words_print_all(share_words, json_object_get(group, "sites"), 0);
     }
+    if (!is_json && copies != NULL)
+        words_print(copies_words, copies, 0);
     json_decref(answer);
     return 0;
 }
@@ -248,14 +262,18 @@ command_cluster(struct question *q, int count, char **arguments)
     bool is_json = count == 1 && strcmp(arguments[0], "--json") == 0;
     if (count == 0 || is_json)
         return print_cluster(q, is_json);
-    if (count != 2 || strcmp(arguments[0], "forget") != 0)
+    bool adopts = count == 2 && strcmp(arguments[0], "adopt") == 0;
+    if (count != 2 || (!adopts && strcmp(arguments[0], "forget") != 0))
         return daemon_usage(cluster_usage);
     json_t *request =
-        json_pack("{s:s,s:s}", "command", "cluster-forget", "host", arguments[1]);
+        json_pack("{s:s,s:s}", "command", adopts ? "cluster-adopt" : "cluster-forget",
+                  "host", arguments[1]);
     json_t *answer = daemon_ask(q, request, &code);
     if (answer == NULL)
         return code == EX_CONFIG ? EX_DATAERR : code;
-    printf("%s is forgotten: its part is free\n", arguments[1]);
+    printf(adopts ? "the mail of %s is being adopted: petrel cluster says how far\n"
+                  : "%s is forgotten: its part is free\n",
+           arguments[1]);
     json_decref(answer);
     return 0;
 }

@@ -287,6 +287,53 @@ judge_hold_by_route(const struct fault_world *w, struct faults *out)
 }
 
 static bool
+judge_copies_away(const struct fault_world *w, struct faults *out)
+{
+    const struct finding_facts *f = w->facts;
+    return f->copies_away != NULL &&
+           faults_found(out, "no copies of mail can be kept (%s): %s", f->copies_away,
+                        f->copies_required ? "new mail is refused"
+                                           : "mail has one copy");
+}
+
+static bool
+judge_copies_behind(const struct fault_world *w, struct faults *out)
+{
+    const struct finding_facts *f = w->facts;
+    return f->copies_behind > 0 &&
+           faults_found(out, "%" PRIu64 " message%s no copy yet", f->copies_behind,
+                        f->copies_behind == 1 ? " has" : "s have");
+}
+
+static bool
+judge_copies_namesake(const struct fault_world *w, struct faults *out)
+{
+    return w->facts->copies_namesake &&
+           faults_found(out, "another host that lives has the name of this one, or a "
+                             "clone of its spool");
+}
+
+static bool
+judge_copies_unreadable(const struct fault_world *w, struct faults *out)
+{
+    uint64_t count = w->facts->copies_unreadable;
+    return count > 0 &&
+           faults_found(out, "%" PRIu64 " cop%s of a lost host cannot be read", count,
+                        count == 1 ? "y" : "ies");
+}
+
+static bool
+judge_copies_lost(const struct fault_world *w, struct faults *out)
+{
+    const struct finding_facts *f = w->facts;
+    return f->copies_losses > 0 &&
+           faults_found(out,
+                        "the server of copies has lost copies %" PRIu64
+                        " time%s since startup; all mail was copied again",
+                        f->copies_losses, f->copies_losses == 1 ? "" : "s");
+}
+
+static bool
 judge_bank_away(const struct fault_world *w, struct faults *out)
 {
     const struct finding_facts *f = w->facts;
@@ -452,6 +499,21 @@ static const struct fault_row fault_rows[] = {
     {"bank_away", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_bank_away), NULL,
      "Check the servers that cluster_redis names, and the network between; of "
      "slices, restart the one that `petrel cluster` names if it hangs."},
+    {"copies_away", FAULT_ERROR, FAULT_RUNNING, JUDGE(judge_copies_away), NULL,
+     "Check the servers that `copies` names, and the network between: `petrel doctor` "
+     "asks them."},
+    {"copies_behind", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_copies_behind), NULL,
+     "Wait: they are copied, oldest first."},
+    {"copies_namesake", FAULT_ERROR, FAULT_RUNNING, JUDGE(judge_copies_namesake), NULL,
+     "Give each host its own cluster_host, and a spool of its own: a copied one keeps "
+     "lock/identity."},
+    {"copies_unreadable", FAULT_ERROR, FAULT_RUNNING, JUDGE(judge_copies_unreadable),
+     NULL,
+     "The log names them and says why. They stay in Redis; a newer version may read "
+     "them."},
+    {"copies_lost", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_copies_lost), NULL,
+     "Find out who has emptied the server of `copies`, or why its replica lacked the "
+     "last batches: set copies_replicas."},
     {"name_servers", FAULT_WARNING, FAULT_RUNNING, WORDS(name_servers), NULL,
      "Correct /etc/resolv.conf, which is then read again, or set `dns_servers`; "
      "restart if the sandbox does not let it be read."},

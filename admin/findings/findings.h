@@ -72,9 +72,14 @@ struct finding_facts {
     unsigned sandbox_refused;
     bool is_stopping; /* on purpose: it accepts nothing */
     bool history_paused, registry_down;
-    const char *bank_away; /* of the group: why it does not answer */
-    size_t bank_sites;     /* that go on with our own part meanwhile */
-    bool holds_by_route;   /* a route holds the mail that no other route takes */
+    const char *bank_away;   /* of the group: why it does not answer */
+    size_t bank_sites;       /* that go on with our own part meanwhile */
+    const char *copies_away; /* why no copies are kept */
+    bool copies_required;
+    uint64_t copies_behind, copies_losses; /* messages; times */
+    bool copies_namesake;                  /* another host has our name, or our spool */
+    uint64_t copies_unreadable;            /* of a lost host */
+    bool holds_by_route; /* a route holds the mail that no other route takes */
     struct event_keeping events;
     struct faults named;          /* see findings_name(); the look frees them */
     const struct faults *settled; /* of the settings; NULL: none */

@@ -193,6 +193,8 @@ metrics_read(struct metrics *m)
     m->group = (struct metrics_group){.members = 0};
     m->has_group =
         m->setup.group != NULL && m->setup.group(m->setup.group_context, &m->group);
+    m->has_copies =
+        m->setup.copies != NULL && m->setup.copies(m->setup.group_context, &m->copies);
     m->alive = m->now.sched.sites - m->probing - m->dead;
     m->clients = (struct metrics_clients){0};
     if (m->setup.clients != NULL)

@@ -49,6 +49,13 @@ struct metrics_group {
     uint64_t answered, failures; /* questions to the bank */
 };
 
+/* Copies of mail in Redis. */
+struct metrics_copies {
+    uint64_t adopted, recalled, given_up, unreadable;
+    bool is_up;
+    uint64_t behind, stored, removed, refused, losses;
+};
+
 struct metrics_setup {
     struct loop *loop;
     struct manager *manager;
@@ -85,6 +92,8 @@ struct metrics_setup {
     /* False, or NULL: there is no group of hosts. */
     bool (*group)(void *context, struct metrics_group *out);
     void *group_context;
+    /* False, or NULL: there are no copies. context: that of the group. */
+    bool (*copies)(void *context, struct metrics_copies *out);
 };
 /* Before the sandbox: opens files of /proc. */
 struct metrics *metrics_new(const struct metrics_setup *setup);

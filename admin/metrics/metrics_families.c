@@ -288,6 +288,8 @@ struct metrics_number {
 #define NUMBER(family, label, member) NUMBER_IF(family, label, member, 0)
 #define IN_GROUP(family, label, member)                                                \
     NUMBER_IF(family, label, member, offsetof(struct metrics, has_group))
+#define OF_COPIES(family, label, member)                                               \
+    NUMBER_IF(family, label, copies.member, offsetof(struct metrics, has_copies))
 
 static const struct metrics_number metrics_numbers[] = {
     NUMBER("petrel_accepting", "", live.accepting),
@@ -317,6 +319,16 @@ static const struct metrics_number metrics_numbers[] = {
     IN_GROUP("petrel_group_fallback_sites", "", group.fallback_sites),
     IN_GROUP("petrel_group_asks", "result=\"answered\"", group.answered),
     IN_GROUP("petrel_group_asks", "result=\"failed\"", group.failures),
+    OF_COPIES("petrel_copies_up", "", is_up),
+    OF_COPIES("petrel_copies_behind", "", behind),
+    OF_COPIES("petrel_copies", "action=\"stored\"", stored),
+    OF_COPIES("petrel_copies", "action=\"removed\"", removed),
+    OF_COPIES("petrel_copies", "action=\"refused\"", refused),
+    OF_COPIES("petrel_copies_losses", "", losses),
+    OF_COPIES("petrel_copies_adopted", "", adopted),
+    OF_COPIES("petrel_copies_recalled", "", recalled),
+    OF_COPIES("petrel_copies_given_up", "", given_up),
+    OF_COPIES("petrel_copies_unreadable", "", unreadable),
     NUMBER("petrel_config_reloads", "result=\"ok\"", reloads[0]),
     NUMBER("petrel_config_reloads", "result=\"refused\"", reloads[1]),
     NUMBER("petrel_config_reload_success", "", reload_good),
@@ -530,6 +542,23 @@ static const struct metrics_row {
         "Sites with shared limits that go on with this host's own part", ""),
     ROW("petrel_group_asks", COUNTER, write_members,
         "Questions to the Redis of the group", "result: answered, failed"),
+    ROW("petrel_copies_up", GAUGE, write_members,
+        "0 while no copies of mail can be kept in Redis", ""),
+    ROW("petrel_copies_behind", GAUGE, write_members, "Messages that have no copy yet",
+        ""),
+    ROW("petrel_copies", COUNTER, write_members,
+        "Copies, and mail that was refused because there could be none",
+        "action: stored, removed, refused"),
+    ROW("petrel_copies_losses", COUNTER, write_members,
+        "Times that the Redis of copies had lost some", ""),
+    ROW("petrel_copies_adopted", COUNTER, write_members,
+        "Messages of lost hosts that this one has adopted", ""),
+    ROW("petrel_copies_recalled", COUNTER, write_members,
+        "Messages taken back from their copies, which the disk had forgotten", ""),
+    ROW("petrel_copies_given_up", COUNTER, write_members,
+        "Messages that ended here because another host had adopted them", ""),
+    ROW("petrel_copies_unreadable", GAUGE, write_members,
+        "Copies of a lost host that cannot be read", ""),
     ROW("petrel_http_requests", COUNTER, write_requests, "Requests to the HTTP server",
         "path: page, api, metrics, health, events, mail, other; class: 2, 4, 5"),
     ROW("petrel_config_reloads", COUNTER, write_members, "Reloads of the settings",

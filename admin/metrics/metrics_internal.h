@@ -66,8 +66,9 @@ struct metrics {
     struct metrics_top top;
     /* of the scrape */
     struct counters now;
-    bool has_group;
+    bool has_group, has_copies;
     struct metrics_group group;
+    struct metrics_copies copies;
     struct metrics_clients clients;
     struct metrics_site others;
     uint64_t alive, probing, dead, bound[SCHED_BOUNDS];

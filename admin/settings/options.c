@@ -445,6 +445,15 @@ options_need_restart(const struct options *old, const struct options *fresh,
                  is_same(old->cluster_address, fresh->cluster_address));
     options_note(out, "cluster_egress",
                  is_same(old->cluster_egress, fresh->cluster_egress));
+    options_note(out, "copies",
+                 is_same(old->copies.copies, fresh->copies.copies) &&
+                     is_same(old->copies.password, fresh->copies.password));
+    options_note(out, "copies_required",
+                 old->copies.required == fresh->copies.required);
+    options_note(out, "copies_replicas",
+                 old->copies.replicas == fresh->copies.replicas);
+    options_note(out, "copies_message_max",
+                 old->copies.message_max == fresh->copies.message_max);
     options_note(out, "journal_message_max",
                  old->manager.queue.journal_message_max ==
                      fresh->manager.queue.journal_message_max);

@@ -12,6 +12,7 @@
 #include "base/settings/settings.h"
 #include "defrag/channel.h"
 #include "base/event/event_post.h"
+#include "queue/copies/copies_settings.h"
 #include "queue/manager/manager.h"
 #include "sched/route/rewrites.h"
 #include "sched/route/route.h"
@@ -54,6 +55,7 @@ struct options {
     /* group of hosts */
     char *cluster, *cluster_host, *cluster_redis, *cluster_redis_password;
     char *cluster_peers, *cluster_egress, *cluster_address, *cluster_secret;
+    struct copies_options copies;
     /* events for programs */
     char *events_types;
     int64_t events_max;

@@ -575,6 +575,28 @@ const struct setting options_rows[] = {
             "(each host has\n"
             "its own; only logins share limits), or a NAME (hosts with that name have "
             "one)."),
+    TEXTUAL(LIST, copies.copies, "copies", NULL,
+            "Redis 6.2 or Valkey, which keeps a copy of each message until it ends: "
+            "list of\n"
+            "redis://[user@]host[:port][/database] or rediss://..., of which the first "
+            "that takes\n"
+            "writes is used. A message is accepted when it is durable on our disk and "
+            "there. Unset:\n"
+            "there are no copies."),
+    SECRET(copies.password, "copies_password",
+           "Password for copies. Prefer copies_password_file."),
+    TEXTUAL(BOOL, copies.required, "copies_required", "yes",
+            "Refuse new mail (451 4.3.0) while the server of `copies` cannot keep a "
+            "copy. no: accept\n"
+            "it with one copy, and copy it later."),
+    BOUNDED(NUMBER, copies.replicas, "copies_replicas", "0", 0, COPIES_REPLICAS_MAX,
+            "Replicas of that server that must have a copy, too."),
+    BOUNDED(SIZE, copies.message_max, "copies_message_max", "1M", 1024, 1024 * 1024,
+            "Content up to this size is one piece there; larger content is chunks of "
+            "256 KiB."),
+    BOUNDED(DURATION, copies.adopt_after_ms, "adopt_after", "0", 0, 30 * 24 * HOUR,
+            "Adopt the copies of a host of the group that has been silent for this "
+            "long. 0: never."),
     BOUNDED(SIZE, manager.queue.journal_size, "journal_size", "64M", 0,
             INT64_C(1) << 34,
             "Ring of files for mail that is delivered at the first attempt. 0: no "

@@ -48,6 +48,7 @@ configuration_free(struct configuration **c)
     alias_files_free(&(*c)->alias_files);
     accounts_free(&(*c)->accounts);
     group_settings_free(&(*c)->group);
+    copies_settings_forget(&(*c)->copies);
     free((*c)->peer_doors);
     post_keys_release(&(*c)->post_keys);
     settings_free(&(*c)->settings);
@@ -112,6 +113,8 @@ check_group(struct configuration *c, struct buffer *errors)
                              "is that of defrag_registry: set cluster_redis, or "
                              "remove it\n");
     (void)!group_settings_read(&texts, &c->group, errors);
+    (void)!copies_settings_read(&o->copies, &c->group, texts.host, texts.slice,
+                                texts.slices, &c->copies, errors);
 }
 
 struct peer_settings
@@ -336,7 +339,8 @@ configuration_trust(struct configuration *c, struct log *log, char *error, size_
 {
     char place[TRUST_ANCHORS_PLACE_MAX];
     bool needed = route_demands_verify(c->routes) || c->registry.redis.tls ||
-                  group_needs_tls(&c->group) || c->accounts.count > 0 ||
+                  group_needs_tls(&c->group) || copies_need_tls(&c->copies) ||
+                  c->accounts.count > 0 ||
                   text_starts(c->options.post.url, TEXT("https:"));
     c->anchors =
         trust_anchors_read(text_from(c->options.tls_ca), needed, place, error, size);

@@ -10,6 +10,7 @@
 #include "admin/settings/sandbox_rules.h"
 #include "admin/http/http_server.h"
 #include "defrag/registry/registry.h"
+#include "queue/copies/copies_settings.h"
 #include "queue/group/group_settings.h"
 #include "smtp/delivery/delivery.h"
 #include "defrag/channel.h"
@@ -28,6 +29,7 @@ struct configuration {
     struct alias_files *alias_files; /* they cannot be read */
     struct registry_place registry;
     struct group_settings group;
+    struct copies_settings copies;
     struct net_address *peer_doors; /* `listen` with ?peer; NULL: there is none */
     size_t peer_door_count;
     struct accounts accounts;

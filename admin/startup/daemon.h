@@ -21,6 +21,8 @@
 #include "admin/startup/notify.h"
 #include "base/disk/disk.h"
 #include "base/event/event_post.h"
+#include "queue/copies/adoption.h"
+#include "queue/copies/copies_keeper.h"
 #include "queue/group/give.h"
 #include "queue/group/group.h"
 #include "queue/group/take.h"
@@ -78,6 +80,16 @@ struct part_peer {
     int64_t run_ms;
     int64_t refused_ms; /* a minute's begin, and lines on refused hosts in it */
     unsigned refused;
+};
+
+/* part_copies.c, zeroed without copies. */
+struct part_copies {
+    struct copies_settings settings;
+    struct copies_engine *engine;
+    struct copies_keeper *keeper;
+    struct adoption *adoption; /* part_adoption.c */
+    char who[ADOPTION_WHO_MAX + 1];
+    struct tls_client *anchors;
 };
 
 /* part_queue.c: the channel that reassembles fragments. */
@@ -247,6 +259,7 @@ struct daemon {
     struct dns *dns;
     struct manager *manager;
     struct part_group group;
+    struct part_copies copies;
     struct part_peer peer;
     struct part_fragments fragments;
     struct delivery *delivery;

@@ -401,6 +401,7 @@ part_findings_collect(void *context, struct finding_facts *facts)
     facts->registry_down =
         d->fragments.registry != NULL && !registry_is_up(d->fragments.registry);
     part_group_find(d, facts);
+    part_copies_find(d, facts);
     if (dns_trouble(d->dns, d->findings.name_servers, sizeof(d->findings.name_servers)))
         facts->name_servers = d->findings.name_servers;
     facts->sandbox_missing = sandbox->entered ? sandbox->missing : "";

@@ -172,8 +172,12 @@ answer_cluster(void *context, const json_t *request)
     if (group != NULL)
         sched_glance(list.sched, part_group_put, &list);
     json_object_set_new(group, "sites", list.sites);
-    return json_pack("{s:b,s:o}", "ok", true, "group",
-                     group != NULL ? group : json_null());
+    json_t *answer = json_pack("{s:b,s:o}", "ok", true, "group",
+                               group != NULL ? group : json_null());
+    json_t *copies = part_copies_status(context);
+    if (copies != NULL)
+        json_object_set_new(answer, "copies", copies);
+    return answer;
 }
 
 static json_t *

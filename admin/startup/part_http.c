@@ -46,6 +46,29 @@ part_http_upstream(void *context, size_t index, struct metrics_upstream *out)
 
 /* A metrics_setup.group. */
 static bool
+part_http_copies(void *context, struct metrics_copies *out)
+{
+    const struct daemon *d = context;
+    if (d->copies.keeper == NULL)
+        return false;
+    struct copies_state s = copies_keeper_state(d->copies.keeper);
+    *out = (struct metrics_copies){.is_up = s.is_ready,
+                                   .behind = s.behind,
+                                   .stored = s.stored,
+                                   .removed = s.removed,
+                                   .refused = s.refused,
+                                   .losses = s.losses};
+    if (d->copies.adoption != NULL) {
+        struct adoption_state a = adoption_state(d->copies.adoption);
+        out->adopted = a.adopted;
+        out->recalled = a.recalled;
+        out->given_up = a.given_up;
+        out->unreadable = a.unreadable;
+    }
+    return true;
+}
+
+static bool
 part_http_group(void *context, struct metrics_group *out)
 {
     const struct daemon *d = context;
@@ -127,6 +150,7 @@ start_metrics(struct daemon *d)
                                   .tls_policy = part_http_tls_policy,
                                   .deliveries = d,
                                   .group = part_http_group,
+                                  .copies = part_http_copies,
                                   .group_context = d};
     for (size_t i = 0; i < c->http.count; i++)
         if (!c->http.list[i].no_metrics)

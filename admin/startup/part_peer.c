@@ -217,7 +217,7 @@ part_identity_start(struct daemon *d)
 {
     const uint64_t random[2] = {loop_random(d->loop), loop_random(d->loop)};
     static_assert((int)SPOOL_IDENTITY_DIGITS == (int)SIBLING_SPOOL_MAX, "one size");
-    if (!part_peer_is_wanted(d))
+    if (!part_peer_is_wanted(d) && d->configuration->copies.place_count == 0)
         return 0;
     int result =
         spool_identity(queue_disk(manager_queue(d->manager)), random, d->peer.spool);
@@ -241,9 +241,11 @@ part_peer_status(void *context)
                      (json_int_t)counts.turned_away);
 }
 
-static void
+void
 part_peer_take_mail(struct daemon *d)
 {
+    if (d->peer.take != NULL)
+        return;
     d->peer.take = take_new(&(struct take_setup){
         .loop = d->loop,
         .events = d->events,
@@ -276,6 +278,7 @@ int
 part_peer_start(struct daemon *d)
 {
     part_group_answer(d);
+    part_copies_answer(d);
     questions_on_part(control_server_questions(d->control), "peer", part_peer_status,
                       d);
     if (!part_peer_is_wanted(d))

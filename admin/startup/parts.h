@@ -78,8 +78,31 @@ int part_cluster_start(struct daemon *d);
 /* Nobody is asked any more: before the peer door is closed. */
 void part_cluster_stop(struct daemon *d);
 
+/* --- part_copies.c: copies of mail in Redis ------------------------------------------ */
+
+/* In the status: `copies`, absent without:
+ *   server      that is used, or tried
+ *   ready       copies are kept; else why says why not
+ *   behind      messages that have no copy yet
+ *   stored, removed, refused, losses     since startup */
+int part_copies_start(struct daemon *d);
+json_t *part_copies_status(void *daemon);  /* NULL: there are none */
+void part_copies_answer(struct daemon *d); /* that, in the status */
+void part_copies_find(const struct daemon *d, struct finding_facts *facts);
+void part_copies_stop(struct daemon *d);
+
+/* --- part_adoption.c: copies of hosts that are lost ---------------------------------- */
+
+/* Above the peer door's row. Questions: cluster-adopt {host}. */
+int part_adoption_start(struct daemon *d);
+void part_adoption_reload(struct daemon *d, struct configuration *fresh);
+void part_adoption_stop(struct daemon *d);
+struct copies_keeper_events part_adoption_events(struct daemon *d);
+
 /* --- part_peer.c: the door for the hosts of a group --------------------------------- */
 
+/* Takes mail of other hosts, or of their copies: once. */
+void part_peer_take_mail(struct daemon *d);
 /* The identity of the spool, as the user to whom that belongs. */
 int part_identity_start(struct daemon *d);
 /* In the status: `peer`, absent without a secret:

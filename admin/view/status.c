@@ -133,6 +133,9 @@ static const struct status_line {
          "messages reassembled, {#timed_out+conflicts+limited+failed} fragments not "
          "reassembled]"),
     {NULL, "group",       NULL, print_group      },
+    LINE("copies", "copies",
+         "{server}[ready:|; not kept: {why}]; behind {#behind}[adopted>0:; adopted "
+         "{#adopted}][adopting:; adopting {adopting}]"),
     LINE("dkim", "dkim",
          "{#signed} signatures, {#failed} failed; longest line: {#longest}"),
     LINE("events", "events",

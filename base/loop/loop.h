@@ -109,6 +109,7 @@ enum loop_slot {
     LOOP_ANSWER_SIGNING,
     LOOP_ANSWER_HISTORY,
     LOOP_ANSWER_SESSIONS, /* behind the manager, which routes the messages of the turn */
+    LOOP_SEND_COPIES,     /* all that has happened in this turn */
     LOOP_SEND_LOG,        /* a reply follows the line that tells of it */
     LOOP_SEND_NET,
     LOOP_SEND_DISK,

@@ -49,6 +49,7 @@ typedef struct redisReply {
     long long integer;
     size_t len;
     char *str;
+    struct redisReply **element;
 } redisReply;
 enum {
     REDIS_OK,
@@ -56,7 +57,8 @@ enum {
     REDIS_REPLY_INTEGER,
     REDIS_REPLY_NIL,
     REDIS_REPLY_STATUS,
-    REDIS_REPLY_ERROR
+    REDIS_REPLY_ERROR,
+    REDIS_REPLY_ARRAY
 };
 #define redisFormatCommandArgv(out, count, words, sizes) ((void)(words), -1)
 #define redisFreeCommand(command)                        ((void)(command))
@@ -118,6 +120,22 @@ redis_send(struct redis *redis, const char *const *words, size_t count,
 {
     assert(redis_is_ready(redis));
     redis_send_now(redis, words, count, question);
+}
+
+void
+redis_send_bytes(struct redis *redis, const struct text *words, size_t count,
+                 bool is_pair, const struct redis_question *question)
+{
+    char head[32];
+    assert(redis_is_ready(redis) && count > 0);
+    snprintf(head, sizeof(head), "*%zu\r\n", count);
+    redis_ask(redis, text_from(head), question)->is_pair = is_pair;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(head, sizeof(head), "$%zu\r\n", words[i].length);
+        net_send(redis->connection, text_from(head));
+        net_send(redis->connection, words[i]);
+        net_send(redis->connection, TEXT("\r\n"));
+    }
 }
 
 static void
@@ -292,6 +310,22 @@ redis_take_probe(void *context, void *subject, const struct redis_reply *reply)
     }
 }
 
+static void
+redis_take_info(void *context, void *subject, const struct redis_reply *reply)
+{
+    struct redis *redis = context;
+    (void)subject;
+    if (reply->kind != REDIS_TEXT) {
+        redis_refuse(redis, "INFO", reply);
+        return;
+    }
+    const char *why = redis->setup.judge(redis->setup.context, reply->text);
+    if (why == NULL)
+        redis_get_ready(redis);
+    else
+        redis_fail(redis, why);
+}
+
 /* All in one go. Replies come in the order of the commands, and the first error ends
  * the connection. */
 static void
@@ -314,7 +348,13 @@ redis_greet(struct redis *redis)
         const char *const words[] = {"SELECT", database};
         redis_send_now(redis, words, 2, &select);
     }
-    redis_send_probe(redis, redis_take_probe);
+    if (redis->setup.probe == NULL) {
+        const char *const words[] = {"INFO"};
+        redis_send_now(redis, words, 1,
+                       &(struct redis_question){redis_take_info, redis, NULL});
+    } else {
+        redis_send_probe(redis, redis_take_probe);
+    }
 }
 
 /* --- Replies ---------------------------------------------------------------------- */
@@ -340,6 +380,12 @@ redis_read_reply(const redisReply *from, struct redis_reply *to)
         return true;
     case REDIS_REPLY_ERROR:
         to->kind = REDIS_ERROR;
+        return true;
+    case REDIS_REPLY_ARRAY: /* redis_pair_size() */
+        (void)redis_read_reply(from->element[0], to);
+        to->first = to->number;
+        (void)redis_read_reply(from->element[1], to);
+        to->kind = REDIS_PAIR;
         return true;
     default:
         return false;
@@ -391,18 +437,64 @@ redis_take_reply(struct redis *redis, const redisReply *from)
     redis_request_free(request);
 }
 
-/* No command has a list as its reply, and a server could claim any length. */
-static bool
-redis_begins_well(const redisReader *reader)
-{
-    char c = reader->ridx < 0 ? reader->buf[reader->pos] : '+';
-    return c == '+' || c == '-' || c == ':' || c == '$';
-}
-
 static size_t
 redis_unread(const redisReader *reader)
 {
     return reader->len - reader->pos;
+}
+
+/* Takes a number, or a text, as a server sends it. True: it was there as a whole, and is small.
+ */
+static bool
+redis_pair_take(struct text *rest)
+{
+    struct text line;
+    uint64_t length;
+    char kind = rest->length > 0 ? rest->at[0] : ' ';
+    if ((kind != ':' && kind != '$') || text_find(*rest, '\n') == TEXT_NONE ||
+        !text_cut(rest, '\n', &line))
+        return false;
+    if (kind == ':')
+        return true;
+    line = text_after(line, 1);
+    if (line.length == 0 ||
+        !text_number(text_before(line, line.length - 1), REDIS_PAIR_MAX, &length) ||
+        rest->length < length + 2)
+        return false;
+    *rest = text_after(*rest, (size_t)length + 2);
+    return true;
+}
+
+/* The reader is given a pair only as a whole, so that it never takes a list in a list. */
+static bool
+redis_has_pair(const redisReader *reader)
+{
+    struct text rest = text_of(reader->buf + reader->pos, redis_unread(reader));
+    if (!text_starts(rest, TEXT("*2\r\n")))
+        return false;
+    rest = text_after(rest, 4);
+    return redis_pair_take(&rest) && redis_pair_take(&rest);
+}
+
+/* No other command has a list as its reply, and a server could claim any length. */
+static bool
+redis_begins_well(const struct redis *redis)
+{
+    const redisReader *reader = redis->reader;
+    char c = reader->ridx < 0 ? reader->buf[reader->pos] : '+';
+    return c == '+' || c == '-' || c == ':' || c == '$' ||
+           (c == '*' && redis->requests != NULL && redis->requests->is_pair &&
+            redis_has_pair(reader));
+}
+
+/* The rest of a pair may come. */
+static bool
+redis_awaits_pair(const struct redis *redis)
+{
+    const redisReader *reader = redis->reader;
+    return redis->requests != NULL && redis->requests->is_pair && reader->ridx < 0 &&
+           reader->buf[reader->pos] == '*' && redis_unread(reader) <= REDIS_PAIR_MAX &&
+           !redis_has_pair(reader);
 }
 
 static void
@@ -414,7 +506,7 @@ redis_take_input(struct redis *redis)
     /* The reader is not called without bytes: it would begin a reply of unknown kind.
      * redis_take_reply() may end the connection, and the reader with it. */
     while (result == REDIS_OK && redis->reader != NULL &&
-           redis_unread(redis->reader) > 0 && redis_begins_well(redis->reader)) {
+           redis_unread(redis->reader) > 0 && redis_begins_well(redis)) {
         void *reply = NULL;
         result = redisReaderGetReply(redis->reader, &reply);
         /* Incomplete; a server must not make this host store a reply without end. */
@@ -427,7 +519,8 @@ redis_take_input(struct redis *redis)
         freeReplyObject(reply);
     }
     if (redis->reader != NULL &&
-        (result != REDIS_OK || redis_unread(redis->reader) > 0))
+        (result != REDIS_OK ||
+         (redis_unread(redis->reader) > 0 && !redis_awaits_pair(redis))))
         redis_fail(redis, "its reply is malformed");
 }
 
@@ -557,9 +650,9 @@ redis_new(const struct redis_setup *setup, char *error, size_t error_size)
     redis->setup = *setup;
     redis->breaker = (struct breaker){
         .failures_max = 3, .retry_ms = 50, .pause_ms = 5000, .pause_max_ms = 5000};
-    redis->patience_ms = REDIS_ANSWER_MS;
+    redis->patience_ms = setup->patience_ms > 0 ? setup->patience_ms : REDIS_ANSWER_MS;
     bool fits = text_copy(redis->probe, sizeof(redis->probe), text_from(setup->probe));
-    assert(fits);
+    assert(fits && (setup->probe == NULL) == (setup->judge != NULL));
     for (size_t i = 0; i < setup->count; i++) {
         redis->places[i] = setup->places[i];
         if (setup->places[i].tls && setup->tls == NULL) {

@@ -63,7 +63,11 @@ struct redis_setup {
     struct tls_client *tls; /* for rediss; with anchors, since it is verified */
     const struct redis_place *places;
     size_t count;      /* 1 to REDIS_PLACES_MAX */
-    const char *probe; /* the prefix of keys that the user may write */
+    const char *probe; /* the prefix of keys that the user may write; or NULL, and: */
+    /* Judges the server by its reply to INFO. NULL: it is used; else why it is not. */
+    const char *(*judge)(void *context, struct text info);
+    void *context;
+    int64_t patience_ms; /* for each step of the greeting; 0: REDIS_ANSWER_MS */
 };
 
 /* The data that setup points to outlive it, but for places and probe. NULL with one
@@ -97,12 +101,21 @@ void redis_fail(struct redis *redis, const char *why);
 
 /* --- Commands --------------------------------------------------------------------- */
 
-/* No command may have a list as its reply: a server could claim any length. */
-enum redis_kind { REDIS_NIL, REDIS_STATUS, REDIS_TEXT, REDIS_NUMBER, REDIS_ERROR };
+/* No command may have a list as its reply, but for a pair that was asked for: a server could
+ * claim any length. */
+enum redis_kind {
+    REDIS_NIL,
+    REDIS_STATUS,
+    REDIS_TEXT,
+    REDIS_NUMBER,
+    REDIS_PAIR,
+    REDIS_ERROR
+};
 struct redis_reply {
     enum redis_kind kind;
-    struct text text; /* of TEXT, STATUS, ERROR; borrowed */
-    int64_t number;
+    struct text text; /* of TEXT, STATUS, ERROR; of the second of a PAIR; borrowed */
+    int64_t number;   /* likewise */
+    int64_t first;    /* the first of a PAIR of numbers */
 };
 /* subject NULL: redis_forget() was called. */
 typedef void redis_replied(void *context, void *subject,
@@ -116,6 +129,9 @@ struct redis_question {
  * commands. */
 void redis_send(struct redis *redis, const char *const *words, size_t count,
                 const struct redis_question *question);
+/* The same with words of any bytes. is_pair: the reply is a list of two. */
+void redis_send_bytes(struct redis *redis, const struct text *words, size_t count,
+                      bool is_pair, const struct redis_question *question);
 /* SET key value NX GET PX ttl, which needs Redis 7; an older one runs a script that does
  * the same. The reply is nil if our value was set, else the other one's value. */
 void redis_set_new(struct redis *redis, const char *key, const char *value,

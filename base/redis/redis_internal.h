@@ -11,7 +11,7 @@ struct dns_query;
 struct net_connection;
 struct redisReader;
 
-enum { REDIS_ADDRESSES_MAX = 8 /* tried */ };
+enum { REDIS_ADDRESSES_MAX = 8 /* tried */, REDIS_PAIR_MAX = 1024 /* bytes */ };
 
 enum redis_stage {
     REDIS_REST,
@@ -29,6 +29,7 @@ struct redis_request {
     char *command; /* by EVALSHA; NULL: no script */
     size_t size;
     const char *script; /* its text; NULL: it is not sent */
+    bool is_pair;       /* the reply is a list of two */
     struct redis_request *prev, *next;
 };
 

@@ -8,6 +8,7 @@
 #include "base/event/event.h"
 #include "queue/group/give.h"
 #include "queue/manager/manager.h"
+#include "queue/queue_operator.h"
 #include "queue/spool/injected.h"
 
 #include <assert.h>
@@ -32,6 +33,8 @@ struct known {
     struct id own;
     int64_t taken_ms;       /* monotonic */
     struct taking *waiting; /* NULL: it is durable */
+    struct envelope *kept;  /* adopted: then, until take_decide(); and its hold */
+    char *hold;
     struct known *prev, *next;
     struct known *storing_prev, *storing_next;
     UT_hash_handle hh;
@@ -50,6 +53,7 @@ struct taking {
     uint32_t crc, content_crc;
     struct outcome refusal;
     bool refused, counts; /* counts: its sections do */
+    bool adopts;
     char hold[ENVELOPE_HOLD_MAX + 1];
     sibling_taken *taken; /* NULL: nobody waits for the answer */
     void *context;
@@ -81,6 +85,8 @@ known_free(struct take *t, struct known *k)
     assert(k->waiting == NULL);
     HASH_DEL(t->by_came, k);
     DL_DELETE(t->oldest, k);
+    envelope_free(&k->kept);
+    free(k->hold);
     free(k->came);
     free(k);
 }
@@ -91,7 +97,7 @@ take_forget_old(struct take *t)
 {
     int64_t now_ms = loop_monotonic_ms(t->setup.loop);
     struct known *k = t->oldest;
-    while (k != NULL && k->waiting == NULL &&
+    while (k != NULL && k->waiting == NULL && k->kept == NULL &&
            (HASH_COUNT(t->by_came) > TAKE_KNOWN_MAX ||
             k->taken_ms < now_ms - TAKE_KNOWN_MS)) {
         struct known *next = k->next;
@@ -155,12 +161,12 @@ take_is_closed(const struct take *t, struct outcome *refusal)
     return closed != NULL;
 }
 
-/* Before a byte of it is read. */
+/* Before a byte of it is read. An adopted message has no other host to go to. */
 static bool
-take_admits(const struct take *t, const struct sibling_message *message,
+take_admits(const struct take *t, const struct sibling_message *message, bool adopts,
             struct outcome *refusal)
 {
-    if (take_is_too_large(t, message))
+    if (!adopts && take_is_too_large(t, message))
         return outcome_refuse(refusal, 552, "5.3.4", "Message is too large");
     if (take_is_closed(t, refusal))
         return false;
@@ -181,19 +187,25 @@ take_behind_ms(const struct take *t, const struct sibling_hello *from)
     return behind_ms < WAY_MS && behind_ms > -WAY_MS ? 0 : behind_ms;
 }
 
-static struct taking *
-take_begin(void *context, const struct sibling_hello *from,
-           const struct sibling_message *message, struct outcome *refusal)
+static void
+take_write_came(const char *host, struct id was, char out[CAME_MAX])
 {
-    struct take *t = context;
-    char id[ID_LENGTH + 1], came[CAME_MAX];
-    id_format(message->id, id);
-    snprintf(came, sizeof(came), "%s/%s", from->host, id);
+    char id[ID_LENGTH + 1];
+    id_format(was, id);
+    snprintf(out, CAME_MAX, "%s/%s", host, id);
+}
+
+static struct taking *
+take_open(struct take *t, const char *host, const struct sibling_message *message,
+          bool adopts, struct outcome *refusal)
+{
+    char came[CAME_MAX];
+    take_write_came(host, message->id, came);
     take_forget_old(t);
     struct known *k = take_find(t, came);
     struct queue_draft *draft = NULL;
     if (k == NULL) {
-        if (!take_admits(t, message, refusal))
+        if (!take_admits(t, message, adopts, refusal))
             return NULL;
         draft = queue_begin(manager_queue(t->setup.manager), message->content, refusal);
         if (draft == NULL)
@@ -203,14 +215,32 @@ take_begin(void *context, const struct sibling_hello *from,
     taking->take = t;
     taking->message = *message;
     taking->draft = draft;
-    taking->behind_ms = take_behind_ms(t, from);
+    taking->adopts = adopts;
     snprintf(taking->came, sizeof(taking->came), "%s", came);
-    snprintf(taking->host, sizeof(taking->host), "%s", from->host);
+    snprintf(taking->host, sizeof(taking->host), "%s", host);
     buffer_init(&taking->sections, message->sections + 1);
     if (draft != NULL)
         t->sections += message->sections;
     taking->counts = draft != NULL;
     return taking;
+}
+
+static struct taking *
+take_begin(void *context, const struct sibling_hello *from,
+           const struct sibling_message *message, struct outcome *refusal)
+{
+    struct take *t = context;
+    struct taking *taking = take_open(t, from->host, message, false, refusal);
+    if (taking != NULL)
+        taking->behind_ms = take_behind_ms(t, from);
+    return taking;
+}
+
+struct taking *
+take_adopt(struct take *t, const char *host, const struct sibling_message *message,
+           struct outcome *refusal)
+{
+    return take_open(t, host, message, true, refusal);
 }
 
 static void
@@ -280,21 +310,24 @@ taking_answer(struct taking *g)
 }
 
 static void
-take_tell(const struct take *t, const struct envelope *e, const struct taking *g)
+take_tell(const struct take *t, const struct envelope *e, bool adopted)
 {
-    char was[ID_LENGTH + 1];
-    id_format(g->message.id, was);
+    struct text was = e->moved.came, host;
+    (void)!text_cut(&was, '/', &host);
+    struct id id = {0};
+    (void)!id_parse(was, &id);
     const struct event_field fields[] = {
-        {.key = "from",  .kind = EVENT_TEXT, .value = text_from(g->host)},
-        {.key = "was",   .kind = EVENT_TEXT, .value = text_from(was)    },
-        {.key = "first", .kind = EVENT_TEXT, .value = e->moved.first    }
+        {.key = "from",   .kind = EVENT_TEXT, .value = host           },
+        {.key = "was",    .kind = EVENT_TEXT, .value = was            },
+        {.key = "first",  .kind = EVENT_TEXT, .value = e->moved.first },
+        {.key = "status", .kind = EVENT_TEXT, .value = TEXT("adopted")}
     };
-    event_tell(t->setup.events,
-               &(struct event){.kind = EVENT_TAKEN,
-                               .id = e->id,
-                               .other = g->message.id,
-                               .fields = fields,
-                               .field_count = sizeof(fields) / sizeof(fields[0])});
+    size_t count = sizeof(fields) / sizeof(fields[0]) - !adopted;
+    event_tell(t->setup.events, &(struct event){.kind = EVENT_TAKEN,
+                                                .id = e->id,
+                                                .other = id,
+                                                .fields = fields,
+                                                .field_count = count});
 }
 
 /* All that have asked for it get the same answer. A refused one is not known. */
@@ -306,8 +339,13 @@ take_stored(void *context, struct envelope *e, const struct outcome *refusal)
     struct take *t = first->take;
     if (refusal == NULL) {
         k->own = e->id;
-        take_tell(t, e, first);
-        manager_take_over(t->setup.manager, &e, first->hold);
+        if (first->adopts) {
+            k->kept = e;
+            k->hold = memory_string(first->hold);
+        } else {
+            take_tell(t, e, false);
+            manager_take_over(t->setup.manager, &e, first->hold);
+        }
     }
     DL_DELETE2(t->storing, k, storing_prev, storing_next);
     /* The one that was stored last had its id before others waited for it. */
@@ -327,7 +365,8 @@ take_stored(void *context, struct envelope *e, const struct outcome *refusal)
 static bool
 taking_is_whole(const struct taking *g)
 {
-    return g->crc == g->message.crc && g->sections.length == g->message.sections &&
+    return (g->adopts || g->crc == g->message.crc) &&
+           g->sections.length == g->message.sections &&
            g->content == g->message.content;
 }
 
@@ -367,7 +406,7 @@ taking_read(struct taking *g)
     else if ((why = taking_judge(g, e)) != NULL) {
         snprintf(text, sizeof(text), "Not an envelope: %s", why);
         taking_refuse(g, 554, "5.5.4", text);
-    } else if (e->moved.given >= GIVE_MOVES_MAX)
+    } else if (e->moved.given >= (g->adopts ? ENVELOPE_MOVES_MAX : GIVE_MOVES_MAX))
         taking_refuse(g, 554, "5.4.6", "It has moved too often");
     if (g->refused)
         envelope_free(&e);
@@ -430,6 +469,24 @@ take_end(struct taking **taking, sibling_taken *taken, void *taken_context)
         taking_answer(g);
     else
         taking_store(g, e);
+}
+
+void
+take_decide(struct take *t, const char *host, struct id was, bool is_ours)
+{
+    char came[CAME_MAX];
+    take_write_came(host, was, came);
+    struct known *k = take_find(t, came);
+    if (k == NULL || k->kept == NULL)
+        return;
+    struct id own = k->own;
+    if (is_ours) {
+        take_tell(t, k->kept, true);
+        manager_take_over(t->setup.manager, &k->kept, k->hold);
+        return;
+    }
+    known_free(t, k);
+    (void)queue_remove(manager_queue(t->setup.manager), own);
 }
 
 static void

@@ -41,4 +41,14 @@ void take_reload(struct take *take, int64_t message_size_limit);
  * context is the take. */
 void take_serve(struct take *take, struct sibling_service *service);
 
+/* A copy of a message of a lost host (queue/copies/adoption.h), which is read by take_bytes()
+ * and take_end() of the service: of any size, and however often it moved. When it is durable it
+ * is not delivered yet: `taken` is followed by take_decide(). NULL: as `take`. */
+struct taking *take_adopt(struct take *take, const char *host,
+                          const struct sibling_message *message,
+                          struct outcome *refusal);
+/* The message that was `was` at that host is ours, and known to the scheduler from now on; or
+ * another host has it, and it is removed. A second time nothing happens. */
+void take_decide(struct take *take, const char *host, struct id was, bool is_ours);
+
 #endif

@@ -697,6 +697,12 @@ journal_again(const struct journal *j)
     return j->again;
 }
 
+uint64_t
+journal_number(const struct journal *j)
+{
+    return j->number;
+}
+
 bool
 journal_is_quiet(const struct journal *j)
 {

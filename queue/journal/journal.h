@@ -152,6 +152,8 @@ uint64_t journal_end(struct journal *journal, struct id id,
 /* After a failed batch, when `settled` is called: the batch with the last of the ends that
  * were gathered again, those of refused messages included. All are durable with it. */
 uint64_t journal_again(const struct journal *journal);
+/* The number of the batch that was opened last. */
+uint64_t journal_number(const struct journal *journal);
 /* Writes lazy records at the end of this turn. */
 void journal_hurry(struct journal *journal);
 

@@ -518,7 +518,7 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     manager_clock_limit(m);
     manager_suppress_follow(m);
     if (settings->offline) {
-        m->draining = true;
+        m->draining = m->leaves = true;
         sched_drain(m->sched);
     } else {
         read_hints(m);
@@ -639,30 +639,50 @@ grace_over(void *context)
     m->patience_over = true;
 }
 
+/* While anybody wants it no delivery begins. */
+static void
+manager_rest_or_go(struct manager *m)
+{
+    bool rests = m->leaves || m->is_paused;
+    if (rests && !m->draining)
+        sched_drain(m->sched);
+    else if (!rests && m->draining)
+        sched_cancel_drain(m->sched);
+    m->draining = rests;
+    manager_wake(m);
+}
+
+void
+manager_pause(struct manager *m, bool is_paused)
+{
+    if (m->is_paused == is_paused)
+        return;
+    m->is_paused = is_paused;
+    manager_rest_or_go(m);
+}
+
 /* The scheduler opens nothing any more; sessions that run may end, within the grace
  * period. */
 void
 manager_drain(struct manager *m, int64_t grace_ms, void (*drained)(void *context),
               void *context)
 {
-    m->draining = true;
-    sched_drain(m->sched);
+    m->leaves = true;
     m->drained = drained;
     m->drained_context = context;
     /* The scheduler needs no wake-up any more, so its timer measures the grace
      * period. */
     loop_timer_start(m->loop, &m->wake, grace_ms, grace_over, m);
-    manager_wake(m);
+    manager_rest_or_go(m);
 }
 
 void
 manager_cancel_drain(struct manager *m)
 {
-    m->draining = m->patience_over = false;
+    m->leaves = m->patience_over = false;
     m->drained = NULL;
     loop_timer_stop(m->loop, &m->wake);
-    sched_cancel_drain(m->sched);
-    manager_wake(m);
+    manager_rest_or_go(m);
 }
 
 bool

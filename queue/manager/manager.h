@@ -71,7 +71,9 @@ void manager_drain(struct manager *manager, int64_t grace_ms,
                    void (*drained)(void *context), void *context);
 /* Undoes it; drained is not called any more. */
 void manager_cancel_drain(struct manager *manager);
-/* Since one of both: no delivery begins. */
+/* No delivery begins; those that run go on, and their messages stay in the queue. */
+void manager_pause(struct manager *manager, bool is_paused);
+/* Since one of these: no delivery begins. */
 bool manager_is_draining(const struct manager *manager);
 
 /* The aliases, by which mail of injectors and our own notifications are expanded; both

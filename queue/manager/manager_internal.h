@@ -132,7 +132,8 @@ struct manager {
     size_t sessions;
     struct manager_notifications notifications;
     bool draining, patience_over, running, is_concluded;
-    bool has_actions; /* the last run has left some for the next turn */
+    bool leaves, is_paused; /* why it drains */
+    bool has_actions;       /* the last run has left some for the next turn */
     void (*drained)(void *context);
     void *drained_context;
     struct loop_timer wake, site_cache, trial;

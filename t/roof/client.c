@@ -2,6 +2,7 @@
 #include "t/roof/client.h"
 
 #include "base/memory.h"
+#include "t/roof/engine.h"
 #include "t/roof/injector.h"
 #include "t/roof/login.h"
 #include "t/roof/peer.h"
@@ -257,10 +258,13 @@ end_message(struct client *c, bool good, struct text line)
         begin_message(c);
         return;
     }
-    if (good)
-        model_acked(m, id != TEXT_NONE ? text_after(line, id + 1) : TEXT(""));
-    else if (m->state == MODEL_UNSENT)
-        m->state = MODEL_REFUSED;
+    struct text name = id != TEXT_NONE ? text_after(line, id + 1) : TEXT("");
+    if (good) {
+        engine_acked(name);
+        model_acked(m, name);
+    } else if (m->state == MODEL_UNSENT) {
+        m->state = engine_may_return(line) ? MODEL_MAYBE : MODEL_REFUSED;
+    }
     c->done++;
     begin_message(c);
 }

@@ -134,7 +134,7 @@ range_of(const struct setting *row, int64_t *from, int64_t *to)
     if (row->kind != SETTING_NUMBER && row->kind != SETTING_SIZE &&
         row->kind != SETTING_DURATION)
         return false;
-    if (strncmp(row->key, "defrag_", 7) == 0)
+    if (strncmp(row->key, "defrag_", 7) == 0 || strncmp(row->key, "copies_", 7) == 0)
         return false;
     *from = row->min;
     *to = row->max > 0 && row->max < LARGEST ? row->max : LARGEST;

@@ -133,7 +133,7 @@ judge_connections(void)
 {
     size_t count = network_streams(host.process);
     if (count > 0 && !course.with[WITH_RELAY] && !course.with[WITH_SLICES] &&
-        !course.with[WITH_GROUP])
+        !course.with[WITH_GROUP] && !course.with[WITH_ENGINE])
         roof_break("clean", NULL, "%zu connections are open, and nothing is to be done",
                    count);
 }

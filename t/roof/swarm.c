@@ -5,6 +5,7 @@
 #include "t/roof/client.h"
 #include "t/roof/dead.h"
 #include "t/roof/editor.h"
+#include "t/roof/engine.h"
 #include "t/roof/fleet.h"
 #include "t/roof/group.h"
 #include "t/roof/law_age.h"
@@ -286,6 +287,8 @@ enum { THEMES = sizeof(themes) / sizeof(*themes), GROUP_THEME = 5, GROUP_THEMES 
 /* That of groups is one of these, in turn. */
 static const char *const group_themes[GROUP_THEMES] = {
     "group,redis,mood,kill,stop", "group,mood,clock,stop", "group,redis,mood"};
+enum { ENGINE_SEEDS = 64, ENGINE_SEED = 37 };
+static const char engine_theme[] = "engine,mood,kill,stop,inject";
 
 /* Every second run has a theme; NULL: this one has none. */
 static const char *
@@ -295,6 +298,8 @@ theme_of(const struct wishes *wishes)
         return NULL;
     if (!plan_takes("theme", 0))
         return NULL;
+    if (wishes->seed % ENGINE_SEEDS == ENGINE_SEED)
+        return engine_theme;
     uint64_t turn = wishes->seed / 2;
     return turn % THEMES == GROUP_THEME ? group_themes[turn / THEMES % GROUP_THEMES]
                                         : themes[turn % THEMES];
@@ -329,6 +334,7 @@ rate_of(enum feature feature, unsigned permille)
     case WITH_RETURNS:
         return RETURNS_RATE;
     case WITH_DAY:
+    case WITH_ENGINE:
         return 0;
     default:
         return permille;
@@ -526,6 +532,8 @@ draw_day(struct client_manners *m)
 static void
 begin_returns(void)
 {
+    if (course.with[WITH_ENGINE])
+        engine_begin();
     if (course.with[WITH_RELEASES])
         editor_add("future_release = 10m\n");
     if (course.with[WITH_COPIES]) {

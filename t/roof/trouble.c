@@ -4,6 +4,7 @@
 
 #include "t/roof/dead.h"
 #include "t/roof/editor.h"
+#include "t/roof/engine.h"
 #include "t/roof/fleet.h"
 #include "t/roof/hook.h"
 #include "t/roof/host.h"
@@ -385,6 +386,7 @@ static const struct {
     [WITH_UPGRADES] = {upgrade_act,    SECOND_MS,      10 * MINUTE_MS},
     [WITH_GROUP] = {group_act,      SECOND_MS,      2 * MINUTE_MS },
     [WITH_REDIS] = {redises_act,    SECOND_MS,      2 * MINUTE_MS },
+    [WITH_ENGINE] = {engine_act,     SECOND_MS,      2 * MINUTE_MS },
     [WITH_DEAD] = {dead_act,       SECOND_MS,      MINUTE_MS     },
 };
 

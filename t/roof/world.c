@@ -6,6 +6,7 @@
 #include "t/roof/client.h"
 #include "t/roof/dead.h"
 #include "t/roof/editor.h"
+#include "t/roof/engine.h"
 #include "t/roof/fleet.h"
 #include "t/roof/group.h"
 #include "t/roof/hook.h"
@@ -43,7 +44,7 @@ const char *const feature_names[FEATURES] = {
     "slice",   "pace",    "http",       "webhook", "dsn",     "double",  "auth",
     "alias",   "maildir", "fragment",   "limit",   "upgrade", "group",   "redis",
     "sts",     "age",     "oauth",      "copy",    "app",     "return",  "dead",
-    "release", "post",    "requiretls", "day",
+    "release", "post",    "requiretls", "day",     "engine",
 };
 
 enum {
@@ -173,6 +174,7 @@ become_good(void)
     fleet_become_good();
     hook_become_good();
     app_become_good();
+    engine_become_good();
     visitors_become_good();
     posters_become_good();
     upgrade_become_good();
@@ -230,7 +232,7 @@ can_audit(void)
     static const enum feature unknown[] = {
         WITH_TLS,      WITH_RELAY,     WITH_SLICES,  WITH_AUTH,    WITH_ALIASES,
         WITH_MAILDIRS, WITH_FRAGMENTS, WITH_LIMITS,  WITH_HOOK,    WITH_GROUP,
-        WITH_COPIES,   WITH_APP,       WITH_RETURNS, WITH_RELEASES};
+        WITH_COPIES,   WITH_APP,       WITH_RETURNS, WITH_RELEASES, WITH_ENGINE};
     for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
         if (course.with[unknown[i]])
             return false;
@@ -413,6 +415,7 @@ world_run(const struct wishes *wishes)
     judge_spool();
     if (course.is_dense)
         group_refuse_last();
+    engine_judge();
     group_ask_status();
     world_run_until(roof_now_ms() + MINUTE_MS, group_has_answered);
     if (can_audit() && plan_takes("audit", 0)) {

@@ -179,6 +179,7 @@ static const struct {
     {"test",                              "to",       STRING },
     {"test",                              "from",     STRING },
     {"cluster-forget",                    "host",     STRING },
+    {"cluster-adopt",                     "host",     STRING },
 };
 
 static const struct {

@@ -85,8 +85,7 @@ asks(void)
 {
     static const struct {
         const char *command, *answer, *asked;
-        int code;
-        const char *said;
+        int code; const char *said;
     } rows[] = {
         {"reload", "{\"ok\":true,\"restart\":\"\"}\n", "{\"command\":\"reload\"}\n", 0, "settings reloaded\n"},
         {"reload", "{\"seen\":0}\n{\"seen\":0}\n{\"ok\":true,\"restart\":\"listen, user\"}\n", "{\"command\":\"reload\"}\n", 0,
@@ -121,8 +120,9 @@ asks(void)
          "bank   away, redis://r:6379/0; for 81 s: refused\nasks   7 for 9 sites, 1 without an answer\nparts  2 sites go on with the part of this host\n"
          "site   s  9 of 50 transactions in 5 s,  2 sessions, 4 waiting, bound lease_rate\n"},
         {"cluster forget a", "{\"ok\":true}\n", "{\"command\":\"cluster-forget\",\"host\":\"a\"}\n", 0, "a is forgotten: its part is free\n"},
+        {"cluster adopt a", "{\"ok\":true}\n", "{\"command\":\"cluster-adopt\",\"host\":\"a\"}\n", 0, "the mail of a is being adopted: petrel cluster says how far\n"},
         {"cluster forget x", "{\"ok\":false,\"error\":\"no\"}\n", "{\"command\":\"cluster-forget\",\"host\":\"x\"}\n", EX_DATAERR, "petrel cluster: no\n"},
-        {"cluster remove x", "", "", EX_USAGE, "usage: petrel cluster [--json] | forget HOST\n"},
+        {"cluster remove x", "", "", EX_USAGE, "usage: petrel cluster [--json] | forget|adopt HOST\n"},
         {"drain --wait 0", "{\"ok\":true,\"state\":\"leaving\",\"left\":{\"active\":0,\"hold\":2,\"corrupt\":1},\"sessions_in\":1,\"sessions_out\":2}\n",
          "{\"command\":\"drain\",\"cancel\":false,\"empty\":false,\"keep\":false,\"to\":\"\",\"wait_ms\":0}\n", EX_TEMPFAIL, "leaving: 2 hold, 1 corrupt; sessions: 1 in, 2 out\n"},
         {"drain --empty --wait 1m", "{\"ok\":true,\"state\":\"gone\",\"left\":{\"active\":0},\"sessions_in\":0,\"sessions_out\":0}\n",

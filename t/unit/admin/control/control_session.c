@@ -135,7 +135,7 @@ TEST(going)
 
 TEST(sibling)
 {
-    static const char *const refused[] = {"rm", "bounce", "adopt", "test", "follow", "http", "page", "drain", "log-level", "reload", "unlock", "quota-reset", "forget-limits", "cluster-forget", "cat", "tokens", "nonsense", ""};
+    static const char *const refused[] = {"rm", "bounce", "adopt", "test", "follow", "http", "page", "drain", "log-level", "reload", "unlock", "quota-reset", "forget-limits", "cluster-forget", "cluster-adopt", "cat", "tokens", "nonsense", ""};
     static const char *const answered[] = {"status", "{\"command\":\"sites\",\"from\":0}"};
     char line[200];
     FIXTURE(wire, wire, wire_begin, wire_end, true, 0);

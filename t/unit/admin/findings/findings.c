@@ -166,6 +166,9 @@ static void held_long(void) { now.held_ms = 7 * 24 * HOUR; }
 static void hold_by_route(void) { now.holds_by_route = true, now.held = 3; }
 static void registry_down(void) { now.registry_down = true; }
 static void bank_away(void) { now.bank_away = "no answer in time"; now.bank_sites = 3; }
+static void copies_away(void) { now.copies_away = "the server is full"; now.copies_required = true; }
+static void copies_behind(void) { now.copies_behind = 1204; }
+static void copies_lost(void) { now.copies_losses = 1; }
 static void name_servers(void) { now.name_servers = "/etc/resolv.conf is missing"; }
 static void sandbox_missing(void) { now.sandbox_missing = "Landlock"; }
 static void sandbox_was_refused(void) { now.sandbox_refused = 1; }
@@ -230,6 +233,9 @@ static const struct {
     {"held_long", held_long, "came 7 days ago"},
     {"registry_down", registry_down, "does not answer"},
     {"bank_away", bank_away, "does not answer (no answer in time): 3 sites go on with"},
+    {"copies_away", copies_away, "no copies of mail can be kept (the server is full): new mail is refused"},
+    {"copies_behind", copies_behind, "1204 messages have no copy yet"},
+    {"copies_lost", copies_lost, "has lost copies 1 time since startup"},
     {"name_servers", name_servers, "/etc/resolv.conf is missing"},
     {"sandbox_missing", sandbox_missing, "lacks: Landlock"},
     {"sandbox_refused", sandbox_was_refused, "refused 1 system call"},

@@ -138,6 +138,14 @@ group(void *context, struct metrics_group *out)
     return in_group;
 }
 
+static bool
+copies(void *context, struct metrics_copies *out)
+{
+    (void)context;
+    *out = (struct metrics_copies){.is_up = true, .behind = 1204, .stored = 7, .losses = 2};
+    return in_group;
+}
+
 static struct metrics *
 begin(size_t sites)
 {
@@ -214,11 +222,14 @@ test_values(struct metrics *m)
     ok(strstr(page, "\nprocess_resident_memory_bytes ") != NULL);
     ok(strstr(page, "\npetrel_build_info{version=\"") != NULL);
     ok_named(strstr(page, "\npetrel_group_hosts{") == NULL, "no group, no figures of it");
+    ok_named(strstr(page, "\npetrel_copies_up") == NULL, "no copies, no figures of them");
     in_group = true;
     scrape(m, "");
     ok(says("petrel_group_bank_up 0") && says("petrel_group_fallback_sites 37"));
     ok(says("petrel_group_hosts{state=\"member\"} 9") && says("petrel_group_hosts{state=\"lost\"} 1"));
     ok(says("petrel_group_asks_total{result=\"answered\"} 10") && says("petrel_group_asks_total{result=\"failed\"} 2"));
+    ok(says("petrel_copies_up 1") && says("petrel_copies_behind 1204") &&
+       says("petrel_copies_total{action=\"stored\"} 7") && says("petrel_copies_losses_total 2"));
     in_group = false;
     draining = true;
     metrics_note_reload(m, true);

@@ -216,11 +216,11 @@ static void
 order(void)
 {
     static const char known[] =
-        "base names anchors (alias table) (event files) queue group identity fragments (token store) "
-        "delivery tokens control history events listener answers smarthosts peer door cluster drain http passed "
+        "base names anchors (alias table) (event files) queue group identity copies fragments (token store) "
+        "delivery tokens control history events listener answers smarthosts peer door adoption cluster drain http passed "
         "findings rights aliases tls files route files run ";
     static const char reloads[] =
-        "base names queue group fragments delivery tokens control history events listener smarthosts peer door http "
+        "base names queue group fragments delivery tokens control history events listener smarthosts peer door adoption http "
         "findings rights aliases route files ";
     char names[PARTS_TEXT_MAX] = "", reloaded[PARTS_TEXT_MAX] = "";
     enum daemon_phase phase = DAEMON_OPEN;

@@ -640,6 +640,70 @@ test_quota(void)
     is_number(t.w.attempts, 3, "another one tomorrow");
 }
 
+/* A copy of a lost host: of any size, moved often, and not delivered before it is decided whose
+ * it is. */
+static void
+adopt(struct taker *t, uint64_t hash)
+{
+    struct envelope *e = sample("good@b.test");
+    struct outcome refusal;
+    struct buffer form;
+    buffer_init(&form, 1024 * 1024);
+    take_reload(t->host.take, 4);
+    e->moved.given = GIVE_MOVES_MAX;
+    e->moved.came = TEXT("relay7/01M8H4KQ7J-ZWR0RQV6");
+    e->moved.first = TEXT("01M8H4KQ7J-ZWR0RQV6");
+    e->id.hash = hash;
+    must(envelope_write_given(e, &form));
+    struct sibling_message message = message_of(&form);
+    message.id = e->id;
+    message.crc = 0;
+    struct taking *taking = take_adopt(t->host.take, "relay1", &message, &refusal);
+    must(taking != NULL);
+    t->host.service.take_bytes(taking, buffer_text(&form));
+    t->host.service.take_bytes(taking, TEXT(BODY));
+    t->host.service.take_end(&taking, on_taken, t);
+    world_turns(&t->w);
+    buffer_free(&form);
+    envelope_free(&e);
+}
+
+TEST(adopted)
+{
+    FIXTURE(taker, t, taker_begin, taker_end);
+    struct id was = there;
+    was.hash = 1;
+    adopt(&t, 1);
+    ok(t.answers == 1 && t.refusal.code == 0);
+    world_saw(&t.w, "", "it is not delivered");
+    ok(!queue_lacks(manager_queue(t.w.manager), t.own));
+    take_decide(t.host.take, "relay1", was, true);
+    take_decide(t.host.take, "relay1", was, false); /* decided */
+    manager_pause(t.w.manager, true);
+    sim_loop_advance(t.w.loop, 3600 * 1000);
+    world_saw(&t.w, "", "nor while nothing is delivered");
+    manager_drain(t.w.manager, 0, world_drained, &t.w);
+    manager_cancel_drain(t.w.manager);
+    sim_loop_advance(t.w.loop, 3600 * 1000);
+    world_saw(&t.w, "", "which a drain does not end");
+    manager_pause(t.w.manager, false);
+    sim_loop_advance(t.w.loop, 3600 * 1000);
+    world_saw(&t.w, "me@a.test>good@b.test ", "then it is");
+    ok(world_logged(&t.w, "from=relay1, was=") && world_logged(&t.w, "status=adopted"));
+    ok(queue_lacks(manager_queue(t.w.manager), t.own));
+    was.hash = 2;
+    adopt(&t, 2);
+    adopt(&t, 2); /* known */
+    is_number(t.answers, 3, "another");
+    take_decide(t.host.take, "relay1", was, false);
+    world_turns(&t.w);
+    ok_named(world_is_empty(&t.w), "that another host has goes");
+    adopt(&t, 2);
+    taker_restart(&t);
+    sim_loop_advance(t.w.loop, 3600 * 1000);
+    world_saw(&t.w, "me@a.test>good@b.test ", "after a restart nobody can say so");
+}
+
 int
 main(void)
 {

@@ -1,0 +1,99 @@
+/* Lua. */
+#include "queue/copies/adoption_scripts.h"
+
+#include "queue/copies/copies_scripts.h"
+
+#define OWNER "local owner = redis.call('HGET', KEYS[1], ARGV[2])\n"
+#define FENCE                                                                          \
+    OWNER "if owner ~= ARGV[1] then\n"                                                 \
+          "  return redis.error_reply('" COPIES_FENCED "' .. (owner or 'nobody'))\n"   \
+          "end\n"
+
+static const char adoption_text_beat[] =
+    "if ARGV[3] == '' then redis.call('HDEL', KEYS[2], ARGV[1])\n"
+    "else redis.call('HSET', KEYS[2], ARGV[1], ARGV[3]) end\n"
+    "local out, all = {}, redis.call('HGETALL', KEYS[1])\n"
+    "for i = 1, #all, 2 do\n"
+    "  out[#out + 1] = all[i] .. ' ' .. all[i + 1] .. ' ' ..\n"
+    "    (redis.call('HGET', KEYS[2], all[i + 1]) or '-')\n"
+    "end\n"
+    "return table.concat(out, '\\n')\n";
+
+/* The number of a run that owns nothing more is not needed. */
+static const char adoption_text_claim[] =
+    OWNER "local beat = owner and redis.call('HGET', KEYS[3], owner) or '-'\n"
+          "if owner ~= ARGV[1] then\n"
+          "  if (owner or '') ~= ARGV[3] or (owner and beat ~= ARGV[4]) then\n"
+          "    return redis.error_reply('" COPIES_FENCED "' .. (owner or 'nobody'))\n"
+          "  end\n"
+          "  redis.call('HSET', KEYS[1], ARGV[2], ARGV[1])\n"
+          "  if owner then redis.call('HDEL', KEYS[3], owner) end\n"
+          "end\n"
+          "return (redis.call('HGET', KEYS[2], 'n') or '-') .. ' ' ..\n"
+          "  redis.call('HLEN', KEYS[4])\n";
+
+static const char adoption_text_page[] =
+    FENCE "local page = redis.call('HSCAN', KEYS[2], ARGV[3], 'COUNT', ARGV[4])\n"
+          "local out = {page[1]}\n"
+          "for i = 1, #page[2], 2 do\n"
+          "  local id = page[2][i]\n"
+          "  if id ~= 'n' and not string.find(id, ':', 1, true) then\n"
+          "    out[#out + 1] = id .. ' ' .. string.match(page[2][i + 1], '^[^\\n]*')\n"
+          "  end\n"
+          "end\n"
+          "return table.concat(out, ' ')\n";
+
+static const char adoption_text_piece[] =
+    FENCE "local at, size = tonumber(ARGV[5]), tonumber(ARGV[6])\n"
+          "if ARGV[4] == 'form' then\n"
+          "  return string.sub(redis.call('HGET', KEYS[2], ARGV[3]) or '', at + 1, at "
+          "+ size)\n"
+          "end\n"
+          "local all = redis.call('HGET', KEYS[2], ARGV[3] .. ':c')\n"
+          "if all then return string.sub(all, at + 1, at + size) end\n"
+          "local first = redis.call('LINDEX', KEYS[3], 0) or ''\n"
+          "if #first == 0 then return '' end\n"
+          "local chunk, out = math.floor(at / #first), {}\n"
+          "local left = at - chunk * #first\n"
+          "while size > 0 do\n"
+          "  local bytes = redis.call('LINDEX', KEYS[3], chunk) or ''\n"
+          "  local some = string.sub(bytes, left + 1, left + size)\n"
+          "  if #some == 0 then break end\n"
+          "  out[#out + 1] = some\n"
+          "  size = size - #some\n"
+          "  chunk, left = chunk + 1, 0\n"
+          "end\n"
+          "return table.concat(out)\n";
+
+/* Asked again after an answer that was lost it is ours still, whoever owns the others now. */
+static const char adoption_text_taken[] =
+    OWNER "local there = redis.call('HGET', KEYS[3], ARGV[3])\n"
+          "if there == ARGV[4] then return 'ours' end\n"
+          "if owner ~= ARGV[1] or there then\n"
+          "  local is_there = there or redis.call('HEXISTS', KEYS[2], ARGV[3]) == 1\n"
+          "  return is_there and 'theirs' or 'nobody\\'s'\n"
+          "end\n"
+          "redis.call('HSET', KEYS[3], ARGV[3], ARGV[4])\n"
+          "redis.call('HDEL', KEYS[2], ARGV[3], ARGV[3] .. ':c')\n"
+          "redis.call('DEL', KEYS[4], KEYS[4] .. ':n', KEYS[4] .. ':e')\n"
+          "return 'ours'\n";
+
+static const char adoption_text_done[] =
+    FENCE "redis.call('DEL', KEYS[2])\n"
+          "redis.call('HDEL', KEYS[1], ARGV[2])\n"
+          "redis.call('EXPIRE', KEYS[3], ARGV[3])\n"
+          "return 'done'\n";
+
+static const char adoption_text_forget[] = FENCE "redis.call('DEL', KEYS[2])\n"
+                                                 "return 'done'\n";
+
+/* clang-format off */
+const struct adoption_script adoption_script_beat = {adoption_text_beat, "b", false};
+const struct adoption_script adoption_script_claim = {adoption_text_claim, "cba", true};
+const struct adoption_script adoption_script_page = {adoption_text_page, "c", false};
+const struct adoption_script adoption_script_page_adopted = {adoption_text_page, "a", false};
+const struct adoption_script adoption_script_piece = {adoption_text_piece, "cl", false};
+const struct adoption_script adoption_script_taken = {adoption_text_taken, "cal", true};
+const struct adoption_script adoption_script_done = {adoption_text_done, "cab", true};
+const struct adoption_script adoption_script_forget = {adoption_text_forget, "a", true};
+/* clang-format on */

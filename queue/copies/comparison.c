@@ -1,0 +1,256 @@
+/* Our own copies, when we have found them again: what others have adopted ends here; what is
+ * there and not here is removed or taken back; what is here and not there is stored again.
+ *
+ * Whether our disk has forgotten a message, or it has ended, says a number: batches rise by
+ * one, each copy has that of its batch, and lock/copies has one up to which the
+ * messages of all batches were durable on our disk. It is written behind them, so it is never too high, also on a disk that
+ * was restored from a snapshot, after a power cut, or without a journal; where it is too low
+ * a message may be taken back that had ended in the moments before. A copy up to that number
+ * whose message is not here has ended. */
+#include "queue/copies/adoption_internal.h"
+
+#include "base/log/log.h"
+#include "queue/manager/manager.h"
+#include "queue/queue_operator.h"
+#include "queue/queue_walk.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMES_A_TURN = 2000, CHECKED_A_TURN = 50, FILE_MAX = 1 << 20 };
+
+static const char comparison_file[] = "copies";
+
+/* --- The number ---------------------------------------------------------------------- */
+
+static void
+comparison_read_bound(struct adoption *a)
+{
+    struct buffer text;
+    struct text line;
+    uint64_t bound = 0;
+    buffer_init(&text, FILE_MAX);
+    if (manager_hint_read(a->setup.manager, comparison_file, &text) >= 0) {
+        struct text rest = buffer_text(&text);
+        /* A line without an end was cut off. */
+        if (text_find(rest, '\n') != TEXT_NONE && text_cut(&rest, '\n', &line) &&
+            text_number(line, UINT64_MAX, &bound))
+            a->bound = bound;
+    }
+    buffer_free(&text);
+    a->has_bound = true;
+    if (queue_health(manager_queue(a->setup.manager)).damages > 0)
+        a->bound = 0; /* the journal has lost something */
+}
+
+/* Not before what the disk has forgotten is taken back; also while the engine is away. When it
+ * has lost something both are compared anew. */
+void
+comparison_note(struct adoption *a)
+{
+    const struct adoption_keeper *keeper = &a->setup.keeper;
+    char line[24];
+    uint64_t durable = keeper->durable(keeper->context);
+    snprintf(line, sizeof(line), "%" PRIu64 "\n", durable);
+    if (a->has_compared && durable > a->bound &&
+        manager_hint_write(a->setup.manager, comparison_file, text_from(line)) == 0)
+        a->bound = durable;
+    if (a->stage != ADOPTION_OPEN || keeper->losses(keeper->context) == a->losses)
+        return;
+    a->losses = keeper->losses(keeper->context);
+    a->number = UINT64_MAX; /* whatever comes meanwhile */
+    a->stage = ADOPTION_COMPARING;
+}
+
+/* --- Here and not there -------------------------------------------------------------- */
+
+static bool
+comparison_wants(void *context, struct id id)
+{
+    (void)context;
+    (void)id;
+    return true;
+}
+
+static void
+comparison_check(struct adoption *a)
+{
+    struct queue *queue = manager_queue(a->setup.manager);
+    enum queue_place place;
+    struct id id;
+    if (a->here == NULL)
+        a->here = queue_walk_begin(queue, comparison_wants, a);
+    int more = queue_walk_read(a->here, NAMES_A_TURN);
+    if (more < 0)
+        queue_walk_end(&a->here); /* the next beat begins anew */
+    for (size_t count = 0; more == 0 && count < CHECKED_A_TURN; count++) {
+        if (!queue_walk_next(a->here, &id, &place)) {
+            queue_walk_end(&a->here);
+            a->has_checked = true;
+            a->stage = ADOPTION_OPEN;
+            return;
+        }
+        if (place != QUEUE_CORRUPT)
+            a->setup.keeper.refresh(a->setup.keeper.context, id);
+    }
+    if (more >= 0)
+        adoption_stir(a);
+}
+
+/* --- There and not here -------------------------------------------------------------- */
+
+static enum adoption_met
+comparison_met_copy(struct adoption *a, const struct adoption_entry *entry)
+{
+    uint64_t batch = 0;
+    bool is_numbered = text_number(text_from(entry->word), UINT64_MAX, &batch);
+    bool may_be_forgotten =
+        !a->has_compared && (!is_numbered || batch > a->bound) &&
+        !a->setup.keeper.is_ending(a->setup.keeper.context, entry->id);
+    if ((is_numbered && batch > a->number) || adoption_is_here(a, entry->id))
+        return ENTRY_DONE;
+    if (may_be_forgotten)
+        return adoption_take_entry(a, entry);
+    a->setup.keeper.remove(a->setup.keeper.context, entry->id);
+    return ENTRY_DONE;
+}
+
+static void
+comparison_on_compared(struct adoption *a, const char *name)
+{
+    (void)name;
+    a->has_compared = true;
+    a->stage = a->has_checked ? ADOPTION_OPEN : ADOPTION_CHECKING;
+    manager_pause(a->setup.manager, false);
+    adoption_stir(a);
+}
+
+/* Nothing is delivered while a message could be taken back that ends meanwhile. */
+static void
+comparison_open(struct adoption *a)
+{
+    a->is_fenced = false;
+    a->setup.keeper.open(a->setup.keeper.context, a->number, a->bound);
+    a->stage = !a->has_compared ? ADOPTION_COMPARING
+               : a->has_checked ? ADOPTION_OPEN
+                                : ADOPTION_CHECKING;
+    manager_pause(a->setup.manager, !a->has_compared && a->number > a->bound);
+    adoption_stir(a);
+}
+
+/* --- Mail that others have adopted -------------------------------------------------------- */
+
+static enum adoption_met
+comparison_met_adopted(struct adoption *a, const struct adoption_entry *entry)
+{
+    struct manager *m = a->setup.manager;
+    char host[ADOPTION_ENTRY_MAX], why[MANAGER_WHY_MAX];
+    struct text rest = text_from(entry->word), name;
+    struct id there = {0};
+    struct manager_loan loan;
+    int64_t budget = INT64_MAX / 2;
+    (void)!text_cut(&rest, '/', &name);
+    (void)!id_parse(rest, &there);
+    (void)text_copy(host, sizeof(host), name);
+    switch (manager_lend(m, entry->id, &budget, &loan)) {
+    case MANAGER_LENT:
+        a->state.given_up++;
+        manager_give_away(m, entry->id, host, there);
+        return ENTRY_DONE;
+    case MANAGER_LEND_MORE:
+    case MANAGER_LEND_BUSY:
+        return ENTRY_LATER;
+    case MANAGER_LEND_STAYS:
+    case MANAGER_LEND_DAMAGED:
+        a->state.given_up++;
+        (void)manager_operate(m, MANAGER_REMOVE, entry->id, why);
+        break;
+    case MANAGER_LEND_GONE:
+        break;
+    }
+    return ENTRY_DONE;
+}
+
+static void
+comparison_hear_forgotten(struct adoption *a, struct adoption_slot *slot,
+                          const struct redis_reply *reply, const char *why)
+{
+    (void)slot;
+    a->is_checking = false;
+    if (reply != NULL && a->stage == ADOPTION_GIVING_UP)
+        comparison_open(a);
+    else if (reply == NULL)
+        adoption_refused(a, a->name, why);
+}
+
+/* That they have ended here is durable: nothing else knows it. */
+static void
+comparison_on_durable(void *context)
+{
+    struct adoption *a = context;
+    if (copies_engine_is_ready(a->setup.engine))
+        adoption_ask(a, comparison_hear_forgotten, NULL, &adoption_script_forget,
+                     a->name, (const char *const[]){NULL});
+}
+
+static void
+comparison_on_given_up(struct adoption *a, const char *name)
+{
+    (void)name;
+    a->is_checking = true;
+    log_say(a->setup.log, LOG_LEVEL_INFO, "copies", NULL,
+            "%" PRIu64
+            " messages ended here since startup, as other hosts have adopted "
+            "them",
+            a->state.given_up);
+    queue_barrier(manager_queue(a->setup.manager), &a->barrier, comparison_on_durable,
+                  a);
+    queue_hurry(manager_queue(a->setup.manager));
+}
+
+/* ------------------------------------------------------------------------------------- */
+
+void
+comparison_begin(struct adoption *a, uint64_t number, uint64_t adopted)
+{
+    comparison_stop(a);
+    if (!a->has_bound)
+        comparison_read_bound(a);
+    a->number = number;
+    if (adopted == 0) {
+        comparison_open(a);
+        return;
+    }
+    a->stage = ADOPTION_GIVING_UP;
+    snprintf(a->why, sizeof(a->why), "mail that other hosts have adopted ends here");
+    a->setup.keeper.close(a->setup.keeper.context, a->why);
+    manager_pause(a->setup.manager, true);
+}
+
+/* Until startup has found all messages nobody can say what is here. */
+void
+comparison_go(struct adoption *a)
+{
+    if (a->stage < ADOPTION_GIVING_UP || a->stage == ADOPTION_OPEN || a->is_checking ||
+        !queue_has_found_all(manager_queue(a->setup.manager)))
+        return;
+    if (a->stage == ADOPTION_CHECKING)
+        comparison_check(a);
+    else if (a->walk.name[0] == '\0') {
+        if (a->stage == ADOPTION_GIVING_UP)
+            adoption_walk_begin(a, a->name, true, comparison_met_adopted,
+                                comparison_on_given_up);
+        else
+            adoption_walk_begin(a, a->name, false, comparison_met_copy,
+                                comparison_on_compared);
+    }
+}
+
+void
+comparison_stop(struct adoption *a)
+{
+    queue_barrier_cancel(&a->barrier);
+    queue_walk_end(&a->here);
+    a->is_checking = false;
+}

@@ -1,0 +1,73 @@
+/* Keeps a copy of each message in the engine: stores it while our disk syncs it, keeps its state,
+ * and removes it when the message ends.
+ *
+ * The answer to a client follows our sync and the acknowledgement of the engine. What a turn
+ * stores, changes and ends is a batch; one is under way at a time, and the next one gathers
+ * meanwhile. A message is in the engine before what it replaces is removed there. While the
+ * engine is away new mail is refused, or, unless `copies_required`, it is behind: stored oldest
+ * first when the engine is back. */
+#ifndef QUEUE_COPIES_COPIES_KEEPER_H
+#define QUEUE_COPIES_COPIES_KEEPER_H
+
+#include "base/id.h"
+#include "base/log/log.h"
+#include "queue/copies/copies_engine.h"
+#include "queue/copies/copies_keys.h"
+
+struct copies_keeper;
+struct loop;
+struct queue;
+
+struct copies_keeper_events {
+    void *context;
+    /* Another host owns our copies: nothing is stored any more. owner: its name. */
+    void (*fenced)(void *context, const char *owner);
+};
+
+struct copies_keeper_setup {
+    struct loop *loop;
+    struct log *log;
+    struct queue *queue;
+    struct copies_engine *engine;
+    const struct copies_settings *settings;
+    const char *identity; /* of the spool */
+    const char *who;      /* the owner of our copies, for the scripts; NULL: our host */
+    /* It waits for copies_keeper_open() whenever the engine has connected. Else our copies are
+     * ours, and at the first time all messages are stored again. */
+    bool is_led;
+    struct copies_keeper_events events;
+};
+
+struct copies_keeper *copies_keeper_new(const struct copies_keeper_setup *setup);
+void copies_keeper_free(struct copies_keeper **keeper);
+
+/* Our copies are ours, and number is that of the last batch in the engine; the next one has a
+ * larger number than least, too. */
+void copies_keeper_open(struct copies_keeper *keeper, uint64_t number, uint64_t least);
+/* They are not: nothing is sent, and new mail is refused. */
+void copies_keeper_close(struct copies_keeper *keeper, const char *why);
+/* The messages of all batches up to that number are durable here, whether the engine has them or
+ * not. */
+uint64_t copies_keeper_durable(struct copies_keeper *keeper);
+
+/* The message is here, and its copy is missing: it is stored again. */
+void copies_keeper_again(struct copies_keeper *keeper, struct id id);
+/* The message is here, and so is perhaps its copy, which may be older. */
+void copies_keeper_refresh(struct copies_keeper *keeper, struct id id);
+/* All messages that are here, oldest first. */
+void copies_keeper_again_all(struct copies_keeper *keeper);
+/* The message has ended, and the engine has not heard of it. */
+bool copies_keeper_is_ending(const struct copies_keeper *keeper, struct id id);
+/* The message has ended here, and its copy is there: it is removed. */
+void copies_keeper_remove(struct copies_keeper *keeper, struct id id);
+
+struct copies_state {
+    bool is_ready, is_away; /* neither: it is being connected */
+    const char *why;        /* it is not; "" */
+    uint64_t behind;        /* messages that have no copy yet */
+    uint64_t stored, refused, removed, batches, bytes, losses; /* since startup */
+    int64_t away_since_ms; /* monotonic; 0: it is not away */
+};
+struct copies_state copies_keeper_state(const struct copies_keeper *keeper);
+
+#endif

@@ -1,0 +1,63 @@
+/* Writes the names of keys and fields of copies. */
+#include "queue/copies/copies_keys.h"
+
+#include <stdio.h>
+
+static const char *
+copies_key_group(const struct copies_settings *settings)
+{
+    return settings->group[0] != '\0' ? settings->group : settings->host;
+}
+
+void
+copies_name(const char *host, const char *identity, char out[COPIES_NAME_MAX + 1])
+{
+    snprintf(out, COPIES_NAME_MAX + 1, "%s:%s", host, identity);
+}
+
+void
+copies_key(const struct copies_settings *settings, const char *name,
+           char out[COPIES_KEY_MAX + 1])
+{
+    snprintf(out, COPIES_KEY_MAX + 1, COPIES_PREFIX "{%s}:%s",
+             copies_key_group(settings), name);
+}
+
+void
+copies_key_chunks(const struct copies_settings *settings, const char *name,
+                  struct id id, char out[COPIES_KEY_MAX + 1])
+{
+    char field[ID_LENGTH + 1];
+    id_format(id, field);
+    snprintf(out, COPIES_KEY_MAX + 1, COPIES_PREFIX "{%s}:%s:%s",
+             copies_key_group(settings), name, field);
+}
+
+void
+copies_key_owner(const struct copies_settings *settings, char out[COPIES_KEY_MAX + 1])
+{
+    copies_key(settings, "owner", out);
+}
+
+void
+copies_field(struct id id, char out[ID_LENGTH + 1])
+{
+    id_format(id, out);
+}
+
+void
+copies_field_content(struct id id, char out[ID_LENGTH + 3])
+{
+    char field[ID_LENGTH + 1];
+    id_format(id, field);
+    snprintf(out, ID_LENGTH + 3, "%s:c", field);
+}
+
+bool
+copies_read_field(struct text value, uint64_t *batch, struct text *form)
+{
+    struct text number;
+    *form = value;
+    return text_cut(form, '\n', &number) && form->at != NULL &&
+           text_number(number, UINT64_MAX, batch);
+}

@@ -1,0 +1,579 @@
+/* The engine of copies. */
+#include "t/roof/engine.h"
+
+#include "base/crc.h"
+#include "base/memory.h"
+#include "queue/copies/copies_keys.h"
+#include "queue/copies/copies_scripts.h"
+#include "queue/envelope/envelope.h"
+#include "t/roof/editor.h"
+#include "t/roof/host.h"
+#include "t/roof/model.h"
+#include "t/roof/peer.h"
+#include "t/roof/redis_keys.h"
+#include "t/roof/world_internal.h"
+#include "t/sim/copies_database.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+enum {
+    INPUT_MAX = 16 << 20,
+    REPLY_MAX = 1 << 20,
+    LATE_MAX_MS = 3000,
+    LOOK_MS = 1000,
+    OLD_MS = 3000,      /* of what a failover without replica brings */
+    SETTLED_MS = 90000, /* all is well: then the laws hold */
+    WORDS_MAX = 9000,
+    KEY_SIZE = 512
+};
+
+enum mood {
+    ENGINE_UP,
+    ENGINE_REFUSES,
+    ENGINE_SILENT,
+    ENGINE_SLOW,
+    ENGINE_CUTS,
+    ENGINE_FULL,
+    ENGINE_READS, /* takes no writes */
+    ENGINE_ALONE, /* without its replica */
+    ENGINE_ODD,
+    ENGINE_MOODS
+};
+static const char *const mood_words[ENGINE_MOODS] = {
+    "up",      "refuses",    "is silent",      "is slow",        "cuts",
+    "is full", "only reads", "has no replica", "says odd things"};
+
+struct known_id {
+    char id[MODEL_ID_MAX];
+    UT_hash_handle hh;
+};
+
+static struct {
+    bool is_there, has_replica, is_old, is_required, knows_scripts;
+    enum mood mood;
+    uint64_t chance;
+    struct copies_database *data, *replica; /* replica: or what was OLD_MS ago */
+    struct network_service *service;
+    struct asker *askers;
+    struct known_id *stored; /* ever */
+    int64_t bad_ms;          /* when anything was not well last */
+    bool has_forgotten;      /* ends: another server took over, or the host died */
+    struct roof_timer look, old;
+    char key[KEY_SIZE];
+} engine;
+
+struct asker {
+    struct asker *prev, *next;
+    struct peer peer;
+    struct buffer in, reply;
+    bool waits;
+    struct roof_timer timer;
+};
+
+static unsigned
+draw(unsigned limit)
+{
+    return roof_below_of(&engine.chance, limit);
+}
+
+/* --- Replies ---------------------------------------------------------------------- */
+
+static void say(struct asker *a, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void
+say(struct asker *a, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    bool fits = buffer_format_list(&a->reply, format, list);
+    va_end(list);
+    assert(fits);
+}
+
+static void
+say_info(struct asker *a)
+{
+    char info[512];
+    snprintf(
+        info, sizeof(info),
+        "# Server\r\nredis_version:%s\r\nloading:0\r\nmaxmemory_policy:noeviction\r\n"
+        "aof_enabled:1\r\nrole:%s\r\nconnected_slaves:%d\r\n",
+        engine.is_old ? "7.0.15" : "8.0.2",
+        engine.mood == ENGINE_READS ? "slave" : "master",
+        engine.has_replica && engine.mood != ENGINE_ALONE);
+    say(a, "$%zu\r\n%s\r\n", strlen(info), info);
+}
+
+/* Each message that it stores. words: behind the frame. */
+static void
+note_stored(const struct text *words, size_t count)
+{
+    for (size_t i = 0; i + 1 < count;) {
+        char op = words[i].at[0];
+        roof_note("engine: %c %.*s", op, TEXT_ARGS(words[i + 1]));
+        struct known_id *known = NULL;
+        HASH_FIND(hh, engine.stored, words[i + 1].at, words[i + 1].length, known);
+        if (op == 'S' && known == NULL) {
+            known = memory_new(sizeof(*known));
+            (void)!text_copy(known->id, sizeof(known->id), words[i + 1]);
+            HASH_ADD(hh, engine.stored, id, words[i + 1].length, known);
+        }
+        i += op == 'E' ? 2 : op == 'L' || op == 'P' ? 4 : 3;
+    }
+}
+
+static void
+run_script(struct asker *a, const struct text *words, size_t count)
+{
+    enum { FRAME = 6 };
+    bool by_sum = text_equal(words[0], TEXT("EVALSHA"));
+    char *word = text_string(words[1]);
+    const char *script = copies_database_script(word, by_sum);
+    free(word);
+    if (script == NULL)
+        roof_break("bounds", NULL, "a script that nobody knows");
+    bool stores = script == copies_script_store;
+    if (by_sum && !engine.knows_scripts) {
+        say(a, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+        return;
+    }
+    engine.knows_scripts = true;
+    words += 2;
+    count -= 2;
+    if (stores && engine.mood == ENGINE_READS) {
+        say(a, "-READONLY You can't write against a read only replica.\r\n");
+        return;
+    }
+    if (stores && engine.mood == ENGINE_FULL && count > FRAME &&
+        words[FRAME].at[0] != 'E') {
+        say(a, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+        return;
+    }
+    struct buffer reply;
+    buffer_init(&reply, REPLY_MAX);
+    bool good = copies_database_run(engine.data, script, words, count, &reply);
+    if (good && engine.has_replica && engine.mood != ENGINE_ALONE) {
+        struct buffer same;
+        buffer_init(&same, REPLY_MAX);
+        (void)copies_database_run(engine.replica, script, words, count, &same);
+        buffer_free(&same);
+    }
+    if (good && stores)
+        note_stored(words + FRAME, count - FRAME);
+    if (stores)
+        (void)!text_copy(engine.key, sizeof(engine.key), words[2]);
+    if (good)
+        say(a, "$%zu\r\n%.*s\r\n", reply.length, TEXT_ARGS(buffer_text(&reply)));
+    else
+        say(a, "-%.*s\r\n", TEXT_ARGS(buffer_text(&reply)));
+    buffer_free(&reply);
+}
+
+static void
+say_odd(struct asker *a)
+{
+    static const char *const odd[] = {"+OK\r\n",
+                                      ":-7\r\n",
+                                      "$-1\r\n",
+                                      "$0\r\n\r\n",
+                                      "*2\r\n:1\r\n:2\r\n",
+                                      "*2\r\n*1000000000\r\n",
+                                      "$9\r\n1 2 3 4 x\r\n",
+                                      "$1\r\n7\r\n",
+                                      "-ERR user_script:1: Script attempted\r\n",
+                                      "-NOPERM this user has no permissions\r\n",
+                                      "$1048576\r\n",
+                                      "hello\r\n"};
+    say(a, "%s", odd[draw(sizeof(odd) / sizeof(*odd))]);
+}
+
+/* How long the reply takes. */
+static int64_t
+run_command(struct asker *a, const struct text *words, size_t count)
+{
+    bool is_alone = engine.has_replica && engine.mood == ENGINE_ALONE;
+    struct text command = words[0];
+    if (engine.mood == ENGINE_ODD && draw(3) == 0) {
+        say_odd(a);
+    } else if (text_equal(command, TEXT("INFO"))) {
+        say_info(a);
+    } else if (text_equal(command, TEXT("CONFIG"))) {
+        say(a, "*2\r\n$11\r\nappendfsync\r\n$6\r\nalways\r\n");
+    } else if (text_equal(command, TEXT("WAIT"))) {
+        say(a, ":%d\r\n", engine.has_replica && !is_alone);
+        return is_alone ? 4000 : 0;
+    } else if (text_equal(command, TEXT("WAITAOF"))) {
+        say(a, "*2\r\n:1\r\n:%d\r\n", engine.has_replica && !is_alone);
+        return is_alone ? 4000 : 0;
+    } else if (text_starts(command, TEXT("EVAL")) && count > 4) {
+        run_script(a, words, count);
+    } else {
+        roof_break("bounds", NULL, "the engine hears %.*s", TEXT_ARGS(command));
+    }
+    return engine.mood == ENGINE_SLOW ? 1 + draw(draw(2) == 0 ? 200 : LATE_MAX_MS) : 0;
+}
+
+static void
+asker_send(struct asker *a)
+{
+    struct text reply = buffer_text(&a->reply);
+    bool cuts = engine.mood == ENGINE_CUTS && draw(4) == 0;
+    peer_say(&a->peer, cuts ? text_before(reply, draw((unsigned)reply.length)) : reply);
+    buffer_clear(&a->reply);
+    if (cuts)
+        peer_cut(&a->peer, draw(2) == 0 ? PEER_FIN : PEER_RESET);
+}
+
+/* --- Commands --------------------------------------------------------------------- */
+
+static bool
+take_head(struct text *rest, char kind, size_t *number)
+{
+    struct text line;
+    uint64_t value = 0;
+    if (text_find(*rest, '\n') == TEXT_NONE || !text_cut(rest, '\n', &line))
+        return false;
+    if (line.length < 3 || line.at[0] != kind ||
+        !text_number(text_before(text_after(line, 1), line.length - 2), INPUT_MAX,
+                     &value))
+        roof_break("bounds", NULL, "no command of Redis: %.*s", TEXT_ARGS(line));
+    *number = (size_t)value;
+    return true;
+}
+
+/* The words of the first command, borrowed from a->in. 0: more is to come. */
+static size_t
+take_words(struct asker *a, struct text words[WORDS_MAX], size_t *used)
+{
+    struct text rest = buffer_text(&a->in);
+    size_t count, size;
+    if (!take_head(&rest, '*', &count))
+        return 0;
+    assert(count > 0 && count <= WORDS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (!take_head(&rest, '$', &size) || rest.length < size + 2)
+            return 0;
+        words[i] = text_before(rest, size);
+        rest = text_after(rest, size + 2);
+    }
+    *used = a->in.length - rest.length;
+    return count;
+}
+
+static void asker_go_on(struct asker *a);
+
+static void
+asker_on_late(void *context)
+{
+    struct asker *a = context;
+    a->waits = false;
+    asker_send(a);
+    asker_go_on(a);
+}
+
+static void
+asker_go_on(struct asker *a)
+{
+    static struct text words[WORDS_MAX];
+    size_t count, used;
+    while (a->peer.end != NULL && !a->waits && engine.mood != ENGINE_SILENT &&
+           (count = take_words(a, words, &used)) > 0) {
+        int64_t late_ms = run_command(a, words, count);
+        buffer_take(&a->in, used);
+        a->waits = late_ms > 0;
+        if (a->waits)
+            roof_timer_start(&a->timer, late_ms, asker_on_late, a);
+        else
+            asker_send(a);
+    }
+}
+
+static void
+asker_on_raw(void *context, struct text bytes)
+{
+    struct asker *a = context;
+    bool fits = buffer_add(&a->in, bytes);
+    assert(fits);
+    a->peer.raw_left = SIZE_MAX;
+    asker_go_on(a);
+}
+
+static void
+release_asker(void *context)
+{
+    struct asker *a = context;
+    buffer_free(&a->in);
+    buffer_free(&a->reply);
+    free(a);
+}
+
+static void
+asker_on_over(void *context)
+{
+    struct asker *a = context;
+    DL_DELETE(engine.askers, a);
+    a->waits = true;
+    roof_timer_start(&a->timer, 0, release_asker, a);
+}
+
+static void
+asker_on_accept(void *context, struct network_end *end)
+{
+    struct asker *a = memory_new(sizeof(*a));
+    (void)context;
+    buffer_init(&a->in, INPUT_MAX);
+    buffer_init(&a->reply, REPLY_MAX);
+    a->peer = (struct peer){
+        .raw_left = SIZE_MAX, .raw = asker_on_raw, .over = asker_on_over, .context = a};
+    DL_APPEND(engine.askers, a);
+    peer_take(&a->peer, end);
+}
+
+/* --- Trouble ---------------------------------------------------------------------- */
+
+static void
+end_askers(enum peer_end how)
+{
+    struct asker *a, *next;
+    DL_FOREACH_SAFE (engine.askers, a, next)
+        peer_cut(&a->peer, how);
+}
+
+static void
+set_mood(enum mood mood)
+{
+    struct asker *a, *next;
+    engine.bad_ms = roof_now_ms();
+    if (engine.mood == mood || (mood == ENGINE_ALONE && !engine.has_replica))
+        return;
+    roof_note("engine: %s", mood_words[mood]);
+    if (engine.mood == ENGINE_ALONE) {
+        copies_database_free(&engine.replica);
+        engine.replica = copies_database_copy(engine.data);
+    }
+    engine.mood = mood;
+    network_service_set(engine.service,
+                        mood == ENGINE_REFUSES ? NETWORK_REFUSES : NETWORK_ACCEPTS);
+    if (mood == ENGINE_REFUSES || mood == ENGINE_READS)
+        end_askers(draw(4) == 0 ? PEER_SILENCE : PEER_RESET);
+    if (mood == ENGINE_REFUSES)
+        engine.knows_scripts = false;
+    DL_FOREACH_SAFE (engine.askers, a, next)
+        asker_go_on(a);
+}
+
+/* With a replica nothing that was acknowledged is lost. */
+static void
+fail_over(void)
+{
+    roof_note("engine: fails over");
+    engine.has_forgotten |= !engine.has_replica || engine.mood == ENGINE_ALONE;
+    end_askers(PEER_RESET);
+    copies_database_free(&engine.data);
+    engine.data = copies_database_copy(engine.replica);
+    engine.knows_scripts = false;
+    engine.bad_ms = roof_now_ms();
+}
+
+void
+engine_act(void)
+{
+    unsigned kind = draw(16);
+    if (kind < 5) {
+        set_mood(ENGINE_UP);
+    } else if (kind < 12) {
+        set_mood((enum mood)draw(ENGINE_MOODS));
+    } else if (kind == 12) {
+        roof_note("engine: FLUSHALL");
+        copies_database_flush(engine.data);
+        copies_database_flush(engine.replica);
+        engine.bad_ms = roof_now_ms();
+    } else if (kind == 13) {
+        engine.knows_scripts = false;
+    } else {
+        fail_over();
+    }
+}
+
+void
+engine_become_good(void)
+{
+    if (engine.is_there)
+        set_mood(ENGINE_UP);
+}
+
+static void
+engine_on_old(void *context)
+{
+    (void)context;
+    copies_database_free(&engine.replica);
+    engine.replica = copies_database_copy(engine.data);
+    roof_timer_start(&engine.old, OLD_MS, engine_on_old, NULL);
+}
+
+/* --- Laws ------------------------------------------------------------------------- */
+
+bool
+engine_may_return(struct text reply)
+{
+    return (course.with[WITH_KILLS] || course.with[WITH_CUTS] ||
+            course.with[WITH_STOPS] || course.with[WITH_DISKS]) &&
+           memmem(reply.at, reply.length, "No second copy", 14) != NULL;
+}
+
+void
+engine_acked(struct text id)
+{
+    struct known_id *known = NULL;
+    if (!engine.is_there || !engine.is_required || id.length == 0)
+        return;
+    id = text_trim(id);
+    HASH_FIND(hh, engine.stored, id.at, id.length, known);
+    if (known == NULL || roof_breaks("copied"))
+        roof_break("copied", text_string(id), "it was acknowledged without a copy");
+}
+
+static bool
+is_open(const struct model_rcpt *r)
+{
+    return r->accepted && r->stored == 0 && r->failed == 0 && !r->refused &&
+           !r->may_vanish && !r->has_failed && !r->has_fate;
+}
+
+/* NULL: there is none. */
+static struct envelope *
+copy_of(const struct model_message *m)
+{
+    struct text form, field = copies_database_field(engine.data, engine.key, m->id);
+    struct envelope *e = envelope_new();
+    uint64_t batch;
+    struct id id;
+    if (field.at == NULL || !id_parse(text_from(m->id), &id) ||
+        !copies_read_field(field, &batch, &form) ||
+        envelope_read_todo(form, id, e) != PROGRESS_DONE)
+        envelope_free(&e);
+    return e;
+}
+
+/* In one piece, or in chunks. */
+static void
+judge_bytes(const struct model_message *m, const struct envelope *e)
+{
+    char name[KEY_SIZE + MODEL_ID_MAX], chunk[24];
+    snprintf(name, sizeof(name), "%s:c", m->id);
+    struct text bytes = copies_database_field(engine.data, engine.key, name);
+    int64_t size = (int64_t)bytes.length;
+    uint32_t crc = crc_add(0, bytes.at, bytes.length);
+    snprintf(name, sizeof(name), "%s:%s", engine.key, m->id);
+    for (unsigned i = 0; bytes.at == NULL || i > 0; i++) {
+        snprintf(chunk, sizeof(chunk), "%u", i);
+        bytes = copies_database_field(engine.data, name, chunk);
+        if (bytes.at == NULL)
+            break;
+        size += (int64_t)bytes.length;
+        crc = crc_add(crc, bytes.at, bytes.length);
+    }
+    if (size != e->content_size || crc != e->content_crc)
+        roof_break("copied", m->id,
+                   "the content of its copy is not that of the message");
+}
+
+/* Marks come within 100 ms, but where the disk takes its time; a reply that is lost may be no
+ * mark. */
+static void
+judge_copy(const struct model_message *m, const struct envelope *e)
+{
+    char address[MODEL_ADDRESS_MAX];
+    if (course.with[WITH_PACES] || course.with[WITH_DISKS])
+        return;
+    for (unsigned i = 0; i < m->rcpt_count; i++) {
+        const struct model_rcpt *r = &m->rcpts[i];
+        if (r->stored == 0 || r->chances > 0 ||
+            roof_now_ms() - r->stored_ms < SETTLED_MS)
+            continue;
+        model_rcpt_address(r, address);
+        for (unsigned n = 0; n < e->count; n++)
+            if (text_equal(e->recipients[n].address, text_from(address)) &&
+                !e->recipients[n].done)
+                roof_break("copied", m->id, "the copy does not know that %s has it",
+                           address);
+    }
+}
+
+static void
+judge_message(const struct model_message *m)
+{
+    bool open = false;
+    if (m->state != MODEL_ACKED || m->id[0] == '\0' || m->split != NULL ||
+        m->is_aliased || roof_now_ms() - m->acked_ms < SETTLED_MS)
+        return;
+    for (unsigned i = 0; i < m->rcpt_count; i++)
+        open = open || is_open(&m->rcpts[i]);
+    if (!open)
+        return;
+    struct envelope *e = copy_of(m);
+    if (e == NULL)
+        roof_break("copied", m->id, "it is open, and has no copy that can be read");
+    judge_bytes(m, e);
+    judge_copy(m, e);
+    envelope_free(&e);
+}
+
+static void
+engine_on_look(void *context)
+{
+    (void)context;
+    if (engine.mood != ENGINE_UP || !host.running)
+        engine.bad_ms = roof_now_ms();
+    if (roof_now_ms() - engine.bad_ms > SETTLED_MS)
+        for (unsigned i = 0; i < model_count(); i++)
+            judge_message(model_at(i));
+    roof_timer_start(&engine.look, LOOK_MS, engine_on_look, NULL);
+}
+
+void
+engine_judge(void)
+{
+    const struct known_id *known;
+    size_t count = engine.is_there ? copies_database_count(engine.data) : 0;
+    if (count == 0 || engine.has_forgotten || host.starts > 1)
+        return;
+    for (known = engine.stored; known != NULL; known = known->hh.next)
+        if (copies_database_field(engine.data, engine.key, known->id).at != NULL)
+            roof_break("copied", known->id, "its copy is left, and %zu in all", count);
+}
+
+/* --------------------------------------------------------------------------------- */
+
+void
+engine_begin(void)
+{
+    struct net_address at = {
+        .family = NET_IPV4, .ip = {10, 0, 4, 9},
+             .port = 6379
+    };
+    static char lines[256];
+    engine.chance = roof_fork("engine");
+    engine.is_there = true;
+    engine.has_replica = draw(2) == 0;
+    engine.is_old = draw(2) == 0;
+    engine.is_required = draw(4) > 0;
+    engine.data = copies_database_new();
+    engine.replica = copies_database_new();
+    engine.service = network_serve(&at, asker_on_accept, NULL);
+    snprintf(lines, sizeof(lines),
+             "copies = redis://10.0.4.9\ncopies_replicas = %d\ncopies_required = %s\n"
+             "copies_message_max = %s\n",
+             engine.has_replica, engine.is_required ? "yes" : "no",
+             draw(2) == 0 ? "1K" : "1M");
+    editor_add(lines);
+    roof_timer_start(&engine.look, LOOK_MS, engine_on_look, NULL);
+    if (!engine.has_replica)
+        roof_timer_start(&engine.old, OLD_MS, engine_on_old, NULL);
+}

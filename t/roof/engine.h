@@ -1,0 +1,26 @@
+/* The engine of copies: a server of Redis, perhaps with a replica, which keeps a copy of each
+ * message of the first host. It refuses connections, is silent or slow, cuts replies, is full,
+ * takes no writes, loses its replica, fails over, is emptied, and forgets scripts.
+ *
+ * Law "copied": a client hears 250 only when the copy is there; and while all is well for a
+ * while, each open message has a copy that knows who has got it, and nothing else is there. */
+#ifndef T_ROOF_ENGINE_H
+#define T_ROOF_ENGINE_H
+
+#include "base/text.h"
+
+#include <stdbool.h>
+
+/* Adds its settings to those of the first host. */
+void engine_begin(void);
+void engine_act(void);
+void engine_become_good(void);
+/* Said by clients, before the model: the message has this id. */
+void engine_acked(struct text id);
+/* The message was refused by this reply when it was durable already: a host that dies before its
+ * end is durable has it still. */
+bool engine_may_return(struct text reply);
+/* Nothing is left to do. */
+void engine_judge(void);
+
+#endif

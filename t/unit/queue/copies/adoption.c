@@ -1,0 +1,770 @@
+/* link: t/sim/loop.c t/sim/copies_database.c t/sim/copies_engine.c */
+/* queue/copies/adoption.c, adoption_take.c and comparison.c: hosts that are lost, cut off, and
+ * back, by the table of cases in doc/cluster.md. */
+#include "queue/copies/adoption.h"
+
+#include "base/crc.h"
+#include "queue/copies/copies_keys.h"
+#include "queue/copies/copies_scripts.h"
+#include "queue/queue_operator.h"
+#include "sched/sched.h"
+#include "t/sim/copies_engine.h"
+#include "t/support/give_kit.h"
+#include "t/support/manager_world.h"
+#include "t/support/must.h"
+
+#define ROUTE "* smtp://smtp.b.test"
+
+enum { SITES = 3, IDS_MAX = 64 };
+
+struct ids {
+    struct id all[IDS_MAX];
+    size_t count;
+};
+
+/* A host. */
+struct site {
+    struct group *g;
+    struct world w;
+    struct kit_host host;
+    struct copies_settings settings;
+    struct copies_engine *engine;
+    struct adoption *adoption;
+    char identity[40], who[ADOPTION_WHO_MAX + 1];
+    const char *heard; /* a host that the group hears */
+    uint64_t run;
+    uint64_t durable, losses; /* of the keeper */
+    unsigned opened, closed;  /* it was */
+    uint64_t number;          /* with */
+    char why[ADOPTION_WHY_MAX];
+    struct ids fresh, removed;
+};
+
+struct group {
+    struct copies_database *database;
+    struct site sites[SITES];
+};
+
+static void
+keeper_open(void *context, uint64_t number, uint64_t least)
+{
+    struct site *s = context;
+    s->opened++;
+    s->losses += number < s->durable;
+    s->number = number > least ? number : least;
+    s->why[0] = '\0';
+    if (s->durable < number)
+        s->durable = number;
+}
+
+static void
+keeper_close(void *context, const char *why)
+{
+    struct site *s = context;
+    s->closed++;
+    snprintf(s->why, sizeof(s->why), "%s", why);
+}
+
+static uint64_t
+keeper_durable(void *context)
+{
+    return ((struct site *)context)->durable;
+}
+
+static void
+ids_add(struct ids *ids, struct id id)
+{
+    must(ids->count < IDS_MAX);
+    ids->all[ids->count++] = id;
+}
+
+static uint64_t
+keeper_losses(void *context)
+{
+    return ((struct site *)context)->losses;
+}
+
+static bool
+keeper_is_ending(void *context, struct id id)
+{
+    (void)context;
+    (void)id;
+    return false;
+}
+
+static void
+keeper_refresh(void *context, struct id id)
+{
+    ids_add(&((struct site *)context)->fresh, id);
+}
+
+static void
+keeper_remove(void *context, struct id id)
+{
+    ids_add(&((struct site *)context)->removed, id);
+}
+
+static bool
+is_heard(void *context, const char *host)
+{
+    const struct site *s = context;
+    return s->heard != NULL && strcmp(s->heard, host) == 0;
+}
+
+static const char *
+site_closed(void *context)
+{
+    return ((struct site *)context)->host.closed;
+}
+
+static void
+site_start(struct site *s)
+{
+    kit_host_start(&s->host, s->w.loop, s->w.events, s->w.manager);
+    adoption_write_who(s->settings.host, ++s->run, s->who);
+    s->engine = sim_engine_new(s->g->database);
+    s->adoption = adoption_new(&(struct adoption_setup){
+        .loop = s->w.loop,
+        .log = s->w.log,
+        .events = s->w.events,
+        .manager = s->w.manager,
+        .take = s->host.take,
+        .engine = s->engine,
+        .keeper = {keeper_open, keeper_close, keeper_durable, keeper_losses, keeper_is_ending, keeper_refresh,
+                   keeper_remove, s},
+        .settings = &s->settings,
+        .identity = s->identity,
+        .who = s->who,
+        .is_heard = is_heard,
+        .closed = site_closed,
+        .context = s
+    });
+}
+
+/* Without a goodbye, unless it is good. */
+static void
+site_stop(struct site *s, bool is_good)
+{
+    if (!is_good && copies_engine_is_ready(s->engine))
+        sim_engine_down(s->engine, false);
+    adoption_free(&s->adoption);
+    while (sim_engine_carry(s->engine))
+        ;
+    sim_engine_free(&s->engine);
+    kit_host_stop(&s->host);
+}
+
+static void
+site_restart(struct site *s, bool is_good)
+{
+    site_stop(s, is_good);
+    s->opened = s->closed = 0;
+    s->durable = 0;
+    world_restart(&s->w);
+    site_start(s);
+}
+
+static void
+group_begin(struct group *g)
+{
+    static const char *const names[SITES] = {"relay1", "relay2", "relay3"};
+    memset(g, 0, sizeof(*g));
+    g->database = copies_database_new();
+    for (unsigned i = 0; i < SITES; i++) {
+        struct site *s = &g->sites[i];
+        s->g = g;
+        manager_world_begin(&s->w, ROUTE);
+        s->w.settings.queue.journal_size = 8 * 1024 * 1024;
+        s->w.settings.queue.journal_message_max = 256 * 1024;
+        world_restart(&s->w);
+        for (unsigned n = 0; n < 5 * i; n++)
+            (void)loop_random(s->w.loop); /* other names */
+        s->host.name = names[i];
+        s->run = 100 * (i + 1);
+        snprintf(s->settings.host, sizeof(s->settings.host), "%s", names[i]);
+        snprintf(s->settings.group, sizeof(s->settings.group), "mail");
+        snprintf(s->identity, sizeof(s->identity), "%032u", i + 1);
+        s->w.stalled = true;
+        site_start(s);
+    }
+}
+
+static void
+group_end(struct group *g)
+{
+    for (unsigned i = 0; i < SITES; i++) {
+        site_stop(&g->sites[i], false);
+        manager_world_end(&g->sites[i].w);
+    }
+    copies_database_free(&g->database);
+}
+
+/* All that are up live for that time. */
+static void
+group_pass(struct group *g, int64_t ms)
+{
+    for (int64_t at = 0; at < ms; at += 50) {
+        bool any = true;
+        while (any) {
+            any = false;
+            for (unsigned i = 0; i < SITES; i++)
+                any |= sim_engine_carry(g->sites[i].engine);
+        }
+        for (unsigned i = 0; i < SITES; i++)
+            sim_loop_advance(g->sites[i].w.loop, 50);
+    }
+}
+
+static void
+group_up(struct group *g, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        sim_engine_up(g->sites[i].engine);
+    group_pass(g, 3000);
+}
+
+static void
+key_of(const struct site *s, const char *suffix, char out[COPIES_KEY_MAX + 1])
+{
+    snprintf(out, COPIES_KEY_MAX + 1, "pc:{mail}:%s:%s%s", s->settings.host, s->identity,
+             suffix);
+}
+
+/* A copy of a message of that host, as the keeper makes it, with that number. */
+static void
+site_copy(struct site *s, struct id id, unsigned batch)
+{
+    char key[COPIES_KEY_MAX + 1], name[COPIES_KEY_MAX + 1], content[4096], number[12];
+    struct envelope *e = queue_load(manager_queue(s->w.manager), id);
+    struct buffer form, field, reply;
+    buffer_init(&form, 1 << 20);
+    buffer_init(&field, 1 << 20);
+    buffer_init(&reply, 1 << 20);
+    must(e != NULL && envelope_write_given(e, &form) &&
+         buffer_format(&field, "%u\n", batch) && buffer_add(&field, buffer_text(&form)));
+    int file = queue_content_open(manager_queue(s->w.manager), e);
+    int64_t size =
+        queue_content_read(manager_queue(s->w.manager), file, 0, content, sizeof(content));
+    queue_content_close(manager_queue(s->w.manager), file);
+    snprintf(key, sizeof(key), "%s", "pc:{mail}:owner");
+    key_of(s, "", name);
+    snprintf(number, sizeof(number), "%u", batch);
+    const struct text words[] = {TEXT("2"), text_from(key), text_from(name),
+                                 text_from(s->who), text_from(strstr(name, "}:") + 2),
+                                 text_from(number), TEXT("C"), text_from(ID_TEXT(id)),
+                                 text_of(content, (size_t)size), TEXT("S"),
+                                 text_from(ID_TEXT(id)), buffer_text(&field)};
+    must(copies_database_run(s->g->database, copies_script_store, words,
+                             sizeof(words) / sizeof(words[0]), &reply));
+    buffer_free(&form);
+    buffer_free(&field);
+    buffer_free(&reply);
+    envelope_free(&e);
+}
+
+/* A message that waits there, with a copy. */
+static struct id
+site_send(struct site *s, unsigned batch)
+{
+    world_send(&s->w, "me@a.test", "good@b.test");
+    world_turns(&s->w);
+    if (batch > 0)
+        site_copy(s, s->w.id, batch);
+    return s->w.id;
+}
+
+static void
+site_go(struct site *s)
+{
+    s->w.stalled = false;
+    world_unstall(&s->w);
+    group_pass(s->g, 3000);
+}
+
+TEST(first)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    a->w.stalled = false;
+    world_send(&a->w, "me@a.test", "good@b.test");
+    group_pass(&g, 3000);
+    world_saw(&a->w, "", "no delivery while it is not known whose the mail is");
+    sim_engine_up(a->engine);
+    group_pass(&g, 2000);
+    is_number(a->opened, 1, "the engine says that it is ours");
+    is_number((int64_t)a->number, 0, "without any batch");
+    world_saw(&a->w, "me@a.test>good@b.test ", "delivered");
+    ok(adoption_state(a->adoption).is_ours && !adoption_state(a->adoption).is_comparing);
+}
+
+TEST(no_engine)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    a->w.stalled = false;
+    world_send(&a->w, "me@a.test", "good@b.test");
+    group_pass(&g, ADOPTION_PATIENCE_MS + 1000);
+    world_saw(&a->w, "me@a.test>good@b.test ", "mail that is here goes on");
+    is_number(a->opened, 0, "but none comes");
+}
+
+TEST(ordered)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    char why[ADOPTION_WHY_MAX], key[COPIES_KEY_MAX + 1], there[64];
+    group_up(&g, 3);
+    struct id id = site_send(a, 1);
+    group_pass(&g, 2000);
+    ok(!adoption_order(b->adoption, TEXT("relay1"), why));
+    ok_named(strstr(why, "relay1 lives") != NULL, "not while it lives");
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 60 * 1000);
+    is_number((int64_t)adoption_state(b->adoption).adopted, 0, "never by itself");
+    ok(!adoption_order(b->adoption, TEXT("relay9"), why) && strstr(why, "no copies") != NULL);
+    ok(adoption_order(b->adoption, TEXT("RELAY1"), why));
+    group_pass(&g, 5000);
+    is_number((int64_t)adoption_state(b->adoption).adopted, 1, "adopted");
+    is_number((int64_t)copies_database_count(g.database), 0, "its copy is gone");
+    site_go(b);
+    world_saw(&b->w, "me@a.test>good@b.test ", "and delivered");
+    ok(world_logged(&b->w, "status=adopted") && world_logged(&b->w, ID_TEXT(id)));
+    key_of(a, ":adopted", key);
+    must(text_copy(there, sizeof(there),
+                   copies_database_field(g.database, key, ID_TEXT(id))));
+    ok_named(strncmp(there, "relay2/", 7) == 0, "it is known where it went");
+    /* The lost host was cut off alone. */
+    world_saw(&a->w, "", "not delivered there");
+    sim_engine_up(a->engine);
+    group_pass(&g, 3000);
+    ok(world_is_empty(&a->w));
+    ok(world_logged(&a->w, "status=given") && world_logged(&a->w, "to=relay2"));
+    is_number((int64_t)adoption_state(a->adoption).given_up, 1, "given up");
+    ok_named(a->opened == 2 && a->closed > 0, "then mail is accepted again");
+    site_go(a);
+    world_saw(&a->w, "", "and not delivered twice");
+    site_send(a, 0);
+    group_pass(&g, 3000);
+    world_saw(&a->w, "me@a.test>good@b.test ", "but what is new");
+}
+
+/* After silence, and not while the group hears it. */
+TEST(silent)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1], *c = &g.sites[2];
+    adoption_reload(b->adoption, 60 * 1000);
+    adoption_reload(c->adoption, 60 * 1000);
+    group_up(&g, 3);
+    for (unsigned i = 1; i <= 20; i++)
+        site_send(a, i);
+    b->heard = c->heard = "relay1";
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 90 * 1000);
+    is_number((int64_t)copies_database_count(g.database), 20, "it is heard");
+    b->heard = c->heard = NULL;
+    group_pass(&g, 10 * 1000);
+    is_number((int64_t)(adoption_state(b->adoption).adopted +
+                        adoption_state(c->adoption).adopted),
+              20, "adopted by one of two");
+    ok_named(adoption_state(b->adoption).adopted == 0 ||
+                 adoption_state(c->adoption).adopted == 0,
+             "alone");
+    site_go(b);
+    site_go(c);
+    is_number(b->w.attempts + c->w.attempts, 20, "each is delivered once");
+}
+
+/* Back from where nothing could be delivered, the first that is says so, and the rest waits for
+ * the engine. */
+TEST(in_doubt)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    adoption_reload(a->adoption, 10 * 1000);
+    group_up(&g, 1);
+    sim_engine_down(a->engine, false);
+    a->w.stalled = false;
+    for (unsigned i = 0; i < 12; i++) {
+        world_send(&a->w, "me@a.test", "good@b.test");
+        group_pass(&g, 1000);
+    }
+    is_number(a->w.attempts, 12, "mail goes on while it flows");
+    a->w.stalled = true;
+    for (unsigned i = 0; i < 30; i++)
+        world_send(&a->w, "me@a.test", "good@b.test");
+    group_pass(&g, 10 * 1000);
+    a->w.stalled = false;
+    world_unstall(&a->w);
+    group_pass(&g, 1000);
+    ok_named(a->w.attempts > 12 && a->w.attempts < 42, "but not after a gap");
+    group_pass(&g, ADOPTION_DOUBT_MS);
+    is_number(a->w.attempts, 42, "for long");
+}
+
+TEST(engine_was_away)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    adoption_reload(b->adoption, 10 * 1000);
+    group_up(&g, 2);
+    site_send(a, 1);
+    sim_engine_down(a->engine, false);
+    sim_engine_down(b->engine, false);
+    group_pass(&g, 60 * 1000);
+    sim_engine_up(b->engine);
+    group_pass(&g, 5 * 1000);
+    is_number((int64_t)copies_database_count(g.database), 1, "nobody could say anything");
+    group_pass(&g, 8 * 1000);
+    is_number((int64_t)copies_database_count(g.database), 0, "then it was silent");
+    is_number(world_log_count(&b->w, "adopting the mail of relay1"), 1, "said once");
+}
+
+/* Its disk is gone, its name is back. */
+TEST(lost_disk)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    group_up(&g, 1);
+    for (unsigned i = 1; i <= 5; i++)
+        site_send(a, i);
+    site_stop(a, false);
+    manager_world_end(&a->w);
+    manager_world_begin(&a->w, ROUTE);
+    for (unsigned n = 0; n < 50; n++)
+        (void)loop_random(a->w.loop);
+    snprintf(a->identity, sizeof(a->identity), "%032u", 77);
+    site_start(a);
+    sim_engine_up(a->engine);
+    sim_engine_up(b->engine);
+    group_pass(&g, ADOPTION_SILENT_MS - 1000);
+    is_number((int64_t)copies_database_count(g.database), 5, "perhaps it lives");
+    group_pass(&g, 4000);
+    is_number((int64_t)adoption_state(a->adoption).adopted, 5, "by the host itself");
+    is_number((int64_t)adoption_state(b->adoption).adopted, 0, "and nobody else");
+    site_go(a);
+    is_number(a->w.attempts, 5, "delivered");
+}
+
+TEST(lost_disk_elsewhere)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    group_up(&g, 2);
+    for (unsigned i = 1; i <= 5; i++)
+        site_send(a, i);
+    site_stop(a, false);
+    snprintf(a->identity, sizeof(a->identity), "%032u", 77);
+    world_restart(&a->w);
+    site_start(a);
+    a->host.closed = "it leaves"; /* it takes nothing */
+    sim_engine_up(a->engine);
+    group_pass(&g, 3 * ADOPTION_SILENT_MS);
+    is_number((int64_t)adoption_state(b->adoption).adopted, 5, "a sibling does");
+}
+
+/* Two hosts that live have one name: a sentence, and nothing is taken. */
+TEST(namesakes)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    snprintf(b->settings.host, sizeof(b->settings.host), "relay1");
+    site_restart(b, true);
+    group_up(&g, 2);
+    site_send(a, 1);
+    site_send(b, 1);
+    group_pass(&g, 30 * 1000);
+    is_number((int64_t)copies_database_count(g.database), 2, "both keep their copies");
+    ok(adoption_state(a->adoption).has_namesake && adoption_state(b->adoption).has_namesake);
+    is_number(world_log_count(&b->w, "needs its own cluster_host"), 1, "said once");
+}
+
+/* The same spool twice: the second one may do nothing. */
+TEST(clone)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    snprintf(b->settings.host, sizeof(b->settings.host), "relay1");
+    memcpy(b->identity, a->identity, sizeof(a->identity));
+    b->run = 300;
+    site_restart(b, true);
+    group_up(&g, 1);
+    site_send(a, 1);
+    sim_engine_up(b->engine);
+    b->w.stalled = false;
+    world_send(&b->w, "me@a.test", "good@b.test");
+    group_pass(&g, 30 * 1000);
+    is_number(b->opened, 0, "it is refused");
+    ok(strstr(b->why, "clone of its spool") != NULL);
+    world_saw(&b->w, "", "and delivers nothing");
+    ok(adoption_state(a->adoption).is_ours && adoption_state(b->adoption).has_namesake);
+}
+
+/* A kill: the run before was alive a moment ago. */
+TEST(restart)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    group_up(&g, 1);
+    site_send(a, 1);
+    site_restart(a, false);
+    sim_engine_up(a->engine);
+    group_pass(&g, ADOPTION_SILENT_MS - 1000);
+    is_number(a->opened, 0, "it may live");
+    group_pass(&g, 4000);
+    is_number(a->opened, 1, "it is dead");
+    site_restart(a, true);
+    sim_engine_up(a->engine);
+    group_pass(&g, 1000);
+    is_number(a->opened, 1, "immediately after a goodbye");
+    site_go(a);
+    is_number(a->w.attempts, 1, "once");
+}
+
+/* The adopter ends with a message stored and its copy there. */
+TEST(adopter_restarts)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    char why[ADOPTION_WHY_MAX];
+    group_up(&g, 2);
+    for (unsigned i = 1; i <= 30; i++)
+        site_send(a, i);
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    for (unsigned i = 0; i < 4000 && copies_database_count(g.database) > 20; i++) {
+        sim_engine_carry(b->engine);
+        sim_loop_advance(b->w.loop, 1);
+    }
+    ok(copies_database_count(g.database) == 20);
+    site_restart(b, false);
+    sim_engine_up(b->engine);
+    group_pass(&g, 3 * ADOPTION_SILENT_MS);
+    is_number((int64_t)copies_database_count(g.database), 0, "it goes on");
+    site_go(b);
+    is_number(b->w.attempts, 30, "each once");
+    sim_engine_up(a->engine);
+    group_pass(&g, 5000);
+    ok(world_is_empty(&a->w));
+}
+
+/* The adopter dies for good, and is succeeded. */
+TEST(succeeded)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1], *c = &g.sites[2];
+    char why[ADOPTION_WHY_MAX];
+    adoption_reload(c->adoption, 20 * 1000);
+    group_up(&g, 3);
+    for (unsigned i = 1; i <= 30; i++)
+        site_send(a, i);
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    for (unsigned i = 0; i < 4000 && copies_database_count(g.database) > 20; i++) {
+        sim_engine_carry(b->engine);
+        sim_loop_advance(b->w.loop, 1);
+    }
+    /* It is cut off: some are stored, and nobody has said whose they are. */
+    sim_engine_down(b->engine, false);
+    group_pass(&g, 40 * 1000);
+    is_number((int64_t)copies_database_count(g.database), 0, "the next one takes the rest");
+    sim_engine_up(b->engine);
+    group_pass(&g, 10 * 1000);
+    site_go(b);
+    site_go(c);
+    is_number(b->w.attempts + c->w.attempts, 30, "each once");
+    ok(b->w.attempts >= 10 && c->w.attempts > 0);
+}
+
+/* The answer is lost, and the server has done it. */
+TEST(lost_answers)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    char why[ADOPTION_WHY_MAX];
+    group_up(&g, 2);
+    for (unsigned i = 1; i <= 20; i++)
+        site_send(a, i);
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    for (unsigned i = 0; i < 200; i++) {
+        for (unsigned n = 0; n < 5 + i % 7; n++)
+            sim_engine_carry(b->engine);
+        sim_loop_advance(b->w.loop, 20);
+        if (i % 5 == 4) {
+            sim_engine_down(b->engine, i % 2 == 0);
+            sim_engine_up(b->engine);
+        }
+    }
+    group_pass(&g, 5000);
+    is_number((int64_t)copies_database_count(g.database), 0, "all are taken");
+    site_go(b);
+    is_number(b->w.attempts, 20, "each once");
+}
+
+/* Back while the other one still adopts. */
+TEST(back_early)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    char why[ADOPTION_WHY_MAX];
+    group_up(&g, 2);
+    for (unsigned i = 1; i <= 30; i++)
+        site_send(a, i);
+    site_send(a, 0); /* without a copy: nobody adopts it */
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    for (unsigned i = 0; i < 4000 && copies_database_count(g.database) > 25; i++) {
+        sim_engine_carry(b->engine);
+        sim_loop_advance(b->w.loop, 1);
+    }
+    a->w.stalled = false;
+    sim_engine_up(a->engine);
+    while (sim_engine_carry(a->engine))
+        ;
+    for (unsigned i = 0; i < 40; i++) {
+        sim_loop_advance(a->w.loop, 50);
+        while (sim_engine_carry(a->engine))
+            ;
+    }
+    ok(strstr(a->why, "relay2 adopts the mail of this host") != NULL);
+    world_unstall(&a->w);
+    group_pass(&g, 20 * 1000);
+    site_go(b);
+    is_number(b->w.attempts, 30, "what was adopted is delivered there");
+    is_number(a->w.attempts, 1, "the rest here");
+    ok(world_is_empty(&a->w));
+}
+
+/* The table of a restart with the disk: here or not, there or not, the number of the copy, and
+ * that in lock/copies. */
+TEST(comparison)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    group_up(&g, 1);
+    struct id both = site_send(a, 3), ended = site_send(a, 4), forgotten = site_send(a, 6),
+              here = site_send(a, 0);
+    a->durable = 5;
+    group_pass(&g, 3000); /* is noted */
+    must(queue_remove(manager_queue(a->w.manager), ended) &&
+         queue_remove(manager_queue(a->w.manager), forgotten));
+    world_turns(&a->w);
+    site_restart(a, true);
+    a->fresh.count = a->removed.count = 0;
+    sim_engine_up(a->engine);
+    group_pass(&g, 5000);
+    is_number((int64_t)a->number, 6, "goes on from there");
+    ok_named(a->fresh.count == 3 && id_compare(a->fresh.all[1], here) == 0,
+             "here and perhaps not there: stored again, or anew what has changed");
+    ok_named(a->removed.count == 1 && id_compare(a->removed.all[0], ended) == 0,
+             "there and not here, up to the number: it has ended");
+    is_number((int64_t)adoption_state(a->adoption).recalled, 1, "behind it: taken back");
+    ok(world_logged(&a->w, ID_TEXT(forgotten)));
+    is_number((int64_t)copies_database_count(g.database), 2, "whose copy is another one");
+    site_go(a);
+    is_number(a->w.attempts, 3, "each is delivered once");
+    (void)both;
+}
+
+/* lock/copies is gone, or cut off: everything may be forgotten. */
+TEST(no_number)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    group_up(&g, 1);
+    struct id id = site_send(a, 12);
+    a->durable = 12;
+    group_pass(&g, 3000);
+    must(queue_remove(manager_queue(a->w.manager), id));
+    world_turns(&a->w);
+    site_stop(a, true);
+    must(manager_hint_write(a->w.manager, "copies", TEXT("12")) == 0);
+    world_restart(&a->w);
+    a->durable = 0;
+    site_start(a);
+    sim_engine_up(a->engine);
+    group_pass(&g, 5000);
+    is_number((int64_t)adoption_state(a->adoption).recalled, 1, "taken back");
+}
+
+/* The server has lost everything, and says nothing of it. */
+TEST(emptied)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    group_up(&g, 1);
+    site_send(a, 5);
+    a->durable = 5;
+    group_pass(&g, 2000);
+    copies_database_flush(g.database);
+    group_pass(&g, 3000);
+    is_number(a->opened, 2, "ours once more");
+    is_number((int64_t)a->number, 5, "with the number of before");
+    ok(adoption_state(a->adoption).is_ours && !adoption_state(a->adoption).is_comparing);
+    site_go(a);
+    is_number(a->w.attempts, 1, "and delivered");
+}
+
+/* While it is adopted: what was taken stays, since nobody else may have it. */
+TEST(emptied_while_taking)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    char why[ADOPTION_WHY_MAX];
+    group_up(&g, 2);
+    for (unsigned i = 1; i <= 8; i++)
+        site_send(a, i);
+    site_stop(a, false); /* for good */
+    group_pass(&g, 0);
+    a->engine = sim_engine_new(g.database);
+    for (unsigned i = 0; i < 100; i++) {
+        sim_engine_carry(b->engine);
+        sim_loop_advance(b->w.loop, 50);
+    }
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    for (unsigned i = 0; i < 4000 && copies_database_count(g.database) > 4; i++) {
+        sim_engine_carry(b->engine);
+        sim_loop_advance(b->w.loop, 1);
+    }
+    copies_database_flush(g.database);
+    site_go(b);
+    group_pass(&g, 5000);
+    site_go(b);
+    ok(b->w.attempts >= 4);
+    is_number(world_files(&b->w, "todo") + world_files(&b->w, "info"), 0, "none is left undecided");
+    sim_engine_free(&a->engine);
+    site_start(a);
+}
+
+/* A copy that cannot be read stays, and is said. */
+TEST(unreadable)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    char why[ADOPTION_WHY_MAX], key[COPIES_KEY_MAX + 1];
+    group_up(&g, 2);
+    site_send(a, 1);
+    struct id id = {.time_ms = 1750000000000, .hash = 99};
+    key_of(a, "", key);
+    const struct text words[] = {TEXT("2"), TEXT("pc:{mail}:owner"), text_from(key),
+                                 text_from(a->who), text_from(strstr(key, "}:") + 2),
+                                 TEXT("2"), TEXT("S"), text_from(ID_TEXT(id)),
+                                 TEXT("2\nPetrel?\n")};
+    struct buffer reply;
+    buffer_init(&reply, 1000);
+    must(copies_database_run(g.database, copies_script_store, words, 9, &reply));
+    buffer_free(&reply);
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    group_pass(&g, 10 * 1000);
+    is_number((int64_t)adoption_state(b->adoption).adopted, 1, "the other is adopted");
+    is_number((int64_t)adoption_state(b->adoption).unreadable, 1, "it is counted");
+    is_number((int64_t)copies_database_count(g.database), 1, "and stays");
+    ok(world_logged(&b->w, "its envelope cannot be read"));
+}
