@@ -364,6 +364,28 @@ begin_audit(void)
     sim_disk_settle(); /* removals without a journal, which may have been until now */
 }
 
+/* In which all that waits must leave a world without trouble. */
+static int64_t
+world_limit_ms(void)
+{
+    /* A clock that was ahead may have written any due time: a restart believes those that
+     * are within this. */
+    int64_t backoff_ms = editor_bounds()->backoff_ms;
+    if (course.with[WITH_CLOCKS] && backoff_ms < DUE_BELIEVED_MS)
+        backoff_ms = DUE_BELIEVED_MS;
+    backoff_ms += fleet_backoff_ms();
+    /* with the tenth that chance adds (retry_jitter_ms()) */
+    int64_t limit_ms = backoff_ms * 11 / 10 + LAST_WORK_MS +
+                       (editor_bounds()->pace_ms + limits_pace_ms() + group_pace_ms() +
+                        TRANSACTION_MS) *
+                           open_recipients();
+    if (course.with[WITH_FRAGMENTS])
+        limit_ms += FRAGMENTS_MS;
+    if (course.with[WITH_RELEASES])
+        limit_ms += CLIENT_HOLD_MS;
+    return limit_ms + policy_wait_ms() + token_wait_ms() + returner_wait_ms();
+}
+
 struct tally
 world_run(const struct wishes *wishes)
 {
@@ -381,22 +403,7 @@ world_run(const struct wishes *wishes)
     upgrade_release();
     for (struct host *h = NULL; hook_has_stopped() && (h = host_next(h)) != NULL;)
         host_reload(h);
-    /* A clock that was ahead may have written any due time: a restart believes those that
-     * are within this. */
-    int64_t backoff_ms = editor_bounds()->backoff_ms;
-    if (course.with[WITH_CLOCKS] && backoff_ms < DUE_BELIEVED_MS)
-        backoff_ms = DUE_BELIEVED_MS;
-    backoff_ms += fleet_backoff_ms();
-    /* with the tenth that chance adds (retry_jitter_ms()) */
-    int64_t limit_ms = backoff_ms * 11 / 10 + LAST_WORK_MS +
-                       (editor_bounds()->pace_ms + limits_pace_ms() + group_pace_ms() +
-                        TRANSACTION_MS) *
-                           open_recipients();
-    if (course.with[WITH_FRAGMENTS])
-        limit_ms += FRAGMENTS_MS;
-    if (course.with[WITH_RELEASES])
-        limit_ms += CLIENT_HOLD_MS;
-    limit_ms += policy_wait_ms() + token_wait_ms() + returner_wait_ms();
+    int64_t limit_ms = world_limit_ms();
     /* a host that has just begun does not know yet what it has */
     int64_t end_ms = roof_now_ms() + limit_ms;
     do {
