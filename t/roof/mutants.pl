@@ -3,7 +3,7 @@
 # mutants.pl BUILD, with RUNS=600 seeds from SEED=1 on, ONLY=name,name, JOBS=2 processes. A seed that fails without the
 # defect does not count. All get a few seeds first, those that have found most, and survivors more in each round.
 # BUILD-mutants/score keeps what was found: a later call goes on from there, and tries first the seed that found a defect
-# when the source has changed.
+# when the source has changed. Where there is no score, t/roof/mutants.found has that seed: lines NAME SEED.
 # Exits with 1 when fewer than 95 % are caught, and with 2 when a patch does not apply or does not build.
 use strict;
 use warnings;
@@ -97,6 +97,10 @@ sub enter {
 $patch{$_} = md5_hex(slurp("t/roof/mutants/$_.patch") // '') for @names;
 if (open my $f, '<', "$build/score") {
     while (<$f>) { chomp; enter($_) }
+}
+for my $known (split /\n/, slurp('t/roof/mutants.found') // '') {
+    my ($name, $found) = split ' ', $known;
+    $score{$name}{hint} //= $found if defined $patch{$name} && !defined $score{$name}{end};
 }
 open my $kept, '>>', "$build/score" or die "$build/score: $!\n";
 $kept->autoflush;
