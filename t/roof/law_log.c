@@ -125,6 +125,9 @@ judge_age(struct life *l, struct text line)
     static const char name[] = " delay=";
     const char *at = memmem(line.at, line.length, name, sizeof(name) - 1);
     int64_t age_ms = at != NULL ? strtoll(at + sizeof(name) - 1, NULL, 10) * 1000 : 0;
+    if (age_at_begin_ms(line) <
+        age_ms) /* a step within the attempt is in one of them */
+        age_ms = age_at_begin_ms(line);
     bool is_known =
         model_has_age(l->message) &&
         (host.stepped_ms == 0 || roof_now_ms() - host.stepped_ms > 2 * SECOND_MS);
