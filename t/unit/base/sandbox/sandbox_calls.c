@@ -224,6 +224,8 @@ do_code(void)
 {
     void *map =
         mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED && errno == ENOMEM)
+        errno = EPERM; /* which musl makes that */
     return refused(map == MAP_FAILED ? -1 : 0);
 }
 
