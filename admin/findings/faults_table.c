@@ -444,7 +444,7 @@ static const struct fault_row fault_rows[] = {
      "Publish the record that `petrel doctor {DOMAIN}` prints; make a new key if it "
      "cannot sign."},
     {"sender_refused", FAULT_ERROR, FAULT_BY_EVENT, ELSEWHERE, NULL,
-     "Allow this sender at the smarthost, or rewrite it to one that may send there."},
+     "Allow this sender at the smarthost, or set `rewrite` to one that may send there."},
     {"reports_lost", FAULT_ERROR, FAULT_RUNNING, ELSEWHERE, NULL,
      "If it refuses MAIL FROM:<>, set `bounce_sender` to an address that may send "
      "there; else follow its reply."},
