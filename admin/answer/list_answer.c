@@ -4,11 +4,16 @@
 #include "admin/view/listing.h"
 #include "admin/answer/request.h"
 #include "base/memory.h"
+#include "mime/header.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_A_STEP = 1000 };
+enum {
+    NAMES_A_STEP = 1000,
+    SUBJECT_WITHIN = 16 * 1024, /* octets of content; a Subject behind is not shown */
+    SUBJECT_MAX = 250           /* octets of it */
+};
 
 static bool
 list_walk_meets(void *context, struct id id)
@@ -66,6 +71,46 @@ list_walk_unread(const struct list_walk *w, struct id id)
     return listing;
 }
 
+/* As the header has it: encoded words stay, and only what is no UTF-8 is escaped. */
+static json_t *
+list_walk_subject_text(struct text value)
+{
+    struct buffer line;
+    buffer_init(&line, SUBJECT_WITHIN);
+    struct text t = header_unfold(value, &line) ? buffer_text(&line) : (struct text){0};
+    t = text_trim(t);
+    size_t length = t.length < SUBJECT_MAX ? t.length : SUBJECT_MAX;
+    while (length < t.length && length > SUBJECT_MAX - 4 &&
+           !text_is_utf8(text_before(t, length)))
+        length--; /* a character is not cut */
+    t = text_before(t, length);
+    json_t *subject = text_is_utf8(t) && !text_has_control(t)
+                          ? json_stringn(t.length > 0 ? t.at : "", t.length)
+                          : listing_text(t);
+    buffer_free(&line);
+    return subject;
+}
+
+static void
+list_walk_add_subject(const struct list_walk *w, json_t *listing,
+                      const struct envelope *e)
+{
+    struct queue *queue = manager_queue(w->manager);
+    char piece[SUBJECT_WITHIN];
+    int content = queue_content_open(queue, e);
+    if (content < 0)
+        return;
+    int64_t size = queue_content_read(queue, content, 0, piece, sizeof(piece));
+    queue_content_close(queue, content);
+    struct text rest = text_of(piece, size > 0 ? (size_t)size : 0);
+    struct header_field field;
+    bool found = false;
+    while (!found && header_next(&rest, &field))
+        found = text_equal_nocase(field.name, TEXT("Subject"));
+    if (found)
+        json_object_set_new(listing, "subject", list_walk_subject_text(field.value));
+}
+
 json_t *
 list_walk_next(struct list_walk *w)
 {
@@ -90,6 +135,8 @@ list_walk_next(struct list_walk *w)
         json_decref(listing);
         listing = NULL;
     }
+    if (listing != NULL && w->with_subjects)
+        list_walk_add_subject(w, listing, e);
     if (listing != NULL && e->delivery.held)
         list_walk_add_note(w, listing, id, QUEUE_HOLD);
     envelope_free(&loaded);

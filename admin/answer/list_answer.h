@@ -39,6 +39,7 @@ struct list_walk { /* the first part is set by the owner, the rest is zeroed */
     struct manager *manager;
     struct questions *questions;
     struct filter *filter; /* borrowed */
+    bool with_subjects;    /* read from the content of each message that is wanted */
     bool has_after;
     struct id after; /* the walk begins behind it */
     /* Private. */

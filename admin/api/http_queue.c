@@ -323,6 +323,7 @@ http_list_more(void *context, struct buffer *out)
             (void)!buffer_add_byte(out, ',');
         work +=
             json_array_size(json_object_get(listing, "recipients")) / LISTED_RECIPIENTS;
+        work += l->walk.with_subjects;
         char *text = shorten_write(listing, LISTED_MAX);
         (void)!buffer_add(out, text_from(text != NULL ? text : "{}"));
         free(text);
@@ -381,7 +382,10 @@ http_queue_list(const struct http_routes *r, struct http_exchange *x)
     l->walk = (struct list_walk){.loop = r->loop,
                                  .manager = r->manager,
                                  .questions = r->questions,
-                                 .filter = &l->filter};
+                                 .filter = &l->filter,
+                                 /* for those who may read content */
+                                 .with_subjects =
+                                     r->show_subjects && x->may == HTTP_MAY_OPERATE};
     l->limit = HTTP_LIST_DEFAULT;
     filter_clear(&l->filter);
     const char *why = http_exchange_parameters(x, http_list_read, l);

@@ -22,6 +22,7 @@ struct http_routes {
     struct series *series;
     struct trials *trials;  /* NULL: no test messages */
     struct post_door *post; /* NULL: no mail */
+    bool show_subjects;     /* to those who may operate */
 };
 
 /* context is a struct http_routes: see http_server_settings. */

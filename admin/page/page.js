@@ -103,6 +103,15 @@ const rate = (perSecond) => { /* 0.017 a second is 1/m */
 };
 /* The daemon's times within a sentence, as the others here. */
 const local = (text) => (text || '').replace(/\w{3}, \d+ \w{3} \d{4} [\d:]{8} [+-]\d{4}/g, (d) => at(Date.parse(d)));
+/* Encoded words (RFC 2047); one that is not valid stays as it is. */
+const decoded = (text) => text.replace(/=\?([^?*]+)[^?]*\?([bq])\?([^?]*)\?=(?:\s+(?==\?))?/gi, (all, charset, kind, x) => {
+	try {
+		const octets = /b/i.test(kind) ? atob(x) : x.replace(/_/g, ' ').replace(/=([\da-f]{2})/gi, (_, n) => String.fromCharCode(parseInt(n, 16)));
+		return new TextDecoder(charset).decode(Uint8Array.from(octets, (c) => c.charCodeAt(0)));
+	} catch (error) {
+		return all;
+	}
+});
 const link = (to, ...children) => h('a', { href: '#/' + to }, ...children);
 const idLink = (id) => h('a.id', { href: '#/message/' + id }, id);
 const pill = (word, kind) => h('span.pill' + (kind ? '.' + kind : ''), word);
@@ -424,7 +433,7 @@ function whyShort(m) {
 function queueRow(m) {
 	const pick = h('input', { type: 'checkbox', checked: queue.selected.has(m.queue_id), 'aria-label': 'Select ' + m.queue_id,
 		on: { change: (e) => { queue.selected[e.target.checked ? 'add' : 'delete'](m.queue_id); draw(); } } });
-	const row = [m.queue_id, mayAct() && pick, idLink(m.queue_id)], place = [null, 'queue', m.queue_name];
+	const row = [m.queue_id, mayAct() && pick, [m.subject && 'a', null, idLink(m.queue_id), m.subject && h('bdi.subject', decoded(m.subject))]], place = [null, 'queue', m.queue_name];
 	if (!m.recipients) return [...row, '', '', place, '', '', '']; /* it cannot be read */
 	const open = m.recipients.filter((r) => !r.done), to = (open.length ? open : m.recipients).map((r) => r.address), more = to.length - 2 + (m.recipients_more || 0);
 	return [...row, ['a', 'from', mailbox(m.sender)],

@@ -30,6 +30,7 @@ struct options {
     enum log_level log_level;
     enum log_addresses log_addresses;
     enum options_sandbox sandbox;
+    bool show_subjects;
     int64_t metrics_sites;
     char *ready_when;
     int64_t canary_interval_ms, canary_grace_ms;

@@ -638,6 +638,10 @@ const struct setting options_rows[] = {
             "File with the keys of programs that may send mail by HTTP "
             "(POST /v1/messages), made\n"
             "by `petrel key add`. Unset: nobody may."),
+    TEXTUAL(BOOL, show_subjects, "show_subjects", "no",
+            "Show subjects of messages in the queue of the page, to those who may "
+            "operate. They are\n"
+            "content."),
     BOUNDED(NUMBER, metrics_sites, "metrics_sites", "20", 0, 20,
             "Sites with most mail that have metrics of their own; the others are one."),
     BOUNDED(SIZE, history.size, "history_size", "16M", 0, INT64_C(1) << 34,

@@ -237,6 +237,7 @@ part_http_open(struct daemon *d, struct http_server_settings *settings, char *er
                              .questions = control_server_questions(d->control),
                              .metrics = d->http.metrics,
                              .trials = d->trials,
+                             .show_subjects = d->configuration->options.show_subjects,
                              .health = &d->health};
     for (size_t i = 0; i < settings->places->count; i++)
         if (!settings->places->list[i].no_page)
@@ -387,6 +388,7 @@ part_http_reload(struct daemon *d, struct configuration *fresh)
     struct http_server_settings settings = configuration_http(fresh);
     http_server_reload(d->http.server, &settings);
     part_http_set_keys(d, fresh);
+    d->http.routes.show_subjects = fresh->options.show_subjects;
     if (d->http.metrics != NULL) {
         metrics_set_sites(d->http.metrics, (size_t)fresh->options.metrics_sites);
         metrics_set_limit(d->http.metrics,

@@ -10,7 +10,8 @@ my $sink = Sink->start('--fail-rcpt', 'nobody:550', '--fail-rcpt', 'grey:451');
 # TLS for the listener, so that there is a certificate to show.
 my $keys = tempdir('page-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my %tls = Petrel::have('openssl') && (Petrel::command('', 'sh', "$Petrel::root/t/support/tls_certificates.sh", $keys))[0] == 0 ? (tls_certificate => "$keys/good.pem", tls_key => "$keys/good.key") : ();
-my $petrel = Petrel->new(%tls, http => "127.0.0.1:$port", routes => "\n    dead.example smtp://127.0.0.1:$dead\n    held.example hold\n"
+my ($operates, $reads) = map { "page-page-page-page-$_" } qw(operates reads);
+my $petrel = Petrel->new(%tls, show_subjects => 'yes', http_token => $operates, http_read_token => $reads, http => "127.0.0.1:$port", routes => "\n    dead.example smtp://127.0.0.1:$dead\n    held.example hold\n"
     . "    frag.example smtp://127.0.0.1:$sink->{port}?defragment=yes\n    * smtp://127.0.0.1:$sink->{port}")->start;
 
 sub get {
@@ -49,10 +50,22 @@ SKIP: {
     sub mail { my ($to, $subject, $from, $more) = @_; return $petrel->send_mail($from // 'a@b.example', $to, "Subject: $subject\r\nFrom: a\@b.example\r\n" . ($more // '') . "\r\nx\r\n") }
     mail('erin@dead.example', "<script>alert($_)</script>") for 1 .. 15;
     mail('erin@dead.example', "${rtl}gpj.exe", $markup);
-    mail('frank@held.example', '<img src=x onerror=alert(1)>') for 1 .. 3;
+    mail('frank@held.example', $_ == 1 ? "=?utf-8?B?R3LDvMOfZQ==?=\r\n =?iso-8859-1?q?_f=FCr_uns?= =?x?q?x?=" : '<img src=x onerror=alert(1)>') for 1 .. 3;
     mail('nobody@fine.example', 'x');
     mail('zoe@frag.example', 'part', undef, "MIME-Version: 1.0\r\nContent-Type: message/partial; id=\"a\@b\"; number=$_; total=4\r\n") for 1, 3;
     ok Petrel::wait_for(sub { my $q = decode_json($petrel->status)->{queue}; $q->{deferred} == 16 && $q->{hold} == 3 && $q->{defrag} == 2 && $q->{active} == 0 }), 'mail waits';
+
+    # Subjects are for those who may read content.
+    my $listed = sub { my $answer = get('/api/queue?queue=hold', "Authorization: Bearer $_[0]\r\n") =~ s/\r\n[0-9a-f]+\r\n//gr; return decode_json($answer =~ /(\{.*\})/s ? $1 : '{}')->{messages} };
+    is_deeply [map { $_->{subject} } @{ $listed->($operates) }], ['=?utf-8?B?R3LDvMOfZQ==?= =?iso-8859-1?q?_f=FCr_uns?= =?x?q?x?=', ('<img src=x onerror=alert(1)>') x 2], 'subjects as they are written';
+    is_deeply [map { $_->{subject} } @{ $listed->($reads) }], [(undef) x 3], 'none for who may only read';
+    $petrel->configure(show_subjects => undef);
+    kill 'HUP', $petrel->{pid};
+    ok $petrel->wait_log(qr/settings reloaded/), 'a reload without the setting';
+    is_deeply [map { $_->{subject} } @{ $listed->($operates) }], [(undef) x 3], 'none without it';
+    $petrel->configure(show_subjects => 'yes');
+    kill 'HUP', $petrel->{pid};
+    ok Petrel::wait_for(sub { defined $listed->($operates)->[0]{subject} }), 'and with it again';
 
     # A message that cannot be read is listed without its envelope.
     open my $damaged, '>', "$petrel->{dir}/spool/corrupt/01JD3ZK5Q8-9F3K2C7A.note" or die $!;
