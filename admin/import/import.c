@@ -169,6 +169,17 @@ import_read_equals(struct import *im, const char *file, struct text content)
     import_read_lines(im, file, content, "=", false);
 }
 
+/* "NAME=VALUE", "NAME VALUE" or "NAME = VALUE" */
+void
+import_read_either(struct import *im, const char *file, struct text content)
+{
+    size_t at = im->count;
+    import_read_lines(im, file, content, "= \t", false);
+    for (; at < im->count; at++)
+        while (im->lines[at].value[0] == '=' || text_is_blank(im->lines[at].value[0]))
+            im->lines[at].value++;
+}
+
 void
 import_read_long(struct import *im, const char *file, struct text content)
 {

@@ -97,9 +97,10 @@ bool import_read(struct import *im, const char *beside, const char *path,
 /* A line of the source; the last one that there is room for says so. NULL: none. */
 struct import_line *import_add(struct import *im, const char *file, unsigned number,
                                struct text name, struct text value);
-/* Lines of NAME VALUE, and of NAME=VALUE. */
+/* Lines of NAME VALUE, of NAME=VALUE, and of either. */
 void import_read_words(struct import *im, const char *file, struct text content);
 void import_read_equals(struct import *im, const char *file, struct text content);
+void import_read_either(struct import *im, const char *file, struct text content);
 /* ... whose value goes on in lines that begin with a blank. */
 void import_read_long(struct import *im, const char *file, struct text content);
 /* The lines of a file that line names, each with its fate by the act `each`; a separator

@@ -61,6 +61,12 @@ import_networks(struct import *im, struct import_line *line)
 {
     struct text rest = import_unquote(text_from(line->value)), word;
     struct net_network network;
+    if (text_find(rest, '!') !=
+        TEXT_NONE) { /* the others have those that it excludes */
+        import_say(line, IMPORT_LEFT,
+                   "it excludes some; write relay_from = NETWORKS without them");
+        return;
+    }
     if (line->row->why != NULL && rest.length > 0) { /* they are not among the others */
         import_put(im, line, "relay_from", "127.0.0.0/8");
         import_put(im, line, "relay_from", "::1");

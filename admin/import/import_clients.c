@@ -272,7 +272,7 @@ static const struct import_row ssmtp_rows[] = {
     {NULL, NULL, NULL, NULL},
 };
 /* clang-format on */
-const struct import_kind import_ssmtp = {"ssmtp",    "ssmtp.conf", import_read_equals,
+const struct import_kind import_ssmtp = {"ssmtp",    "ssmtp.conf", import_read_either,
                                          ssmtp_rows, NULL,         ssmtp_end};
 
 /* --- nullmailer ------------------------------------------------------------------- */

@@ -271,12 +271,18 @@ static void
 import_print(const struct import_run *r)
 {
     struct text rest = buffer_text(&r->im.aliases), line;
+    struct terminal out;
     fwrite(r->settings.at, 1, r->settings.length, stdout);
     if (rest.length > 0)
         printf("\n# This is to be in %s/aliases.imported:\n", r->im.directory);
+    terminal_start(&out, stdout, isatty(STDOUT_FILENO) != 0);
     while (rest.length > 0 && text_cut(&rest, '\n', &line))
-        if (line.length > 0)
-            printf("#   %.*s\n", TEXT_ARGS(line));
+        if (line.length > 0) {
+            terminal_write(&out, TEXT("#   "));
+            terminal_write(&out, line);
+            terminal_write(&out, TEXT("\n"));
+        }
+    terminal_end(&out);
     if (r->im.passwords.length > 0)
         fprintf(stderr,
                 "petrel import: passwords are not printed: --output FILE writes them "
@@ -285,6 +291,19 @@ import_print(const struct import_run *r)
 
 /* --- The report ------------------------------------------------------------------- */
 
+/* A line that is none of a setting may have a password at any place but the first. */
+static struct text
+import_shown(const struct import_line *l)
+{
+    struct text name = text_before(text_from(l->name), 200);
+    size_t end = 0;
+    if (l->fate != IMPORT_UNKNOWN && (!l->is_login || l->fate == IMPORT_TAKEN))
+        return name;
+    while (end < name.length && strchr(" \t:|", name.at[end]) == NULL)
+        end++;
+    return text_before(name, end);
+}
+
 static json_t *
 import_json(const struct import_run *r)
 {
@@ -292,10 +311,12 @@ import_json(const struct import_run *r)
     json_t *lines = json_array(), *settings = json_array();
     for (size_t i = 0; i < im->count; i++) {
         const struct import_line *l = &im->lines[i];
+        struct text name = import_shown(l);
         json_t *line =
-            json_pack("{s:s,s:i,s:s,s:s}", "file", l->file, "line", (int)l->number,
-                      "name", text_is_utf8(text_from(l->name)) ? l->name : "?",
-                      "result", import_fates[l->fate]);
+            json_pack("{s:s,s:i,s:s%,s:s}", "file", l->file, "line", (int)l->number,
+                      "name", text_is_utf8(name) ? name.at : "?",
+                      text_is_utf8(name) ? name.length : (size_t)1, "result",
+                      import_fates[l->fate]);
         if (l->fate == IMPORT_TAKEN && l->setting != NULL)
             json_object_set_new(line, "setting", json_string(l->setting));
         if (l->why != NULL)
@@ -327,8 +348,9 @@ import_report(const struct import_run *r)
         counts[l->fate]++;
         buffer_clear(&line);
         (void)!buffer_format(
-            &line, "%s:%u: %.200s: %s%s%s%s%s%s\n", l->file, l->number, l->name,
-            l->setting != NULL ? "-> " : "", l->setting != NULL ? l->setting : "",
+            &line, "%s:%u: %.*s: %s%s%s%s%s%s\n", l->file, l->number,
+            TEXT_ARGS(import_shown(l)), l->setting != NULL ? "-> " : "",
+            l->setting != NULL ? l->setting : "",
             l->setting != NULL && (!taken || l->why != NULL) ? "; " : "",
             texts[l->fate], l->why != NULL && !taken ? ": " : "",
             l->why != NULL ? l->why : "");

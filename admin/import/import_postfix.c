@@ -299,6 +299,44 @@ postfix_interfaces(struct import *im, struct import_line *line)
         import_listen(im, line, word, TEXT("25"), "");
 }
 
+/* They may send anywhere only if a rule says so. */
+static void
+postfix_networks(struct import *im, struct import_line *line)
+{
+    struct text rest = import_value(im, "smtpd_relay_restrictions"), word;
+    bool permits = rest.length == 0;
+    while (text_word(&rest, ", \t", &word))
+        permits = permits || text_equal_nocase(word, TEXT("permit_mynetworks"));
+    if (permits)
+        import_networks(im, line);
+    else
+        import_say(
+            line, IMPORT_LEFT,
+            "smtpd_relay_restrictions has no permit_mynetworks; write relay_from "
+            "= NETWORKS if they may relay");
+}
+
+/* It counts for next hops of the settings alone. */
+static void
+postfix_level(struct import *im, struct import_line *line)
+{
+    struct text levels = TEXT("encrypt verify secure dane-only fingerprint yes"), one;
+    bool demands = false, is_odd = false;
+    while (text_word(&levels, " ", &one))
+        if (text_equal_nocase(one, text_from(line->value))) {
+            demands = true;
+            is_odd = text_equal(one, TEXT("dane-only")) ||
+                     text_equal(one, TEXT("fingerprint"));
+        }
+    if (demands && (is_odd || import_value(im, "relayhost").length == 0))
+        import_say(
+            line, IMPORT_LEFT,
+            "TLS is not demanded of all hosts; write routes = * mx?tls=encrypt, or "
+            "relay = TARGET?tls=verify");
+    else
+        import_share(im, line);
+}
+
 /* Rules as words; the arguments of some have a dot or a colon. */
 static void
 postfix_rules(struct import *im, struct import_line *line)
@@ -428,7 +466,7 @@ postfix_end(struct import *im)
         mine->why =
             "Petrel writes no mbox files: write local = maildir:/var/mail/%u, or "
             "their mail goes to relay";
-    if (!import_has(im, "listen"))
+    if (import_find(im, "inet_interfaces") == NULL)
         import_listen(im, NULL, TEXT("all"), TEXT("25"), "");
     const char *name, *why;
     struct text content;
@@ -450,7 +488,7 @@ static const struct import_row postfix_rows[] = {
     {"myorigin", postfix_origin, NULL, NULL},
     {"mydestination virtual_alias_domains virtual_mailbox_domains", import_words,
         "local_domains", NULL},
-    {"mynetworks", import_networks, "relay_from", NULL},
+    {"mynetworks", postfix_networks, "relay_from", NULL},
     {"mynetworks_style", import_unless, "host", "write relay_from = NETWORKS"},
     {"inet_interfaces", postfix_interfaces, NULL, NULL},
     {"inet_protocols", import_unless, "all", "write smtp_family = ipv4, and no [ADDRESS] in "
@@ -461,8 +499,9 @@ static const struct import_row postfix_rows[] = {
         import_share, "auth_passwords", NULL},
     {"smtp_sasl_*", import_needless, "Petrel takes the best mechanism, and sends no password "
         "without TLS", NULL},
-    {"smtp_tls_security_level smtp_use_tls smtp_enforce_tls smtp_tls_wrappermode",
-        import_share, "relay", "with a login the certificate is verified"},
+    {"smtp_tls_security_level smtp_enforce_tls", postfix_level, "relay",
+        "with a login the certificate is verified"},
+    {"smtp_use_tls smtp_tls_wrappermode", import_share, "relay", "with a login the certificate is verified"},
     {"sender_dependent_relayhost_maps", postfix_map, "sender_routes", "S"},
     {"transport_maps", postfix_map, "routes", "T"},
     {"virtual_alias_maps", postfix_map, "aliases", NULL},

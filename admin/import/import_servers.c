@@ -327,11 +327,30 @@ opensmtpd_read_match(struct import *im, struct text rest)
     return m;
 }
 
+/* What Petrel would accept from more clients, or for more domains. NULL: nothing. */
+static const char *
+opensmtpd_restricts(const struct opensmtpd_match *m)
+{
+    if (m->rejects)
+        return m->source.length + m->domain.length > 0 || m->local || m->from_auth
+                   ? "Petrel refuses no such mail if another line accepts it"
+                   : NULL;
+    if (m->source.length > 0 && m->from_auth)
+        return "clients of relay_from need no login; write relay_from = NETWORKS, or "
+               "auth_users = FILE";
+    return m->source.length > 0 && !m->any
+               ? "clients of relay_from may send to all domains; write relay_from = "
+                 "NETWORKS if these may"
+               : NULL;
+}
+
 static void
 opensmtpd_match(struct import *im, struct import_line *line)
 {
     struct opensmtpd_match m = opensmtpd_read_match(im, text_from(line->value));
     struct import_line *action;
+    if (m.odd == NULL)
+        m.odd = opensmtpd_restricts(&m);
     if (m.odd != NULL || m.rejects) {
         import_say(line, m.odd != NULL ? IMPORT_LEFT : IMPORT_NEEDLESS,
                    m.odd != NULL ? m.odd : "what no other line accepts is refused");

@@ -156,3 +156,43 @@ TEST(circles_and_tables)
     import_free(&im);
     im = (struct import){0};
 }
+
+/* What would let more clients relay, or mail go with less TLS, than before is left to the operator. */
+TEST(nothing_weaker)
+{
+    static const struct {
+        const struct import_kind *kind;
+        const char *content, *key, *value;
+        enum import_fate fate; /* of the first line */
+    } cases[] = {
+        {&import_opensmtpd, "match from src 192.0.2.0/24 for domain b.test action \"r\"\naction \"r\" relay\n", "relay_from", "", IMPORT_LEFT},
+        {&import_opensmtpd, "match from src 192.0.2.0/24 auth for any action \"r\"\naction \"r\" relay\n", "relay_from", "", IMPORT_LEFT},
+        {&import_opensmtpd, "match from src 192.0.2.5 for any reject\n", "relay_from", "", IMPORT_LEFT},
+        {&import_opensmtpd, "match from any for any reject\n", "relay_from", "", IMPORT_NEEDLESS},
+        {&import_opensmtpd, "match from src 192.0.2.0/24 for any action \"r\"\naction \"r\" relay\n", "relay_from",
+         "127.0.0.0/8\n::1\n192.0.2.0/24", IMPORT_TAKEN},
+        {&import_postfix, "mynetworks = !10.0.0.5, 10.0.0.0/8\n", "relay_from", "", IMPORT_LEFT},
+        {&import_postfix, "mynetworks = 10.0.0.0/8\nsmtpd_relay_restrictions = permit_sasl_authenticated, reject\n", "relay_from", "",
+         IMPORT_LEFT},
+        {&import_postfix, "mynetworks = 10.0.0.0/8\nsmtpd_relay_restrictions = permit_mynetworks, reject\n", "relay_from", "10.0.0.0/8",
+         IMPORT_TAKEN},
+        {&import_postfix, "inet_interfaces = inside.a.test\n", "listen", "", IMPORT_LEFT},
+        {&import_postfix, "smtp_tls_security_level = encrypt\n", "relay", "", IMPORT_LEFT},
+        {&import_postfix, "smtp_tls_security_level = dane-only\nrelayhost = [a.test]\n", "relay", "smtp://a.test", IMPORT_LEFT},
+        {&import_postfix, "smtp_tls_security_level = encrypt\nrelayhost = [a.test]\n", "relay", "smtp://a.test?tls=encrypt", IMPORT_TAKEN},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        fresh(cases[i].kind, cases[i].content);
+        import_run(&im);
+        ok_named(im.lines[0].fate == cases[i].fate, cases[i].content);
+        is_setting(cases[i].key, cases[i].value);
+    }
+}
+
+/* Each form that ssmtp itself reads: a password must not be taken for a name. */
+TEST(ssmtp_separators)
+{
+    fresh(&import_ssmtp, "mailhub a.test\nAuthUser = me\nAuthPass\tsec=ret\nUseTLS==yes\n");
+    ok(text_equal(import_value(&im, "mailhub"), TEXT("a.test")) && text_equal(import_value(&im, "AuthUser"), TEXT("me")));
+    ok(text_equal(import_value(&im, "AuthPass"), TEXT("sec=ret")) && text_equal(import_value(&im, "UseTLS"), TEXT("yes")));
+}

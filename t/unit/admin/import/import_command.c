@@ -52,3 +52,18 @@ TEST(arguments)
     is_printed(import_in("--from dma --json", "x.conf"), 0, "\"result\": \"unknown\"");
     command_world_end(&world);
 }
+
+/* Files of logins, named by mistake, or with another separator. */
+TEST(no_secrets)
+{
+    static const char *const lines[] = {"[a.test]:587 me:hidden", "a.test:me:hidden", "me|a.test:hidden", "password hidden"};
+    command_world_begin(&world, "import");
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+        spit("logins", lines[i]);
+        (void)import_in("--from postfix", "logins");
+        ok_named(strstr(world.output, "hidden") == NULL && strstr(world.errors, "hidden") == NULL, lines[i]);
+        (void)import_in("--from dma --json", "logins");
+        ok_named(strstr(world.output, "hidden") == NULL, "as JSON");
+    }
+    command_world_end(&world);
+}
