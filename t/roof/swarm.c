@@ -321,7 +321,7 @@ draw_features(const struct wishes *wishes)
         unsigned rate = i == WITH_POLICIES || i == WITH_TOKENS   ? UNDER_TLS
                         : i == WITH_COPIES || i == WITH_RELEASES ? COPIED
                         : i == WITH_RETURNS                      ? RETURNS_RATE
-                        : i == WITH_DAY || i == WITH_ENGINE      ? 0
+                        : i == WITH_DAY || i >= WITH_ENGINE      ? 0
                                                                  : permille;
         bool drawn = i < FEATURES_OF_ONE_STREAM ? roof_chance(permille)
                                                 : roof_random_of(&own) % 1000 < rate;

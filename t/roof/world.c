@@ -43,7 +43,7 @@ const char *const feature_names[FEATURES] = {
     "clock",  "disk",    "path",  "mx",     "tls",  "relay",   "slice",    "pace",
     "http",   "webhook", "dsn",   "double", "auth", "alias",   "maildir",  "fragment",
     "limit",  "upgrade", "group", "redis",  "sts",  "age",     "oauth",    "copy", "app",
-    "return", "dead", "release", "post", "day", "engine",
+    "return", "dead", "release", "post", "day", "engine", "lost",
 };
 
 enum {
