@@ -387,7 +387,10 @@ void
 engine_act(void)
 {
     unsigned kind = draw(16);
-    if (kind < 5) {
+    /* Else both places could die. */
+    bool may_lose = !course.with[WITH_LOST_DISK] ||
+                    (kind > 13 && engine.has_replica && engine.mood != ENGINE_ALONE);
+    if (kind < 5 || (kind != 13 && kind > 11 && !may_lose)) {
         set_mood(ENGINE_UP);
     } else if (kind < 12) {
         set_mood((enum mood)draw(ENGINE_MOODS));
@@ -546,6 +549,7 @@ engine_has_all(void)
     if (!engine.is_there || !engine.is_required || engine.mood != ENGINE_UP ||
         roof_now_ms() - engine.bad_ms < LOST_AFTER_MS)
         return false;
+    unsigned count = 0;
     for (unsigned i = 0; i < model_count(); i++) {
         const struct model_message *m = model_at(i);
         bool open = false;
@@ -554,11 +558,12 @@ engine_has_all(void)
         for (unsigned r = 0; r < m->rcpt_count; r++)
             open = open || is_open(&m->rcpts[r]);
         struct envelope *e = open ? copy_of(m) : NULL;
+        count += open;
         if (open && e == NULL)
             return false;
         envelope_free(&e);
     }
-    return true;
+    return count > 0;
 }
 
 void

@@ -20,7 +20,8 @@ void engine_acked(struct text id);
 /* The message was refused by this reply when it was durable already: a host that dies before its
  * end is durable has it still. */
 bool engine_may_return(struct text reply);
-/* It has a copy of each message that was acknowledged and is open, and did well for a while. */
+/* It has a copy of each message that was acknowledged and is open, of which there are some, and
+ * did well for a while. */
 bool engine_has_all(void);
 /* The spool is empty: copies have other names from now on. */
 void engine_lost_disk(void);

@@ -11,7 +11,10 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { PATH_SIZE = 256, WINDOW_MS = 4000 };
+enum { PATH_SIZE = 256, WINDOW_MS = 4000, LOOK_MS = 50, LOOKS_MAX = 1000 };
+
+static struct roof_timer look;
+static unsigned looks;
 
 struct emptied {
     struct disk *disk;
@@ -59,14 +62,32 @@ forgive_window(void)
     }
 }
 
-void
-lost_disk_act(void)
+static void
+lose(void)
 {
-    if (!host.running || host.leaves || !engine_has_all())
-        return;
     roof_note("host: its disk is lost");
     forgive_window();
     trouble_end_host(false);
     empty_spool();
     engine_lost_disk();
+}
+
+/* Soon, when mail waits there. */
+static void
+on_look(void *context)
+{
+    (void)context;
+    if (course.is_good || --looks == 0)
+        return;
+    if (host.running && !host.leaves && engine_has_all())
+        lose();
+    else
+        roof_timer_start(&look, LOOK_MS, on_look, NULL);
+}
+
+void
+lost_disk_act(void)
+{
+    looks = LOOKS_MAX;
+    roof_timer_start(&look, LOOK_MS, on_look, NULL);
 }
