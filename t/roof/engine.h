@@ -15,7 +15,8 @@
 void engine_begin(void);
 void engine_act(void);
 void engine_become_good(void);
-/* Said by clients, before the model: the message has this id. */
+/* Said by clients of SMTP, before the model: the message has this id. One that is posted again may have
+ * been delivered long ago. */
 void engine_acked(struct text id);
 /* The message was refused by this reply when it was durable already: a host that dies before its
  * end is durable has it still. */
