@@ -350,11 +350,13 @@ commit_withdraw(struct commit *c)
 {
     struct commits *all = c->commits;
     struct id id = c->draft->id;
-    if (journaled_find(all->journaled, id) == NULL) {
+    struct journaled_message *m = journaled_find(all->journaled, id);
+    if (m == NULL) {
         undo(c);
         commit_copy_end(c);
         return;
     }
+    m->refused = true;
     all->withdrawn(all->context, id);
     if (c->held)
         id_set_remove(all->seen, id);

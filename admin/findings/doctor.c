@@ -311,6 +311,8 @@ doctor_plan(struct doctor *d, const struct doctor_request *request)
         doctor_plan_root(d);
         doctor_plan_smarthosts(d);
         doctor_add_task(d, doctor_judge_certificates, "");
+        if (d->setup->copies != NULL)
+            doctor_add_task(d, doctor_judge_copies, "redis");
         doctor_add_task(d, doctor_judge_queue, "daemon");
     }
     if (request->blocklists && d->is_direct)

@@ -61,6 +61,9 @@ struct doctor_setup {
     struct doctor_key *keys;
     size_t key_count;
     struct inquiry_source login, way, policy;
+    /* Asks the servers of `copies`: 0 good, or why. NULL: there are none. */
+    int (*copies)(void *context, char *why, size_t size);
+    void *copies_context;
     const char *sender; /* of mail that is handed over for a try: MAIL FROM */
     const struct tls_client *anchors; /* NULL: there are none */
     struct loop *loop;

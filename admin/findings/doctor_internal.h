@@ -58,8 +58,8 @@ bool doctor_spf_passes(struct doctor *d, const char *domain, enum doctor_rule *o
 /* Judges of this host. Their subjects are words for it, but for that of the name. */
 fault_judge doctor_judge_resolver, doctor_judge_port, doctor_judge_address,
     doctor_judge_indirect, doctor_judge_name, doctor_judge_ptr,
-    doctor_judge_certificates, doctor_judge_queue, doctor_judge_blocklists,
-    doctor_judge_tokens;
+    doctor_judge_certificates, doctor_judge_copies, doctor_judge_queue,
+    doctor_judge_blocklists, doctor_judge_tokens;
 /* Judges of a domain that mail is sent from, ... */
 fault_judge doctor_judge_spf, doctor_judge_dkim, doctor_judge_dmarc, doctor_judge_mx;
 /* ... or whose mail this host takes: the records that prove its TLS, and, of the first

@@ -133,6 +133,21 @@ take_finding(struct faults *out, const json_t *finding)
 }
 
 bool
+doctor_judge_copies(const struct fault_world *w, struct faults *out)
+{
+    const struct doctor *d = w->doctor;
+    char why[512];
+    if (d->setup->copies(d->setup->copies_context, why, sizeof(why)) == 0)
+        faults_add(out, FAULT_OK, w->subject, "it can keep copies of mail");
+    else {
+        faults_add(out, FAULT_ERROR, w->subject, "no copies of mail can be kept: %s",
+                   why);
+        faults_remedy(out, "Correct the server that `copies` names, or the setting.");
+    }
+    return true;
+}
+
+bool
 doctor_judge_queue(const struct fault_world *w, struct faults *out)
 {
     struct doctor *d = w->doctor;

@@ -626,6 +626,7 @@ static const struct fault_row fault_rows[] = {
     {"tls.destination", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_tlsa)},
     {"tls.destination", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_policy)},
     {"list.blocked", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_blocklists)},
+    {"copies.server", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_copies)},
     {"queue.health", FAULT_ERROR, FAULT_DOCTOR, SAYS(doctor_judge_queue)},
 };
 /* clang-format on */

@@ -4,6 +4,7 @@
 #include "admin/findings/doctor.h"
 #include "admin/settings/complaint.h"
 #include "admin/startup/configuration.h"
+#include "admin/startup/copies_trial.h"
 #include "base/disk/disk.h"
 #include "base/http/http_call.h"
 #include "smtp/oauth/tokens.h"
@@ -305,6 +306,16 @@ doctor_read_settings(const struct options_sources *sources)
     return c;
 }
 
+static int
+doctor_world_copies(void *context, char *why, size_t size)
+{
+    struct doctor_world *w = context;
+    char said[COPIES_TRIAL_WHY_MAX];
+    int result = copies_trial(w->configuration, said);
+    snprintf(why, size, "%s", said);
+    return result;
+}
+
 static bool
 doctor_world_open(struct doctor_world *w, char *error)
 {
@@ -339,6 +350,10 @@ doctor_world_open(struct doctor_world *w, char *error)
         return false;
     w->anchors = tls_client_keep(c->anchors);
     w->setup.anchors = w->anchors;
+    if (c->copies.place_count > 0 && !o->without_secrets) {
+        w->setup.copies = doctor_world_copies;
+        w->setup.copies_context = w;
+    }
     w->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
     doctor_world_take_keys(w);
     w->http = http_caller_new(&(struct http_caller_settings){.loop = w->setup.loop,

@@ -1,12 +1,12 @@
 /* Our own copies, when we have found them again: what others have adopted ends here; what is
  * there and not here is removed or taken back; what is here and not there is stored again.
  *
- * Whether our disk has forgotten a message, or it has ended, says a number: batches rise by
+ * Whether our disk has forgotten a message, or it has ended, says a number. Batches rise by
  * one, each copy has that of its batch, and lock/copies has one up to which the messages of
  * all batches were durable on our disk. It is written behind them, so it is never too high,
- * also on a disk that was restored from a snapshot, after a power cut, or without a journal;
- * where it is too low a message may be taken back that had ended in the moments before. A
- * copy up to that number whose message is not here has ended. */
+ * also on a disk that was restored from a snapshot, after a power cut, or without a journal.
+ * Where it is too low a message may be taken back that had ended in the moments before. A copy
+ * up to that number whose message is not here has ended. */
 #include "queue/copies/adoption_internal.h"
 
 #include "base/log/log.h"

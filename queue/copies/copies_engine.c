@@ -182,6 +182,17 @@ copies_ends_connection(struct text error)
     return false;
 }
 
+/* It goes into replies to clients. */
+static void
+copies_clean(char *why)
+{
+    if (why[0] == '\0')
+        snprintf(why, COPIES_WHY_MAX, "an error without words");
+    for (; *why != '\0'; why++)
+        if (*why < ' ' || *why > '~')
+            *why = '?';
+}
+
 /* A sentence for clients and the log. Before version 7 a script's error has more words around
  * that of the command. */
 static void
@@ -207,6 +218,7 @@ copies_explain(struct text error, char why[COPIES_WHY_MAX])
     if (fence != NULL)
         error = text_after(error, (size_t)(fence - error.at));
     snprintf(why, COPIES_WHY_MAX, "%.*s", TEXT_ARGS(text_before(error, 200)));
+    copies_clean(why);
 }
 
 static void
@@ -261,6 +273,7 @@ copies_engine_on_wait(void *context, void *subject, const struct redis_reply *re
     else
         snprintf(why, sizeof(why), "%" PRId64 " of %u replicas had it in time",
                  reply->number, wanted);
+    copies_clean(why);
     copies_run_refuse(run, why);
     /* The next one would wait as long. */
     redis_fail(e->redis, why);
@@ -328,6 +341,7 @@ copies_engine_on_failed(void *context, const char *why)
     e->verdicts = 0;
     e->is_ready = false;
     snprintf(e->why, sizeof(e->why), "%s", why);
+    copies_clean(e->why);
     while (e->runs != NULL)
         copies_run_end(e->runs, NULL, e->why);
     copies_engine_watch(e);

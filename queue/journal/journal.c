@@ -678,17 +678,31 @@ journal_leave(struct journal *j, const struct journal_place *place, uint64_t bat
     }
 }
 
-uint64_t
-journal_end(struct journal *j, struct id id, const struct journal_place *place,
-            enum record_type type)
+static uint64_t
+journal_add_end(struct journal *j, struct id id, const struct journal_place *place,
+                enum record_type type, struct text payload)
 {
     assert(type == RECORD_END || type == RECORD_MOVED);
-    struct journal_batch *b = journal_batch_for_end(j, RECORD_HEADER_SIZE);
-    (void)journal_add_record(j, b, type, id, NULL, 0);
+    struct journal_batch *b =
+        journal_batch_for_end(j, RECORD_HEADER_SIZE + payload.length);
+    (void)journal_add_record(j, b, type, id, &payload, 1);
     if (place != NULL)
         journal_leave(j, place, b->number);
     count_lazy(j);
     return b->number;
+}
+
+uint64_t
+journal_end(struct journal *j, struct id id, const struct journal_place *place,
+            enum record_type type)
+{
+    return journal_add_end(j, id, place, type, TEXT(""));
+}
+
+uint64_t
+journal_end_refused(struct journal *j, struct id id, const struct journal_place *place)
+{
+    return journal_add_end(j, id, place, RECORD_END, TEXT("refused"));
 }
 
 uint64_t

@@ -760,7 +760,8 @@ uint64_t
 journaled_end(struct journaled *y, struct journaled_message *m, enum record_type type)
 {
     assert(type == RECORD_END || type == RECORD_MOVED);
-    uint64_t batch = journal_end(y->journal, m->id, &m->place, type);
+    uint64_t batch = m->refused ? journal_end_refused(y->journal, m->id, &m->place)
+                                : journal_end(y->journal, m->id, &m->place, type);
     if (m->copy != NULL) {
         /* Its place counts in the newer segment, too. */
         journal_leave(y->journal, &m->copy->place, batch);
@@ -896,6 +897,17 @@ taken_read(struct taken_list *l, const struct journal_record *record)
     envelope_free(&e);
 }
 
+/* It was refused behind its record, and is not known. */
+static void
+taken_forget(struct taken_list *l, struct id id)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (id_compare(l->rows[i].id, id) == 0) {
+            free(l->rows[i].came);
+            l->rows[i].came = NULL;
+        }
+}
+
 static bool
 taken_record(void *context, const struct journal_record *record)
 {
@@ -904,6 +916,8 @@ taken_record(void *context, const struct journal_record *record)
     struct id before = guard_enter(guard, record->id);
     if (record->type == RECORD_ACCEPT || record->type == RECORD_COPY)
         taken_read(l, record);
+    else if (record->type == RECORD_END && record->payload.length > 0)
+        taken_forget(l, record->id);
     guard_leave(guard, before);
     return true;
 }
@@ -921,7 +935,8 @@ taken_each(struct journaled *y, size_t most, bool posted,
         (void)journal_read(y->spool->disk, y->directory, &reading, &summary);
     for (size_t i = 0; i < list.count; i++) {
         const struct taken_row *row = &list.rows[(list.oldest + i) % list.count];
-        each(context, row->came, row->id);
+        if (row->came != NULL)
+            each(context, row->came, row->id);
         free(row->came);
     }
     free(list.rows);

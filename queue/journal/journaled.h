@@ -44,6 +44,7 @@ struct journaled_message {
     /* Not acknowledged yet, and its record may not be written: not a message to other
      * modules. */
     bool is_new;
+    bool refused;   /* it ends, since its client was */
     int64_t due_ms; /* for a message that another host gave: its next attempt, and: */
     unsigned attempts;
     struct journaled_content *content; /* NULL: only in the journal */

@@ -16,6 +16,7 @@ perl t/bench/hand_over.pl
 perl t/bench/dkim.pl
 perl t/bench/demands.pl
 perl t/bench/intake.pl
+perl t/bench/copies.pl
 perl t/bench/slices.pl
 perl t/bench/group.pl
 perl t/bench/limits.pl

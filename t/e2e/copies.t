@@ -69,6 +69,9 @@ for (["redis://127.0.0.1:$replica->{port}", 1, qr/the server is a replica, and t
     like $said, $says, 'in words';
 }
 
+my ($checks) = $host->run(qw(doctor --json)) && ($host->run(qw(doctor --json)))[1];
+like $checks, qr/copies\.server"[^}]*it can keep copies of mail/, 'doctor asks it';
+
 # --- In both places, until it ends ----------------------------------------------------------------------------------
 
 is_linked();

@@ -28,6 +28,7 @@ enum {
     LATE_MAX_MS = 3000,
     LOOK_MS = 1000,
     OLD_MS = 3000,      /* of what a failover without replica brings */
+    LOST_AFTER_MS = 10000,
     SETTLED_MS = 90000, /* all is well: then the laws hold */
     WORDS_MAX = 9000,
     KEY_SIZE = 512
@@ -62,6 +63,7 @@ static struct {
     struct network_service *service;
     struct asker *askers;
     struct known_id *stored; /* ever */
+    int64_t lost_ms; /* when the disk was lost last; 0: never */
     int64_t bad_ms;          /* when anything was not well last */
     bool has_forgotten;      /* ends: another server took over, or the host died */
     struct roof_timer look, old;
@@ -385,7 +387,10 @@ void
 engine_act(void)
 {
     unsigned kind = draw(16);
-    if (kind < 5) {
+    /* Else both places could die. */
+    bool may_lose = !course.with[WITH_LOST_DISK] ||
+                    (kind > 13 && engine.has_replica && engine.mood != ENGINE_ALONE);
+    if (kind < 5 || (kind != 13 && kind > 11 && !may_lose)) {
         set_mood(ENGINE_UP);
     } else if (kind < 12) {
         set_mood((enum mood)draw(ENGINE_MOODS));
@@ -511,7 +516,8 @@ judge_message(const struct model_message *m)
 {
     bool open = false;
     if (m->state != MODEL_ACKED || m->id[0] == '\0' || m->split != NULL ||
-        m->is_aliased || roof_now_ms() - m->acked_ms < SETTLED_MS)
+        m->is_aliased || roof_now_ms() - m->acked_ms < SETTLED_MS ||
+        m->acked_ms <= engine.lost_ms)
         return;
     for (unsigned i = 0; i < m->rcpt_count; i++)
         open = open || is_open(&m->rcpts[i]);
@@ -535,6 +541,35 @@ engine_on_look(void *context)
         for (unsigned i = 0; i < model_count(); i++)
             judge_message(model_at(i));
     roof_timer_start(&engine.look, LOOK_MS, engine_on_look, NULL);
+}
+
+bool
+engine_has_all(void)
+{
+    if (!engine.is_there || !engine.is_required || engine.mood != ENGINE_UP ||
+        roof_now_ms() - engine.bad_ms < LOST_AFTER_MS)
+        return false;
+    unsigned count = 0;
+    for (unsigned i = 0; i < model_count(); i++) {
+        const struct model_message *m = model_at(i);
+        bool open = false;
+        if (m->state != MODEL_ACKED || m->acked_ms <= engine.lost_ms)
+            continue;
+        for (unsigned r = 0; r < m->rcpt_count; r++)
+            open = open || is_open(&m->rcpts[r]);
+        struct envelope *e = open ? copy_of(m) : NULL;
+        count += open;
+        if (open && e == NULL)
+            return false;
+        envelope_free(&e);
+    }
+    return count > 0;
+}
+
+void
+engine_lost_disk(void)
+{
+    engine.lost_ms = roof_now_ms();
 }
 
 void

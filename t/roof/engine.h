@@ -15,11 +15,17 @@
 void engine_begin(void);
 void engine_act(void);
 void engine_become_good(void);
-/* Said by clients, before the model: the message has this id. */
+/* Said by clients of SMTP, before the model: the message has this id. One that is posted again may have
+ * been delivered long ago. */
 void engine_acked(struct text id);
 /* The message was refused by this reply when it was durable already: a host that dies before its
  * end is durable has it still. */
 bool engine_may_return(struct text reply);
+/* It has a copy of each message that was acknowledged and is open, of which there are some, and
+ * did well for a while. */
+bool engine_has_all(void);
+/* The spool is empty: copies have other names from now on. */
+void engine_lost_disk(void);
 /* Nothing is left to do. */
 void engine_judge(void);
 

@@ -10,6 +10,7 @@
 #include "t/roof/mailbox.h"
 #include "t/roof/returner.h"
 #include "t/roof/roof.h"
+#include "t/roof/world_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,8 +98,9 @@ static void
 take_fate(const struct life *l, struct model_rcpt *r, bool deferred, struct text line)
 {
     const struct book *b = l->book;
-    /* in a group it may be in two messages, when a reply was lost */
-    if (r->has_fate && r->fate_excuses == b->excuses && group_count() == 0)
+    /* in a group it may be in two messages, when a reply was lost; or a mark with the disk */
+    if (r->has_fate && r->fate_excuses == b->excuses && group_count() == 0 &&
+        !course.with[WITH_LOST_DISK])
         break_life(l, deferred ? "deferred after its fate" : "a second fate", line);
     if (deferred)
         return;

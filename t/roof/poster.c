@@ -3,7 +3,6 @@
 
 #include "base/crypto/digest.h"
 #include "base/memory.h"
-#include "t/roof/engine.h"
 #include "t/roof/host.h"
 #include "t/roof/limits.h"
 #include "t/roof/peer.h"
@@ -116,7 +115,6 @@ poster_on_raw(void *context, struct text bytes)
     struct model_message *m = p->message;
     if (p->status == 202 && bytes.length > 26) {
         p->answered = true;
-        engine_acked(text_of(bytes.at + 7, 19));
         model_acked(m, text_of(bytes.at + 7, 19));
     } else if (p->status >= 400 && p->status != 503 && p->status != 429 &&
                p->status != 408) {

@@ -335,6 +335,7 @@ rate_of(enum feature feature, unsigned permille)
         return RETURNS_RATE;
     case WITH_DAY:
     case WITH_ENGINE:
+    case WITH_LOST:
         return 0;
     default:
         return permille;

@@ -7,6 +7,7 @@
 #include "t/roof/engine.h"
 #include "t/roof/fleet.h"
 #include "t/roof/hook.h"
+#include "t/roof/lost_disk.h"
 #include "t/roof/host.h"
 #include "t/roof/group.h"
 #include "t/roof/law_group.h"
@@ -387,6 +388,7 @@ static const struct {
     [WITH_GROUP] = {group_act,      SECOND_MS,      2 * MINUTE_MS },
     [WITH_REDIS] = {redises_act,    SECOND_MS,      2 * MINUTE_MS },
     [WITH_ENGINE] = {engine_act,     SECOND_MS,      2 * MINUTE_MS },
+    [WITH_LOST_DISK] = {lost_disk_act,  SECOND_MS,      5 * MINUTE_MS },
     [WITH_DEAD] = {dead_act,       SECOND_MS,      MINUTE_MS     },
 };
 

@@ -45,6 +45,7 @@ const char *const feature_names[FEATURES] = {
     "alias",   "maildir", "fragment",   "limit",   "upgrade", "group",   "redis",
     "sts",     "age",     "oauth",      "copy",    "app",     "return",  "dead",
     "release", "post",    "requiretls", "day",     "engine",
+    "lost",
 };
 
 enum {

@@ -161,6 +161,7 @@ begin(size_t sites)
                                   .clients = clients,
                                   .client_sessions_limit = 1000,
                                   .finding = finding,
+                                  .copies = copies,
                                   .group = group};
     return metrics_new(&setup);
 }
