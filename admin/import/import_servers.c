@@ -327,7 +327,8 @@ opensmtpd_read_match(struct import *im, struct text rest)
     return m;
 }
 
-/* What Petrel would accept from more clients, or for more domains. NULL: nothing. */
+/* The word by which the program accepts from fewer clients, or for fewer domains, than Petrel
+ * would. NULL: none. */
 static const char *
 opensmtpd_restricts(const struct opensmtpd_match *m)
 {

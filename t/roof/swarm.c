@@ -335,7 +335,7 @@ rate_of(enum feature feature, unsigned permille)
         return RETURNS_RATE;
     case WITH_DAY:
     case WITH_ENGINE:
-    case WITH_LOST:
+    case WITH_LOST_DISK:
         return 0;
     default:
         return permille;
