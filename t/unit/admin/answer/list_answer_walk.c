@@ -113,6 +113,67 @@ TEST(gone)
     list_walk_end(&walk);
 }
 
+/* --- Subjects -------------------------------------------------------------------------- */
+
+static void
+post_header(const char *header)
+{
+    struct outcome refusal;
+    struct envelope *e = envelope_new();
+    int before = (int)w.accepted;
+    ok(envelope_add(e, TEXT("user@keep.test"), NOTIFY_NEVER, TEXT("")));
+    struct queue_draft *draft = queue_begin(manager_queue(w.manager), 0, &refusal);
+    ok(queue_write(draft, text_from(header)) && queue_write(draft, TEXT("\r\nSubject: body\r\n")));
+    queue_name(draft, e);
+    w.id = e->id;
+    queue_commit(&draft, &e, on_stored, &w);
+    until(&w, (int)w.accepted == before + 1);
+    control_turns(&w, SOME);
+}
+
+static char long_field[20 * 1024], cut[300], cut_wanted[300];
+
+TEST(subjects)
+{
+    memset(long_field, 'x', sizeof(long_field) - 1);
+    memcpy(long_field, "X: ", 3);
+    memcpy(long_field + sizeof(long_field) - 16, "\r\nSubject: far\r\n", 15);
+    snprintf(cut, sizeof(cut), "Subject: %0248d\xe2\x82\xac\xe2\x82\xac\r\n", 0);
+    snprintf(cut_wanted, sizeof(cut_wanted), "%0248d", 0);
+    const struct {
+        const char *header, *want;
+    } rows[] = {
+        {"A: b\r\nsubject:  one \r\n",                       "one"                },
+        {"Subject: a\r\n =?utf-8?q?b?=\r\nSubject: c\r\n",  "a =?utf-8?q?b?="    },
+        {"Subject: Gr\xc3\xbc\xc3\x9f" "e\r\n",              "Gr\xc3\xbc\xc3\x9f" "e"},
+        {"Subject: a\x1b[31m\xff\r\n",                       "a\\x1b[31m\\xff"    },
+        {"Subject:\r\n",                                     ""                   },
+        {"A: b\r\n",                                         NULL                 },
+        {"no header\r\nSubject: x\r\n",                     NULL                 },
+        {cut,                                                cut_wanted           },
+        {long_field,                                         NULL                 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        post_header(rows[i].header);
+        filter_clear(&filter);
+        ok(filter_add_id(&filter, w.id));
+        for (int with = 0; with < 2; with++) {
+            struct list_walk walk = begin_walk();
+            walk.with_subjects = with == 1;
+            while (list_walk_read(&walk))
+                ;
+            json_t *listing = NULL;
+            while (listing == NULL && !list_walk_is_over(&walk))
+                listing = list_walk_next(&walk);
+            ok_named(listing != NULL, "it is listed");
+            const char *subject = json_string_value(json_object_get(listing, "subject")), *want = with ? rows[i].want : NULL;
+            is_string(subject ? subject : "none", want ? want : "none", with ? "its subject" : "not without being asked");
+            json_decref(listing);
+            list_walk_end(&walk);
+        }
+    }
+}
+
 int
 main(void)
 {
