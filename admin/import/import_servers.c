@@ -327,8 +327,7 @@ opensmtpd_read_match(struct import *im, struct text rest)
     return m;
 }
 
-/* The word by which the program accepts from fewer clients, or for fewer domains, than Petrel
- * would. NULL: none. */
+/* NULL, or why Petrel would accept from more clients, or for more domains. */
 static const char *
 opensmtpd_restricts(const struct opensmtpd_match *m)
 {

@@ -35,6 +35,7 @@ struct group_suppression {
     char key[GROUP_NAME_MAX + 4];
     char position[POSITION_MAX];
     bool has_all;    /* that the stream has */
+    size_t unheard;  /* news as they were told last */
     bool is_refused; /* as it was logged */
 };
 
@@ -46,16 +47,18 @@ const char group_suppression_script[] =
     "end\n"
     "for i = 4, #ARGV, 2 do\n"
     "  redis.call('XADD', key, 'MAXLEN', '~', ARGV[2], '*', 'e',\n"
-    "    string.format('%.0f ', now - ARGV[i]) .. ARGV[i + 1])\n"
+    "    string.format('%.0f ', math.max(0, now - ARGV[i])) .. ARGV[i + 1])\n"
     "end\n"
     "local out, size = {}, 0\n"
     "for _, x in ipairs(redis.call('XRANGE', key, pos == '0' and '-' or '(' .. pos, "
     "'+',\n"
     "    'COUNT', ARGV[3])) do\n"
-    "  size = size + #x[2][2]\n"
-    "  if size > 80000 then break end\n"
+    "  if #x[2][2] < 3000 then\n" /* a longer one is none of ours */
+    "    size = size + #x[2][2]\n"
+    "    if size > 80000 then break end\n"
+    "    out[#out + 1] = '\\n' .. x[2][2]\n"
+    "  end\n"
     "  pos = x[1]\n"
-    "  out[#out + 1] = '\\n' .. x[2][2]\n"
     "end\n"
     "return pos .. string.format(' %.0f', now) .. table.concat(out)\n";
 
@@ -104,8 +107,10 @@ group_suppression_ask(struct group_suppression *g, struct suppression *s)
     struct group_news news = {.now_ms = loop_now_ms(g->loop)};
     struct text rest, word;
     buffer_init(&news.text, TOLD_BYTES);
-    if (g->has_all)
+    if (g->has_all) {
+        g->unheard = suppression_count(s).news;
         suppression_each_news(s, group_news_add, &news);
+    }
     snprintf(keeps, sizeof(keeps), "%" PRId64, KEEPS * suppression_count(s).limit);
     snprintf(most, sizeof(most), "%d", HEARD_MAX);
     words[FRAME - 2] = keeps;
@@ -119,17 +124,23 @@ group_suppression_ask(struct group_suppression *g, struct suppression *s)
     buffer_free(&news.text);
 }
 
+static void
+group_suppression_restart(struct group_suppression *g, struct suppression *s)
+{
+    suppression_share(s);
+    g->has_all = false;
+    g->unheard = SIZE_MAX;
+    snprintf(g->position, sizeof(g->position), "0");
+}
+
 void
 group_suppression_beat(struct group_suppression *g)
 {
     struct suppression *s = manager_suppression(g->manager);
     if (s == NULL || heap_has(&g->late.node) || !redis_is_ready(g->redis))
         return;
-    if (!suppression_is_shared(s)) {
-        suppression_share(s);
-        g->has_all = false;
-        snprintf(g->position, sizeof(g->position), "0");
-    }
+    if (!suppression_is_shared(s))
+        group_suppression_restart(g, s);
     group_suppression_ask(g, s);
 }
 
@@ -212,14 +223,15 @@ group_suppression_replied(void *context, void *subject, const struct redis_reply
     if (s == NULL || !suppression_is_shared(s)) /* a reload has ended its list */
         return;
     if (text_equal(reply->text, TEXT("lost"))) {
-        suppression_share(s);
-        g->has_all = false;
-        snprintf(g->position, sizeof(g->position), "0");
+        group_suppression_restart(g, s);
     } else if (!group_suppression_read(g, s, reply->text)) {
         redis_fail(g->redis, "an odd answer about suppressed addresses");
         return;
     }
-    if (!g->has_all || !had_all) /* more to read, or to tell */
+    /* What was told and has not come back is told again at the next beat. */
+    size_t news = suppression_count(s).news;
+    bool is_more = !g->has_all || (!had_all && news > 0 && news < g->unheard);
+    if (is_more)
         group_suppression_beat(g);
 }
 

@@ -320,6 +320,7 @@ suppression_count(const struct suppression *s)
 {
     struct suppression_counts counts = s->counts;
     counts.entries = s->list.count - s->list.removed;
+    counts.news = s->list.news;
     counts.memory = suppression_list_memory(&s->list);
     counts.limit = s->settings.limit;
     counts.is_full = s->list.count >= (size_t)s->settings.limit;

@@ -27,6 +27,7 @@ struct suppression_settings {
 
 struct suppression_counts {
     size_t entries, memory;   /* memory: bytes */
+    size_t news;              /* that other hosts may not know */
     uint64_t added;           /* by bounces and complaints, since startup */
     uint64_t refused, failed; /* at RCPT; mail that had been accepted */
     bool is_full;

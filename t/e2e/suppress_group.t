@@ -49,6 +49,11 @@ ok known('z@away.test', @hosts), 'emptied, it goes on';
 push @hosts, host('host4');
 ok known("$_\@away.test", @hosts), "a new host knows $_" for qw(x y z offline);
 
+# Entries that are none of ours, in front of one that is: a reader that stops there would never hear of another.
+like $redis->ask(qq{EVAL "return redis.call('XADD', 'pd:mail', '*', 'e', $_)" 0}), qr/-0|-1/, $_ for "string.rep('x', 90000)", "''", "string.rep('9', 40)";
+suppress($hosts[1], 'add', 'behind@away.test');
+ok known('behind@away.test', @hosts), 'odd entries of the stream are passed over';
+
 # An older entry of a host that was away, and of no other.
 $hosts[3]->stop;
 suppress($_, 'rm', 'x@away.test') for $hosts[0];

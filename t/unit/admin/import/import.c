@@ -157,7 +157,7 @@ TEST(circles_and_tables)
     im = (struct import){0};
 }
 
-/* Lines that would let more clients relay, or mail go with less TLS, are left to the operator. */
+/* A line that would let more clients relay, or mail go with less TLS, is left to the operator. */
 TEST(nothing_weaker)
 {
     static const struct {

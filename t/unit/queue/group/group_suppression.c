@@ -157,3 +157,17 @@ TEST(reload)
     manager_reload(f.w.manager, &settings, f.w.routes);
     is_string(question(&f)->words[2], "0", "a new list begins anew");
 }
+
+/* As when it was told in vain: the clock was far ahead, or the entry is one that nobody learns. */
+TEST(told_in_vain)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end);
+    add(&f, "one@b.test");
+    answer(&f, "7-0", "", 0);
+    is_number(question(&f)->count, 7, "it is told");
+    answer(&f, "8-0", "x@b.test", 0);
+    is_number(question(&f)->count, 5, "the rest is read");
+    answer(&f, "8-0", "", 0);
+    is_number(sim_redis_pending(f.redis), 0, "and not told again at once");
+    is_number(question(&f)->count, 7, "but at the next beat");
+}
