@@ -51,7 +51,7 @@ struct http_call {
     size_t count, at;
     struct net_connection *connection;
     struct loop_timer deadline, connecting;
-    struct loop_task failing;
+    struct loop_task failing, pumping;
     bool connected, refused;
     bool failed_early; /* before the whole request was sent */
     char error[HTTP_ERROR_MAX];
@@ -96,6 +96,7 @@ http_call_disarm(struct http_call *call)
     loop_timer_stop(loop, &call->deadline);
     loop_timer_stop(loop, &call->connecting);
     loop_unpost(loop, &call->failing);
+    loop_unpost(loop, &call->pumping);
 }
 
 /* Without a callback. */
@@ -263,7 +264,15 @@ http_call_begin_request(struct http_call *call)
     buffer_forget(&call->request);
 }
 
-/* As much as the connection takes now. */
+static void http_call_pump(struct http_call *call);
+
+static void
+http_call_go_on(void *context)
+{
+    http_call_pump(context);
+}
+
+/* As much as the connection takes now, and the source has. */
 static void
 http_call_pump(struct http_call *call)
 {
@@ -271,8 +280,13 @@ http_call_pump(struct http_call *call)
     buffer_init(&piece, HTTP_PIECE);
     while (call->left > 0 && net_unsent(call->connection) < NET_HIGH_WATER) {
         bool good = call->source.more(call->source.context, &piece);
-        if (!good || piece.length == 0 || (int64_t)piece.length > call->left) {
+        if (!good || (int64_t)piece.length > call->left) {
             http_call_fail(call, "the body of the request cannot be read");
+            break;
+        }
+        if (piece.length == 0) {
+            loop_post(call->caller->settings.loop, &call->pumping, http_call_go_on,
+                      call);
             break;
         }
         call->left -= (int64_t)piece.length;

@@ -81,7 +81,8 @@ struct http_call *http_call_start(struct http_caller *caller, struct text url,
                                   const struct http_call_options *options,
                                   http_called *done, void *context);
 /* A body that is not in memory: more() adds some bytes of it to out, which has room for
- * HTTP_PIECE. False: it cannot be read, and the call fails. */
+ * HTTP_PIECE; none: it is asked again in the next turn. False: it cannot be read, and the
+ * call fails. */
 struct http_source {
     bool (*more)(void *context, struct buffer *out);
     void *context;

@@ -212,6 +212,22 @@ leaves_on_header(struct leaves *l, const struct structure_part *part)
         *has = true;
 }
 
+/* One whose parts are not found is a leaf; parts behind the last are omitted. */
+static void
+leaves_on_multipart(struct leaves *l, const struct structure_event *e)
+{
+    bool is_leaf = (e->part->problems & 1U << PROBLEM_NO_PARTS) != 0;
+    bool is_cut = (e->part->problems & 1U << PROBLEM_TOO_MANY_PARTS) != 0;
+    if (is_leaf && l->count < LEAVES_MAX) {
+        l->under_way.type = leaves_keep(l, TEXT("multipart/mixed"));
+        l->under_way.from = e->part->body_at;
+        l->under_way.to = e->offset;
+        l->list[l->count++] = l->under_way;
+    } else {
+        l->omitted += is_leaf || is_cut;
+    }
+}
+
 static void
 leaves_on_event(void *context, const struct structure_event *e)
 {
@@ -234,6 +250,8 @@ leaves_on_event(void *context, const struct structure_event *e)
         l->under_way.to = e->offset;
         if (l->count < LEAVES_MAX && e->offset >= l->under_way.from)
             l->list[l->count++] = l->under_way;
+    } else if (e->kind == STRUCTURE_END) {
+        leaves_on_multipart(l, e);
     }
 }
 

@@ -245,7 +245,8 @@ static bool
 poster_more(void *context, struct buffer *out)
 {
     struct post *post = context;
-    post->is_broken = !poster_body_next(&post->body, out);
+    post->is_broken = !poster_body_next(&post->body, out) ||
+                      (out->length == 0 && poster_body_is_over(&post->body));
     return !post->is_broken;
 }
 

@@ -24,7 +24,7 @@ bool poster_body_open(struct poster_body *b, struct queue *queue,
     __attribute__((warn_unused_result));
 void poster_body_close(struct poster_body *b);
 void poster_body_rewind(struct poster_body *b);
-/* Adds the next bytes, as many as out has room for; perhaps none in the first pass. False:
+/* Adds the next bytes, as many as out has room for; perhaps none before the end. False:
  * they cannot be read. */
 bool poster_body_next(struct poster_body *b, struct buffer *out)
     __attribute__((warn_unused_result));

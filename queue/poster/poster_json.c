@@ -300,9 +300,10 @@ poster_json_is_over(const struct poster_json *j)
 bool
 poster_json_next(struct poster_json *j, struct buffer *out)
 {
-    size_t before = out->length;
     bool good = true, scans = j->step == POSTER_JSON_SCAN;
-    while (good && out->length < out->limit && !poster_json_is_over(j)) {
+    size_t steps = 0; /* which may give nothing: white space in Base64 */
+    while (good && out->length < out->limit && steps < POSTER_JSON_STEPS &&
+           !poster_json_is_over(j)) {
         struct text some = text_after(buffer_text(&j->made), j->taken);
         some = text_before(some, out->limit - out->length);
         good = buffer_add(out, some);
@@ -312,10 +313,9 @@ poster_json_next(struct poster_json *j, struct buffer *out)
         j->taken = 0;
         buffer_clear(&j->made);
         good = good && poster_json_go_on(j);
-        if (scans)
-            break;
+        steps += scans ? POSTER_JSON_STEPS : 1;
     }
-    return good && (scans || out->length > before || poster_json_is_over(j));
+    return good;
 }
 
 void

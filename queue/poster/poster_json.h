@@ -10,6 +10,7 @@
 
 enum {
     POSTER_JSON_READ = 4096,           /* octets of the message in a step */
+    POSTER_JSON_STEPS = 16,            /* before the next turn, if they give nothing */
     POSTER_JSON_FIELD_MAX = 64 * 1024, /* of a value; the rest is cut off */
     POSTER_JSON_MADE_MAX = 1024 * 1024 /* of a step: a field, all escaped */
 };
@@ -47,8 +48,8 @@ struct poster_json {
 void poster_json_begin(struct poster_json *j);
 /* From the start of the text again. */
 void poster_json_rewind(struct poster_json *j);
-/* Adds the next octets to out, as many as it has room for; perhaps none while it has not
- * read the message. False: that cannot be read. */
+/* Adds the next octets to out, as many as it has room for; fewer, perhaps none, where it
+ * had to read much for them. False: the message cannot be read. */
 bool poster_json_next(struct poster_json *j, struct buffer *out)
     __attribute__((warn_unused_result));
 bool poster_json_is_over(const struct poster_json *j);

@@ -7,11 +7,13 @@
 #include <jansson.h>
 
 static struct text message;
+static size_t octets_read;
 
 static bool
 read_message(void *context, int64_t at, struct buffer *out)
 {
     (void)context;
+    octets_read += out->limit - out->length;
     return buffer_add(out, text_before(text_after(message, (size_t)at), out->limit - out->length));
 }
 
@@ -116,4 +118,46 @@ TEST(unreadable)
     ok(!poster_json_next(&j, &out));
     poster_json_free(&j);
     buffer_free(&out);
+}
+
+/* In both passes: much white space in Base64 makes no octet, and must not take a whole turn. */
+TEST(white_space)
+{
+    enum { SIZE = 1024 * 1024 };
+    static const char head[] = "Content-Type: a/b\r\nContent-Transfer-Encoding: base64\r\n\r\nAAEC";
+    char *big = malloc(SIZE);
+    if (big == NULL)
+        abort();
+    memset(big, ' ', SIZE);
+    memcpy(big, head, sizeof(head) - 1);
+    memcpy(big + SIZE - 4, "AAEC", 4);
+    message = text_of(big, SIZE);
+    struct poster_json j = {.read = read_message, .size = SIZE, .envelope = TEXT("\"id\":\"x\","), .header = TEXT("")};
+    struct buffer piece, all;
+    size_t worst = 0;
+    buffer_init(&all, 1000);
+    poster_json_begin(&j);
+    while (!poster_json_is_over(&j)) {
+        buffer_init(&piece, 16384);
+        octets_read = 0;
+        if (!poster_json_next(&j, &piece) || !buffer_add(&all, buffer_text(&piece)))
+            abort();
+        worst = octets_read > worst ? octets_read : worst;
+        buffer_free(&piece);
+    }
+    ok_named(worst <= POSTER_JSON_STEPS * POSTER_JSON_READ, "few octets at a time");
+    ok(memmem(all.at, all.length, "\"AAECAAEC\"", 10) != NULL);
+    poster_json_free(&j);
+    buffer_free(&all);
+    free(big);
+}
+
+/* A multipart whose boundary never comes is an attachment, as it is; parts beyond the limit of parts are omitted. */
+TEST(parts_that_are_not_there)
+{
+    json_t *object = parsed(TEXT("Content-Type: multipart/mixed; boundary=b\r\n\r\nhello\r\n"));
+    const json_t *file = json_array_get(json_object_get(object, "attachments"), 0);
+    is_text(text_from(member(file, "type")), TEXT("multipart/mixed"), "a type");
+    is_text(text_from(member(file, "content")), TEXT("aGVsbG8NCg=="), "all of it");
+    json_decref(object);
 }
