@@ -144,22 +144,7 @@ static bool
 json_keep_code(struct json_stream *s, unsigned code)
 {
     char b[4];
-    size_t n = 0;
-    if (code < 0x80) {
-        b[n++] = (char)code;
-    } else if (code < 0x800) {
-        b[n++] = (char)(0xc0 | code >> 6);
-    } else if (code < 0x10000) {
-        b[n++] = (char)(0xe0 | code >> 12);
-        b[n++] = (char)(0x80 | (code >> 6 & 0x3f));
-    } else {
-        b[n++] = (char)(0xf0 | code >> 18);
-        b[n++] = (char)(0x80 | (code >> 12 & 0x3f));
-        b[n++] = (char)(0x80 | (code >> 6 & 0x3f));
-    }
-    if (code >= 0x80)
-        b[n++] = (char)(0x80 | (code & 0x3f));
-    return json_keep(s, b, n);
+    return json_keep(s, b, text_write_character(code, b));
 }
 
 static bool

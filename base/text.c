@@ -311,6 +311,17 @@ text_character(struct text t, uint32_t *code)
     return whole;
 }
 
+size_t
+text_write_character(uint32_t code, char out[4])
+{
+    static const unsigned char leads[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    size_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = length - 1; i > 0; i--, code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(leads[length] | code);
+    return length;
+}
+
 bool
 text_is_utf8(struct text t)
 {

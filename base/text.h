@@ -122,6 +122,8 @@ bool text_is_utf8(struct text t);
 /* Length in bytes and code point of the well-formed UTF-8 character that t starts with;
  * 0 when there is none. */
 size_t text_character(struct text t, uint32_t *code);
+/* A code point in UTF-8; the number of bytes, 1 to 4. */
+size_t text_write_character(uint32_t code, char out[4]);
 /* The number of bytes, at least 1, at the start of t (not empty) that are a character
  * or the first part of one. *whole: the length of that character; 0 when no character
  * starts there. */

@@ -34,7 +34,7 @@ leaves_charset(struct text name)
 }
 
 size_t
-leaves_from_latin(unsigned char byte, char out[3])
+leaves_from_latin(unsigned char byte, char out[4])
 {
     static const unsigned short upper[32] = {
         0x20ac, 0xfffd, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021,
@@ -42,19 +42,7 @@ leaves_from_latin(unsigned char byte, char out[3])
         0xfffd, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
         0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0xfffd, 0x017e, 0x0178};
     unsigned code = byte >= 0x80 && byte < 0xa0 ? upper[byte - 0x80] : byte;
-    size_t n = 0;
-    if (code < 0x80) {
-        out[n++] = (char)code;
-        return n;
-    }
-    if (code < 0x800) {
-        out[n++] = (char)(0xc0 | code >> 6);
-    } else {
-        out[n++] = (char)(0xe0 | code >> 12);
-        out[n++] = (char)(0x80 | (code >> 6 & 0x3f));
-    }
-    out[n++] = (char)(0x80 | (code & 0x3f));
-    return n;
+    return text_write_character(code, out);
 }
 
 /* --- Encoded words ------------------------------------------------------------------ */
@@ -68,14 +56,13 @@ static void
 leaf_word_write(void *context, struct text bytes)
 {
     const struct leaf_word *w = context;
-    char character[3];
-    for (size_t i = 0; i < bytes.length; i++) {
-        size_t n = w->charset == LEAF_LATIN
-                       ? leaves_from_latin((unsigned char)bytes.at[i], character)
-                       : 1;
-        (void)!buffer_add(w->out, w->charset == LEAF_LATIN ? text_of(character, n)
-                                                           : text_of(bytes.at + i, 1));
-    }
+    char character[4];
+    if (w->charset != LEAF_LATIN)
+        (void)!buffer_add(w->out, text_before(bytes, w->out->limit - w->out->length));
+    for (size_t i = 0; i < bytes.length && w->charset == LEAF_LATIN; i++)
+        (void)!buffer_add(
+            w->out, text_of(character,
+                            leaves_from_latin((unsigned char)bytes.at[i], character)));
 }
 
 /* t begins with "=?": the length of the word if it is one that can be decoded, or 0. */

@@ -50,7 +50,7 @@ struct text leaves_text(const struct leaves *l, size_t at);
 
 enum leaf_charset leaves_charset(struct text name);
 /* One byte of LEAF_LATIN as UTF-8; the number of bytes, 1 to 3. */
-size_t leaves_from_latin(unsigned char byte, char out[3]);
+size_t leaves_from_latin(unsigned char byte, char out[4]);
 /* Decodes encoded words (RFC 2047) of these charsets; others stay as they are. Cut at out's
  * limit. */
 void leaves_decode_words(struct text value, struct buffer *out);

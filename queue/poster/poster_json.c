@@ -32,7 +32,7 @@ static void
 poster_json_put_text(struct poster_json *j, struct text t)
 {
     struct json_writer w = json_of(j);
-    char character[3];
+    char character[4];
     bool is_latin = j->leaves.list[j->leaf].charset == LEAF_LATIN;
     while (t.length > 0) {
         size_t run = 0;

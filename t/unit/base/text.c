@@ -189,24 +189,12 @@ TEST(control)
     ok(text_is_ascii(none));
 }
 
-/* Every code point, written by the definition; length 0 for what must not be. */
-static size_t
-encode(uint32_t code, char out[4])
-{
-    size_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const unsigned char leads[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (size_t i = length; i-- > 1; code >>= 6)
-        out[i] = (char)(0x80 | (code & 0x3f));
-    out[0] = (char)(leads[length] | code);
-    return length;
-}
-
 TEST(utf8)
 {
     size_t wrong = 0;
     for (uint32_t code = 0; code < 0x200000; code++) {
         char bytes[4];
-        size_t length = encode(code, bytes);
+        size_t length = text_write_character(code, bytes);
         uint32_t read = 0;
         bool legal = code < 0x110000 && (code < 0xd800 || code > 0xdfff);
         size_t got = text_character(text_of(bytes, length), &read);

@@ -32,7 +32,7 @@ TEST(encoded_words)
 
 TEST(latin)
 {
-    char out[3];
+    char out[4];
     ok(leaves_from_latin('a', out) == 1 && out[0] == 'a');
     is_text(text_of(out, leaves_from_latin(0x99, out)), TEXT("\xe2\x84\xa2"), "windows-1252");
     is_text(text_of(out, leaves_from_latin(0xff, out)), TEXT("\xc3\xbf"), "the last");
