@@ -93,7 +93,7 @@ may admin/post base+crypto+disk+log+loop mime+parts queue+envelope+manager+spool
 may admin/api base+event+log+loop+settings queue admin/history admin/view admin/answer admin/control admin/page admin/http admin/metrics admin/post
 may admin/tool base+crypto+disk+dns+loop+net+sandbox+tls mime/auth admin/settings admin/view admin/post
 may admin/command base+crypto+disk+dns+event+http+loop+net+sandbox+settings+tls queue+envelope+manager+suppression smtp/oauth admin/settings admin/history admin/view admin/answer admin/tool
-may admin/sendmail base+loop+sandbox mime queue+envelope+spool admin/settings admin/command
+may admin/sendmail base+loop+sandbox mime+parts queue+envelope+spool admin/settings admin/command
 may admin/setup base+disk+loop+sandbox+settings mime sched/route queue/spool admin/settings admin/history admin/view admin/answer admin/tool admin/command admin/sendmail
 may admin/import base+disk+sandbox+settings mime sched/route admin/settings admin/view admin/setup
 # All parts come together here: the one room that knows both sides of SMTP.

@@ -14,7 +14,6 @@
 #include "mime/address.h"
 #include "queue/spool/spool_owner.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <pwd.h>
@@ -28,6 +27,7 @@ enum {
     ROUTES_ERRORS_MAX = 64 * 1024, /* bytes */
     PIECE = 32 * 1024,
     SHOWN_MAX = 1024,
+    FULL_NAME_MAX = 250,
     ENVELOPE_ID_MAX = 100, /* RFC 3461 §4.4 */
     /* Older drafts are removed (doc/dev/design.md "Crash rules"). */
     PATIENCE_MS = 24 * 3600 * 1000,
@@ -90,9 +90,9 @@ set_envelope_id(struct envelope *e, const char *id)
     return code;
 }
 
-/* The name from -F, else from the password entry; as a phrase. */
-static void
-write_full_name(const struct flags *f, const struct passwd *who, struct buffer *out)
+/* The name from -F, else from the password entry. */
+static struct text
+take_full_name(const struct flags *f, const struct passwd *who, struct buffer *out)
 {
     struct buffer plain;
     buffer_init(&plain, SHOWN_MAX);
@@ -100,9 +100,9 @@ write_full_name(const struct flags *f, const struct passwd *who, struct buffer *
         (void)!display_name_from_gecos(text_from(who->pw_gecos),
                                        text_from(who->pw_name), &plain);
     struct text name = f->full_name ? text_from(f->full_name) : buffer_text(&plain);
-    if (!display_name_write(name, out))
-        assert(false && "the limit was chosen to fit");
+    name = display_name_clean(name, out);
     buffer_free(&plain);
+    return name;
 }
 
 /* --- The message ------------------------------------------------------------------ */
@@ -187,14 +187,13 @@ sendmail_submit(const struct flags *f, const struct options *o, struct recipient
                 struct sendmail_input *in)
 {
     struct buffer name;
-    buffer_init(&name, DISPLAY_NAME_WRITTEN_MAX);
-    write_full_name(f, who, &name);
+    buffer_init(&name, FULL_NAME_MAX);
     struct submission_settings settings = {
         .hostname = o->hostname,
         .message_size_limit = o->message_size_limit,
         .from_header = f->from_header,
         .dot_ends = !f->ignore_dots,
-        .full_name = buffer_text(&name),
+        .full_name = take_full_name(f, who, &name),
         .uid = (unsigned)getuid(),
     };
     struct submission *s = submission_new(&settings, in->loop, queue, to);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "mime/date.h"
 #include "mime/header.h"
+#include "mime/parts/compose.h"
 #include "queue/queue_operator.h"
 
 #include <assert.h>
@@ -370,8 +371,7 @@ static bool
 write_from(const struct submission *s, struct buffer *out)
 {
     struct text sender = s->recipients->envelope->sender, name = s->settings.full_name;
-    bool good = buffer_add(out, TEXT("From: ")) && buffer_add(out, name) &&
-                buffer_add(out, name.length > 0 ? TEXT(" <") : TEXT("<"));
+    bool good = compose_name(out, TEXT("From"), name) && buffer_add(out, TEXT(" <"));
     if (sender.length > 0)
         good = good && buffer_add(out, sender);
     else

@@ -21,7 +21,7 @@ struct submission_settings {
     int64_t message_size_limit;
     bool from_header;      /* -t: recipients of To, Cc, Bcc (or the Resent- ones) too */
     bool dot_ends;         /* no -i: a line of one dot ends the message */
-    struct text full_name; /* for From, as a phrase; may be empty */
+    struct text full_name; /* for From, without controls; may be empty */
     unsigned uid;          /* the caller */
 };
 

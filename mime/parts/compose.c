@@ -259,22 +259,29 @@ compose_unquote(struct buffer *out, struct text name)
 }
 
 static void
-compose_put_name(struct compose_line *l, struct text given)
+compose_put_name(struct compose_line *l, struct text name)
 {
-    struct buffer name, quoted;
-    buffer_init(&name, COMPOSE_VALUE_MAX);
-    buffer_init(&quoted, 2 * COMPOSE_VALUE_MAX + 2);
-    l->fits = l->fits && compose_unquote(&name, given);
-    if (!compose_is_plain(buffer_text(&name)) || name.length > PLAIN_MAX / 2) {
-        compose_put_encoded(l, buffer_text(&name));
-    } else if (compose_is_phrase(buffer_text(&name))) {
-        compose_put_words(l, buffer_text(&name));
-    } else {
-        l->fits = l->fits && compose_quote(&quoted, buffer_text(&name));
-        compose_put_token(l, TEXT(" "), buffer_text(&quoted));
+    struct buffer quoted;
+    if (!compose_is_plain(name) || name.length > PLAIN_MAX / 2) {
+        compose_put_encoded(l, name);
+        return;
     }
+    if (compose_is_phrase(name)) {
+        compose_put_words(l, name);
+        return;
+    }
+    buffer_init(&quoted, 2 * COMPOSE_VALUE_MAX + 2);
+    l->fits = l->fits && compose_quote(&quoted, name);
+    compose_put_token(l, TEXT(" "), buffer_text(&quoted));
     buffer_free(&quoted);
-    buffer_free(&name);
+}
+
+bool
+compose_name(struct buffer *out, struct text field, struct text name)
+{
+    struct compose_line l = compose_begin(out, field);
+    compose_put_name(&l, name);
+    return l.fits;
 }
 
 bool
@@ -282,18 +289,20 @@ compose_mailboxes(struct buffer *out, struct text name,
                   const struct compose_mailbox *list, size_t count)
 {
     struct compose_line l = compose_begin(out, name);
-    struct buffer address;
+    struct buffer plain, address;
     for (size_t i = 0; i < count; i++) {
         bool named = list[i].name.length > 0;
+        buffer_init(&plain, COMPOSE_VALUE_MAX);
         buffer_init(&address, COMPOSE_VALUE_MAX);
-        l.fits = l.fits && (!named || buffer_add_byte(&address, '<')) &&
+        l.fits = l.fits && compose_unquote(&plain, list[i].name) &&
+                 (!named || buffer_add_byte(&address, '<')) &&
                  buffer_add(&address, list[i].address) &&
                  (!named || buffer_add_byte(&address, '>')) &&
                  (i + 1 == count || buffer_add_byte(&address, ','));
-        if (named)
-            compose_put_name(&l, list[i].name);
+        compose_put_name(&l, buffer_text(&plain));
         compose_put_token(&l, TEXT(" "), buffer_text(&address));
         buffer_free(&address);
+        buffer_free(&plain);
     }
     compose_put(&l, TEXT("\r\n"));
     return l.fits;

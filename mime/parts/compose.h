@@ -36,6 +36,10 @@ const char *compose_mailbox_read(struct text t, struct compose_mailbox *out);
 /* False: out's limit is reached. */
 bool compose_field(struct buffer *out, struct text name, struct text value)
     __attribute__((warn_unused_result));
+/* "FIELD: NAME" of a mailbox: words, a quoted string, or encoded words. The address, and the
+ * end of the line, are the caller's. The name is not judged. */
+bool compose_name(struct buffer *out, struct text field, struct text name)
+    __attribute__((warn_unused_result));
 bool compose_mailboxes(struct buffer *out, struct text name,
                        const struct compose_mailbox *list, size_t count)
     __attribute__((warn_unused_result));
