@@ -43,7 +43,7 @@ TEST(commands)
 {
     char line[200];
     offers("q", "quota queue ");
-    offers("", "run check doctor init test version help sendmail status trace health reload drain page log-level unlock quota suppress cluster passwd key cert dkim-key oauth "
+    offers("", "run check doctor init import test version help sendmail status trace health reload drain page log-level unlock quota suppress cluster passwd key cert dkim-key oauth "
                "queue complete ");
     for (const struct command_row *row = command_rows(); row->name != NULL; row++) {
         snprintf(line, sizeof(line), "\n%s\t%s\n", row->name, row->about);

@@ -168,6 +168,8 @@ static void registry_down(void) { now.registry_down = true; }
 static void bank_away(void) { now.bank_away = "no answer in time"; now.bank_sites = 3; }
 static void copies_away(void) { now.copies_away = "the server is full"; now.copies_required = true; }
 static void copies_behind(void) { now.copies_behind = 1204; }
+static void copies_namesake(void) { now.copies_namesake = true; }
+static void copies_unreadable(void) { now.copies_unreadable = 3; }
 static void copies_lost(void) { now.copies_losses = 1; }
 static void name_servers(void) { now.name_servers = "/etc/resolv.conf is missing"; }
 static void sandbox_missing(void) { now.sandbox_missing = "Landlock"; }
@@ -235,6 +237,8 @@ static const struct {
     {"bank_away", bank_away, "does not answer (no answer in time): 3 sites go on with"},
     {"copies_away", copies_away, "no copies of mail can be kept (the server is full): new mail is refused"},
     {"copies_behind", copies_behind, "1204 messages have no copy yet"},
+    {"copies_namesake", copies_namesake, "another host that lives has the name of this one, or a clone of its spool"},
+    {"copies_unreadable", copies_unreadable, "3 copies of a lost host cannot be read"},
     {"copies_lost", copies_lost, "has lost copies 1 time since startup"},
     {"name_servers", name_servers, "/etc/resolv.conf is missing"},
     {"sandbox_missing", sandbox_missing, "lacks: Landlock"},
