@@ -29,7 +29,7 @@ is_offered(const struct active *a, const struct sched_recipient *r)
 {
     const struct recipient_way *way = a->envelope->recipients[r->index].way;
     return r->target->defragment && (way == NULL || way->sender.length == 0) &&
-           (r->target->asks != TARGET_REQUIRES_TLS ||
+           (a->envelope->tls != ENVELOPE_TLS_REQUIRED ||
             route_peers(a->manager->routes) == NULL);
 }
 

@@ -177,6 +177,7 @@ stage_send(struct stage *s, const char *sender, const char *recipients,
     e->ours = s->submitter != NULL;
     if (s->submitter)
         e->submitter = envelope_text(e, text_from(s->submitter));
+    e->tls = s->tls;
     e->fragment.by_peer = s->mark != NULL;
     if (s->mark)
         e->fragment.set_mark = envelope_text(e, text_from(s->mark));

@@ -37,6 +37,7 @@ struct stage {
     struct text original;                   /* ORCPT of what is sent */
     const char *envelope_id, *trust, *mark; /* mark: a peer sends it */
     const char *submitter;                  /* NULL: it is not ours */
+    enum envelope_tls tls;
     enum { PEERS_TAKE, PEERS_SLOW, PEERS_DEFER, PEERS_REFUSE } peers;
     unsigned asked; /* how often peers were */
 };

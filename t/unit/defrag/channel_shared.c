@@ -43,6 +43,18 @@ key_hex(const unsigned char key[DIGEST_SIZE], char out[2 * DIGEST_SIZE + 1])
         snprintf(out + 2 * i, 3, "%02x", key[i]);
 }
 
+/* Also where its target asks nothing of TLS, as for a notification or a mailbox here: the way to another host would, and
+ * XDEFRAG knows no REQUIRETLS. */
+TEST(required)
+{
+    FIXTURE(shared, h, shared_begin, shared_end, ROUTES);
+    h.s.tls = ENVELOPE_TLS_REQUIRED;
+    stage_part_to(&h.s, "", "b@y", "i", 1, 3, ONE);
+    is_number(h.registry.asked_ever, 0, "a fragment with REQUIRETLS is no other host's");
+    is_number(h.s.count, 1, "it is delivered as it is");
+    is_string(shared_peer(&h, 0), "", "to its next hop");
+}
+
 /* --- Ours ------------------------------------------------------------------------- */
 
 TEST(ours)
