@@ -24,7 +24,8 @@ sub valid {
     return system("python3 $FindBin::Bin/schema.py $dir/record 2>$dir/said") == 0;
 }
 
-my %line = (version => 'version', check => 'check', status => 'status', 'status-site' => "status --site smtp:[127.0.0.1]:$dead", trace => "trace --json $late", 'oauth-status' => 'oauth status', 'queue-ls' => 'queue ls', 'queue-show' => "queue show $late",
+my $other = Petrel::spit("$dir/msmtprc", "account default\nhost smtp.provider.example\nfrom me\@here.test\n");
+my %line = (version => 'version', import => "import $other", check => 'check', status => 'status', 'status-site' => "status --site smtp:[127.0.0.1]:$dead", trace => "trace --json $late", 'oauth-status' => 'oauth status', 'queue-ls' => 'queue ls', 'queue-show' => "queue show $late",
     'queue-why' => "queue why $late", 'queue-shape' => 'queue shape', 'queue-change' => "queue hold $late", 'suppress-ls' => 'suppress ls');
 my %any = (check => 1); # of a member for each setting
 for my $kind (sort keys %line) {
