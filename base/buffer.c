@@ -96,6 +96,16 @@ buffer_add_number(struct buffer *b, int64_t number)
 }
 
 bool
+buffer_add_quoted(struct buffer *b, struct text t)
+{
+    bool fits = buffer_add_byte(b, '"');
+    for (size_t i = 0; i < t.length && fits; i++)
+        fits = ((t.at[i] != '"' && t.at[i] != '\\') || buffer_add_byte(b, '\\')) &&
+               buffer_add_byte(b, t.at[i]);
+    return fits && buffer_add_byte(b, '"');
+}
+
+bool
 buffer_format_list(struct buffer *b, const char *format, va_list list)
 {
     va_list again;

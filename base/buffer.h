@@ -24,6 +24,10 @@ bool buffer_add_byte(struct buffer *b, char c) __attribute__((warn_unused_result
 /* Decimal. */
 bool buffer_add_number(struct buffer *b, int64_t number)
     __attribute__((warn_unused_result));
+/* In double quotes; quotes and backslashes have a backslash before them. On false a part of
+ * it may be there. */
+bool buffer_add_quoted(struct buffer *b, struct text t)
+    __attribute__((warn_unused_result));
 bool buffer_format(struct buffer *b, const char *format, ...)
     __attribute__((warn_unused_result, format(printf, 2, 3)));
 bool buffer_format_list(struct buffer *b, const char *format, va_list list)

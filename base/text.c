@@ -123,6 +123,13 @@ text_trim(struct text t)
 }
 
 struct text
+text_within(struct text t, char first, char last)
+{
+    bool has = t.length >= 2 && t.at[0] == first && t.at[t.length - 1] == last;
+    return has ? text_of(t.at + 1, t.length - 2) : t;
+}
+
+struct text
 text_without_line_end(struct text line)
 {
     if (line.length > 0 && line.at[line.length - 1] == '\n')

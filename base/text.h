@@ -86,6 +86,9 @@ struct text text_before(struct text t, size_t count);
 /* Without leading and trailing space, tab, CR and LF. */
 struct text text_trim(struct text t);
 
+/* Without first and last around it, if it has both: "<a@b>" is a@b. */
+struct text text_within(struct text t, char first, char last);
+
 /* Cuts the next field up to separator off *rest. False when *rest is exhausted
  * (at == NULL): an empty field between two separators is a field. */
 bool text_cut(struct text *rest, char separator, struct text *field);

@@ -364,18 +364,6 @@ unquote(struct text local, char out[ADDRESS_MAX])
 }
 
 static bool
-write_quoted(struct text plain, struct buffer *out)
-{
-    bool good = buffer_add_byte(out, '"');
-    for (size_t at = 0; good && at < plain.length; at++) {
-        if (plain.at[at] == '"' || plain.at[at] == '\\')
-            good = buffer_add_byte(out, '\\');
-        good = good && buffer_add_byte(out, plain.at[at]);
-    }
-    return good && buffer_add_byte(out, '"');
-}
-
-static bool
 to_a_labels(struct text domain, char ascii[IDNA_NAME_MAX])
 {
     return !text_is_ascii(domain) && idna_to_ascii(domain, ascii) &&
@@ -428,7 +416,7 @@ address_write(const struct address *a, struct buffer *out)
     char plain[ADDRESS_MAX];
     struct text local = unquote(a->local, plain);
     bool good =
-        is_dot_string(local) ? buffer_add(out, local) : write_quoted(local, out);
+        is_dot_string(local) ? buffer_add(out, local) : buffer_add_quoted(out, local);
     if (good && alone && text_equal_nocase(local, TEXT("postmaster")))
         text_lower(out->at + start, local.length);
     if (good && !alone)

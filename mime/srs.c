@@ -163,12 +163,8 @@ srs_write(struct text local, struct text domain, char out[SRS_ADDRESS_MAX])
     struct buffer quoted, normal;
     buffer_init(&quoted, 2 * LOCAL_BYTES_MAX + 2);
     buffer_init(&normal, SRS_ADDRESS_MAX - 1);
-    bool good = local.length > 0 && buffer_add_byte(&quoted, '"');
-    for (size_t i = 0; good && i < local.length; i++)
-        good =
-            (strchr("\"\\", local.at[i]) == NULL || buffer_add_byte(&quoted, '\\')) &&
-            buffer_add_byte(&quoted, local.at[i]);
-    good = good && buffer_add_byte(&quoted, '"') && quoted.length <= ADDRESS_MAX;
+    bool good = local.length > 0 && buffer_add_quoted(&quoted, local) &&
+                quoted.length <= ADDRESS_MAX;
     struct address address = {.local = buffer_text(&quoted), .domain = domain}, parsed;
     good = good && address_write(&address, &normal) && normal.length <= ADDRESS_MAX &&
            address_parse(buffer_text(&normal), &parsed) &&

@@ -191,9 +191,7 @@ trial_read_address(const json_t *value, struct buffer *out)
     struct text t = text_of(json_string_value(value), json_string_length(value));
     if (t.at == NULL || t.length > TRIAL_TO_MAX || text_has_control(t))
         return false;
-    t = text_trim(t);
-    if (t.length >= 2 && t.at[0] == '<' && t.at[t.length - 1] == '>')
-        t = text_of(t.at + 1, t.length - 2);
+    t = text_within(text_trim(t), '<', '>');
     return address_parse(t, &address) && address_write(&address, out);
 }
 

@@ -32,20 +32,16 @@ life_set(json_t *object, const char *key, json_t *value)
 static json_t *
 life_address(struct text t)
 {
-    bool bracketed = t.length >= 2 && t.at[0] == '<' && t.at[t.length - 1] == '>';
-    return life_text(bracketed ? text_before(text_after(t, 1), t.length - 2) : t);
+    return life_text(text_within(t, '<', '>'));
 }
 
 /* "[192.0.2.1]" and "[IPv6:2001:db8::1]" without their brackets. */
 static json_t *
 life_client(struct text t)
 {
-    if (t.length >= 2 && t.at[0] == '[' && t.at[t.length - 1] == ']') {
-        t = text_before(text_after(t, 1), t.length - 2);
-        if (text_starts(t, TEXT("IPv6:")))
-            t = text_after(t, strlen("IPv6:"));
-    }
-    return life_text(t);
+    struct text bare = text_within(t, '[', ']');
+    bool is_ipv6 = bare.length < t.length && text_starts(bare, TEXT("IPv6:"));
+    return life_text(text_after(bare, is_ipv6 ? strlen("IPv6:") : 0));
 }
 
 static json_t *

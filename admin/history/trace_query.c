@@ -22,9 +22,7 @@ trace_query_read(struct text t, struct trace_query *out)
     *out = (struct trace_query){.kind = TRACE_WORDS};
     (void)text_copy(out->text, sizeof(out->text), t);
     text_lower(out->text, t.length);
-    struct text bare = t;
-    if (t.at[0] == '[' && t.at[t.length - 1] == ']')
-        bare = text_before(text_after(t, 1), t.length - 2);
+    struct text bare = text_within(t, '[', ']');
     if (text_starts_nocase(bare, TEXT("IPv6:")))
         bare = text_after(bare, strlen("IPv6:"));
     if (id_read(t, &out->id)) {

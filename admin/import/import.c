@@ -214,9 +214,8 @@ struct text
 import_unquote(struct text value)
 {
     value = text_trim(value);
-    bool quoted = value.length >= 2 && (value.at[0] == '"' || value.at[0] == '\'') &&
-                  value.at[value.length - 1] == value.at[0];
-    return quoted ? text_of(value.at + 1, value.length - 2) : value;
+    char quote = text_starts(value, TEXT("'")) ? '\'' : '"';
+    return text_within(value, quote, quote);
 }
 
 bool

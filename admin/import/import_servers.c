@@ -108,8 +108,7 @@ opensmtpd_table(struct import *im, struct text word)
     struct text content, rest;
     if (word.length < 2 || word.at[0] != '<')
         return word;
-    rest = text_trim(
-        opensmtpd_line(im, "table", text_of(word.at + 1, word.length - 2), &line));
+    rest = text_trim(opensmtpd_line(im, "table", text_within(word, '<', '>'), &line));
     if (line == NULL)
         return TEXT("");
     import_say(line, IMPORT_NEEDLESS, "it is in the lines that use it");
@@ -255,10 +254,8 @@ opensmtpd_target(struct import *im, struct text action, struct import_line **lin
             path = word;
         if (!is_alias || !import_word(&rest, &word))
             continue;
-        struct text file = opensmtpd_line(
-            im, "table", text_of(word.at + 1, word.length > 1 ? word.length - 2 : 0),
-            &table);
-        file = text_trim(file);
+        struct text file =
+            text_trim(opensmtpd_line(im, "table", text_within(word, '<', '>'), &table));
         file = text_after(file, text_starts(file, TEXT("file:")) ? 5 : 0);
         if (table != NULL && table->fate != IMPORT_TAKEN)
             import_alias_file(im, table, import_unquote(file));

@@ -263,8 +263,7 @@ import_listen(struct import *im, struct import_line *line, struct text host,
     for (int i = own ? 2 : 0; (all || own) && i < (own ? 4 : 2); i++)
         import_put(im, line, "listen",
                    import_format(im, "%s:%u%s", places[i], number, options));
-    if (host.length > 2 && host.at[0] == '[')
-        host = text_of(host.at + 1, host.length - 2);
+    host = text_within(host, '[', ']');
     if (net_address_parse_ip(host, &ip))
         import_put(im, line, "listen",
                    import_format(im,

@@ -16,10 +16,7 @@ enum { RATE = 450, CROWDED = 421 };
 const char *
 posting_add(struct posting *p, struct text address)
 {
-    address = text_trim(address);
-    if (address.length > 1 && address.at[0] == '<' &&
-        address.at[address.length - 1] == '>')
-        address = text_before(text_after(address, 1), address.length - 2);
+    address = text_within(text_trim(address), '<', '>');
     if (text_has_control(address))
         return "has a line end or another control character";
     bool first = p->envelope.length == 0;

@@ -21,9 +21,7 @@ recipients_qualify(struct text written, const char *hostname, struct buffer *out
     struct address address;
     if (text_has_control(written))
         return false;
-    struct text t = text_trim(written);
-    if (t.length >= 2 && t.at[0] == '<' && t.at[t.length - 1] == '>')
-        t = text_of(t.at + 1, t.length - 2);
+    struct text t = text_within(text_trim(written), '<', '>');
     if (address_parse(t, &address))
         return address_write(&address, out);
     int length = snprintf(whole, sizeof(whole), "%.*s@%s", TEXT_ARGS(t), hostname);

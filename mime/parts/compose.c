@@ -229,17 +229,6 @@ compose_is_phrase(struct text name)
     return true;
 }
 
-static bool
-compose_quote(struct buffer *out, struct text value)
-{
-    bool fits = buffer_add_byte(out, '"');
-    for (size_t i = 0; i < value.length && fits; i++)
-        fits = ((value.at[i] != '"' && value.at[i] != '\\') ||
-                buffer_add_byte(out, '\\')) &&
-               buffer_add_byte(out, value.at[i]);
-    return fits && buffer_add_byte(out, '"');
-}
-
 /* Without the quotes that it came in. */
 static bool
 compose_unquote(struct buffer *out, struct text name)
@@ -271,7 +260,7 @@ compose_put_name(struct compose_line *l, struct text name)
         return;
     }
     buffer_init(&quoted, 2 * COMPOSE_VALUE_MAX + 2);
-    l->fits = l->fits && compose_quote(&quoted, name);
+    l->fits = l->fits && buffer_add_quoted(&quoted, name);
     compose_put_token(l, TEXT(" "), buffer_text(&quoted));
     buffer_free(&quoted);
 }
@@ -346,9 +335,9 @@ compose_add_file_name(struct buffer *out, struct text name)
 {
     if (name.length == 0)
         return true;
-    return compose_is_simple(name)
-               ? buffer_add(out, TEXT(";\r\n filename=")) && compose_quote(out, name)
-               : compose_add_pieces(out, name);
+    return compose_is_simple(name) ? buffer_add(out, TEXT(";\r\n filename=")) &&
+                                         buffer_add_quoted(out, name)
+                                   : compose_add_pieces(out, name);
 }
 
 /* --- Structure -------------------------------------------------------------------- */

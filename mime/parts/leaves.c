@@ -145,10 +145,8 @@ static void
 leaves_on_field(struct leaves *l, const struct structure_event *e)
 {
     struct parameters p = {0};
-    struct text id = text_trim(e->value);
+    struct text id = text_within(text_trim(e->value), '<', '>');
     if (text_equal_nocase(e->name, TEXT("content-id"))) {
-        if (id.length > 1 && id.at[0] == '<' && id.at[id.length - 1] == '>')
-            id = text_before(text_after(id, 1), id.length - 2);
         l->under_way.id = leaves_keep(l, id);
     } else if (text_equal_nocase(e->name, TEXT("content-disposition"))) {
         parameters_read(&p, e->value);

@@ -286,3 +286,11 @@ TEST(digits_become_bytes)
     ok(!text_unhex(TEXT("0aF"), out, 2) && !text_unhex(TEXT("0aFf0"), out, 2) && !text_unhex(TEXT(""), out, 2));
     ok(!text_unhex(TEXT("0aFg"), out, 2) && !text_unhex(TEXT("x0Ff"), out, 2) && text_unhex(TEXT(""), out, 0));
 }
+
+TEST(within)
+{
+    is_text(text_within(TEXT("<a@b>"), '<', '>'), TEXT("a@b"), "both");
+    is_text(text_within(TEXT("<a@b"), '<', '>'), TEXT("<a@b"), "the first alone");
+    is_text(text_within(TEXT("\""), '"', '"'), TEXT("\""), "one is not two");
+    is_text(text_within(TEXT("<>"), '<', '>'), TEXT(""), "nothing within");
+}
