@@ -13,18 +13,10 @@ struct suppression_page {
 };
 
 static bool
-page_wants(struct text address, struct text q)
-{
-    return q.length == 0 ||
-           (q.length <= address.length &&
-            memmem(address.at, address.length, q.at, q.length) != NULL);
-}
-
-static bool
 page_add(void *context, const struct suppression_entry *e, int64_t until_ms)
 {
     struct suppression_page *page = context;
-    if (!page_wants(e->address, page->q))
+    if (memmem(e->address.at, e->address.length, page->q.at, page->q.length) == NULL)
         return false;
     json_array_append_new(
         page->entries,

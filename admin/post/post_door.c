@@ -72,89 +72,83 @@ posting_new(struct post_door *d, struct http_exchange *x)
 
 /* --- A whole message ---------------------------------------------------------------- */
 
-/* The envelope by the query, or by fields, and when it is to be sent. */
+/* The envelope, and when it is to be sent: parameters of the query, and fields. The sender is
+ * the first: see posting_add(). */
+enum post_place { PLACE_FROM, PLACE_TIME, PLACE_TO, PLACES };
+static const struct {
+    const char *parameter, *field, *needs; /* NULL: it may be missing */
+} post_places[PLACES] = {
+    {"from",    "X-Envelope-From", "is needed: X-Envelope-From, or ?from="},
+    {"send_at", "X-Send-At",       NULL                                   },
+    {"to",      "X-Envelope-To",   "is needed: X-Envelope-To, or ?to="    },
+};
+
 struct post_envelope {
     struct posting *posting;
-    bool senders, recipients, times;
-    const char *field, *why;
+    bool has[PLACES];
+    const char *field, *why; /* NULL: good so far */
 };
 
 static void
 post_envelope_refuse(struct post_envelope *e, const char *field, const char *why)
 {
-    if (e->why != NULL || why == NULL)
-        return;
-    e->field = field;
-    e->why = why;
+    if (e->why == NULL && why != NULL)
+        e->field = field, e->why = why;
 }
 
 /* A list: commas stand between addresses, unless one is quoted. */
-static void
-post_envelope_add_list(struct post_envelope *e, const char *field, struct text list)
+static const char *
+post_envelope_add_list(struct posting *p, struct text list)
 {
-    struct text one, rest = list;
-    if (text_find(list, '"') != TEXT_NONE) {
-        post_envelope_refuse(e, field, posting_add(e->posting, list));
-        return;
-    }
-    while (e->why == NULL && text_cut(&rest, ',', &one))
-        post_envelope_refuse(e, field, posting_add(e->posting, one));
+    const char *why = NULL;
+    struct text one;
+    if (text_find(list, '"') != TEXT_NONE)
+        return posting_add(p, list);
+    while (why == NULL && text_cut(&list, ',', &one))
+        why = posting_add(p, one);
+    return why;
 }
 
-/* wanted: the sender in the first pass, recipients in the second. */
-static void
-post_envelope_take(struct post_envelope *e, const char *field, bool sender,
-                   struct text value)
+static const char *
+post_envelope_take(struct post_envelope *e, enum post_place place, struct text value)
 {
-    if (sender) {
-        post_envelope_refuse(e, field, e->senders ? "is there twice" : NULL);
-        if (e->why == NULL)
-            post_envelope_refuse(e, field, posting_add(e->posting, value));
-        e->senders = true;
-    } else {
-        e->recipients = true;
-        post_envelope_add_list(e, field, value);
-    }
+    bool is_there = e->has[place];
+    e->has[place] = true;
+    if (place == PLACE_TO)
+        return post_envelope_add_list(e->posting, value);
+    if (is_there)
+        return "is there twice";
+    return place == PLACE_FROM ? posting_add(e->posting, value)
+                               : post_json_read_time(value, &e->posting->send_at_ms);
 }
 
-static void
-post_envelope_take_time(struct post_envelope *e, const char *field, struct text value)
+static bool
+post_envelope_knows(struct text parameter)
 {
-    post_envelope_refuse(e, field, e->times ? "is there twice" : NULL);
-    if (e->why == NULL)
-        post_envelope_refuse(e, field,
-                             post_json_read_time(value, &e->posting->send_at_ms));
-    e->times = true;
+    for (size_t i = 0; i < PLACES; i++)
+        if (text_equal(parameter, text_from(post_places[i].parameter)))
+            return true;
+    return false;
 }
 
 static void
-post_envelope_read_fields(struct post_envelope *e, bool sender)
+post_envelope_read_place(struct post_envelope *e, enum post_place place)
 {
-    const char *field = sender ? "X-Envelope-From" : "X-Envelope-To";
-    struct text rest = http_reader_fields(e->posting->exchange->request), name, value;
-    while (e->why == NULL && http_field_next(&rest, &name, &value))
-        if (text_equal_nocase(name, text_from(field)))
-            post_envelope_take(e, field, sender, value);
-        else if (sender && text_equal_nocase(name, TEXT("X-Send-At")))
-            post_envelope_take_time(e, "X-Send-At", value);
-}
-
-static void
-post_envelope_read_query(struct post_envelope *e, bool sender)
-{
+    const char *parameter = post_places[place].parameter,
+               *field = post_places[place].field;
+    struct text query = e->posting->exchange->target.query, name, value,
+                fields = http_reader_fields(e->posting->exchange->request);
     struct http_parameter *p = memory_new(sizeof(*p));
-    struct text rest = e->posting->exchange->target.query;
-    while (e->why == NULL && http_parameter_next(&rest, p)) {
-        bool is_from = text_equal(p->name, TEXT("from")),
-             is_to = text_equal(p->name, TEXT("to")),
-             is_time = text_equal(p->name, TEXT("send_at"));
-        if (!is_from && !is_to && !is_time)
+    while (e->why == NULL && http_parameter_next(&query, p))
+        if (!post_envelope_knows(p->name))
             post_envelope_refuse(e, "query", "has a parameter that is not known");
-        else if (is_time && sender)
-            post_envelope_take_time(e, "send_at", p->value);
-        else if (!is_time && is_from == sender)
-            post_envelope_take(e, sender ? "from" : "to", sender, p->value);
-    }
+        else if (text_equal(p->name, text_from(parameter)))
+            post_envelope_refuse(e, parameter, post_envelope_take(e, place, p->value));
+    while (e->why == NULL && http_field_next(&fields, &name, &value))
+        if (text_equal_nocase(name, text_from(field)))
+            post_envelope_refuse(e, field, post_envelope_take(e, place, value));
+    if (!e->has[place])
+        post_envelope_refuse(e, parameter, post_places[place].needs);
     free(p);
 }
 
@@ -163,14 +157,8 @@ static bool
 post_envelope_read(struct posting *p)
 {
     struct post_envelope e = {.posting = p};
-    post_envelope_read_query(&e, true);
-    post_envelope_read_fields(&e, true);
-    post_envelope_refuse(&e, "from",
-                         e.senders ? NULL : "is needed: X-Envelope-From, or ?from=");
-    post_envelope_read_query(&e, false);
-    post_envelope_read_fields(&e, false);
-    post_envelope_refuse(&e, "to",
-                         e.recipients ? NULL : "is needed: X-Envelope-To, or ?to=");
+    for (enum post_place place = 0; place < PLACES; place++)
+        post_envelope_read_place(&e, place);
     if (e.why != NULL)
         http_answer_rule(p->exchange, 400, e.field, "envelope", e.why);
     return e.why == NULL;

@@ -84,20 +84,28 @@ post_object_write(void *context, struct text bytes)
     (void)session_post_write(o->posting->post, bytes); /* its end says why */
 }
 
+static void
+post_object_encode(struct post_object *o, struct text bytes)
+{
+    if (o->json.parts[o->compose.steps[o->step].part].base64)
+        encode_base64_add(&o->base64, bytes);
+    else
+        encode_quoted_add(&o->quoted, bytes);
+}
+
 /* CRLF for each line end, whichever it is. */
 static void
-post_object_add_text(struct post_object *o, struct text piece,
-                     void (*add)(struct post_object *o, struct text bytes))
+post_object_add_text(struct post_object *o, struct text piece)
 {
     while (piece.length > 0) {
         size_t run = 0;
         while (run < piece.length && piece.at[run] != '\r' && piece.at[run] != '\n')
             run++;
-        add(o, text_before(piece, run));
+        post_object_encode(o, text_before(piece, run));
         if (run < piece.length) {
             bool second = run == 0 && o->after_cr && piece.at[0] == '\n';
             if (!second)
-                add(o, TEXT("\r\n"));
+                post_object_encode(o, TEXT("\r\n"));
             o->after_cr = piece.at[run] == '\r';
             run++;
         } else {
@@ -105,18 +113,6 @@ post_object_add_text(struct post_object *o, struct text piece,
         }
         piece = text_after(piece, run);
     }
-}
-
-static void
-post_object_add_quoted(struct post_object *o, struct text bytes)
-{
-    encode_quoted_add(&o->quoted, bytes);
-}
-
-static void
-post_object_add_base64(struct post_object *o, struct text bytes)
-{
-    encode_base64_add(&o->base64, bytes);
 }
 
 /* It is base64: only its lines are made anew. */
@@ -150,8 +146,7 @@ post_object_on(void *context, enum json_event event, struct text text)
     if (part->role == COMPOSE_INLINE || part->role == COMPOSE_ATTACHED)
         post_object_add_lines(o, text);
     else
-        post_object_add_text(
-            o, text, part->base64 ? post_object_add_base64 : post_object_add_quoted);
+        post_object_add_text(o, text);
     return true;
 }
 
