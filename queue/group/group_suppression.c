@@ -35,7 +35,7 @@ struct group_suppression {
     char key[GROUP_NAME_MAX + 4];
     char position[POSITION_MAX];
     bool has_all;    /* that the stream has */
-    size_t unheard;  /* news, as sent last */
+    size_t unheard;  /* news when the last question had some */
     bool is_refused; /* as it was logged */
 };
 
@@ -228,7 +228,7 @@ group_suppression_replied(void *context, void *subject, const struct redis_reply
         redis_fail(g->redis, "an odd answer about suppressed addresses");
         return;
     }
-    /* News that have not come back go again at the next beat. */
+    /* News that do not come back wait for the next beat. */
     size_t news = suppression_count(s).news;
     bool is_more = !g->has_all || (!had_all && news > 0 && news < g->unheard);
     if (is_more)

@@ -678,6 +678,7 @@ struct stream {
     int64_t given, broken_at;
     int ready;
     bool late; /* the owner answers in a later turn */
+    bool pauses; /* it has nothing each other time */
 };
 
 static bool
@@ -688,6 +689,9 @@ stream_more(void *context, struct buffer *out)
     size_t size = left < HTTP_PIECE ? (size_t)left : HTTP_PIECE;
     if (s->broken_at > 0 && s->given >= s->broken_at)
         return false;
+    s->pauses = !s->pauses;
+    if (s->pauses)
+        return true;
     memset(buffer_reserve(out, size), 'x', size);
     out->length += size;
     s->given += (int64_t)size;
