@@ -15,7 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAP_MS = 3 * ADOPTION_BEAT_MS, NAMESAKE_SIGNS = 3, ADOPTION_KEYS = 4 };
+enum {
+    GAP_MS = 3 * ADOPTION_BEAT_MS,
+    FORMER_MS = 6 * ADOPTION_SILENT_MS,
+    NAMESAKE_SIGNS = 3,
+    ADOPTION_KEYS = 4
+};
 
 void
 adoption_write_who(const char *host, uint64_t run, char out[ADOPTION_WHO_MAX + 1])
@@ -171,6 +176,26 @@ adoption_is_own_host(const struct adoption *a, const char *name)
     return text_equal(adoption_host(name), adoption_host(a->setup.who));
 }
 
+static bool
+adoption_is_own_disk(const struct adoption *a, const char *name)
+{
+    return strcmp(strchr(name, ':') + 1, a->setup.identity) == 0;
+}
+
+/* Another daemon of our disk has them, or will when it starts. */
+static bool
+adoption_is_slice(const struct adoption *a, const char *name)
+{
+    struct text own = text_from(a->setup.settings->host), host = adoption_host(name);
+    uint64_t slice;
+    while (own.length > 0 && own.at[own.length - 1] != '.')
+        own.length--;
+    return a->setup.settings->slices > 1 && adoption_is_own_disk(a, name) &&
+           text_starts(host, own) &&
+           text_number(text_after(host, own.length), UINT64_MAX, &slice) &&
+           slice < a->setup.settings->slices;
+}
+
 /* The name is back, with another disk. */
 static bool
 adoption_is_replaced(const struct adoption *a, const struct adoption_row *row)
@@ -199,7 +224,7 @@ static bool
 adoption_is_lost(const struct adoption *a, const struct adoption_row *row)
 {
     int64_t after_ms = a->adopt_after_ms;
-    if (strcmp(row->name, a->name) == 0)
+    if (strcmp(row->name, a->name) == 0 || adoption_is_slice(a, row->name))
         return false;
     if (strcmp(row->owner, a->setup.who) == 0)
         return true;
@@ -207,13 +232,36 @@ adoption_is_lost(const struct adoption *a, const struct adoption_row *row)
         return false;
     /* Our disk or name of before; or what an earlier run of ours had begun to take. */
     if (row->is_ordered || adoption_is_own_host(a, row->owner) ||
-        strcmp(strchr(row->name, ':') + 1, a->setup.identity) == 0)
+        adoption_is_own_disk(a, row->name))
         return true;
     if (adoption_is_replaced(a, row) &&
         text_equal(adoption_host(row->owner), adoption_host(row->name)))
         return adoption_is_silent(a, row, (int64_t)2 * ADOPTION_SILENT_MS);
     return after_ms > 0 && adoption_is_silent(a, row, after_ms) &&
            !adoption_is_heard(a, row);
+}
+
+/* Copies of our disk under a name of before; a clone of it that lives gives signs. */
+static bool
+adoption_has_former(const struct adoption *a)
+{
+    if (adoption_now_ms(a) - a->start_ms > FORMER_MS)
+        return false;
+    for (size_t i = 0; i < a->row_count; i++) {
+        const struct adoption_row *row = &a->rows[i];
+        if (strcmp(row->name, a->name) != 0 && adoption_is_own_disk(a, row->name) &&
+            !adoption_is_slice(a, row->name) &&
+            (row->signs == 0 || strcmp(row->owner, a->setup.who) == 0))
+            return true;
+    }
+    return false;
+}
+
+void
+adoption_release(struct adoption *a)
+{
+    a->is_waiting = adoption_has_former(a);
+    manager_pause(a->setup.manager, a->is_waiting);
 }
 
 /* --- Leases ---------------------------------------------------------------------------- */
@@ -353,9 +401,9 @@ adoption_find_lost(struct adoption *a)
 static enum adoption_met
 adoption_met_lost(struct adoption *a, const struct adoption_entry *entry)
 {
-    bool is_our_disk = strcmp(strchr(a->walk.name, ':') + 1, a->setup.identity) == 0;
-    if (is_our_disk && (adoption_is_here(a, entry->id) ||
-                        !manager_handles(a->setup.manager, entry->id)))
+    if (adoption_is_own_disk(a, a->walk.name) &&
+        (adoption_is_here(a, entry->id) ||
+         !manager_handles(a->setup.manager, entry->id)))
         return adoption_drop_entry(a, entry);
     return adoption_take_entry(a, entry);
 }
@@ -453,6 +501,8 @@ adoption_go(void *context)
     struct adoption *a = context;
     if (!copies_engine_is_ready(a->setup.engine))
         return;
+    if (a->is_waiting && a->stage >= ADOPTION_CHECKING)
+        adoption_release(a);
     comparison_go(a);
     adoption_walk_go(a);
     if (a->stage == ADOPTION_OPEN && a->walk.name[0] == '\0' && !adoption_is_taking(a))
@@ -520,6 +570,7 @@ adoption_on_lost(void *context)
     bool has_others = a->is_fenced || a->stage == ADOPTION_GIVING_UP;
     comparison_stop(a);
     adoption_walk_end(a);
+    a->is_waiting = false;
     if (a->stage != ADOPTION_CLOSED)
         a->stage = ADOPTION_AWAY;
     if (a->stage == ADOPTION_AWAY && !has_others)
@@ -542,6 +593,7 @@ adoption_new(const struct adoption_setup *setup)
     struct adoption *a = memory_new(sizeof(*a));
     a->setup = *setup;
     a->adopt_after_ms = setup->settings->adopt_after_ms;
+    a->start_ms = adoption_now_ms(a);
     copies_name(setup->settings->host, setup->identity, a->name);
     take_serve(setup->take, &a->gifts);
     for (size_t i = 0; i < ADOPTION_SLOTS; i++)

@@ -88,8 +88,10 @@ struct adoption {
     struct adoption_row *rows;
     size_t row_count;
     int64_t heard_ms; /* the last list */
+    int64_t start_ms;
     uint64_t beats;
     bool is_beating, is_claiming;
+    bool is_waiting;                   /* nothing is delivered: adoption_release() */
     char claimed[COPIES_NAME_MAX + 1]; /* by us, now */
     struct loop_timer beat, patience;
     struct adoption_ask asks[ADOPTION_ASKS_MAX]; /* a ring */
@@ -124,6 +126,9 @@ struct text adoption_host(const char *name);
 /* The next thing to do, if there is any. */
 void adoption_stir(struct adoption *a);
 bool adoption_is_here(const struct adoption *a, struct id id);
+/* Deliveries may begin, but for a while not before the copies that our disk had under another
+ * name are taken: what is delivered first would be missing here, and be taken from there. */
+void adoption_release(struct adoption *a);
 
 /* adoption_take.c */
 void adoption_walk_begin(struct adoption *a, const char *name, bool is_adopted,

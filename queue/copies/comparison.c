@@ -122,7 +122,7 @@ comparison_on_compared(struct adoption *a, const char *name)
     (void)name;
     a->has_compared = true;
     a->stage = a->has_checked ? ADOPTION_OPEN : ADOPTION_CHECKING;
-    manager_pause(a->setup.manager, false);
+    adoption_release(a);
     adoption_stir(a);
 }
 
@@ -135,7 +135,10 @@ comparison_open(struct adoption *a)
     a->stage = !a->has_compared ? ADOPTION_COMPARING
                : a->has_checked ? ADOPTION_OPEN
                                 : ADOPTION_CHECKING;
-    manager_pause(a->setup.manager, !a->has_compared && a->number > a->bound);
+    if (!a->has_compared && a->number > a->bound)
+        manager_pause(a->setup.manager, true);
+    else
+        adoption_release(a);
     adoption_stir(a);
 }
 
@@ -153,6 +156,9 @@ comparison_met_adopted(struct adoption *a, const struct adoption_entry *entry)
     (void)!text_cut(&rest, '/', &name);
     (void)!id_parse(rest, &there);
     (void)text_copy(host, sizeof(host), name);
+    /* Nobody took it: its copies had another name for a while, on this disk. */
+    if (id_compare(there, entry->id) == 0)
+        return ENTRY_DONE;
     switch (manager_lend(m, entry->id, &budget, &loan)) {
     case MANAGER_LENT:
         a->state.given_up++;

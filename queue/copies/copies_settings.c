@@ -35,6 +35,7 @@ copies_settings_host(struct text host, unsigned slice, unsigned slices,
         return false;
     snprintf(whole, sizeof(whole), slices > 1 ? "%.*s.%u" : "%.*s", TEXT_ARGS(host),
              slice);
+    out->slices = slices;
     return group_name_read(text_from(whole), out->host, sizeof(out->host));
 }
 

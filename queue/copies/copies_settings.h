@@ -22,7 +22,8 @@ struct copies_settings {
     unsigned replicas;  /* that must have it, beside the server itself */
     int64_t message_max, adopt_after_ms;
     char group[GROUP_NAME_MAX + 1]; /* the name of the group, or "" */
-    char host[GROUP_HOST_MAX + 1];  /* ours, in lower case */
+    char host[GROUP_HOST_MAX + 1];  /* ours, in lower case; of slices HOST.SLICE */
+    unsigned slices;                /* 0 or 1: there are none */
 };
 
 /* host: the name of this host, as `cluster_host` has it, without the slice. False with one

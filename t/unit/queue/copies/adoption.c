@@ -521,6 +521,70 @@ TEST(restart)
     is_number(a->w.attempts, 1, "once");
 }
 
+/* The disk stays, the host gets another name, and later its old one. */
+TEST(another_name)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    group_up(&g, 1);
+    site_send(a, 1);
+    site_send(a, 2);
+    site_stop(a, true);
+    snprintf(a->settings.host, sizeof(a->settings.host), "relay9");
+    world_restart(&a->w);
+    site_start(a);
+    sim_engine_up(a->engine);
+    site_go(a);
+    group_pass(&g, 10000);
+    is_number(a->w.attempts, 2, "each is delivered once");
+    is_number((int64_t)adoption_state(a->adoption).adopted, 0, "none is taken again");
+    a->w.stalled = true;
+    site_send(a, 3);
+    site_stop(a, true);
+    snprintf(a->settings.host, sizeof(a->settings.host), "relay1");
+    world_restart(&a->w);
+    site_start(a);
+    sim_engine_up(a->engine);
+    group_pass(&g, 10000);
+    site_stop(a, true);
+    snprintf(a->settings.host, sizeof(a->settings.host), "relay9");
+    world_restart(&a->w);
+    site_start(a);
+    sim_engine_up(a->engine);
+    group_pass(&g, 3000);
+    is_number((int64_t)adoption_state(a->adoption).given_up, 0, "it is not given up to itself");
+    site_go(a);
+    is_number(a->w.attempts, 3, "once");
+}
+
+/* Another daemon of our disk is away for longer. */
+TEST(slices)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    snprintf(a->settings.host, sizeof(a->settings.host), "relay1.0");
+    snprintf(b->settings.host, sizeof(b->settings.host), "relay1.1");
+    a->settings.slices = b->settings.slices = 2;
+    memcpy(b->identity, a->identity, sizeof(b->identity));
+    site_stop(a, true);
+    site_stop(b, true);
+    site_start(a);
+    site_start(b);
+    group_up(&g, 2);
+    site_send(b, 1);
+    sim_engine_down(b->engine, false);
+    group_pass(&g, 10000);
+    is_number((int64_t)copies_database_count(g.database), 1, "its copy stays");
+    is_number((int64_t)adoption_state(a->adoption).adopted, 0, "and is not adopted");
+    is_number(world_log_count(&a->w, "adopting the mail"), 0, "nor its owner replaced");
+    site_restart(b, false);
+    sim_engine_up(b->engine);
+    group_pass(&g, 10000);
+    is_number((int64_t)adoption_state(b->adoption).given_up, 0, "nothing is given up");
+    site_go(b);
+    is_number(b->w.attempts, 1, "delivered once");
+}
+
 /* The adopter ends with a message stored and its copy there. */
 TEST(adopter_restarts)
 {
