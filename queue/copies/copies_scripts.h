@@ -1,14 +1,17 @@
 /* The scripts that Redis runs for copies.
  *
  * Each begins with COPIES_FENCE: KEYS[1] is the hash of owners, KEYS[2] the hash of copies,
- * ARGV[1] the name of the host that asks, ARGV[2] HOST:IDENTITY of KEYS[2]. Another owner: the
- * error "FENCED OWNER", and nothing is done. */
+ * ARGV[1] the name of the host that asks, ARGV[2] HOST:IDENTITY of KEYS[2]. Another owner, or
+ * none any more, since all was adopted: the error "FENCED OWNER", and nothing is done. */
 #ifndef QUEUE_COPIES_COPIES_SCRIPTS_H
 #define QUEUE_COPIES_COPIES_SCRIPTS_H
 
 #define COPIES_FENCED "FENCED " /* an error reply that has this word */
 #define COPIES_FENCE                                                                   \
     "local owner = redis.call('HGET', KEYS[1], ARGV[2])\n"                             \
+    "if not owner and redis.call('EXISTS', KEYS[2] .. ':adopted') == 1 then\n"         \
+    "  owner = 'somebody'\n"                                                           \
+    "end\n"                                                                            \
     "if owner and owner ~= ARGV[1] then\n"                                             \
     "  return redis.error_reply('" COPIES_FENCED "' .. owner)\n"                       \
     "end\n"

@@ -348,10 +348,20 @@ store_one(struct call *c, size_t i, struct buffer *missing)
     }
 }
 
+/* COPIES_FENCE. */
+static struct text
+fence_of(const struct call *c)
+{
+    char adopted[300];
+    struct text owner = owner_of(c);
+    snprintf(adopted, sizeof(adopted), "%.*s:adopted", TEXT_ARGS(c->keys[2]));
+    return owner.at == NULL && key_find(c->d, text_from(adopted)) != NULL ? TEXT("somebody") : owner;
+}
+
 static bool
 run_store(struct call *c)
 {
-    struct text owner = owner_of(c);
+    struct text owner = fence_of(c);
     struct buffer missing;
     if (owner.at != NULL && !text_equal(owner, c->args[1]))
         return fenced(c, owner);
@@ -382,7 +392,7 @@ run_store(struct call *c)
 static bool
 run_number(struct call *c)
 {
-    struct text owner = owner_of(c);
+    struct text owner = fence_of(c);
     if (owner.at != NULL && !text_equal(owner, c->args[1]))
         return fenced(c, owner);
     say(c, get(c->d, c->keys[2], TEXT("n")));
