@@ -1,6 +1,6 @@
 # Petrel. GNU make; no configure. `make help` lists the targets.
 PREFIX ?= /usr/local
-VERSION := 0.1.0
+VERSION := 1.0.0
 comma := ,
 BUILD ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 
