@@ -15,7 +15,6 @@ enum {
     EVENT_AGAIN_MAX_MS = 15 * 60 * 1000,
     EVENT_RETRY_AFTER_MAX_MS = 60 * 60 * 1000,
     EVENT_POST_MS = 30 * 1000,
-    EVENT_STUCK_MS = 15 * 60 * 1000, /* of failures: the finding events_stuck */
     EVENT_WHY_MAX = 400
 };
 

@@ -6,8 +6,7 @@
 
 enum {
     LOWER_MAX = 8 * 1024, /* of the text, in which sentences are looked for */
-    REASON_MAX = 600,
-    LINES_BEFORE_MAX = 3
+    REASON_MAX = 600
 };
 
 /* In lower case. */

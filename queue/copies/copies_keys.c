@@ -39,20 +39,6 @@ copies_key_owner(const struct copies_settings *settings, char out[COPIES_KEY_MAX
     copies_key(settings, "owner", out);
 }
 
-void
-copies_field(struct id id, char out[ID_LENGTH + 1])
-{
-    id_format(id, out);
-}
-
-void
-copies_field_content(struct id id, char out[ID_LENGTH + 3])
-{
-    char field[ID_LENGTH + 1];
-    id_format(id, field);
-    snprintf(out, ID_LENGTH + 3, "%s:c", field);
-}
-
 bool
 copies_read_field(struct text value, uint64_t *batch, struct text *form)
 {

@@ -20,7 +20,6 @@
 #include "queue/spool/spool_identity.h"
 
 #define COPIES_PREFIX "pc:"
-#define COPIES_NUMBER "n" /* the field */
 
 enum {
     COPIES_CHUNK = 256 * 1024,
@@ -37,9 +36,6 @@ void copies_key_chunks(const struct copies_settings *settings, const char *name,
                        struct id id, char out[COPIES_KEY_MAX + 1]);
 void copies_key_owner(const struct copies_settings *settings,
                       char out[COPIES_KEY_MAX + 1]);
-/* The fields of a message. */
-void copies_field(struct id id, char out[ID_LENGTH + 1]);
-void copies_field_content(struct id id, char out[ID_LENGTH + 3]);
 /* The value of the field ID: batch and form. False: it is none. */
 bool copies_read_field(struct text value, uint64_t *batch, struct text *form);
 

@@ -8,10 +8,7 @@
 #include "queue/envelope/envelope.h"
 #include "sched/route/aliases.h"
 
-enum {
-    EXPANSION_MEMBERS_MAX = ALIASES_MEMBERS_MAX,
-    EXPANSION_BYTES_MAX = 2 * 1024 * 1024
-};
+enum { EXPANSION_BYTES_MAX = 2 * 1024 * 1024 };
 
 /* All borrowed. */
 struct expansion_rules {
