@@ -2,6 +2,7 @@
 #include "admin/post/post_json.h"
 
 #include "mime/date.h"
+#include "mime/parts/decode.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -214,13 +215,6 @@ post_json_content(struct post_json *j)
 }
 
 static bool
-post_json_is_base64(char c)
-{
-    return text_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           c == '+' || c == '/';
-}
-
-static bool
 post_json_check_base64(struct post_json *j, struct text piece)
 {
     for (size_t i = 0; i < piece.length; i++) {
@@ -228,7 +222,7 @@ post_json_check_base64(struct post_json *j, struct text piece)
         if (text_is_space(c))
             continue;
         bool pads = c == '=' && j->quad % 4 >= 2;
-        if ((!pads && !post_json_is_base64(c)) || (!pads && j->padding > 0))
+        if ((!pads && decode_base64_digit(c) < 0) || (!pads && j->padding > 0))
             return post_json_refuse(j, "base64", "is not base64 (RFC 4648)");
         j->padding += pads;
         j->quad++;
@@ -374,14 +368,6 @@ post_json_end_attachment(struct post_json *j)
 }
 
 static bool
-post_json_close(struct post_json *j, bool object)
-{
-    if (object && j->stream.depth == 2 && j->member == MEMBER_ATTACHMENTS)
-        return post_json_end_attachment(j);
-    return true;
-}
-
-static bool
 post_json_is_string_place(const struct post_json *j)
 {
     unsigned depth = j->stream.depth;
@@ -420,8 +406,10 @@ post_json_on(void *context, enum json_event event, struct text text)
     case JSON_EVENT_ARRAY:
         return post_json_open(j, event == JSON_EVENT_OBJECT);
     case JSON_EVENT_OBJECT_END:
+        return j->stream.depth != 2 || j->member != MEMBER_ATTACHMENTS ||
+               post_json_end_attachment(j);
     case JSON_EVENT_ARRAY_END:
-        return post_json_close(j, event == JSON_EVENT_OBJECT_END);
+        break;
     case JSON_EVENT_NAME:
         return post_json_take_name(j, text);
     case JSON_EVENT_STRING:

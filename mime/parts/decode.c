@@ -21,8 +21,8 @@ decode_put(struct decode *d, unsigned byte)
 
 /* --- base64 ------------------------------------------------------------------------ */
 
-static int
-decode_digit(char c)
+int
+decode_base64_digit(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -50,7 +50,7 @@ decode_put_digits(struct decode *d)
 static void
 decode_take_base64(struct decode *d, char c)
 {
-    int digit = decode_digit(c);
+    int digit = decode_base64_digit(c);
     if (c == '=')
         d->ended = true;
     if (d->ended || digit < 0)

@@ -31,4 +31,7 @@ void decode_add(struct decode *d, struct text bytes);
 /* Writes the rest. Once. */
 void decode_end(struct decode *d);
 
+/* 0 to 63, or -1. */
+int decode_base64_digit(char c);
+
 #endif

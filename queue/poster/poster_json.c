@@ -18,12 +18,10 @@ json_of(struct poster_json *j)
 static size_t
 poster_json_open_end(struct text t)
 {
-    for (size_t back = 1; back <= 3 && back <= t.length; back++) {
-        unsigned char c = (unsigned char)t.at[t.length - back];
-        size_t need = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-        if (c < 0x80 || c >= 0xc0)
-            return need > back ? back : 0;
-    }
+    for (size_t back = 1, whole; back <= 3 && back <= t.length; back++)
+        if (text_character_start(text_after(t, t.length - back), &whole) == back &&
+            whole > back)
+            return back;
     return 0;
 }
 
