@@ -24,7 +24,8 @@ part_adoption_durable(void *context)
 static uint64_t
 part_adoption_losses(void *context)
 {
-    return copies_keeper_state(context).losses;
+    struct copies_state s = copies_keeper_state(context);
+    return s.losses + s.gaps;
 }
 
 static bool

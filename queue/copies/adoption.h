@@ -50,7 +50,7 @@ struct adoption_keeper {
     void (*close)(void *context, const char *why);
     /* The number up to which the messages of all batches are durable here. */
     uint64_t (*durable)(void *context);
-    /* How often the engine has lost copies. */
+    /* How often the engine has lost copies, or may have some that have ended. */
     uint64_t (*losses)(void *context);
     /* The message has ended here, and the engine has not heard of it. */
     bool (*is_ending)(void *context, struct id id);

@@ -575,6 +575,15 @@ keeper_on_flush(void *context)
     k->is_due = true;
 }
 
+/* Some had no item: all messages are stored again, and those that have ended are looked for. */
+static void
+keeper_make_up(struct copies_keeper *k)
+{
+    k->is_overflown = false;
+    k->counted.gaps++;
+    copies_keeper_again_all(k);
+}
+
 /* One at a time: the next one gathers what comes meanwhile. */
 static void
 keeper_at_end(void *context)
@@ -588,6 +597,8 @@ keeper_at_end(void *context)
         loop_post(k->setup.loop, &k->walk_task, keeper_walk_on, k);
     if (!k->is_met || k->is_fenced || k->is_flying)
         return;
+    if (k->is_overflown && HASH_COUNT(k->items) < ITEMS_MAX / 2)
+        keeper_make_up(k);
     if (!keeper_is_urgent(k)) {
         if (is_lazy && !heap_has(&k->flush.node))
             loop_timer_start(k->setup.loop, &k->flush, FLUSH_MS, keeper_on_flush, k);
@@ -623,9 +634,8 @@ keeper_meet(struct copies_keeper *k, uint64_t number)
     bool is_first = k->known == 0 && !k->setup.is_led;
     if (number < k->known)
         keeper_lose(k, number);
-    else if (is_first || k->is_overflown)
+    else if (is_first)
         copies_keeper_again_all(k);
-    k->is_overflown = false;
     k->known = number;
     if (number > k->number)
         k->number = number;

@@ -65,7 +65,9 @@ struct copies_state {
     bool is_ready, is_away; /* neither: it is being connected */
     const char *why;        /* it is not; "" */
     uint64_t behind;        /* messages that have no copy yet */
-    uint64_t stored, refused, removed, batches, bytes, losses; /* since startup */
+    /* Since startup. gaps: so much happened while the engine was away that it may have messages
+     * that have ended. */
+    uint64_t stored, refused, removed, batches, bytes, losses, gaps;
     int64_t away_since_ms; /* monotonic; 0: it is not away */
 };
 struct copies_state copies_keeper_state(const struct copies_keeper *keeper);

@@ -73,6 +73,19 @@ copies_engine_is_ready(const struct copies_engine *e)
     return e->is_ready;
 }
 
+const char *
+copies_engine_why(const struct copies_engine *e)
+{
+    return e->is_ready ? "" : "it is gone";
+}
+
+void
+copies_engine_fail(struct copies_engine *e, const char *why)
+{
+    (void)why;
+    sim_engine_down(e, true);
+}
+
 void
 copies_engine_run(struct copies_engine *e, const char *script, const struct text *words,
                   size_t count, bool acknowledged, copies_answered *done, void *context)

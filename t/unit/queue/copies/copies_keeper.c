@@ -1,0 +1,81 @@
+/* link: t/sim/loop.c t/sim/copies_database.c t/sim/copies_engine.c */
+/* queue/copies/copies_keeper.c: what it does not remember. The rest is in t/roof/engine.c. */
+#include "queue/copies/copies_keeper.h"
+
+#include "queue/manager/manager.h"
+#include "queue/queue_internal.h"
+#include "t/sim/copies_engine.h"
+#include "t/support/manager_world.h"
+#include "t/support/must.h"
+
+enum { MANY = 200000 };
+
+struct keeping {
+    struct world w;
+    struct copies_database *database;
+    struct copies_settings settings;
+    struct copies_engine *engine;
+    struct copies_keeper *keeper;
+};
+
+static void
+keeping_begin(struct keeping *g)
+{
+    memset(g, 0, sizeof(*g));
+    manager_world_begin(&g->w, "* smtp://smtp.b.test");
+    g->w.stalled = true;
+    snprintf(g->settings.host, sizeof(g->settings.host), "relay1");
+    g->settings.message_max = 1024 * 1024;
+    g->database = copies_database_new();
+    g->engine = sim_engine_new(g->database);
+    g->keeper = copies_keeper_new(&(struct copies_keeper_setup){.loop = g->w.loop,
+                                                                .log = g->w.log,
+                                                                .queue = manager_queue(g->w.manager),
+                                                                .engine = g->engine,
+                                                                .settings = &g->settings,
+                                                                .identity = "i"});
+}
+
+static void
+keeping_end(struct keeping *g)
+{
+    copies_keeper_free(&g->keeper);
+    sim_engine_free(&g->engine);
+    manager_world_end(&g->w);
+    copies_database_free(&g->database);
+}
+
+static void
+keeping_pass(struct keeping *g, int64_t ms)
+{
+    for (int64_t at = 0; at < ms; at += 100) {
+        while (sim_engine_carry(g->engine))
+            sim_loop_advance(g->w.loop, 1);
+        sim_loop_advance(g->w.loop, 100);
+    }
+}
+
+TEST(more_than_it_remembers)
+{
+    FIXTURE(keeping, g, keeping_begin, keeping_end);
+    sim_engine_up(g.engine);
+    keeping_pass(&g, 1000);
+    world_send(&g.w, "me@a.test", "good@b.test");
+    keeping_pass(&g, 1000);
+    is_number((int64_t)copies_database_count(g.database), 1, "a copy");
+    struct id id = g.w.id;
+    sim_engine_down(g.engine, false);
+    keeping_pass(&g, 2000);
+    for (unsigned i = 0; i < MANY; i++)
+        queue_changed(manager_queue(g.w.manager), (struct id){.time_ms = 1, .hash = i + 1});
+    world_unstall(&g.w);
+    keeping_pass(&g, 1000);
+    must(world_is_empty(&g.w));
+    sim_engine_up(g.engine);
+    keeping_pass(&g, 240 * 1000);
+    is_number((int64_t)copies_keeper_state(g.keeper).losses, 0, "the engine has lost nothing");
+    is_number((int64_t)copies_keeper_state(g.keeper).gaps, 1, "but has what it should not");
+    copies_keeper_remove(g.keeper, id);
+    keeping_pass(&g, 1000);
+    is_number((int64_t)copies_database_count(g.database), 0, "which is looked for");
+}
