@@ -428,12 +428,16 @@ keeper_fill(struct copies_keeper *k, enum line line, enum want what)
             keeper_gather(k, item, what);
             break;
         case PUT_PART:
+            item->is_there = true;
+            return false;
         case PUT_FULL:
             return false;
         case PUT_GONE:
             item->wants &= ~(unsigned)(WANT_STORE | WANT_CHANGE);
-            keeper_answer(k, item);
-            keeper_line_up(k, item);
+            if (item->waiter != NULL) /* it cannot be read any more */
+                keeper_give_up(k, item);
+            else
+                keeper_line_up(k, item);
             break;
         case PUT_LATER: /* pieces in the batch do no harm */
             item->at = 0;

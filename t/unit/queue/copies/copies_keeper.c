@@ -8,6 +8,8 @@
 #include "t/support/manager_world.h"
 #include "t/support/must.h"
 
+#include <stdlib.h>
+
 enum { MANY = 200000 };
 
 struct keeping {
@@ -78,4 +80,20 @@ TEST(more_than_it_remembers)
     copies_keeper_remove(g.keeper, id);
     keeping_pass(&g, 1000);
     is_number((int64_t)copies_database_count(g.database), 0, "which is looked for");
+}
+
+TEST(unread)
+{
+    FIXTURE(keeping, g, keeping_begin, keeping_end);
+    char remove[100];
+    g.settings.required = true;
+    world_send(&g.w, "me@a.test", "good@b.test"); /* before the engine is there */
+    sim_loop_advance(g.w.loop, 100);
+    is_number(g.w.accepted, false, "it waits for its copy");
+    snprintf(remove, sizeof(remove), "cd %s && rm -f todo/* intd/* mess/*", g.w.folder);
+    must(system(remove) == 0);
+    sim_engine_up(g.engine);
+    keeping_pass(&g, 1000);
+    is_number(g.w.accepted, false, "what cannot be copied is not accepted");
+    is_number((int64_t)copies_keeper_state(g.keeper).refused, 1, "but refused");
 }
