@@ -241,26 +241,34 @@ adoption_is_lost(const struct adoption *a, const struct adoption_row *row)
            !adoption_is_heard(a, row);
 }
 
-/* Copies of our disk under a name of before; a clone of it that lives gives signs. */
+/* Copies of our disk under a name of before, or perhaps: it has mail, and lost its identity. A
+ * clone of it, or a host with our name, that lives gives signs. */
 static bool
 adoption_has_former(const struct adoption *a)
 {
-    if (adoption_now_ms(a) - a->start_ms > FORMER_MS)
-        return false;
+    bool is_any = false;
     for (size_t i = 0; i < a->row_count; i++) {
         const struct adoption_row *row = &a->rows[i];
-        if (strcmp(row->name, a->name) != 0 && adoption_is_own_disk(a, row->name) &&
-            !adoption_is_slice(a, row->name) &&
-            (row->signs == 0 || strcmp(row->owner, a->setup.who) == 0))
-            return true;
+        is_any |= strcmp(row->name, a->name) != 0 &&
+                  (adoption_is_own_disk(a, row->name) ||
+                   adoption_is_own_host(a, row->name)) &&
+                  !adoption_is_slice(a, row->name) &&
+                  (row->signs == 0 || strcmp(row->owner, a->setup.who) == 0);
     }
-    return false;
+    return is_any && a->had_mail;
 }
 
 void
 adoption_release(struct adoption *a)
 {
-    a->is_waiting = adoption_has_former(a);
+    struct sched_counts counts = sched_count(manager_sched(a->setup.manager));
+    if (!a->has_counted) {
+        a->has_counted = queue_has_found_all(manager_queue(a->setup.manager));
+        a->had_mail =
+            !a->has_counted || counts.incoming + counts.active + counts.deferred > 0;
+    }
+    a->is_waiting =
+        adoption_now_ms(a) - a->start_ms < FORMER_MS && adoption_has_former(a);
     manager_pause(a->setup.manager, a->is_waiting);
 }
 
@@ -401,8 +409,8 @@ adoption_find_lost(struct adoption *a)
 static enum adoption_met
 adoption_met_lost(struct adoption *a, const struct adoption_entry *entry)
 {
-    if (adoption_is_own_disk(a, a->walk.name) &&
-        (adoption_is_here(a, entry->id) ||
+    if (adoption_is_here(a, entry->id) ||
+        (adoption_is_own_disk(a, a->walk.name) &&
          !manager_handles(a->setup.manager, entry->id)))
         return adoption_drop_entry(a, entry);
     return adoption_take_entry(a, entry);

@@ -89,6 +89,7 @@ struct adoption {
     size_t row_count;
     int64_t heard_ms; /* the last list */
     int64_t start_ms;
+    bool has_counted, had_mail; /* then */
     uint64_t beats;
     bool is_beating, is_claiming;
     bool is_waiting;                   /* nothing is delivered: adoption_release() */

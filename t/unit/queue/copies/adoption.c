@@ -557,6 +557,25 @@ TEST(another_name)
     is_number(a->w.attempts, 3, "once");
 }
 
+/* The disk stays, and lock/identity is lost. */
+TEST(another_identity)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    group_up(&g, 1);
+    site_send(a, 1);
+    site_send(a, 2);
+    site_stop(a, true);
+    snprintf(a->identity, sizeof(a->identity), "%032u", 9);
+    world_restart(&a->w);
+    site_start(a);
+    sim_engine_up(a->engine);
+    site_go(a);
+    group_pass(&g, 10000);
+    is_number(a->w.attempts, 2, "each is delivered once");
+    is_number((int64_t)adoption_state(a->adoption).adopted, 0, "none is taken again");
+}
+
 /* Another daemon of our disk is away for longer. */
 TEST(slices)
 {
