@@ -122,7 +122,8 @@ adoption_read_row(struct adoption *a, struct text line)
         return;
     snprintf(owner, sizeof(owner), "%.*s %.*s", TEXT_ARGS(host), TEXT_ARGS(run));
     struct adoption_row *row = adoption_find(a, name);
-    if (row == NULL && a->row_count == ADOPTION_OWNERS_MAX)
+    if (row == NULL && a->row_count == ADOPTION_OWNERS_MAX &&
+        !text_equal(name, text_from(a->name)))
         return;
     if (row == NULL) {
         a->rows = memory_resize(a->rows, (a->row_count + 1) * sizeof(*a->rows));

@@ -129,4 +129,11 @@ note sprintf '%.0f s', time - $begin;
 ok Petrel::wait_for(sub { ($redis->ask('HLEN pc:{mail}:owner') // '') =~ /^:3/ }), 'of lost disks nothing is left in Redis';
 is $_->stop, 0, 'a good end' for @hosts;
 
+# --- More hosts have died than fit an answer
+
+$redis->ask(q{EVAL "for i = 1, 3000 do local h = 'h' .. i .. string.rep('x', 40) redis.call('HSET', 'pc:{crowd}:owner', h .. ':' .. string.rep('0', 32), h .. ' 0123456789abcdef') end" 0});
+my $crowd = host('crowd', cluster => 'crowd')->start;
+ok wait_ours($crowd), 'copies are kept among many dead hosts';
+is $crowd->stop, 0, 'a good end';
+
 done_testing;
