@@ -33,4 +33,5 @@ unshare --mount --propagation private --pid --fork --kill-child sh -euc '
     mount --rbind /dev "$root/dev"
     exec chroot "$root" /usr/bin/env -i HOME=/root LC_ALL=C DEBIAN_FRONTEND=noninteractive SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" \
         PATH=/usr/sbin:/usr/bin:/sbin:/bin ${http_proxy:+"http_proxy=$http_proxy"} sh -euc "$commands"' sh "$root" "$commands" >&2
-cp "$root"/debs/*/petrel*.deb "$out/"
+# The package for all processors is in each.
+for file in "$root"/debs/*/petrel*.deb; do cp "$file" "$out/"; done

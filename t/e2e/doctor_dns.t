@@ -27,7 +27,7 @@ sub said { my ($checks, $code) = @_; return join "\n", map { "$_->{severity} $_-
 $liar->says('validated');
 my ($code, $checks) = $world->run(petrel());
 is $code, 0, 'a configuration that is all right: exit code 0';
-is_deeply [map { "$_->{severity} $_->{code} $_->{subject}: $_->{text}" } grep { $_->{severity} ne 'ok' } @$checks], [], '  and no finding';
+is_deeply [map { "$_->{severity} $_->{code} $_->{subject}: $_->{text}" } grep { $_->{severity} ne 'ok' && $_->{code} ne 'queue.health' } @$checks], [], '  and no finding but that no daemon runs';
 cmp_ok scalar @$checks, '>=', 12, '  of a dozen checks';
 
 # --- Name servers that fail: nothing is called missing.

@@ -230,7 +230,7 @@ test_values(struct metrics *m)
     ok(says("petrel_group_hosts{state=\"member\"} 9") && says("petrel_group_hosts{state=\"lost\"} 1"));
     ok(says("petrel_group_asks_total{result=\"answered\"} 10") && says("petrel_group_asks_total{result=\"failed\"} 2"));
     ok(says("petrel_copies_up 1") && says("petrel_copies_behind 1204") &&
-       says("petrel_copies_total{action=\"stored\"} 7") && says("petrel_copies_losses_total 2"));
+       says("petrel_copies_actions_total{action=\"stored\"} 7") && says("petrel_copies_losses_total 2"));
     in_group = false;
     draining = true;
     metrics_note_reload(m, true);
