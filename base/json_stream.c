@@ -143,8 +143,9 @@ json_escape(struct json_stream *s, char c)
 static bool
 json_keep_code(struct json_stream *s, unsigned code)
 {
-    char b[4];
-    return json_keep(s, b, text_write_character(code, b));
+    char b[4] = {0};
+    size_t size = text_write_character(code, b);
+    return json_keep(s, b, size);
 }
 
 static bool

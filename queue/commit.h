@@ -53,7 +53,7 @@ void commits_gathered(struct commits *c);
 void commits_ignore(struct commits *c, void *context);
 
 /* Behind queue_copied(). */
-void commits_copied(struct commits *c, struct commit *waiter,
+void commits_copied(struct commits *all, struct commit *c,
                     const struct outcome *refusal);
 
 /* True while the message is being made durable and its owner has no answer. O(n). */

@@ -491,12 +491,25 @@ is_fresh(const struct marks *m, const struct pending *p)
 }
 
 /* False: that was all. */
+/* On a slow disk the line of moves is minutes long. Until its turn has come a message may be
+ * tried again, and what this attempt delivered must not depend on the move. */
+static void
+marks_while_waiting(struct marks *m, struct pending *p)
+{
+    struct journaled_message *journaled =
+        p->count > 0 ? journaled_find(m->journaled, p->id) : NULL;
+    if (journaled != NULL)
+        marks_to_journal(m, p, journaled);
+}
+
 static bool
 marks_write_some(struct marks *m, bool with_fresh, bool *left_fresh)
 {
     struct pending *p, *next;
     unsigned written = 0;
     HASH_ITER (hh, m->table, p, next) {
+        if (p->waiting)
+            marks_while_waiting(m, p);
         if (p->failed || p->waiting || p->moving)
             continue;
         if (is_barred(m, p)) {

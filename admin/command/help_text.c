@@ -40,8 +40,10 @@ help_text_find(struct text key, struct buffer *out)
 {
     struct buffer all;
     buffer_init(&all, HELP_TEXT_MAX);
-    for (const char *at = help_text_begin + HELP_TEXT_PAIRS; at < help_text_end; at++)
-        help_text_expand(*at, &all);
+    /* cppcheck-suppress comparePointers */
+    size_t size = (size_t)(help_text_end - help_text_begin);
+    for (size_t i = HELP_TEXT_PAIRS; i < size; i++)
+        help_text_expand(help_text_begin[i], &all);
     struct text rest = buffer_text(&all), paragraph, name;
     bool found = false;
     while (!found && text_cut(&rest, '\1', &paragraph))
