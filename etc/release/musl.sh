@@ -39,7 +39,7 @@ configured() {
 build() { make -j"$(nproc)" "$@"; }
 
 make_musl() {
-    grep -q DT_RELR ldso/dlstart.c || patch -p1 <"$here/musl-relr.patch"
+    for change in symbols relr; do patch -p1 <"$here/musl-$change.patch"; done
     # Its older malloc() needs two thirds of the time; even less if it keeps what each message needs again.
     sed -i 's/^#define RECLAIM .*/#define RECLAIM (4 << 20)/' src/malloc/oldmalloc/*.h src/malloc/oldmalloc/*.c
     ./configure --prefix="$prefix" --syslibdir="$prefix/lib" --disable-shared --disable-wrapper --with-malloc=oldmalloc CC="$triplet-gcc" \
