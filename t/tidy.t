@@ -70,6 +70,8 @@ result 'make help has a sentence for every target' "$(sed -n 's/^\.PHONY: \$([^)
 result 'one address for reports, in security.txt and the packages (make contact)' "$(
     { sed -n 's/^Contact: mailto://p' security.txt; sed -n 's/^Maintainer:.*<\(.*\)>/\1/p' debian/control
       sed -n 's/^ -- .*<\(.*\)>.*/\1/p' debian/changelog | head -1; } | sort -u | sed 1d)"
+result 'the index of petrel.conf(5) has each setting, and nothing else' "$(
+    { sed -n 's/^#\([a-z_]*\) =.*/\1/p' config.example; sed -n '/^.SH INDEX/,/^.SH FILES/s/^\([a-z_]*\)\t.*/\1/p' man/petrel.conf.5; } | sort | uniq -u)"
 result 'no merge left its marks' "$(git grep -nE '^(<{7}|>{7}) ' -- ':!t/fuzz/corpus' 2>/dev/null)"
 result 'a test program with a main() of its own runs its TEST()s' "$(grep -l '^TEST(' $(git ls-files 't/unit/*.c' 2>/dev/null || find t/unit -name '*.c') |
     xargs grep -l '^main(' | xargs grep -L 'tap_tests(')"
