@@ -53,6 +53,19 @@ holder_ask(void *context)
         loop_timer_start(h->loop, &h->timer, HOLDER_CHECK_MS, holder_ask, h);
 }
 
+static void
+holder_outlive_cache(struct disk *disk, struct loop *loop, const char *part,
+                     const char *host)
+{
+    char before[HOLDER_HOST_MAX + 1];
+    holder_host(disk, part, before);
+    int64_t end_ms = loop_monotonic_ms(loop) + HOLDER_CACHE_MS;
+    if (before[0] == '\0' || text_equal(text_from(before), text_from(host)))
+        return;
+    while (loop_monotonic_ms(loop) < end_ms)
+        loop_turn(loop, end_ms - loop_monotonic_ms(loop));
+}
+
 int
 holder_take(struct holder *h, struct disk *disk, struct loop *loop, struct log *log,
             const char *part, const char *host)
@@ -65,6 +78,7 @@ holder_take(struct holder *h, struct disk *disk, struct loop *loop, struct log *
     holder_path(part, h->path);
     snprintf(h->text, sizeof(h->text), "%016" PRIx64 " %.*s\n", loop_random(loop),
              HOLDER_HOST_MAX, host);
+    holder_outlive_cache(disk, loop, part, host);
     int error = holder_write(disk, h->path, h->text);
     if (error == 0)
         error = disk_sync_directory(disk, "lock");

@@ -6,6 +6,9 @@
  * when it has the lock, and reads it behind each sync that is answered, and every 2 s. Another
  * word, and it ends as if it were killed: it writes nothing more.
  *
+ * Where another host held the spool before, a start waits until nothing of that time can be
+ * in the cache of this host: it would miss the last mail of the other one.
+ *
  * On a local file system nothing is written, and nothing is asked. */
 #ifndef QUEUE_SPOOL_HOLDER_H
 #define QUEUE_SPOOL_HOLDER_H
@@ -20,7 +23,9 @@ enum {
     HOLDER_HOST_MAX = 64, /* of its name; the rest is cut off */
     HOLDER_TEXT_MAX =
         32 + HOLDER_HOST_MAX, /* 16 digits, a blank, the host, a newline */
-    HOLDER_CHECK_MS = 2000
+    HOLDER_CHECK_MS = 2000,
+    /* A client of a network file system believes its cache for a second. */
+    HOLDER_CACHE_MS = 3000
 };
 
 struct holder {
