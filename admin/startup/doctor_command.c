@@ -311,7 +311,7 @@ doctor_world_copies(void *context, char *why, size_t size)
 {
     struct doctor_world *w = context;
     char said[COPIES_TRIAL_WHY_MAX];
-    int result = copies_trial(w->configuration, said);
+    int result = (int)copies_trial(w->configuration, said);
     snprintf(why, size, "%s", said);
     return result;
 }
