@@ -24,7 +24,7 @@ enum {
     HOLDER_TEXT_MAX =
         32 + HOLDER_HOST_MAX, /* 16 digits, a blank, the host, a newline */
     HOLDER_CHECK_MS = 2000,
-    /* A client of a network file system believes its cache for a second. */
+    /* A client of a network file system answers from its cache for a second. */
     HOLDER_CACHE_MS = 3000
 };
 
