@@ -120,7 +120,7 @@ dead_look(void *context)
         for (unsigned i = 0; i < group_count() && d->shared_ms == 0; i++)
             if (d->known_ms[i] > 0 && now_ms - d->known_ms[i] > DEAD_SHARED_MS &&
                 now_ms - dead.up_ms[i] > DEAD_SHARED_MS &&
-                now_ms - trouble_ms > DEAD_SHARED_MS)
+                (trouble_ms == INT64_MIN || now_ms - trouble_ms > DEAD_SHARED_MS))
                 d->shared_ms = now_ms;
     }
     roof_timer_start(&dead.look, LOOK_MS, dead_look, context);
