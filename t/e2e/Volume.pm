@@ -4,6 +4,7 @@ package Volume;
 # their own that mount it by FUSE. The program runs itself again in namespaces, which end with it.
 use strict;
 use warnings;
+use File::Path qw(remove_tree);
 use Petrel;
 
 my $mark = 'PETREL_VOLUME_NAMESPACE';
@@ -73,6 +74,15 @@ sub kill_brick {
     kill 'KILL', $pid;
     waitpid $pid, 0; # ours, since its own parent has gone: glusterd takes a zombie for a server
     return;
+}
+
+# Ends all that runs in the namespaces but this program, and removes the bricks.
+sub stop {
+    my ($self, @hosts) = @_;
+    die 'these are not the namespaces of enter()' if $$ != 1;
+    system("umount -l $_->{mount}") for @hosts;
+    kill 'KILL', -1;
+    return remove_tree($self->{dir});
 }
 
 # Starts bricks that ended, and waits until all three agree.

@@ -113,5 +113,6 @@ my $twice = grep { $_ > 1 } values %{{ map { my $to = $_; ($to => scalar grep { 
 diag scalar(keys %acknowledged), " messages acknowledged, $twice of them arrived twice";
 cmp_ok $twice, '<=', 25 * ($rounds + 1), 'and twice only what was under way';
 $here->{petrel}->stop;
-system("umount -l $_->{mount}") for @hosts;
+$volume->stop(@hosts);
+ok !-e $scratch, 'nothing is left';
 done_testing;
