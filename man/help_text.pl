@@ -17,12 +17,13 @@ sub plain {
         $line = join length $fonts > 1 ? '' : ' ', @words;
     }
     $line =~ s/\\f[BIPR]|\\&|\\c//g;
-    $line =~ s/\\(?:\((..)|(.))/defined $1 ? { lq => '"', rq => '"', dq => '"', sc => 'section ', '->' => '->' }->{$1} \/\/ '' : $2 eq 'e' ? '\\' : $2/ge;
+    $line =~ s/\\(?:\((..)|(.))/defined $1 ? { lq => '"', rq => '"', dq => '"', sc => 'section ', '->' => '->' }->{$1} \/\/ '' : { e => '\\', '~' => ' ' }->{$2} \/\/ $2/ge;
     return $line;
 }
 
 sub wrap {
     my ($text, $indent) = @_;
+    $text =~ s/\b(see (?:[A-Z]+|[A-Z][a-z]+(?: [A-Za-z0-9]+)*)) below\b/$1 in petrel.conf(5)/g;
     my ($out, $line) = ('', '');
     for (split ' ', $text) {
         if (length($line) + length($_) + $indent >= 78) { $out .= ' ' x $indent . "$line\n"; $line = $_ }
@@ -35,21 +36,23 @@ my ($all, $key, $text, $depth, $literal, $tag) = ('', undef, '', 0, 0, 0);
 sub flush_text { my $t = $text; $text = ''; $all .= wrap($t, 2 + 4 * $depth) if defined $key && length $t; return }
 for (split /\n/, slurp($manual)) {
     if ($tag) {
+        my $first = $tag == 1;
         $tag = 0;
-        if (!$depth) {
+        if (!$depth && !$first) { $all .= plain($_) . "\n" if defined $key }
+        elsif (!$depth) {
             my ($name) = plain($_) =~ /^([a-z_]+) =/;
             $key = defined $name && $is_key{$name} ? $name : undef;
             $all .= "\1$key\n" . plain($_) . "\n" if defined $key;
-            next;
         }
-        $all .= ' ' x (4 * $depth) . plain($_) . "\n" if defined $key;
+        else { $all .= ' ' x (4 * $depth) . plain($_) . "\n" if defined $key }
     }
     elsif (/^\.TP/) { flush_text(); $tag = 1 }
     elsif (/^\.S[HS]/) { flush_text(); undef $key; $depth = 0 }
     elsif (/^\.R([SE])/) { flush_text(); $depth += $1 eq 'S' ? 1 : -1 }
     elsif (/^\.(nf|EX|fi|EE)/) { flush_text(); $literal = $1 =~ /nf|EX/ }
-    elsif (/^\.(?:IP|PP|TQ)/) { flush_text(); $all .= "\n" if defined $key }
-    elsif ($literal) { $all .= '    ' . plain($_) . "\n" if defined $key }
+    elsif (/^\.TQ/) { flush_text(); $tag = 2 }
+    elsif (/^\.(?:IP|PP)/) { flush_text(); $all .= "\n" if defined $key }
+    elsif ($literal || /^ /) { flush_text(); $all .= '    ' . plain($_) . "\n" if defined $key }
     else { $text .= ' ' . plain($_) }
 }
 flush_text();

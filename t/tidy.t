@@ -72,6 +72,11 @@ result 'one address for reports, in security.txt and the packages (make contact)
       sed -n 's/^ -- .*<\(.*\)>.*/\1/p' debian/changelog | head -1; } | sort -u | sed 1d)"
 result 'the index of petrel.conf(5) has each setting, and nothing else' "$(
     { sed -n 's/^#\([a-z_]*\) =.*/\1/p' config.example; sed -n '/^.SH INDEX/,/^.SH FILES/s/^\([a-z_]*\)\t.*/\1/p' man/petrel.conf.5; } | sort | uniq -u)"
+result 'and says in which part of the page each is' "$(awk '
+    /^\.S[HS] / { part = substr($0, 5); index_ = part == "INDEX" }
+    tag && match($0, /^\.BI? [a-z_]+ =/) { split($0, word, " "); if (!(word[2] in at)) at[word[2]] = part }
+    { tag = /^\.TP/ }
+    index_ && split($0, row, "\t") == 2 && at[row[1]] != row[2] { print row[1] " is in " at[row[1]] }' man/petrel.conf.5)"
 result 'no merge left its marks' "$(git grep -nE '^(<{7}|>{7}) ' -- ':!t/fuzz/corpus' 2>/dev/null)"
 result 'a test program with a main() of its own runs its TEST()s' "$(grep -l '^TEST(' $(git ls-files 't/unit/*.c' 2>/dev/null || find t/unit -name '*.c') |
     xargs grep -l '^main(' | xargs grep -L 'tap_tests(')"

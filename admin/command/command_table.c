@@ -420,9 +420,10 @@ command_print_help(const struct command_row *row)
     printf("example: %s\n", row->example);
 }
 
-/* The paragraph of petrel.conf(5); another name, as of Postfix, leads to it. */
+/* The paragraph of petrel.conf(5) behind a title; another name, as of Postfix, leads to
+ * it. False: there is none, and nothing is printed. */
 static bool
-command_print_setting(const char *name)
+command_print_setting(const char *name, const char *title)
 {
     struct buffer out;
     const struct setting_synonym *s = synonyms_rows;
@@ -432,7 +433,8 @@ command_print_setting(const char *name)
     bool found = help_text_find(text_from(s->key != NULL ? s->key : name), &out) ||
                  (s->name != NULL && s->help != NULL &&
                   buffer_format(&out, "%s: %s\n", name, s->help));
-    fwrite(out.at, 1, out.length, stdout);
+    if (found)
+        printf("%s%.*s", title, (int)out.length, (const char *)out.at);
     buffer_free(&out);
     return found;
 }
@@ -446,7 +448,7 @@ command_help(int count, char **arguments)
         return EX_USAGE;
     }
     if (count == 1 && (row = command_find(arguments[0])) == NULL &&
-        !command_print_setting(arguments[0])) {
+        !command_print_setting(arguments[0], "")) {
         const struct setting *near =
             settings_guess(options_rows, text_from(arguments[0]));
         if (near == NULL)
@@ -455,10 +457,12 @@ command_help(int count, char **arguments)
                 arguments[0], near->key);
         return EX_USAGE;
     }
-    if (row != NULL)
-        command_print_help(row);
-    else if (count == 0)
+    if (row == NULL && count == 0)
         command_print_usage(stdout);
+    if (row != NULL) {
+        command_print_help(row);
+        (void)command_print_setting(row->name, "\nThe setting of that name:\n");
+    }
     return fflush(stdout) == 0 ? 0 : EX_IOERR;
 }
 

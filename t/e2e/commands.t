@@ -122,6 +122,13 @@ for my $command (@commands) {
     is_deeply [@said[0, 2]], [0, ''], 'exit code 0';
     is_deeply [outputs($command, '--help')], \@said, "$command --help is the same";
 }
+for my $both (qw(cluster oauth suppress)) {
+    like +(outputs('help', $both))[1], qr/\Ausage: petrel $both .*^The setting of that name:\n$both =/ms, "help $both: the command, and the setting of that name";
+}
+unlike +(outputs('help', 'status'))[1], qr/The setting/, 'others have none';
+like +(outputs('help', 'routes'))[1], qr/\Aroutes = \* mx\n  Where mail goes: .*see\s+ROUTES\s+in\s+petrel\.conf\(5\)\.\n\z/s, 'nothing is `below` in a paragraph by itself';
+like +(outputs('help', 'dkim_keys'))[1], qr{^ +dkim_keys = /etc/petrel/dkim\n +dkim_keys = example\.org s1}m, 'lines of an example stay lines';
+like +(outputs('help', 'events_secret'))[1], qr/\Aevents_secret =\nevents_secret_file\n  Secrets/, 'so do the names of a setting';
 my @version = outputs('version');
 is_deeply [outputs($_)], \@version, "$_ is `version`" for '-V', '--version';
 is_deeply [outputs('quue', 'ls')], [64, '', "petrel: quue: unknown command (did you mean 'queue'?); `petrel help` lists all\n"], 'an unknown command is named';
