@@ -2,7 +2,7 @@
 """site.py SOURCE OUT: README, doc/ and the manuals as static HTML with a search box. cmark-gfm and mandoc render them; this
 joins their output into pages with one navigation, checks every link, and writes the index that search.js reads. The pages ask no
 other host for anything."""
-import html, json, os, re, shutil, subprocess, sys
+import html, json, os, re, shutil, subprocess, sys, textwrap
 
 SOURCE, OUT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -74,6 +74,13 @@ def manual(name):
     # mandoc also names words within sentences. Those of lists stay: settings and commands, the first of each name.
     seen = set(re.findall(r'<(?:section|h\d)[^>]* id="([^"]+)"', body))
     body = re.sub(r'(<(?!section|h\d)(\w+)\b[^>]*?) id="([^"]*)"', lambda m: m[0] if m[2] == 'dt' and not (m[3] in seen or seen.add(m[3])) else m[1], body)
+    # A blank at the begin of a line of an example makes mandoc break the line, which it is already.
+    def literal(match):
+        return '<pre>' + textwrap.dedent(re.sub(r'\s*<br/>\s*?\n', '\n', match[1]).strip('\n')) + '</pre>'
+    body = re.sub(r'<pre>(.*?)</pre>', literal, body, flags=re.S)
+    # The index of settings is a list of words with tabs between: here each leads to its setting.
+    rows = re.compile(r'<pre>((?:[a-z_]+\t[^\n]*\n?)+)</pre>')
+    body = rows.sub(lambda m: '<table>' + re.sub(r'(\w+)\t([^\n]*)\n?', r'<tr><td><a href="#\1">\1</a></td><td>\2</td></tr>', m[1]) + '</table>', body)
     stem, section = name.rsplit('.', 1)
     return Page(f'man/{name}', f'<h1>{stem}({section})</h1>\n{body}', f'{stem}({section})')
 
