@@ -602,7 +602,7 @@ function whySentences() {
 	return [w.due_ms > now() && ['The next attempt is at ', time(w.due_ms), `, in ${span(w.due_ms - now())}${w.backlogged ? ', or as soon as its site works again' : ''}.`],
 		...(w.reasons || []).map(local), w.ahead > 0 && `${count(w.ahead, 'message')} will be loaded before it.`, w.loading && 'It is being read from the disk.',
 		w.excess && 'Its site has more than its share of the active queue; it is loaded when that changes.', w.lacks_room && 'It has more recipients than there is space for in the active queue.',
-		...(w.hops || []).filter((x) => x.site).map((x) => `${x.site.site}: ${bound(x.site)}; ${count(x.site.waiting, 'message')} waiting there.`),
+		...(w.hops || []).filter((x) => x.site).map((x) => `${x.site.site}: ${bound(x.site)}; ${count(x.site.waiting + x.site.backlogged, 'message')} waiting there.`),
 		w.expires_ms && ['It expires at ', time(w.expires_ms), '.']].filter(Boolean);
 }
 
@@ -853,7 +853,7 @@ async function begin() {
 	if (!await takeKey()) return;
 	byId('search').addEventListener('submit', onSearch);
 	document.addEventListener('keydown', onKey);
-	window.addEventListener('hashchange', () => { window.scrollTo(0, 0); byId('main').focus({ preventScroll: true }); onRoute(); });
+	window.addEventListener('hashchange', () => { window.scrollTo(0, 0); byId('main').focus({ preventScroll: true }); message.id = null; onRoute(); });
 	new IntersectionObserver((seen) => seen[0].isIntersecting && queue.next && !queue.loading && view() === 'queue' && loadQueue(), { rootMargin: '300px' }).observe(byId('footer'));
 	await refresh();
 	setInterval(draw, 1e3);

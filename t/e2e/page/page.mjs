@@ -79,6 +79,9 @@ await page.fill('input[name=to]', 'held.example');
 await page.click('text=Filter');
 await until(page, () => location.hash.includes('to=held.example') && document.querySelectorAll('main tbody tr').length === 3);
 tell(true, 'a filter by recipient');
+await go(page, '#/queue?to=dead.example', 'main tbody tr');
+await go(page, await page.getAttribute('main tbody a', 'href'), '.timeline li');
+await shows(page, 'main', /: dead until .*; 1\d messages waiting there\./, 'a message counts what waits for a dead site, in memory or not');
 await go(page, '#/queue?q=nobody-has-this', 'text=No message matches.');
 tell(true, 'an empty result says so');
 
