@@ -52,6 +52,9 @@ HARDENING := $(call supported,-fstack-clash-protection -fcf-protection -mbranch-
 # The same bytes from any folder. Counters of coverage are found by their own.
 PREFIX_MAP := $(if $(findstring --coverage,$(CFLAGS)),,$(call supported,-ffile-prefix-map=$(CURDIR)=.))
 
+# Offsets beyond 2 GB, where a long has 32 bits. (Times are those of the libraries: c-ares has them in its calls.)
+LARGE_FILES := $(if $(findstring __LP64__,$(shell echo __LP64__ | $(CC) -E -P -x c - 2>/dev/null)),-D_FILE_OFFSET_BITS=64)
+
 # Nothing unwinds at run time: debuggers have .debug_frame, profilers the frame pointer.
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=c11 -Wall -Wextra -Wshadow -Wvla -Wundef -Wformat=2 \
@@ -61,7 +64,7 @@ override CFLAGS += -std=c11 -Wall -Wextra -Wshadow -Wvla -Wundef -Wformat=2 \
     $(HARDENING) $(PREFIX_MAP) $(if $(WERROR),-Werror)
 override CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP -DPETREL_VERSION='"$(VERSION)"' \
     $(if $(SAN),,-D_FORTIFY_SOURCE=3) $(if $(LIBIDN2),-DHAVE_LIBIDN2) \
-    $(if $(LIBHIREDIS),-DHAVE_HIREDIS) $(if $(LIBSODIUM),-DHAVE_LIBSODIUM)
+    $(if $(LIBHIREDIS),-DHAVE_HIREDIS) $(if $(LIBSODIUM),-DHAVE_LIBSODIUM) $(LARGE_FILES)
 override LDFLAGS += -pie -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--as-needed
 ifdef SAN
 override CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all

@@ -244,7 +244,7 @@ network_read(struct text t, bool clears, struct net_network *out)
     if (slash != TEXT_NONE && (t.length - slash > 4 ||
                                !text_number(text_after(t, slash + 1), bits_max, &bits)))
         return false;
-    for (size_t bit = bits; bit < bits_max; bit++)
+    for (size_t bit = (size_t)bits; bit < bits_max; bit++)
         if (clears)
             out->base.ip[bit / 8] &= (unsigned char)~(0x80 >> bit % 8);
         else if (out->base.ip[bit / 8] & 0x80 >> bit % 8)

@@ -169,7 +169,7 @@ ring_open(struct ring *r, struct disk *disk, const char *directory, const char *
 static size_t
 ring_count_written(struct ring *r, struct tail_mark mark, size_t length)
 {
-    size_t written = mark.from;
+    size_t written = (size_t)mark.from;
     for (unsigned i = 0; i < r->count; i++) {
         const struct ring_file *f = &r->files[i];
         if (f->first_ms != mark.first_ms || f->size <= mark.offset)

@@ -209,7 +209,7 @@ words_put(const struct words *w, struct text said, struct text field)
     (void)text_number(width, INT16_MAX, &columns);
     if (field.at != NULL)
         (void)text_number(field, INT16_MAX, &most);
-    said = text_before(said, most);
+    said = text_before(said, (size_t)most);
     (void)!buffer_format(w->out, "%*.*s", is_left ? -(int)columns : (int)columns,
                          TEXT_ARGS(said));
 }

@@ -578,8 +578,8 @@ reasons_take_outcome(struct text *rest, struct outcome *o)
                 reasons_number(&line, OUTCOME_TEXT_MAX - 1, &text) &&
                 reasons_number(&line, OUTCOME_REMOTE_MAX - 1, &remote) &&
                 line.at == NULL && reasons_is_code((int64_t)code) &&
-                reasons_take(rest, text, o->text, sizeof(o->text)) &&
-                reasons_take(rest, remote, o->remote, sizeof(o->remote)) &&
+                reasons_take(rest, (size_t)text, o->text, sizeof(o->text)) &&
+                reasons_take(rest, (size_t)remote, o->remote, sizeof(o->remote)) &&
                 text_starts(*rest, TEXT("\n"));
     if (!good)
         return false;

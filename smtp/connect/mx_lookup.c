@@ -241,7 +241,7 @@ host_add_address(struct host *h, const struct net_address *address)
     if (f->count == FAMILY_MAX)
         return;
     /* Shuffled on the way in (Knuth's algorithm P, inside out). */
-    size_t place = loop_random(x->loop) % (f->count + 1);
+    size_t place = (size_t)(loop_random(x->loop) % (f->count + 1));
     memmove(f->ips[f->count++], f->ips[place], sizeof(a.ip));
     memcpy(f->ips[place], a.ip, sizeof(a.ip));
 }
