@@ -17,6 +17,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* Connections that may wait to be accepted; the kernel takes no more than its own limit
+ * (net.core.somaxconn). Not SOMAXCONN, which is 128 in musl and 4096 in glibc. */
+enum { SOCKET_BACKLOG = 4096 };
+
 static_assert(NET_PATH_MAX <= sizeof((struct sockaddr_un *)0)->sun_path, "a path fits");
 
 /* AF_INET, AF_INET6 or AF_UNIX. */
@@ -277,7 +281,7 @@ socket_prepare_listening(int socket, const struct net_address *address,
     if (address->family == NET_IPV6)
         socket_set(socket, IPPROTO_IPV6, IPV6_V6ONLY, 1);
     int result = socket_bind_listening(socket, address, unix_mode);
-    if (result == 0 && listen(socket, SOMAXCONN) < 0)
+    if (result == 0 && listen(socket, SOCKET_BACKLOG) < 0)
         result = -errno;
     return result;
 }
@@ -309,7 +313,7 @@ socket_accept(int socket, struct net_address *peer)
 int
 socket_backlog(void)
 {
-    return SOMAXCONN;
+    return SOCKET_BACKLOG;
 }
 
 bool
