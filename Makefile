@@ -421,7 +421,7 @@ release: ## Builds all files of a release from a tag into build-release/ (doc/re
 check-release: $(BUILD)/t/bench/sink ## Tests the files in build-release/: each is installed in a bare root, and used.
 	$(Q)BUILD=$(BUILD) RELEASE=$(RELEASE) prove $(wildcard t/release/*.t)
 
-# For a release: the same source makes the same bytes. WHAT=deb builds the packages alone.
+# For a release: the same source makes the same bytes. WHAT=deb builds the packages alone; WHAT=release that in build-release/ once more.
 reproducible: ## Builds program, image and packages twice, elsewhere and otherwise, and says what differs.
 	$(Q)t/packages/reproducible $(WHAT)
 

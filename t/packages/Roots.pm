@@ -9,7 +9,7 @@ use File::Temp qw(tempdir);
 use Petrel;
 use Test::More;
 
-our @EXPORT = qw($suite $here $work run inside into fresh bootstrapped);
+our @EXPORT = qw($suite $here $work run inside into fresh bootstrapped $service stand_in hosts alone network);
 our ($here) = Petrel::slurp('/etc/os-release') =~ /^VERSION_CODENAME=(\w+)/m;
 our $suite = $ENV{SUITE} || $here || '';
 our $work; # of this test
@@ -158,11 +158,43 @@ sub boot {
     return @enter;
 }
 
-# Copies the parts of the source that a build needs to ROOT/src.
+# Copies the source to ROOT/src, without what was built of it.
 sub source {
     my $root = shift;
-    system("cd $Petrel::root && mkdir -p $root/src && cp -R Makefile mta.c base mime sched queue smtp defrag admin man etc doc debian config.example *.md $root/src") == 0 or die 'cp';
+    system("mkdir -p $root/src && tar -C $Petrel::root --exclude='./build*' --exclude=./.git --exclude=./petrel --exclude=./petrel-static -cf - . | tar -xf - --no-same-owner -C $root/src") == 0 or die 'tar';
     return;
+}
+
+# What starts services in a root without systemd: it waits until the daemon is ready, whose log is ROOT/tmp/log.
+our $service = '#!/bin/sh
+case "$*" in *start*|*--now*) ;; *) exit 0 ;; esac
+(exec petrel run </dev/null >/tmp/log 2>&1) &
+n=0; until petrel health >/dev/null 2>&1; do sleep 0.1; n=$((n + 1)); [ $n -lt 600 ] || exit 1; done
+';
+
+# stand_in(ROOT, FILE => TEXT...): programs there; the name may be a link of busybox.
+sub stand_in {
+    my ($root, %files) = @_;
+    for (keys %files) { system("mkdir -p $root/usr/local/bin"); unlink "$root$_"; chmod 0755, Petrel::spit("$root$_", $files{$_}) }
+    return;
+}
+sub hosts { my $root = shift; Petrel::spit("$root/etc/hosts", "127.0.0.1 localhost\n127.0.0.2 mailhub.example.org\n"); return }
+
+# A network of its own for a root, with a server that takes mail, as mailhub.example.org: its folder. The one before ends.
+my ($net, $sink);
+sub alone { return ('nsenter', "--net=/proc/$net/ns/net", @_) }
+sub network {
+    my ($name) = @_;
+    my $mail = "$work/mail-" . ($name // '');
+    Petrel::reap($_, 'KILL') for grep { defined } $sink, $net;
+    undef $_ for $sink, $net;
+    return if !defined $name;
+    mkdir $mail or die;
+    $net = Petrel::spawn("$mail.net", qw(unshare --net sh -c), 'ip link set lo up && echo up && exec sleep 3600');
+    Petrel::wait_for(sub { Petrel::slurp("$mail.net") =~ /up/ }) or die Petrel::slurp("$mail.net");
+    $sink = Petrel::spawn("$mail.sink", alone("$Petrel::root/$Petrel::build/t/bench/sink", '--listen', '127.0.0.2:25', '--directory', $mail));
+    Petrel::wait_for(sub { Petrel::slurp("$mail.sink") =~ /^listening/m }) or die Petrel::slurp("$mail.sink");
+    return $mail;
 }
 
 1;

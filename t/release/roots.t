@@ -22,19 +22,7 @@ my %typed; # the lines of a section
     $typed{$1} = [split /\n/, $2] while $page =~ /^```sh (\w+)\n(.*?)^```$/msg;
 }
 
-# A network of its own for each, with a server that takes mail, as mailhub.example.org.
-my ($net, $sink, $mail);
-sub alone { return ('nsenter', "--net=/proc/$net/ns/net", @_) }
-sub network {
-    my $name = shift;
-    Petrel::reap($_, 'KILL') for grep { defined } $sink, $net;
-    mkdir($mail = "$work/mail-$name") or die;
-    $net = Petrel::spawn("$mail.net", qw(unshare --net sh -c), 'ip link set lo up && echo up && exec sleep 3600');
-    Petrel::wait_for(sub { Petrel::slurp("$mail.net") =~ /up/ }) or die Petrel::slurp("$mail.net");
-    $sink = Petrel::spawn("$mail.sink", alone("$Petrel::root/$Petrel::build/t/bench/sink", '--listen', '127.0.0.2:25', '--directory', $mail));
-    Petrel::wait_for(sub { Petrel::slurp("$mail.sink") =~ /^listening/m }) or die Petrel::slurp("$mail.sink");
-    return;
-}
+my $mail; # of the server that takes mail, for each root
 
 # type(NAME, SECTION, ROOT, environment...): each line; those that fetch packages need the network of this machine.
 sub type {
@@ -51,14 +39,6 @@ sub type {
     return;
 }
 
-# Stand-ins in a root. What starts a service waits until it is ready.
-my $service = '#!/bin/sh
-case "$*" in *start*|*--now*) ;; *) exit 0 ;; esac
-(exec /usr/sbin/petrel run </dev/null >/tmp/log 2>&1) &
-n=0; until /usr/sbin/petrel health >/dev/null 2>&1; do sleep 0.1; n=$((n + 1)); [ $n -lt 600 ] || exit 1; done
-';
-sub stand_in { my ($root, %files) = @_; for (keys %files) { system("mkdir -p $root/usr/local/bin"); unlink "$root$_"; chmod 0755, Petrel::spit("$root$_", $files{$_}) } return } # the name may be a link of busybox
-sub hosts { my $root = shift; Petrel::spit("$root/etc/hosts", "127.0.0.1 localhost\n127.0.0.2 mailhub.example.org\n"); return }
 sub bare {
     my ($name) = @_;
     my $root = "$work/$name";
@@ -70,7 +50,7 @@ sub bare {
     stand_in($root, '/bin/addgroup' => "#!/bin/sh\necho petrel:x:101: >>/etc/group\n", '/bin/adduser' => "#!/bin/sh\necho petrel:x:100:101::/: >>/etc/passwd\n",
         '/bin/useradd' => "#!/bin/sh\naddgroup; adduser\n", '/bin/getent' => "#!/bin/sh\nexit 2\n", map { ("/bin/$_" => $service) } qw(systemctl rc-service rc-update));
     stand_in($root, '/bin/rc-update' => "#!/bin/sh\n");
-    network($name);
+    $mail = network($name);
     return $root;
 }
 
@@ -99,7 +79,7 @@ for my $of (sort keys %debian) {
         hosts($root);
         stand_in($root, '/usr/local/bin/systemctl' => $service);
         system('cp', "$root/repository/petrel.asc", "$root/root/") == 0 or die;
-        network($of);
+        $mail = network($of);
         type("Debian $debian{$of}", 'debian', $root, REPOSITORY => 'file:/repository');
         like into('before', $root, 'petrel queue ls >/dev/null; dpkg -s petrel'), qr/^Version: 0\.0\.9~deb$debian{$of}u1$/m, 'the version before';
         $repository->("$release/debian");
@@ -167,7 +147,7 @@ for my $of ($processor, 'aarch64') {
 # --- A root with nothing but the image; `docker` reads it as those who publish it mean it.
 
 $root = "$work/container";
-network('container');
+$mail = network('container');
 system("mkdir -p $root/image $work/shell && cp $release/petrel-*.oci.tar $work/shell/ && chmod 755 $Petrel::root/t/release/docker.py") == 0 or die;
 {
     my $start = time;
@@ -179,5 +159,5 @@ system("mkdir -p $root/image $work/shell && cp $release/petrel-*.oci.tar $work/s
     ok Petrel::wait_for(sub { grep { Petrel::slurp($_) =~ /friend\@friends\.example/ } glob "$mail/*.eml" }), 'container: the message is there' or diag Petrel::slurp("$root/log");
     diag sprintf 'container: %d commands, %.1f s', scalar @{ $typed{container} }, time - $start;
 }
-Petrel::reap($_, 'KILL') for grep { defined } $sink, $net;
+network();
 done_testing;
