@@ -642,6 +642,16 @@ commits_have(const struct commits *all, struct id id)
 }
 
 bool
+commits_wait_for_copy(const struct commits *all, struct id id)
+{
+    const struct commit *c;
+    DL_FOREACH (all->copying, c)
+        if (id_compare(c->draft->id, id) == 0)
+            return true;
+    return false;
+}
+
+bool
 commits_are_quiet(const struct commits *all)
 {
     return all->files == NULL && all->syncing == NULL && all->appended == NULL &&

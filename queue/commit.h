@@ -58,6 +58,8 @@ void commits_copied(struct commits *all, struct commit *c,
 
 /* True while the message is being made durable and its owner has no answer. O(n). */
 bool commits_have(const struct commits *c, struct id id);
+/* True while the message is durable and its copy is not. O(n) of those. */
+bool commits_wait_for_copy(const struct commits *c, struct id id);
 /* True when some have no answer yet. */
 bool commits_are_under_way(const struct commits *c);
 /* True when all have been answered but those that wait for space; for tests. */

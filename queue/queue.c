@@ -673,8 +673,8 @@ bool
 queue_is_no_message(const struct queue *q, struct id id)
 {
     const struct journaled_message *m = journaled_find(&q->journaled, id);
-    return (m != NULL && m->is_new) || removal_have(&q->removal, id) ||
-           marks_have_ended(&q->marks, id);
+    return (m != NULL ? m->is_new : commits_wait_for_copy(&q->commits, id)) ||
+           removal_have(&q->removal, id) || marks_have_ended(&q->marks, id);
 }
 
 /* The content was checked before, or is checked now in one go; a check in progress is

@@ -20,18 +20,23 @@ static struct envelope *
 queue_copy_load(struct queue *q, struct id id)
 {
     struct journaled_message *m = journaled_find(&q->journaled, id);
+    struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX];
     bool later;
-    if (m == NULL || !m->is_new)
+    if (m != NULL && m->is_new)
+        return journaled_load(&q->journaled, m, &later, reason, sizeof(reason));
+    if (m != NULL || !commits_wait_for_copy(&q->commits, id))
         return queue_load_envelope(q, id);
-    return journaled_load(&q->journaled, m, &later, reason, sizeof(reason));
+    if (load_envelope(&q->spool, id, &e, reason) == LOAD_DONE)
+        load_places(&q->spool, e);
+    return e;
 }
 
 static bool
 queue_copy_is_there(struct queue *q, struct id id)
 {
     unsigned dirs = 0;
-    return !queue_is_no_message(q, id) &&
+    return (commits_wait_for_copy(&q->commits, id) || !queue_is_no_message(q, id)) &&
            (journaled_find(&q->journaled, id) != NULL ||
             (spool_dirs_of(&q->spool, id, &dirs) == 0 && dirs != 0));
 }

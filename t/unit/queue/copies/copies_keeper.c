@@ -97,3 +97,22 @@ TEST(unread)
     is_number(g.w.accepted, false, "what cannot be copied is not accepted");
     is_number((int64_t)copies_keeper_state(g.keeper).refused, 1, "but refused");
 }
+
+/* One that waits for its copy is no message to an operator yet: its client is answered. */
+TEST(removed_while_it_waits)
+{
+    FIXTURE(keeping, g, keeping_begin, keeping_end);
+    char why[MANAGER_WHY_MAX];
+    g.settings.required = true;
+    world_send(&g.w, "me@a.test", "good@b.test");
+    sim_loop_advance(g.w.loop, 100);
+    is_number(g.w.accepted, false, "it waits for its copy");
+    is_number(manager_operate(g.w.manager, MANAGER_REMOVE, g.w.id, why), MANAGER_UNKNOWN, "none to remove");
+    is_number(manager_remove_listed(g.w.manager, g.w.id, why), MANAGER_UNKNOWN, "nor of a list");
+    is_number(manager_operate(g.w.manager, MANAGER_HOLD, g.w.id, why), MANAGER_UNKNOWN, "none to hold");
+    is_number(manager_operate(g.w.manager, MANAGER_BOUNCE, g.w.id, why), MANAGER_UNKNOWN, "or to bounce");
+    sim_engine_up(g.engine);
+    keeping_pass(&g, 1000);
+    is_number(g.w.accepted, true, "and is accepted");
+    is_number((int64_t)copies_database_count(g.database), 1, "with a copy");
+}
