@@ -222,13 +222,15 @@ undo(struct commit *c)
 {
     struct queue_draft *d = c->draft;
     struct spool *s = c->commits->spool;
+    id_set_remove(c->commits->seen, d->id);
+    if (s->holder.is_lost)
+        return; /* they are another host's, which perhaps delivers it now */
     if (c->linked)
         (void)spool_remove(s, SPOOL_TODO, d->id);
     if (c->intd >= 0)
         (void)spool_remove(s, SPOOL_INTD, d->id);
     draft_erase(d);
     unhold(c);
-    id_set_remove(c->commits->seen, d->id);
 }
 
 /* Makes those durable whose files are synced. All of a turn together: each step is one

@@ -520,6 +520,8 @@ journal_at_stage_sync(void *context)
     loop_unpost(j->loop, &j->wake);
     if (j->landed)
         journal_finish(j, j->result);
+    if (j->spool->holder.is_lost)
+        return; /* the ring is another host's */
     ring_turn(&j->ring);
     journal_report_space(j);
     while (flushes < FLUSHES_PER_TURN && wants_flush(j) && is_released(j) &&

@@ -57,7 +57,13 @@ lose(int64_t journal_size)
     holder_host(queue_disk(kit.queue), "0000-1023", host);
     is_string(host, "relay1", "others can read who has it");
     put("0123456789abcdef relay2\n");
+    size_t files = sim_disk_count("/spool/todo") + sim_disk_count("/spool/mess");
     ok_named(!accepts(), "mail is refused when another one has taken the spool");
+    is_number((int64_t)(sim_disk_count("/spool/todo") + sim_disk_count("/spool/mess") - files), journal_size > 0 ? 1 : 2,
+              "and its files are the other one's now: nothing is removed");
+    uint64_t calls = sim_disk_calls();
+    kit_turns(&kit, 2);
+    is_number((int64_t)(sim_disk_calls() - calls), 0, "nor is anything written");
     ok(queue_is_lost(kit.queue));
     ok(sim_loop_is_stopped(kit.loop));
     ok(kit_logged(&kit, "another petrel has taken the spool, on relay2: this one ends, and writes nothing more"));
