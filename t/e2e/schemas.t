@@ -44,6 +44,14 @@ for my $kind (sort keys %line) {
     ok !valid($kind, { %$object, nonsense => {} }), 'nor with what is not there' unless $kind eq 'status'; # its parts are many rooms'
 }
 
+# Copies and adoption, in the status of a daemon that has them.
+my $copier = Petrel->new(copies => "redis://127.0.0.1:$dead", copies_required => 'no', cluster_host => 'one')->start;
+my $status = decode_json(($copier->run(qw(status --json)))[1]);
+my $copies = $status->{copies};
+ok valid('status', $status), 'the status of copies' or diag Petrel::slurp("$dir/said");
+ok !valid('status', { %$status, copies => { %$copies, nonsense => 1 } }), 'but not with what is not there';
+ok !valid('status', { %$status, copies => { map { $_ => $copies->{$_} } grep { $_ ne 'adopted' } keys %$copies } }), 'nor without what is';
+
 # Each command of the usage that has --json is among them.
 my %known = map { (split / /, $line{$_})[0] => 1 } keys %line;
 for my $command ((Petrel::command('', $Petrel::binary, 'help'))[1] =~ /^  ([a-z][-a-z]*) +\S/mg) {
