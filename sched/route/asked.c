@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "sched/route/target.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -87,17 +88,18 @@ asked_changes(const struct target *t, enum target_asks asks)
     return false;
 }
 
-/* The operator wants no TLS there. */
+/* The operator wants no TLS there, or no proof of the hosts that DNS names. */
 static void
 asked_refuse(struct target *t)
 {
-    if (t->kind == TARGET_LMTP || t->tls != TARGET_TLS_NONE)
+    bool is_clear = t->kind != TARGET_LMTP && t->tls == TARGET_TLS_NONE;
+    if (!is_clear && !(t->kind == TARGET_MX && t->no_dane && t->no_sts))
         return;
     t->kind = TARGET_ERROR;
     (void)text_copy(t->enhanced, sizeof(t->enhanced), TEXT("5.7.10"));
-    (void)text_copy(
-        t->path, sizeof(t->path),
-        TEXT("the sender requires TLS (REQUIRETLS), and the route has none"));
+    (void)snprintf(t->path, sizeof(t->path),
+                   "the sender requires TLS (REQUIRETLS), and the route %s",
+                   is_clear ? "has none" : "proves no host (dane=no, sts=no)");
 }
 
 const struct target *

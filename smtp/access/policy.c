@@ -209,12 +209,13 @@ policy_reaches(const struct route_table *routes, bool may_relay,
  * sender gets it. */
 bool
 policy_recipient(const struct route_table *routes, bool may_relay, struct text sender,
-                 const struct address *recipient, struct outcome *refusal)
+                 enum target_asks asks, const struct address *recipient,
+                 struct outcome *refusal)
 {
     if (!policy_reaches(routes, may_relay, recipient, refusal))
         return false;
-    const struct target *target = route_find_from(routes, sender, recipient, false);
-    assert(target != NULL);
+    const struct target *target =
+        route_asked(routes, route_find_from(routes, sender, recipient, false), asks);
     switch (target->kind) {
     case TARGET_MX:
         return text_is_ascii(recipient->domain) || policy_refuse_domain(refusal);

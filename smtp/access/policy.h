@@ -47,11 +47,13 @@ bool policy_may_flush(const struct policy *policy, const struct route_table *rou
                       struct text domain);
 
 /* True: mail from sender (as in route_find_from()) to recipient is accepted. False with
- * the refusal: 554 5.7.1 relay denied, 550 5.1.1 no such mailbox, or the text of
- * `error:`. The only I/O is the look-up of a Maildir. */
+ * the refusal: 554 5.7.1 relay denied, 550 5.1.1 no such mailbox, the text of `error:`, or
+ * 550 5.7.10, where the route cannot give the TLS that the sender asks for. The only I/O is
+ * the look-up of a Maildir. */
 bool policy_recipient(const struct route_table *routes, bool may_relay,
-                      struct text sender, const struct address *recipient,
-                      struct outcome *refusal) __attribute__((warn_unused_result));
+                      struct text sender, enum target_asks asks,
+                      const struct address *recipient, struct outcome *refusal)
+    __attribute__((warn_unused_result));
 
 /* The first half of policy_recipient(): whether the client may send to the domain at
  * all. False: 554 5.7.1. */

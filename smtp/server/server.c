@@ -782,6 +782,14 @@ server_sender(const struct server *s)
     return s->transaction->sender;
 }
 
+bool
+server_requires_tls(const struct server *s)
+{
+    const struct server_transaction *t = s->transaction;
+    assert(t != NULL && t->envelope != NULL);
+    return t->sender.length > 0 && t->envelope->tls == ENVELOPE_TLS_REQUIRED;
+}
+
 unsigned
 server_accepted(const struct server *s)
 {

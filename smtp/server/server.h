@@ -243,6 +243,9 @@ void server_admitted(struct server *s, const struct outcome *refusal);
 
 /* ADMIT, CHECK: the sender as received, without <>; empty: the null sender. */
 struct text server_sender(const struct server *s);
+/* CHECK: whether the sender requires TLS of each hop (REQUIRETLS). Notifications do not:
+ * they would be lost. */
+bool server_requires_tls(const struct server *s);
 /* ADMIT, CHECK: the number of accepted recipients. */
 unsigned server_accepted(const struct server *s);
 /* Until server_stored(): the number of different ones, as they were given. */

@@ -130,13 +130,23 @@ session_suppresses(const struct server_session *s, struct text recipient,
 }
 
 static bool
+session_routes(const struct server_session *s, bool may_relay,
+               const struct address *recipient, struct outcome *refusal)
+{
+    const struct server *server = &s->server;
+    return policy_recipient(s->host->routes, may_relay, server_sender(server),
+                            server_requires_tls(server) ? TARGET_REQUIRES_TLS
+                                                        : TARGET_ASKS_NOTHING,
+                            recipient, refusal);
+}
+
+static bool
 session_member(const struct server_session *s, const struct expansion_member *m,
                struct outcome *refusal)
 {
     struct address address;
     return address_parse(m->address, &address)
-               ? policy_recipient(s->host->routes, true, server_sender(&s->server),
-                                  &address, refusal) &&
+               ? session_routes(s, true, &address, refusal) &&
                      !session_suppresses(s, m->address, refusal)
                : outcome_refuse(refusal, 553, "5.1.3", "bad recipient address syntax");
 }
@@ -151,8 +161,7 @@ session_reaches(const struct server_session *s, const struct expansion *x,
     bool may_relay = server_may_relay(server) || server_is_redirect(server);
     switch (x->kind) {
     case EXPANSION_NONE:
-        return policy_recipient(s->host->routes, may_relay, server_sender(server),
-                                server_recipient(server), refusal) &&
+        return session_routes(s, may_relay, server_recipient(server), refusal) &&
                !session_suppresses(s, server_recipient_normal(server), refusal);
     case EXPANSION_FORGED:
         return outcome_refuse(refusal, 550, "5.1.1",

@@ -29,7 +29,6 @@ my %rows = (
     'testing' => ['testing', ['good'], $none],
     'other' => ['other', ['good'], qr/dsn=5\.7\.10.*MTA-STS of other\.example does not allow good\.test/],
     'dead' => ['enforce', ['old', 'dead'], qr/dsn=4\.\S+ status=deferred/],
-    'cleartext' => [undef, ['good'], qr/dsn=5\.7\.10.*the route has none/],
 );
 Nginx::certify($dir, 'web', [map { "mta-sts.$_.example" } sort keys %rows]);
 Nginx::certify($dir, 'mail', [map { "$_.test" } qw(good old bare next)]);
@@ -44,7 +43,7 @@ for my $name (sort keys %rows) {
     Petrel::spit("$dir/www/mta-sts.$name.example", "version: STSv1\r\nmode: " . ($mode eq 'testing' ? $mode : 'enforce') . "\r\n"
         . join('', map { "mx: $_.test\r\n" } $mode eq 'other' ? 'else' : @$hosts) . "max_age: 86400\r\n");
 }
-my $https = Petrel::free_port();
+my ($https, $http) = (Petrel::free_port(), Petrel::free_port());
 my $web = Nginx->start($dir, '', Nginx::policies($dir, $https));
 my $port = Petrel::free_port();
 Petrel::spawn("$dir/peer", $python, 't/e2e/tls_peer.py', $dir, $dir, "good=requiretls:mail\@127.0.0.1:$port", "old=mail\@127.0.0.2:$port", "bare=requiretls:stripped\@127.0.0.3:$port");
@@ -54,7 +53,7 @@ my $nsd = Nsd->start($dir, %file);
 my %common = (dns_servers => "127.0.0.1:$nsd->{port}", smtp_bind => '127.0.0.1', tls_ca => $ca, smtp_port => $port, mta_sts_port => $https, relay => '',
     tls_certificate => "$dir/mail.pem", tls_key => "$dir/mail.key");
 my $next = Petrel->new(%common, hostname => 'next.test', routes => '* hold')->start;
-my $petrel = Petrel->new(%common, hostname => 'here.test', aliases => Petrel::spit("$dir/aliases", "list\@here.test: a\@good.example, b\@old.example\n"), local_domains => 'here.test', srs => 'yes',
+my $petrel = Petrel->new(%common, hostname => 'here.test', http => "127.0.0.1:$http", aliases => Petrel::spit("$dir/aliases", "list\@here.test: a\@good.example, b\@old.example\nonly\@here.test: x\@cleartext.example\n"), local_domains => 'here.test', srs => 'yes',
     routes => "cleartext.example mx?tls=none\nhop.example smtp://next.test:$next->{port}\nold-hop.example smtp://old.test:$port\n"
         . "mail.example smtp://good.test:$port\nlocal.example maildir:$dir/box/%u\n* mx")->start;
 my $says = sub { return (Petrel::command('', $python, '-c', <<'END', $petrel->{port}, $ca, @_))[1] };
@@ -72,10 +71,13 @@ if tls == 'tls':
 code, said = s.docmd('MAIL', 'FROM:<%s> %s' % (sender, options))
 print(code, said.decode())
 if code == 250:
-    for one in to:
-        s.rcpt(one)
-    code, said = s.data(data)
-    print(code, said.decode())
+    replies = [s.rcpt(one) for one in to]
+    for code, said in replies:
+        if code != 250:
+            print(code, said.decode())
+    if any(code == 250 for code, said in replies):
+        code, said = s.data(data)
+        print(code, said.decode())
 END
 sub ask { my ($sender, $options, @to) = @_; my $said = $says->('tls', $sender, $options, "From: $sender\r\nSubject: secret\r\n\r\nwithin\r\n", @to); return $said =~ /queued as (\S+)/ ? $1 : $said }
 sub line_of { my ($address) = @_; return ($petrel->log =~ /^(.*to=<\Q$address\E>.*)$/mg)[-1] // '' }
@@ -86,6 +88,13 @@ sub said { my ($host) = @_; return Petrel::slurp("$dir/$host.said") =~ s/\r//gr 
 like $says->('clear', 'a@here.test', 'REQUIRETLS', ''), qr/\Abefore False\n530 5\.7\.0 REQUIRETLS is offered under TLS alone\n\z/, 'not without TLS';
 like $says->('tls', 'a@here.test', 'REQUIRETLS=x', ''), qr/\Abefore False\nafter True\n501 5\.5\.4 REQUIRETLS takes no value\n\z/, 'offered under TLS, without a value';
 like $says->('tls', 'a@here.test', 'REQUIRETLS REQUIRETLS', ''), qr/^501 /m, 'once';
+
+is $says->('tls', 'a@here.test', 'REQUIRETLS', '', 'x@cleartext.example', 'only@here.test') =~ s/\A.*?^250 .*?\n//msr, <<'END', 'a route without TLS is refused at RCPT, and the only member of an alias, too';
+550 5.7.10 the sender requires TLS (REQUIRETLS), and the route has none
+550 5.7.10 the sender requires TLS (REQUIRETLS), and the route has none
+END
+like $says->('tls', 'a@here.test', '', "Subject: x\r\n\r\nx\r\n", 'x@cleartext.example'), qr/^250 .*queued as/m, 'other mail goes there';
+like $says->('tls', '', 'REQUIRETLS', "Subject: x\r\n\r\nx\r\n", 'x@cleartext.example'), qr/^250 .*queued as/m, 'and notifications, which would be lost';
 
 # --- Where the message goes
 

@@ -72,7 +72,8 @@ TEST(required)
     } rows[] = {
         {"mx", TARGET_MX},
         {"mx?tls=none", TARGET_ERROR},
-        {"mx?dane=no&sts=no", TARGET_MX},
+        {"mx?dane=no", TARGET_MX},
+        {"mx?dane=no&sts=no", TARGET_ERROR},
         {"smtp://host.test", TARGET_SMTP},
         {"smtp://127.0.0.1", TARGET_SMTP},
         {"smtp://host.test?tls=none", TARGET_ERROR},

@@ -44,7 +44,7 @@ ask_by(const struct path_rules *rules, const struct route_table *routes, bool ma
     if (parameters_read_path(&argument, rules, &path) != NULL || argument.length > 0 ||
         path.address.local.length == 0)
         return 501;
-    return policy_recipient(routes, may_relay, TEXT("a@b.example"), &path.address,
+    return policy_recipient(routes, may_relay, TEXT("a@b.example"), TARGET_ASKS_NOTHING, &path.address,
                             &refusal)
                ? 250
                : refusal.code;
@@ -189,7 +189,7 @@ TEST(texts_of_refusals)
     struct address address;
     struct text path = TEXT("<a@own.example>");
     ok(address_judge_path(&path, &address) == NULL);
-    ok(!policy_recipient(table, true, TEXT(""), &address, &refusal));
+    ok(!policy_recipient(table, true, TEXT(""), TARGET_ASKS_NOTHING, &address, &refusal));
     is_number(refusal.code, 550, "error: refuses at RCPT");
     is_string(refusal.enhanced, "5.2.1", "with its enhanced code");
     is_string(refusal.text, "box is closed", "and its text");
@@ -201,6 +201,49 @@ TEST(texts_of_refusals)
     route_free(&table);
 }
 
+/* REQUIRETLS: refused at RCPT where the settings alone say that mail would come back. */
+TEST(required_tls)
+{
+    static const struct {
+        const char *recipient;
+        int code;
+    } rows[] = {
+        {"<a@clear.example>",  550},
+        {"<a@blind.example>",  550},
+        {"<a@proof.example>",  250},
+        {"<a@named.example>",  250},
+        {"<a@store.example>",  250},
+        {"<a@shut.example>",   450},
+        {"<a@ext.example>",    250},
+    };
+    struct route_table *table = routes_new("clear.example smtp://h.example?tls=none\n"
+                                           "blind.example mx?dane=no&sts=no\n"
+                                           "proof.example mx?dane=no\n"
+                                           "named.example smtp://h.example\n"
+                                           "store.example lmtp://127.0.0.1:24\n"
+                                           "shut.example error:4.2.1 not now\n"
+                                           "* mx",
+                                           "");
+    struct outcome refusal;
+    struct address address;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct text path = text_from(rows[i].recipient);
+        ok(address_judge_path(&path, &address) == NULL);
+        bool taken = policy_recipient(table, true, TEXT("b@b.example"), TARGET_REQUIRES_TLS, &address, &refusal);
+        is_number(taken ? 250 : refusal.code, rows[i].code, rows[i].recipient);
+        if (rows[i].code == 550)
+            is_string(refusal.enhanced, "5.7.10", "its code");
+        if (i == 0)
+            is_string(refusal.text, "the sender requires TLS (REQUIRETLS), and the route has none", "its words");
+        taken = policy_recipient(table, true, TEXT("b@b.example"), TARGET_ASKS_NOTHING, &address, &refusal);
+        is_number(taken ? 250 : refusal.code, rows[i].code == 550 ? 250 : rows[i].code, "other mail");
+    }
+    ok(address_judge_path(&(struct text){"<a@clear.example>", 17}, &address) == NULL);
+    ok(!policy_recipient(table, false, TEXT("b@b.example"), TARGET_REQUIRES_TLS, &address, &refusal));
+    is_number(refusal.code, 554, "an untrusted client learns nothing of routes");
+    route_free(&table);
+}
+
 /* A domain that stays beyond ASCII cannot be looked up, but a next hop may know it. */
 TEST(domains_beyond_ascii)
 {
@@ -209,12 +252,12 @@ TEST(domains_beyond_ascii)
     struct outcome refusal;
     ok(address_judge_path(&path, &address) == NULL);
     struct route_table *table = routes_new("* mx", "");
-    ok(!policy_recipient(table, true, TEXT(""), &address, &refusal));
+    ok(!policy_recipient(table, true, TEXT(""), TARGET_ASKS_NOTHING, &address, &refusal));
     is_number(refusal.code, 553, "refused at RCPT");
     is_string(refusal.enhanced, idna_version() != NULL ? "5.1.2" : "5.6.7", "and why");
     route_free(&table);
     table = routes_new("* smtp://[192.0.2.1]", "");
-    ok(policy_recipient(table, true, TEXT(""), &address, &refusal));
+    ok(policy_recipient(table, true, TEXT(""), TARGET_ASKS_NOTHING, &address, &refusal));
     route_free(&table);
 }
 
