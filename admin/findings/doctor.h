@@ -39,7 +39,13 @@ enum doctor_login {
 /* INQUIRY_WAY: whether a host takes mail for a subject. Its key is HOST and SUBJECT with
  * a space between, HOST "-" for the smarthost of the route; the verdict is a doctor_login,
  * reason the reply, texts are these. */
-enum { DOCTOR_WAY_TLS, DOCTOR_WAY_WHERE, DOCTOR_WAY_DEMAND, DOCTOR_WAY_INSECURE };
+enum {
+    DOCTOR_WAY_TLS,
+    DOCTOR_WAY_WHERE,
+    DOCTOR_WAY_DEMAND,
+    DOCTOR_WAY_INSECURE,
+    DOCTOR_WAY_REQUIRETLS /* "": not offered */
+};
 
 /* INQUIRY_POLICY: the MTA-STS policy of a domain; the key is DOMAIN and HOST; the verdict
  * is this. DNS_NO_DATA: it has none, or it cannot be fetched. */

@@ -64,10 +64,13 @@ judge_good(struct faults *out, const char *subject, const struct text *said)
                            "set tls=encrypt in a route for the domain.");
         return;
     }
-    faults_add(out, FAULT_OK, subject, "%s takes mail (%.*s); %s%.*s", where,
+    faults_add(out, FAULT_OK, subject, "%s takes mail (%.*s); %s%.*s; it %s", where,
                TEXT_ARGS(tls),
                demand.length > 0 ? "its domain demands " : "nobody demands more",
-               TEXT_ARGS(demand));
+               TEXT_ARGS(demand),
+               said[DOCTOR_WAY_REQUIRETLS].length > 0
+                   ? "offers REQUIRETLS"
+                   : "does not offer REQUIRETLS: mail that asks for it comes back");
 }
 
 static void

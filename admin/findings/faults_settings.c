@@ -239,6 +239,40 @@ faults_judge_targets(const struct fault_world *w, struct faults *out)
     return false;
 }
 
+/* The targets to which mail with REQUIRETLS may go, and those that the settings close to it. */
+struct faults_required {
+    const struct fault_world *world;
+    size_t open, closed;
+};
+
+static void
+faults_find_required(void *context, const struct target *target)
+{
+    struct faults_required *r = context;
+    const struct delivery_settings *d = &r->world->options->delivery;
+    const struct target *asked =
+        route_asked(r->world->routes, target, TARGET_REQUIRES_TLS);
+    if (asked == target || target_peer(target) != NULL) /* it does not leave, or else */
+        return;
+    bool unproven = target->kind == TARGET_MX && (target->no_dane || !d->dane) &&
+                    (target->no_sts || !d->mta_sts);
+    *(asked->kind == TARGET_ERROR || unproven ? &r->closed : &r->open) += 1;
+}
+
+bool
+faults_judge_required(const struct fault_world *w, struct faults *out)
+{
+    static const struct address elsewhere = {.local = TEXT("postmaster"),
+                                             .domain = TEXT("elsewhere.invalid")};
+    struct faults_required r = {.world = w};
+    (void)out;
+    if (w->options->server.tls_certificate.length == 0) /* it is not offered */
+        return false;
+    route_each_target(w->routes, faults_find_required, &r);
+    faults_find_required(&r, route_find(w->routes, &elsewhere));
+    return r.open == 0 && r.closed > 0;
+}
+
 /* --- Routes and rewrites that are never chosen ------------------------------------ */
 
 struct faults_hidden {

@@ -561,6 +561,9 @@ static const struct fault_row fault_rows[] = {
     {"web_unsigned", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
     {"redirected", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
     {"concurrency", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
+    {"requiretls_closed", FAULT_WARNING, FAULT_READ, JUDGE(faults_judge_required),
+     "REQUIRETLS is offered to clients, but no route can carry such mail: "
+     "give a route tls=encrypt or tls=verify, or leave dane or mta_sts on", NULL},
     {"notices_late", FAULT_WARNING, FAULT_READ, ELSEWHERE,
      "notices= has a time beyond the lifetime: mail is returned to its sender before",
      NULL},

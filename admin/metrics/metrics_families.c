@@ -520,6 +520,10 @@ static const struct metrics_row {
         "site; status: delivered, deferred, bounced"),
     ROW("petrel_copies", COUNTER, write_members, "Copies for the addresses of copy_to",
         "result: delivered, failed"),
+    ROW("petrel_requiretls", COUNTER, write_members,
+        "Messages accepted with REQUIRETLS; recipients that came back because no host "
+        "could give such TLS",
+        "result: accepted, returned"),
     ROW("petrel_fragment_sets", GAUGE, write_members,
         "Sets of fragments that are not complete", ""),
     ROW("petrel_fragment_messages", GAUGE, write_members, "Fragments that await others",

@@ -102,7 +102,9 @@ doctor_trial_done(void *context, const struct smarthost_probe_result *result)
     const struct text texts[] = {[DOCTOR_WAY_TLS] = text_from(result->tls),
                                  [DOCTOR_WAY_WHERE] = text_from(result->where),
                                  [DOCTOR_WAY_DEMAND] = text_from(result->demand),
-                                 [DOCTOR_WAY_INSECURE] = text_from(result->insecure)};
+                                 [DOCTOR_WAY_INSECURE] = text_from(result->insecure),
+                                 [DOCTOR_WAY_REQUIRETLS] =
+                                     text_from(result->has_requiretls ? "yes" : "")};
     struct inquiry_answer answer = {
         .status = DNS_FOUND,
         .verdict = (int)verdicts[result->verdict],

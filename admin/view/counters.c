@@ -98,6 +98,10 @@ static const struct counter counters_rows[] = {
             "result=\"delivered\""),
     COUNTER("totals", "copies_failed", copied.failed, "petrel_copies",
             "result=\"failed\""),
+    COUNTER("totals", NULL, required.accepted, "petrel_requiretls",
+            "result=\"accepted\""),
+    COUNTER("totals", NULL, required.returned, "petrel_requiretls",
+            "result=\"returned\""),
 #define LIMIT(name, member, word)                                                      \
     COUNTER("limits", name, member, "petrel_limit", "name=\"" word "\"")
     LIMIT("active_limit", sched.active_limit, "active"),
@@ -127,7 +131,8 @@ counters_read(struct manager *m, struct counters *out)
                              .apart = queue_count_apart(manager_queue(m)),
                              .sched = sched_count(manager_sched(m)),
                              .places = manager_count(m),
-                             .copied = manager_copied(m)};
+                             .copied = manager_copied(m),
+                             .required = manager_required(m)};
     out->returns = *manager_returns(m);
     (void)manager_fragments(m, f);
     out->suppresses = manager_suppression(m) != NULL;

@@ -16,6 +16,7 @@ struct counters {
     struct manager_fragments fragments;
     struct manager_oldest oldest;
     struct manager_copied copied;
+    struct manager_required required;
     struct manager_returns returns;
     struct suppression_counts suppression; /* zero while suppress is off */
     bool suppresses;

@@ -708,6 +708,7 @@ manager_accept(struct manager *m, struct envelope **e)
 {
     struct id id = (*e)->id;
     unsigned recipients = (*e)->count;
+    attempt_count_accepted(m, *e);
     /* Beyond the active set the envelope waits on disk, not in memory. */
     if (!m->careful && manager_has_room(m, recipients)) {
         manager_active_new(m, *e);

@@ -128,6 +128,13 @@ struct manager_copied {
 };
 struct manager_copied manager_copied(const struct manager *manager);
 
+/* Mail with REQUIRETLS since startup: messages accepted, and recipients that came back
+ * because no host could give such TLS. */
+struct manager_required {
+    uint64_t accepted, returned;
+};
+struct manager_required manager_required(const struct manager *manager);
+
 /* A message is stored (the queue's callback): the manager takes ownership of it. */
 void manager_accept(struct manager *manager, struct envelope **e);
 

@@ -144,6 +144,29 @@ attempt_asks(const struct manager *m, const struct envelope *e)
     return TARGET_ASKS_NOTHING;
 }
 
+void
+attempt_count_accepted(struct manager *m, const struct envelope *e)
+{
+    m->required.accepted += attempt_asks(m, e) == TARGET_REQUIRES_TLS;
+}
+
+/* RFC 8689 §8.4: a host has no REQUIRETLS, or none that is proven has TLS. */
+static void
+attempt_count_returned(struct manager *m, const struct envelope *e,
+                       const struct outcome *outcome)
+{
+    if (attempt_asks(m, e) == TARGET_REQUIRES_TLS &&
+        (strcmp(outcome->enhanced, "5.7.30") == 0 ||
+         strcmp(outcome->enhanced, "5.7.10") == 0))
+        m->required.returned++;
+}
+
+struct manager_required
+manager_required(const struct manager *m)
+{
+    return m->required;
+}
+
 const struct target *
 attempt_route(const struct manager *m, const struct envelope *e,
               const struct recipient *r, struct address *address)
@@ -353,6 +376,7 @@ attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
     case VERDICT_FAILED: {
         struct failure failure = {
             .recipient = index, .expired = expired, .outcome = *outcome};
+        attempt_count_returned(m, e, outcome);
         queue_settle(m->queue, e, index, &failure);
         break;
     }

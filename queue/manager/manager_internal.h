@@ -139,6 +139,7 @@ struct manager {
     struct loop_timer wake, site_cache, trial;
     struct copies *copies;
     struct manager_copied copied;
+    struct manager_required required;
     struct quotas *quotas;
     struct loop_timer quotas_timer;
     bool quotas_changed;          /* since they were written, at: */
@@ -277,6 +278,8 @@ void manager_active_retire(struct active *a);
 /* Removes the message; only the log says so. */
 void manager_active_remove(struct active *a);
 
+/* A message that was accepted: counted if it has REQUIRETLS. */
+void attempt_count_accepted(struct manager *m, const struct envelope *e);
 /* The target of a recipient, and the parts of its address. NULL: bad syntax. */
 const struct target *attempt_route(const struct manager *m, const struct envelope *e,
                                    const struct recipient *r, struct address *address);

@@ -129,6 +129,8 @@ void client_secured(struct client *c);
 void client_insecure(struct client *c, const char *why);
 /* After CLIENT_OVER: whether TLS failed, from STARTTLS to the first reply under TLS. */
 bool client_tls_failed(const struct client *c);
+/* Whether the host has offered REQUIRETLS, under TLS. */
+bool client_has_requiretls(const struct client *c);
 
 /* While it is true something must be computed: call client_work(), which takes 2 ms at
  * most, in another turn, then client_next(). */

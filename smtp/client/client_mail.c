@@ -242,10 +242,15 @@ say_body(struct client *c, enum body body)
 }
 
 bool
+client_has_requiretls(const struct client *c)
+{
+    return c->secured && (c->extensions & EXTENSION_REQUIRETLS) != 0;
+}
+
+bool
 client_keeps_required(const struct client *c)
 {
-    return c->secured && c->settings.is_certain &&
-           (c->extensions & EXTENSION_REQUIRETLS) != 0;
+    return c->settings.is_certain && client_has_requiretls(c);
 }
 
 void

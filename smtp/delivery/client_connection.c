@@ -835,6 +835,12 @@ client_connection_tls_failed(const struct client_connection *s)
     return client_tls_failed(s->client);
 }
 
+bool
+client_connection_has_requiretls(const struct client_connection *s)
+{
+    return client_has_requiretls(s->client);
+}
+
 struct client_limits
 client_connection_limits(const struct client_connection *s)
 {

@@ -68,6 +68,8 @@ const char *client_connection_tls(const struct client_connection *s);
 void client_connection_note_mail(const struct client_connection *s, struct timing *out);
 /* At CLIENT_OVER: see client_tls_failed(). */
 bool client_connection_tls_failed(const struct client_connection *s);
+/* From CLIENT_READY: see client_has_requiretls(). */
+bool client_connection_has_requiretls(const struct client_connection *s);
 /* The credentials of its login, or NULL. */
 const struct credentials *
 client_connection_credentials(const struct client_connection *s);

@@ -34,6 +34,7 @@ struct smarthost_probe {
     struct security security;
     struct reply_outcome_peer peer;
     char tls[128], demand[DEMAND_MAX];
+    bool has_requiretls;
     bool renews; /* a token was refused, and another one is asked for */
     bool has_trouble;
     struct outcome trouble; /* the first one that a host gave, else the last */
@@ -54,7 +55,8 @@ smarthost_probe_end(struct smarthost_probe *c, enum smarthost_probe_verdict verd
         .tls = c->tls,
         .where = host != NULL ? c->peer.where : "",
         .insecure = c->clear != NULL && c->clear == host ? c->trouble.text : "",
-        .demand = c->demand};
+        .demand = c->demand,
+        .has_requiretls = c->has_requiretls};
     if (only == NULL && host != NULL)
         only = host->name;
     if (only != NULL && c->lookup != NULL)
@@ -126,6 +128,7 @@ smarthost_probe_on_client(void *context, const struct client_event *event)
     case CLIENT_READY:
         text_copy(c->tls, sizeof(c->tls),
                   text_from(client_connection_tls(c->connection)));
+        c->has_requiretls = client_connection_has_requiretls(c->connection);
         client_connection_probe(
             c->connection, text_from(c->sender),
             text_from(c->settings.recipient != NULL ? c->settings.recipient : ""));

@@ -51,6 +51,7 @@ struct smarthost_probe_result {
     const char *where;    /* the host that has answered, "name[ip]"; "" none */
     const char *demand;   /* exchange_describe() of it, or of `only` */
     const char *insecure; /* why TLS has failed, though mail may go without; "" */
+    bool has_requiretls;  /* it has offered REQUIRETLS */
 };
 typedef void smarthost_probe_done(void *context,
                                   const struct smarthost_probe_result *result);

@@ -115,6 +115,9 @@ ok Petrel::wait_for(sub { (() = said('good') =~ /^MAIL FROM:<> .*/mg) >= 6 }), '
 my @notifications = said('good') =~ /^MAIL FROM:<>(.*)$/mg;
 is scalar(grep { / REQUIRETLS/ } @notifications), scalar @notifications, 'with the parameter' or diag explain \@notifications;
 like said('good'), qr/^Status: 5\.7\.30$/m, 'with the code';
+my (undef, $metrics) = Petrel::command('', $python, '-c', 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=60).read().decode())', "http://127.0.0.1:$http/metrics");
+like $metrics, qr/^petrel_requiretls_total\{result="accepted"\} 9$/m, 'metrics count messages';
+like $metrics, qr/^petrel_requiretls_total\{result="returned"\} 6$/m, 'and recipients that came back' or diag $metrics;
 is scalar(grep { /^within$/m } grep { /\AMAIL FROM:<>/ } split /^(?=MAIL FROM:)/m, said('good')), 0, 'and the header alone, in spite of RET=FULL';
 ask('anna@old.example', 'REQUIRETLS', 'x@plain.example');
 ok Petrel::wait_for(sub { said('old') =~ /^MAIL FROM:<>/m }), 'a host without REQUIRETLS gets one, too';
@@ -139,6 +142,10 @@ ok $petrel->wait_log(qr/to=<a\@good\.example>.*status=sent/), 'members of an ali
 ok $petrel->wait_log(qr/to=<b\@old\.example>.*dsn=5\.7\.30, status=bounced/), 'have it, too';
 $says->('tls', 'f@good.example', 'REQUIRETLS', "TLS-Required: No\r\nSubject: x\r\n\r\nx\r\n", 'z@plain.example');
 ok $petrel->wait_log(qr/to=<z\@plain\.example>.*dsn=5\.7\.10, status=bounced/), 'the field does not count' or diag $petrel->log;
+
+my (undef, $doctor) = $petrel->run('doctor', 'x@mail.example', 'x@old-hop.example');
+like $doctor, qr/good\.test\S* takes mail .* it\s+offers\s+REQUIRETLS/s, 'doctor says who has it' or diag $doctor;
+like $doctor, qr/old\.test\S* takes mail .* does\s+not\s+offer\s+REQUIRETLS/s, 'and who has not';
 
 # --- Another Petrel, and restarts
 

@@ -200,6 +200,7 @@ world_send(struct world *w, const char *sender, const char *recipients)
     struct text rest = text_from(recipients), one;
     e->sender = envelope_text(e, text_from(sender));
     e->priority = w->priority;
+    e->tls = w->tls;
     while (text_word(&rest, " ", &one))
         if (!envelope_add(e, one, w->notify, TEXT("")))
             abort();

@@ -43,6 +43,7 @@ struct world {
     void *channel;                 /* its */
     struct id id;                  /* accepted last */
     int priority;                  /* of what is sent */
+    enum envelope_tls tls;         /* likewise */
     unsigned notify;               /* of its recipients */
     bool notifies;                 /* the peer does, of its successes */
     bool accepted;

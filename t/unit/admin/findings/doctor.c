@@ -213,13 +213,14 @@ way_start(void *context, struct inquiry_item *item, const char *key)
 static void
 way_answer(void *context)
 {
-    static const struct text clear[] = {TEXT(""), TEXT("clear[192.0.2.1]"), TEXT(""), TEXT("")};
-    static const struct text secure[] = {TEXT("TLSv1.3/X/dane"), TEXT("good[192.0.2.1]"), TEXT("DANE (1 TLSA record)"), TEXT("")};
+    static const struct text clear[] = {TEXT(""), TEXT("clear[192.0.2.1]"), TEXT(""), TEXT(""), TEXT("")};
+    static const struct text secure[] = {TEXT("TLSv1.3/X/dane"), TEXT("good[192.0.2.1]"), TEXT("DANE (1 TLSA record)"), TEXT(""), TEXT("yes")};
+    static const struct text old[] = {TEXT("TLSv1.3/X/verified"), TEXT("old[192.0.2.1]"), TEXT(""), TEXT(""), TEXT("")};
     (void)context;
     for (size_t i = 0; i < asked_count; i++) {
         char first = asked_key[i][0];
         struct inquiry_answer a = {.status = DNS_FOUND, .verdict = first == 'r' ? DOCTOR_LOGIN_RECIPIENT : first == 's' ? DOCTOR_LOGIN_SENDER : first == 'd' ? DOCTOR_LOGIN_DOWN : DOCTOR_LOGIN_GOOD,
-                                   .data = {.count = 4, .texts = first == 'c' ? clear : secure}};
+                                   .data = {.count = 5, .texts = first == 'c' ? clear : first == 'o' ? old : secure}};
         snprintf(a.reason, sizeof(a.reason), "550 said \x1b");
         inquiry_answered(asked[i], &a);
     }
@@ -247,7 +248,8 @@ TEST(ways)
         const char *host, *severity, *text;
         int code;
     } rows[] = {
-        {"good.test", "ok", "good[192.0.2.1] takes mail (TLSv1.3/X/dane); its domain demands DANE", 0},
+        {"good.test", "ok", "good[192.0.2.1] takes mail (TLSv1.3/X/dane); its domain demands DANE (1 TLSA record); it offers REQUIRETLS", 0},
+        {"old.test", "ok", "old[192.0.2.1] takes mail (TLSv1.3/X/verified); nobody demands more; it does not offer REQUIRETLS: mail that asks for it comes back", 0},
         {"clear.test", "hint", "in cleartext: STARTTLS is", 0},
         {"refused.test", "error", "it refuses the recipient: 550 said \\x1b", 1},
         {"sender.test", "error", "it refuses our sender", 1},

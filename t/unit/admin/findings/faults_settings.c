@@ -220,6 +220,16 @@ TEST(several)
         {{"relay=smtp://h.test?quota=500/d", "slices=4"}, 2, "warning: quota=: each of the 4 daemons"},
         {{"relay=smtp://h.test?quota=500/d", "defrag_peers=b=10.0.0.2"}, 2, "quota=: each host of defrag_peers counts by itself"},
         {{"relay=smtp://h.test", "defrag_peers=b=10.0.0.2"}, 1, "but defrag_registry is local"},
+        /* REQUIRETLS, which TLS offers to clients. */
+        {{"tls_certificate=/c.pem", "relay=smtp://h.test?tls=none"}, 1, "REQUIRETLS is offered to clients, but no route can carry such mail: give a route tls=encrypt or tls=verify, or leave dane or mta_sts on\n"},
+        {{"relay=smtp://h.test?tls=none"}, 0, NULL},
+        {{"tls_certificate=/c.pem", "relay=smtp://h.test"}, 0, NULL},
+        {{"tls_certificate=/c.pem", "relay="}, 0, NULL},
+        {{"tls_certificate=/c.pem", "relay=", "dane=no"}, 0, NULL},
+        {{"tls_certificate=/c.pem", "relay=", "dane=no", "mta_sts=no"}, 1, "no route can carry such mail"},
+        {{"tls_certificate=/c.pem", "routes=a.test smtp://h.test, * mx?sts=no", "dane=no"}, 0, NULL},
+        {{"tls_certificate=/c.pem", "routes=a.test smtp://h.test?tls=none, * mx?sts=no", "dane=no"}, 1, "no route can carry such mail"},
+        {{"tls_certificate=/c.pem", "relay=discard"}, 0, NULL},
         /* A group. */
         {{"cluster_redis=none", "relay=smtp://h.test?rate_delay=1s&quota=5/d"}, 1, "cluster, its name, is not set: no limit is shared"},
         {{"cluster=mail", "slices=2", "relay=smtp://h.test?rate_delay=1s", "cluster_redis=none"}, 2, "a rate delay is each host's own"},

@@ -45,6 +45,23 @@ TEST(bounce)
     ok(world_is_empty(&w));
 }
 
+/* REQUIRETLS: what was accepted, and what came back for it. */
+TEST(required_tls)
+{
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "clear.test smtp://x.test?tls=none, * smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "good@clear.test");
+    is_number((long)manager_required(w.manager).accepted, 0, "other mail");
+    w.tls = ENVELOPE_TLS_REQUIRED;
+    world_deliver(&w, "ann@a.test", "good@clear.test good@b.test bad@b.test");
+    is_number((long)manager_required(w.manager).accepted, 1, "its notification is not counted");
+    is_number((long)manager_required(w.manager).returned, 1, "nor a refusal for another reason");
+    ok(world_logged(&w, "to=<good@clear.test>") && world_logged(&w, "dsn=5.7.10, status=bounced (the sender requires TLS"));
+    w.tls = ENVELOPE_TLS_WAIVED;
+    world_deliver(&w, "ann@a.test", "good@clear.test");
+    is_number((long)manager_required(w.manager).accepted, 1, "the contrary is not counted");
+    ok(world_is_empty(&w));
+}
+
 TEST(double_bounce)
 {
     FIXTURE(world, w, manager_world_begin, manager_world_end,
