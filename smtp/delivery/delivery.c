@@ -636,14 +636,6 @@ may_fall_back(struct delivery_session *s, const struct outcome *trouble)
     return true;
 }
 
-/* The number of the host in the target's list. */
-static size_t
-delivery_host_number(const struct delivery_session *s,
-                     const struct mx_lookup_host *host)
-{
-    return s->relays != NULL ? mx_lookup_list_place(host) : 0;
-}
-
 /* False: we cannot log in there. A host that has refused us is not tried at its other
  * addresses. */
 static bool

@@ -260,6 +260,13 @@ delivery_belongs_to_site(struct delivery_session *s,
                                  text_of(hosts, length));
 }
 
+size_t
+delivery_host_number(const struct delivery_session *s,
+                     const struct mx_lookup_host *host)
+{
+    return s->relays != NULL ? mx_lookup_list_place(host) : 0;
+}
+
 /* Decided anew for each connection: the fall-back to cleartext is for one address only.
  */
 void
@@ -269,6 +276,7 @@ delivery_decide_security(struct delivery_session *s, const struct mx_lookup_host
     struct security_question question = {
         .target = s->target,
         .host = host->name,
+        .place = delivery_host_number(s, host),
         .has_failed = s->clear == host,
         .needs_tls = login != NULL && !login->may_be_clear,
         .demand = s->exchange != NULL ? exchange_demand(s->exchange, host) : NULL,

@@ -110,6 +110,9 @@ void delivery_ask_hosts(struct delivery_session *s, const char *domain,
 /* Whether the session may serve the site that its domain's mail exchangers are. */
 bool delivery_belongs_to_site(struct delivery_session *s,
                               const struct mx_lookup_answer *answer);
+/* The number in the target's list, of the host or of the name that it is found by. */
+size_t delivery_host_number(const struct delivery_session *s,
+                            const struct mx_lookup_host *host);
 /* For the next connection, to that host. */
 void delivery_decide_security(struct delivery_session *s,
                               const struct mx_lookup_host *host);

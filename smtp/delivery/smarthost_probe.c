@@ -179,6 +179,7 @@ smarthost_probe_converse(struct smarthost_probe *c, struct net_connection *conne
     const struct client_login *how = credentials_login(login);
     struct security_question question = {.target = c->target,
                                          .host = c->now->name,
+                                         .place = c->at,
                                          .has_failed = c->clear == c->now,
                                          .needs_tls = how != NULL && !how->may_be_clear,
                                          .demand = exchange_demand(c->lookup, c->now),

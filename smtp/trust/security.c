@@ -86,14 +86,15 @@ security_decide(const struct security_question *question, struct security *out)
     if (out->level == TARGET_TLS_NONE)
         return;
     /* A name in the settings is never replaced by one from DNS. */
+    struct text own = t->kind == TARGET_SMTP ? target_host(t, question->place).host
+                                             : text_from(t->host);
     bool by_mx = t->kind == TARGET_MX || t->look_up_mx;
-    bool of_list = t->kind == TARGET_SMTP && t->more_count > 0; /* each has its own */
-    out->host = by_mx || of_list ? bare(question->host) : text_from(t->host);
+    out->host = by_mx ? bare(question->host) : own;
     bool by_host = t->kind == TARGET_SMTP && by_mx; /* its MX records prove nothing */
     if (!required || !by_host)
         security_add_name(out, out->host);
-    if (by_host && (required || !of_list))
-        security_add_name(out, text_from(t->host));
+    if (by_host)
+        security_add_name(out, own);
     out->is_certain = demanded
                           ? question->demand->proof != SECURITY_PROOF_ENCRYPT
                           : t->kind != TARGET_MX && out->level == TARGET_TLS_VERIFY;

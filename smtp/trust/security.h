@@ -37,8 +37,10 @@ struct log;
 struct security_question {
     const struct target *target;
     const char *host; /* found by MX, or the target's own */
-    bool has_failed;  /* a handshake with it failed in this session */
-    bool needs_tls;   /* we log in there, and not in cleartext */
+    size_t
+        place; /* in the target's list: of that host, or of the name it is found by */
+    bool has_failed; /* a handshake with it failed in this session */
+    bool needs_tls;  /* we log in there, and not in cleartext */
     const struct security_demand *demand; /* NULL: none. Only for TARGET_MX */
     const char *domain;                   /* of the mail, with a demand */
 };

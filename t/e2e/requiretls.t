@@ -33,7 +33,7 @@ my %rows = (
 Nginx::certify($dir, 'web', [map { "mta-sts.$_.example" } sort keys %rows]);
 Nginx::certify($dir, 'mail', [map { "$_.test" } qw(good old bare next)]);
 mkdir $_ for "$dir/www", "$dir/box", "$dir/box/x";
-my %zone = ('test' => "next IN A 127.0.0.1\n" . join('', map { "$_ IN A 127.0.0.$address{$_}\n" } sort keys %address), 'example' => '');
+my %zone = ('test' => "next IN A 127.0.0.1\nnext IN MX 10 good.test.\n" . join('', map { "$_ IN A 127.0.0.$address{$_}\n" } sort keys %address), 'example' => '');
 for my $name (sort keys %rows) {
     my ($mode, $hosts) = @{ $rows{$name} };
     my $preference = 10;
@@ -55,6 +55,7 @@ my %common = (dns_servers => "127.0.0.1:$nsd->{port}", smtp_bind => '127.0.0.1',
 my $next = Petrel->new(%common, hostname => 'next.test', routes => '* hold')->start;
 my $petrel = Petrel->new(%common, hostname => 'here.test', http => "127.0.0.1:$http", aliases => Petrel::spit("$dir/aliases", "list\@here.test: a\@good.example, b\@old.example\nonly\@here.test: x\@cleartext.example\n"), local_domains => 'here.test', srs => 'yes',
     routes => "cleartext.example mx?tls=none\nhop.example smtp://next.test:$next->{port}\nold-hop.example smtp://old.test:$port\n"
+        . "listed.example smtp://dead.test:$port|next.test:$port?mx=yes\n"
         . "mail.example smtp://good.test:$port\nlocal.example maildir:$dir/box/%u\n* mx")->start;
 my $says = sub { return (Petrel::command('', $python, '-c', <<'END', $petrel->{port}, $ca, @_))[1] };
 import smtplib, ssl, sys
@@ -133,6 +134,8 @@ unlike said('good'), qr/^MAIL FROM:<anna\@here\.test>.*REQUIRETLS/m, 'without th
 
 like ask('r@good.example', 'REQUIRETLS', 'x@mail.example'), qr/^\w+-\w+$/, 'by a route';
 ok $petrel->wait_log(qr{to=<x\@mail\.example>.*/verified, dsn=2\.0\.0, status=sent}), 'whose host is proven' or diag $petrel->log;
+ask('r@good.example', 'REQUIRETLS', 'x@listed.example');
+ok $petrel->wait_log(qr{to=<x\@listed\.example>.*relay=good\.test.*/verified, dsn=2\.0\.0, status=sent}), 'or the name in a list that has led to it' or diag $petrel->log;
 ask('r@good.example', 'REQUIRETLS', 'x@old-hop.example');
 ok $petrel->wait_log(qr/to=<x\@old-hop\.example>.*dsn=5\.7\.30, status=bounced/), 'or has not REQUIRETLS' or diag $petrel->log;
 ask('r@good.example', 'REQUIRETLS', 'x@local.example');

@@ -31,7 +31,7 @@ decide(enum way way, enum target_tls tls, const char *configured, const char *fo
     static char out[600];
     static const char *const levels[] = {"none", "may", "encrypt", "verify"};
     struct target target = target_of(way, tls, configured);
-    struct security_question question = {&target, found, has_failed, false, NULL, NULL};
+    struct security_question question = {.target = &target, .host = found, .has_failed = has_failed};
     struct security s;
     security_decide(&question, &s);
     size_t length = (size_t)snprintf(out, sizeof(out), "%s %.*s ", levels[s.level],
@@ -45,21 +45,32 @@ decide(enum way way, enum target_tls tls, const char *configured, const char *fo
     return out;
 }
 
-/* Each host of a list has its own name, with any name of the first. */
+/* Each host of a list has its own name. */
 TEST(list)
 {
     struct target target = target_of(SMTPS, TARGET_TLS_VERIFY, "first.test");
-    struct security_question question = {&target, "second.test", false, false, NULL, NULL};
+    struct security_question question = {.target = &target, .host = "second.test", .place = 1};
     struct security s;
     target.more_count = 1;
+    target.more[0].host = 1;
+    text_copy(target.path + 1, sizeof(target.path) - 1, TEXT("second.test"));
     security_decide(&question, &s);
     is_text(s.host, TEXT("second.test"), "the second of a list: its name is told");
     is_number((long)s.name_count, 1, "one name");
     is_text(s.names[0], TEXT("second.test"), "which is asked for");
     target.tls_implicit = false;
     target.look_up_mx = true;
+    question.host = "mx.test";
     security_decide(&question, &s);
-    is_number((long)s.name_count, 1, "by MX, too");
+    is_number((long)s.name_count, 2, "by MX either of two, as for a host alone");
+    is_text(s.names[0], TEXT("mx.test"), "the host's");
+    is_text(s.names[1], TEXT("second.test"), "and that in the list");
+    target.asks = TARGET_REQUIRES_TLS;
+    for (question.place = 0; question.place < 2; question.place++) {
+        security_decide(&question, &s);
+        is_number((long)s.name_count, 1, "REQUIRETLS by MX: one name");
+        is_text(s.names[0], question.place == 0 ? TEXT("first.test") : TEXT("second.test"), "that in the list");
+    }
 }
 
 TEST(decisions)
@@ -101,7 +112,7 @@ TEST(decisions)
 TEST(login)
 {
     struct target target = target_of(SMTP, TARGET_TLS_MAY, "host.test");
-    struct security_question question = {&target, "host.test", true, true, NULL, NULL};
+    struct security_question question = {.target = &target, .host = "host.test", .has_failed = true, .needs_tls = true};
     struct security s;
     security_decide(&question, &s);
     is_number(s.level, TARGET_TLS_MAY, "TLS is tried again at once");
@@ -114,7 +125,7 @@ TEST(login)
 TEST(wish)
 {
     struct target target = target_of(SMTP_MX, TARGET_TLS_VERIFY, "d.test");
-    struct security_question question = {&target, "mx.test", false, false, NULL, NULL};
+    struct security_question question = {.target = &target, .host = "mx.test"};
     struct security s;
     security_decide(&question, &s);
     struct tls_client_options options = security_tls_options(&s);
@@ -142,7 +153,7 @@ TEST(required)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct target target = target_of(rows[i].way, rows[i].tls, "host.test");
-        struct security_question question = {&target, rows[i].way == SMTP_MX ? "mx.test" : "host.test", true, false, NULL, NULL};
+        struct security_question question = {.target = &target, .host = rows[i].way == SMTP_MX ? "mx.test" : "host.test", .has_failed = true};
         struct security s;
         target.asks = TARGET_REQUIRES_TLS;
         security_decide(&question, &s);
@@ -153,7 +164,7 @@ TEST(required)
     }
     struct target mx = target_of(MX, TARGET_TLS_VERIFY, "");
     struct security_demand demand = {.proof = SECURITY_PROOF_STS};
-    struct security_question question = {&mx, "mx.test", false, false, NULL, "d.test"};
+    struct security_question question = {.target = &mx, .host = "mx.test", .domain = "d.test"};
     struct security s;
     security_decide(&question, &s);
     ok_named(!s.is_certain && !s.is_required, "a name that DNS gave is proven, but not that it is meant");
@@ -173,7 +184,7 @@ TEST(demands)
     struct security_demand demand = {
         .proof = SECURITY_PROOF_DANE, .records = &record, .record_count = 1, .base = TEXT("mx.test")};
     struct target target = target_of(MX, TARGET_TLS_MAY, "");
-    struct security_question question = {&target, "mx.test", false, false, &demand, "y.test"};
+    struct security_question question = {.target = &target, .host = "mx.test", .demand = &demand, .domain = "y.test"};
     struct security s;
     static const enum target_tls dane[] = {TARGET_TLS_NONE, TARGET_TLS_ENCRYPT, TARGET_TLS_ENCRYPT, TARGET_TLS_VERIFY};
     for (int failed = 0; failed < 2; failed++)
