@@ -279,7 +279,8 @@ header_scan_tag(const struct header_scan *s)
 static void
 add_to_tls(struct header_scan *s, char c)
 {
-    if (c == '\r' || c == '\n' || text_is_blank(c))
+    bool is_within = s->tls_length > 0 && s->tls_length < sizeof(s->tls);
+    if (text_is_space(c) && !is_within)
         return;
     text_lower(&c, 1);
     if (s->tls_length < sizeof(s->tls))

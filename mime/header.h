@@ -67,7 +67,8 @@ struct text header_scan_message_id(const struct header_scan *s);
 /* The first X-Petrel-Tag, by which a program recognises its message in events: printable
  * ASCII, without space at its ends, cut at its limit; or empty. */
 struct text header_scan_tag(const struct header_scan *s);
-/* "TLS-Required: No", which may be there once (RFC 8689 §3). */
+/* "TLS-Required: No", with white space around the value alone; it may be there once (RFC
+ * 8689 §3). */
 bool header_scan_waives_tls(const struct header_scan *s);
 /* True: From, Sender, Reply-To, To, Cc or a Resent- one of them may have an address
  * without a domain, or From may be empty or malformed. Also true for some odd lists that
