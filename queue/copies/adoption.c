@@ -614,7 +614,8 @@ adoption_new(const struct adoption_setup *setup)
     loop_timer_start(setup->loop, &a->patience, ADOPTION_PATIENCE_MS,
                      adoption_on_patience, a);
     loop_timer_start(setup->loop, &a->beat, ADOPTION_BEAT_MS, adoption_on_time, a);
-    event_read(setup->events, EVENT_BIT(EVENT_DELIVERED), adoption_on_sent, a);
+    event_read(setup->events, EVENT_BIT(EVENT_DELIVERED) | EVENT_BIT(EVENT_GIVEN),
+               adoption_on_sent, a);
     copies_engine_join(setup->engine, &a->client);
     return a;
 }

@@ -541,11 +541,12 @@ gift_ask_again(struct gift *x)
     }
 }
 
-/* Messages lent and not on their way: at most SIBLING_UNANSWERED a host, and one. */
+/* While the manager is paused mail may be another host's. Messages lent and not on their way: at most SIBLING_UNANSWERED a host, and one. */
 static void
 give_send_gifts(struct give *g)
 {
     struct gift *x, *next;
+    bool rests = g->rests || manager_is_paused(g->setup.manager);
     DL_FOREACH_SAFE (g->gifts, x, next) {
         if (x->state == GIFT_LOST)
             gift_ask_again(x);
@@ -553,10 +554,11 @@ give_send_gifts(struct give *g)
     DL_FOREACH_SAFE (g->gifts, x, next) {
         if (x->state != GIFT_READY)
             continue;
-        struct give_host *h = g->rests ? NULL : give_choose(g, x);
+        struct give_host *h = rests ? NULL : give_choose(g, x);
+        g->was_busy |= rests;
         if (h != NULL)
             (void)gift_send(x, h);
-        else if (g->rests)
+        else if (rests)
             gift_return(x);
         else if (x->is_unread)
             gift_put_off(x);
@@ -654,7 +656,7 @@ give_may_lend(const struct give *g)
     for (size_t i = 0; i < g->host_count && !is_open; i++)
         is_open = !g->hosts[i]->is_silent && give_has_room(g, g->hosts[i], 0);
     return is_open && g->unended < GIVE_HURRY && g->ready < READY_MAX &&
-           give_first(g) != NULL;
+           !manager_is_paused(g->setup.manager) && give_first(g) != NULL;
 }
 
 /* --- Listing ---------------------------------------------------------------------- */

@@ -686,6 +686,12 @@ manager_cancel_drain(struct manager *m)
 }
 
 bool
+manager_is_paused(const struct manager *m)
+{
+    return m->is_paused;
+}
+
+bool
 manager_is_draining(const struct manager *m)
 {
     return m->draining;

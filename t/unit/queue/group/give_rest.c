@@ -66,6 +66,28 @@ TEST(cancelled)
     world_saw(&g.b, "me@a.test>later@b.test ", "one there");
 }
 
+/* While the manager is paused our mail may be another host's: what is under way goes on, and no more
+ * is given. */
+TEST(paused)
+{
+    FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
+    g.host->most = 1;
+    g.host->weather = KIT_STUCK;
+    group_world_defer(&g);
+    world_deliver(&g.a, "me@a.test", "later@b.test");
+    group_world_start(&g);
+    group_world_pass(&g, 1000);
+    manager_pause(g.a.manager, true);
+    g.host->weather = KIT_FAIR;
+    group_world_pass(&g, 60 * 1000);
+    is_number(give_progress(g.give).given, 1, "the one that was sent");
+    is_number(g.over, 0, "it is not over");
+    manager_pause(g.a.manager, false);
+    group_world_pass(&g, 60 * 1000);
+    is_number(give_progress(g.give).given, 2, "the other follows");
+    is_number(g.over, 1, "then it is over");
+}
+
 /* It is not delivered here while another host may have it, nor given to a third one. */
 TEST(cancelled_lost)
 {
