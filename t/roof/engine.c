@@ -8,6 +8,7 @@
 #include "queue/envelope/envelope.h"
 #include "t/roof/editor.h"
 #include "t/roof/host.h"
+#include "t/roof/hop.h"
 #include "t/roof/model.h"
 #include "t/roof/peer.h"
 #include "t/roof/redis_keys.h"
@@ -489,8 +490,8 @@ judge_bytes(const struct model_message *m, const struct envelope *e)
                    "the content of its copy is not that of the message");
 }
 
-/* Marks come within 100 ms, but where the disk takes its time; a reply that is lost may be no
- * mark. */
+/* Marks come within 100 ms of the reply, but where the disk takes its time; a reply that is lost
+ * may be no mark. */
 static void
 judge_copy(const struct model_message *m, const struct envelope *e)
 {
@@ -500,7 +501,7 @@ judge_copy(const struct model_message *m, const struct envelope *e)
     for (unsigned i = 0; i < m->rcpt_count; i++) {
         const struct model_rcpt *r = &m->rcpts[i];
         if (r->stored == 0 || r->chances > 0 ||
-            roof_now_ms() - r->stored_ms < SETTLED_MS)
+            roof_now_ms() - r->stored_ms < SETTLED_MS || hop_is_unsure(r))
             continue;
         model_rcpt_address(r, address);
         for (unsigned n = 0; n < e->count; n++)
