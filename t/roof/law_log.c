@@ -309,6 +309,9 @@ law_log_line(unsigned log, struct text line)
     /* Another slice has ended what the one that was killed had begun. */
     if (host.is_shared && text_starts(line, TEXT("warning: was being processed")))
         return;
+    /* A start may end once more, and say so, what a power cut had left of the end. */
+    if (text_equal(line, TEXT("removing files left by a finished message")))
+        return;
     if (l->removed && !excused)
         break_life(l, "a line after the last one", line);
     if (accepts(line))
