@@ -186,6 +186,18 @@ judge_logged(const struct heard *after)
     }
 }
 
+/* Mail that is due comes from the deferred queue without a line, and waits at its site for an
+ * instant. */
+static bool
+is_moving(const struct heard *after)
+{
+    for (size_t i = 0; i < STATED; i++)
+        if (strcmp(stated[i].member, "deferred") == 0)
+            return after->said[i] < metrics.before.said[i] ||
+                   after->said[i] > metrics.before.said[i];
+    return false;
+}
+
 /* A number that is the same behind a time without a line is so in between, too: a session
  * that came and went would have had some. */
 static void
@@ -239,7 +251,7 @@ hear_after(void *context, struct text answer, bool whole)
     if (take_status(answer, whole, &after) && after.starts == metrics.before.starts) {
         metrics.judged++;
         judge_logged(&after);
-        if (after.lines == metrics.before.lines)
+        if (after.lines == metrics.before.lines && !is_moving(&after))
             judge_stated(&after);
     }
     law_metrics_finish();
