@@ -357,8 +357,10 @@ model_on_attempted(void (*attempted)(struct model_rcpt *r))
 void
 model_deferred(struct model_rcpt *r)
 {
-    r->deferred_ms = r->reloads == model.reloads ? roof_now_ms() : 0;
+    bool may_follow = r->reloads != model.reloads || r->is_hurried;
+    r->deferred_ms = may_follow ? 0 : roof_now_ms();
     r->reloads = model.reloads;
+    r->is_hurried = false;
 }
 
 void

@@ -42,6 +42,7 @@ struct model_rcpt {
     unsigned delayed;      /* reports that say so */
     int64_t deferred_ms;   /* by a hop's 4yz reply; 0: not, or it may come soon again */
     unsigned reloads;      /* that there were when it was deferred last */
+    bool is_hurried;       /* by an operator: another attempt may follow that of now */
     bool has_fate;         /* by the log of the first host */
     unsigned fate_excuses; /* law_log.c */
     bool has_failed;       /* by any log */

@@ -173,6 +173,7 @@ operator_act(void)
     /* From now on, and whether or not it is done: the answer may be lost. */
     for (unsigned i = 0; i <= m->rcpt_count; i++) { /* one for its copy */
         m->rcpts[i].deferred_ms = 0;
+        m->rcpts[i].is_hurried |= wish == WISH_RETRY || wish == WISH_RELEASE;
         if (wish == WISH_BOUNCE)
             model_refused(&m->rcpts[i]);
         m->rcpts[i].may_vanish = m->rcpts[i].may_vanish || wish == WISH_REMOVE;
