@@ -331,6 +331,13 @@ import_guess(const char *path, struct text content)
     return best;
 }
 
+bool
+import_lacks_relay(const struct import *im)
+{
+    return im->kind->only_relays && !import_has(im, "relay") &&
+           !import_has(im, "sender_routes");
+}
+
 /* Acts may add lines: of files that a line names. They have their fates already. */
 void
 import_run(struct import *im)
@@ -349,6 +356,6 @@ import_run(struct import *im)
     if (im->passwords.length > 0 || im->lacks_password != NULL)
         import_put(im, NULL, "auth_passwords",
                    import_format(im, "%s/passwords", im->directory));
-    if (im->lacks_password != NULL)
+    if (im->lacks_password != NULL || import_lacks_relay(im))
         import_put(im, NULL, "routes", "* hold");
 }

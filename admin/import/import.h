@@ -61,6 +61,7 @@ struct import_kind {
     void (*read)(struct import *im, const char *file, struct text content);
     const struct import_row *rows;
     void (*begin)(struct import *im), (*end)(struct import *im); /* around the acts */
+    bool only_relays; /* it never looks up an MX: without a relay mail is kept */
 };
 extern const struct import_kind import_postfix, import_msmtp, import_ssmtp,
     import_nullmailer, import_dma, import_opensmtpd, import_exim;
@@ -179,6 +180,8 @@ const struct import_kind *import_named(struct text name);
 void import_run(struct import *im);
 /* The settings have their errors: the lines get their last fate. */
 void import_settle(struct import *im);
+/* No smarthost came of the lines of a program that sends to nothing else: mail is kept. */
+bool import_lacks_relay(const struct import *im);
 /* Settings that wait for a password are comments, and mail is kept. */
 bool import_waits(const struct import *im, const struct import_setting *s);
 /* petrel.conf, without the settings that have errors. */

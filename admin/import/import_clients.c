@@ -35,7 +35,7 @@ static const char *const msmtp_names[MSMTP_FIELDS] = {
     "auth", "tls",  "tls_starttls", "tls_certcheck", "tls_cert_file", "tls_key_file"};
 
 struct msmtp_account {
-    const char *name;
+    struct text name;
     struct import_line *line, *fields[MSMTP_FIELDS];
 };
 
@@ -132,17 +132,17 @@ msmtp_open(struct msmtp_account *all, size_t *count, struct import_line *line,
     other = colon == TEXT_NONE ? TEXT("") : text_trim(text_after(rest, colon + 1));
     other = text_before(other, text_find(other, ','));
     for (size_t i = 1; i + 1 < *count && other.length > 0; i++)
-        if (text_equal(text_from(all[i].name), other))
+        if (text_equal(all[i].name, other))
             *a = all[i];
     a->line = line;
-    a->name = text_equal(name, TEXT("default")) ? "default" : line->value;
+    a->name = name;
     return a;
 }
 
 static void
 msmtp_end(struct import *im)
 {
-    struct msmtp_account all[MSMTP_ACCOUNTS_MAX] = {{.name = "defaults"}};
+    struct msmtp_account all[MSMTP_ACCOUNTS_MAX] = {{.name = TEXT("defaults")}};
     struct msmtp_account *now = NULL;
     size_t count = 1, chosen = 0;
     for (size_t i = 0; i < im->count && im->lines[i].of == NULL; i++) {
@@ -160,7 +160,7 @@ msmtp_end(struct import *im)
                 now->fields[f] = line;
     }
     for (size_t i = 1; i < count; i++)
-        if (chosen == 0 || strcmp(all[i].name, "default") == 0)
+        if (chosen == 0 || text_equal(all[i].name, TEXT("default")))
             chosen = i;
     for (size_t i = 1; i < count; i++) {
         bool is_twin = i != chosen &&
@@ -213,7 +213,7 @@ static const struct import_row msmtp_rows[] = {
 };
 /* clang-format on */
 const struct import_kind import_msmtp = {
-    "msmtp", "msmtprc .msmtprc", import_read_words, msmtp_rows, NULL, msmtp_end};
+    "msmtp", "msmtprc .msmtprc", import_read_words, msmtp_rows, NULL, msmtp_end, true};
 
 /* --- ssmtp ------------------------------------------------------------------------ */
 
@@ -272,8 +272,8 @@ static const struct import_row ssmtp_rows[] = {
     {NULL, NULL, NULL, NULL},
 };
 /* clang-format on */
-const struct import_kind import_ssmtp = {"ssmtp",    "ssmtp.conf", import_read_either,
-                                         ssmtp_rows, NULL,         ssmtp_end};
+const struct import_kind import_ssmtp = {
+    "ssmtp", "ssmtp.conf", import_read_either, ssmtp_rows, NULL, ssmtp_end, true};
 
 /* --- nullmailer ------------------------------------------------------------------- */
 
@@ -362,7 +362,12 @@ nullmailer_remote(struct import *im, struct import_line *line)
     if (text_starts(protocol, TEXT("smtp")))
         import_put(im, line, "relay", import_target(im, &hop));
     else
-        odd = NULL, import_say(line, IMPORT_LEFT, "Petrel speaks SMTP and LMTP alone");
+        odd = NULL,
+        import_say(line, IMPORT_LEFT,
+                   import_format(im,
+                                 "%.*s is no protocol that Petrel has; write "
+                                 "relay = HOST:PORT",
+                                 TEXT_ARGS(text_before(protocol, 40))));
     line->why = odd != NULL ? odd : line->why;
 }
 
@@ -383,7 +388,8 @@ static const struct import_row nullmailer_rows[] = {
 };
 /* clang-format on */
 const struct import_kind import_nullmailer = {
-    "nullmailer", "nullmailer remotes", nullmailer_read, nullmailer_rows, NULL, NULL};
+    "nullmailer", "nullmailer remotes", nullmailer_read, nullmailer_rows, NULL, NULL,
+    true};
 
 /* --- dma -------------------------------------------------------------------------- */
 
@@ -435,5 +441,5 @@ static const struct import_row dma_rows[] = {
     {NULL, NULL, NULL, NULL},
 };
 /* clang-format on */
-const struct import_kind import_dma = {"dma",    "dma.conf", import_read_words,
-                                       dma_rows, NULL,       dma_end};
+const struct import_kind import_dma = {
+    "dma", "dma.conf", import_read_words, dma_rows, NULL, dma_end, false};

@@ -167,9 +167,17 @@ postfix_transport(struct import *im, struct text value, struct text sender)
                              : is_unix ? "unix:"
                                        : "",
                              TEXT_ARGS(path));
-    if (text_equal(name, TEXT("error")) || text_equal(name, TEXT("retry")))
-        return import_format(im, "error:%s%.*s", text_digits(to) > 0 ? "" : "5.1.1 ",
-                             TEXT_ARGS(to.length > 0 ? to : TEXT("undeliverable")));
+    if (text_equal(name, TEXT("error")) || text_equal(name, TEXT("retry"))) {
+        /* Mail for retry: waits, whatever class its code has. */
+        bool waits = text_equal(name, TEXT("retry")), coded = text_digits(to) > 0;
+        return import_format(im, "error:%s%.*s",
+                             coded   ? waits ? "4" : ""
+                             : waits ? "4.3.0 "
+                                     : "5.1.1 ",
+                             TEXT_ARGS(to.length == 0   ? TEXT("undeliverable")
+                                       : coded && waits ? text_after(to, 1)
+                                                        : to));
+    }
     if (text_equal(name, TEXT("discard")) || text_equal(name, TEXT("hold")))
         return import_keep(im, name);
     bool is_smtp = text_equal(name, TEXT("smtp")) || text_equal(name, TEXT("relay"));
@@ -359,9 +367,17 @@ postfix_rules(struct import *im, struct import_line *line)
     };
     /* clang-format on */
     struct text rest = text_from(line->value), word;
+    bool open = strcmp(line->name, "smtpd_relay_restrictions") == 0 ||
+                strcmp(line->name, "smtpd_recipient_restrictions") == 0;
     import_say(line, IMPORT_NEEDLESS, "Petrel does so anyway");
     while (text_word(&rest, ", \t", &word)) {
         const struct import_row *rule = import_row_of(words, word);
+        if (text_equal(word, TEXT("permit")) && open)
+            import_say(
+                line, IMPORT_LEFT,
+                "permit: would make an open relay; relay_from says who may send");
+        else if (text_starts(word, TEXT("reject")) || text_starts(word, TEXT("defer")))
+            open = false;
         if (rule != NULL && rule->act == import_as)
             import_put(im, line, rule->with, "yes");
         else if (rule != NULL ? rule->act == import_leave
@@ -404,6 +420,23 @@ postfix_home(struct import *im, struct import_line *line)
         import_put(
             im, line, "local",
             import_format(im, "maildir:/home/%%u/%.*s", (int)length - 1, line->value));
+}
+
+/* Without a path there is no socket to ask; other types than Dovecot's have none. */
+static void
+postfix_sasl_auth(struct import *im, struct import_line *line)
+{
+    bool wants = import_is_yes(import_value(im, "smtpd_sasl_auth_enable"));
+    line->setting = "auth";
+    if (!wants)
+        import_say(line, IMPORT_NEEDLESS, "it is the default: clients do not log in");
+    else if (import_find(im, "smtpd_sasl_path") != NULL &&
+             text_equal(import_value(im, "smtpd_sasl_type"), TEXT("dovecot")))
+        import_say(line, IMPORT_TAKEN, NULL);
+    else
+        import_say(line, IMPORT_LEFT,
+                   "for logins of clients write auth_users = FILE, made by `petrel "
+                   "passwd USER`, or auth = dovecot:PATH");
 }
 
 static void
@@ -517,11 +550,17 @@ static const struct import_row postfix_rows[] = {
     {"home_mailbox", postfix_home, NULL, NULL},
     {"mailbox_transport virtual_transport local_transport", postfix_local, NULL, NULL},
     {"smtpd_sasl_path", postfix_sasl_path, NULL, NULL},
-    {"smtpd_sasl_auth_enable smtpd_sasl_type", import_share, "auth", NULL},
+    {"smtpd_sasl_auth_enable smtpd_sasl_type", postfix_sasl_auth, NULL, NULL},
     {"smtpd_tls_security_level smtpd_use_tls", import_share, "tls_certificate",
         "STARTTLS is offered, and not demanded"},
-    {"smtpd_tls_auth_only smtpd_sasl_* broken_sasl_auth_clients", import_needless,
-        "AUTH is offered under TLS alone", NULL},
+    {"smtpd_tls_auth_only", import_needless, "AUTH is offered under TLS alone", NULL},
+    {"smtpd_sasl_* broken_sasl_auth_clients", import_needless,
+        "Petrel needs nothing of the kind", NULL},
+    {"smtp_fallback_relay fallback_relay", import_leave, "write relay = HOST, HOST: the next "
+        "one is used when one does not answer", NULL},
+    {"sender_canonical_classes canonical_classes", import_leave, "rewrite changes the sender of "
+        "the envelope and the fields of the header", NULL},
+    {"header_size_limit", import_leave, "Petrel limits the message, not its header", NULL},
     {"maximal_queue_lifetime", import_as, "maximal_queue_lifetime", "+d"},
     {"bounce_queue_lifetime", import_as, "bounce_queue_lifetime", "+d"},
     {"delay_warning_time", import_as, "delay_warning_time", "+h"},
@@ -559,7 +598,8 @@ static const struct import_row postfix_rows[] = {
      "smtpd_tls_mandatory_* smtp_tls_mandatory_* smtpd_tls_ciphers smtp_tls_ciphers "
      "smtpd_tls_dh* tls_* smtp_dns_support_level smtp_host_lookup virtual_uid_maps "
      "virtual_gid_maps virtual_minimum_uid notify_classes local_destination_* milter_* "
-     "maillog_* syslog_* default_database_type",
+     "maillog_* syslog_* default_database_type disable_dns_lookups "
+     "always_add_missing_headers smtp_tls_fingerprint_digest",
      import_needless, "Petrel needs nothing of the kind", NULL},
     {"*", postfix_other, NULL, NULL},
     {NULL, NULL, NULL, NULL},
@@ -567,4 +607,5 @@ static const struct import_row postfix_rows[] = {
 /* clang-format on */
 
 const struct import_kind import_postfix = {
-    "postfix", "main.cf", import_read_long, postfix_rows, postfix_begin, postfix_end};
+    "postfix",   "main.cf", import_read_long, postfix_rows, postfix_begin,
+    postfix_end, false};

@@ -286,6 +286,22 @@ struct opensmtpd_match {
     const char *odd;
 };
 
+/* One word, or a list between braces. */
+static struct text
+opensmtpd_words(struct text *rest)
+{
+    struct text words = TEXT("");
+    *rest = text_trim(*rest);
+    size_t end = text_starts(*rest, TEXT("{")) ? text_find(*rest, '}') : TEXT_NONE;
+    if (end == TEXT_NONE) {
+        (void)import_word(rest, &words);
+        return words;
+    }
+    words = text_before(*rest, end + 1);
+    *rest = text_after(*rest, end + 1);
+    return words;
+}
+
 static struct opensmtpd_match
 opensmtpd_read_match(struct import *im, struct text rest)
 {
@@ -299,21 +315,16 @@ opensmtpd_read_match(struct import *im, struct text rest)
         if (from && text_equal(word, TEXT("any")))
             m.from_all = true;
         else if (from && text_equal(word, TEXT("src")))
-            (void)import_word(&rest, &m.source);
+            m.source = opensmtpd_words(&rest);
         else if ((from || !for_) && text_equal(word, TEXT("auth")))
             m.from_auth = true;
         else if (for_ && text_equal(word, TEXT("local")))
             m.local = true;
         else if (for_ && text_equal(word, TEXT("any")))
             m.any = true;
-        else if (for_ && text_equal(word, TEXT("domain"))) {
-            rest = text_trim(rest);
-            size_t end = text_starts(rest, TEXT("{")) ? text_find(rest, '}') + 1 : 0;
-            m.domain = text_before(rest, end);
-            rest = text_after(rest, end);
-            if (end == 0)
-                (void)import_word(&rest, &m.domain);
-        } else if (text_equal(word, TEXT("action")))
+        else if (for_ && text_equal(word, TEXT("domain")))
+            m.domain = opensmtpd_words(&rest);
+        else if (text_equal(word, TEXT("action")))
             (void)import_word(&rest, &m.action);
         else if (text_equal(word, TEXT("reject")))
             m.rejects = true;
@@ -362,7 +373,12 @@ opensmtpd_match(struct import *im, struct import_line *line)
     bool is_mx = strcmp(target, "mx") == 0;
     bool is_local =
         strncmp(target, "maildir:", 8) == 0 || strncmp(target, "lmtp:", 5) == 0;
-    import_say(line, IMPORT_TAKEN, NULL);
+    import_say(
+        line, IMPORT_TAKEN,
+        m.from_all && m.any && !m.from_auth
+            ? "not from any, which would make an open relay: relay_from says who "
+              "may send"
+            : NULL);
     if (m.source.length > 0) {
         opensmtpd_put_all(im, line, TEXT("127.0.0.0/8 ::1"), "relay_from", "");
         opensmtpd_put_all(im, line, m.source, "relay_from", "");
@@ -482,9 +498,9 @@ static const struct import_row opensmtpd_rows[] = {
     {NULL, NULL, NULL, NULL},
 };
 /* clang-format on */
-const struct import_kind import_opensmtpd = {"opensmtpd",     "smtpd.conf",
-                                             opensmtpd_read,  opensmtpd_rows,
-                                             opensmtpd_begin, opensmtpd_end};
+const struct import_kind import_opensmtpd = {
+    "opensmtpd",     "smtpd.conf",  opensmtpd_read, opensmtpd_rows,
+    opensmtpd_begin, opensmtpd_end, false};
 
 /* --- Exim ------------------------------------------------------------------------- */
 
@@ -516,8 +532,12 @@ exim_interfaces(struct import *im, struct import_line *line)
     if (rest.length == 0)
         import_listen(im, line, TEXT("all"), TEXT("25"), "");
     while (text_word(&rest, "; ", &one)) {
-        size_t dot =
-            net_address_parse_ip(one, &ip) ? TEXT_NONE : text_find_last(one, '.');
+        /* ADDRESS, ADDRESS.PORT or [ADDRESS]:PORT */
+        bool boxed = text_starts(one, TEXT("["));
+        size_t dot = net_address_parse_ip(one, &ip)  ? TEXT_NONE
+                     : !boxed                        ? text_find_last(one, '.')
+                     : one.at[one.length - 1] == ']' ? TEXT_NONE
+                                                     : text_find_last(one, ':');
         import_listen(im, line, text_before(one, dot),
                       dot == TEXT_NONE ? TEXT("25") : text_after(one, dot + 1), "");
     }
@@ -617,4 +637,5 @@ const struct import_kind import_exim = {"exim",
                                         import_read_equals,
                                         exim_rows,
                                         NULL,
-                                        exim_end};
+                                        exim_end,
+                                        false};

@@ -113,6 +113,10 @@ import_write(const struct import *im, struct buffer *out)
         "# Written by `petrel import` from the settings of %s. petrel.conf(5) has\n"
         "# all settings. All users can read this file: keep passwords elsewhere.\n",
         im->kind->name);
+    if (import_lacks_relay(im))
+        (void)!buffer_format(
+            out, "# No smarthost could be taken. Mail is kept until `relay` is "
+                 "set; then\n# remove `routes = * hold`.\n");
     for (size_t i = 0; i < im->setting_count; i++) {
         const struct import_setting *s = &im->settings[i];
         struct text rest = buffer_text(&s->value), entry;

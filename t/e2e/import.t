@@ -17,7 +17,7 @@ for (split /^/, Petrel::slurp($table)) {
     elsif (/^---- (.*)/) { $section = $1; push @{ $cases[-1]{order} }, $section; $cases[-1]{files}{$section} = '' }
     else { $cases[-1]{files}{$section} .= $_ }
 }
-cmp_ok scalar(@cases), '>=', 40, 'configurations';
+cmp_ok scalar(@cases), '>=', 65, 'configurations';
 
 my (%seen, $record);
 system('openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=mail.example.org', '-keyout', "$base/key.pem", '-out', "$base/cert.pem") == 0 or die 'openssl';
