@@ -218,7 +218,7 @@ local_fault(struct text t)
         return "the local part is not UTF-8";
     if (t.at[0] == '"') {
         if (quoted_length(t) != t.length)
-            return "a quoted string without its end, or with more behind it";
+            return "a quoted string without an end, or with text after it";
         return t.length > 2 ? NULL : "no local part"; /* no mailbox has the name "" */
     }
     size_t dots = 0;

@@ -101,7 +101,7 @@ judge_refusal(struct faults *out, const char *subject, bool is_error,
         a->data.texts[DOCTOR_WAY_DEMAND].length > 0)
         faults_detail(out, "Its domain demands %.*s.",
                       TEXT_ARGS(a->data.texts[DOCTOR_WAY_DEMAND]));
-    faults_remedy(out, "Mail waits, and is tried again by itself. If no other host "
+    faults_remedy(out, "Mail waits, and is tried again automatically. If no other host "
                        "answers either, see net.port25; else tell its operator.");
 }
 

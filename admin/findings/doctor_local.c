@@ -64,7 +64,7 @@ judge_certificate(struct doctor *d, struct faults *out, const char *path,
                    "its chain does not lead to an authority of tls_ca: an "
                    "intermediate certificate is missing, or the authority is not "
                    "known");
-        faults_remedy(out, "Put the intermediate certificates behind the certificate "
+        faults_remedy(out, "Put the intermediate certificates after the certificate "
                            "in the file (certbot's fullchain.pem has them).");
     } else {
         faults_add(out, FAULT_OK, path, "for %s until %s", c->name,

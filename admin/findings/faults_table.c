@@ -392,7 +392,7 @@ judge_settings_changed(const struct fault_world *w, struct faults *out)
 /* clang-format off */
 static const struct fault_row fault_rows[] = {
     {"not_accepting", FAULT_ERROR, FAULT_RUNNING, JUDGE(judge_not_accepting), NULL,
-     "Look at the reason, and remove its cause: mail is accepted again by itself."},
+     "Remove the cause: mail is then accepted again automatically."},
     {"disk_low", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_disk_low), NULL,
      "Free space on the file system of the spool, or give it more."},
     {"disk_unsafe", FAULT_ERROR, FAULT_RUNNING, WORDS(health.unsafe), NULL,
@@ -412,7 +412,7 @@ static const struct fault_row fault_rows[] = {
      "corrupt` removes them."},
     {"history_paused", FAULT_WARNING, FAULT_RUNNING, FLAG(history_paused),
      "the history pauses: the spool is too full",
-     "Free space on the file system of the spool: the history goes on by itself."},
+     "Free space on the file system of the spool: the history then continues."},
     {"log_lost", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_log_lost), NULL,
      "See that standard error or syslog is read and has space, or log less "
      "(`log_level`)."},
@@ -438,7 +438,7 @@ static const struct fault_row fault_rows[] = {
      "Correct the user or the password of this smarthost, then `petrel reload`; "
      "`petrel doctor` tries it."},
     {"oauth_refused", FAULT_ERROR, FAULT_RUNNING, ELSEWHERE, NULL,
-     "Log in anew with `petrel oauth login {HOST USER}`, or repair the account at "
+     "Log in again with `petrel oauth login {HOST USER}`, or repair the account at "
      "its provider."},
     {"dkim_failed", FAULT_WARNING, FAULT_RUNNING, ELSEWHERE, NULL,
      "Publish the record that `petrel doctor {DOMAIN}` prints; make a new key if it "
@@ -452,7 +452,8 @@ static const struct fault_row fault_rows[] = {
      "Correct what the text names; `petrel doctor` looks for it, and `petrel trace "
      "{RECEIVER}` has the replies."},
     {"quota_used_up", FAULT_WARNING, FAULT_RUNNING, ELSEWHERE, NULL,
-     "Wait, mail goes on by itself; `quota=` of the route keeps below the limit."},
+     "Wait: mail continues when the limit allows it; `quota=` of the route stays below "
+     "it."},
     {"suppress_full", FAULT_WARNING, FAULT_RUNNING, ELSEWHERE, NULL,
      "Raise `suppress_limit`, or remove some: `petrel suppress rm ADDRESS`."},
     {"sts_unreachable", FAULT_WARNING, FAULT_RUNNING, ELSEWHERE, NULL,
@@ -460,8 +461,8 @@ static const struct fault_row fault_rows[] = {
     {"port_25_blocked", FAULT_ERROR, FAULT_RUNNING, JUDGE(judge_port_25_blocked), NULL,
      "Ask your provider to open port 25, or send through a smarthost (`relay`)."},
     {"site_dead", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_site_dead), NULL,
-     "See `petrel status --site {SITE}`; it is tried by itself, and with `petrel "
-     "queue retry --all` now."},
+     "See `petrel status --site {SITE}`. It is tried again automatically; `petrel "
+     "queue retry --all` tries it now."},
     {"site_clogs", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_site_clogs), NULL,
      "See its bound in `petrel status --site {SITE}`: its limits, its rate, its "
      "speed."},

@@ -85,8 +85,7 @@ history_go_on(struct history *h)
 {
     h->paused = false;
     log_say(h->setup.log, LOG_LEVEL_INFO, "queue", NULL,
-            "the history goes on; lines that it lacks since startup: %" PRIu64,
-            h->lost);
+            "the history continues; lines lost since startup: %" PRIu64, h->lost);
 }
 
 /* Whether lines may be written now. */

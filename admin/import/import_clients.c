@@ -240,7 +240,7 @@ ssmtp_end(struct import *im)
     if (hub != NULL && import_split_host(import_value(im, "mailhub"), &hop))
         import_put(im, hub, "relay", import_target(im, &hop));
     else if (hub != NULL)
-        import_say(hub, IMPORT_LEFT, "it is no host; write relay = HOST:PORT");
+        import_say(hub, IMPORT_LEFT, "it is not a host; write relay = HOST:PORT");
     beside = (struct import_line){.file = im->lines[0].file, .name = "revaliases"};
     (void)import_entries(im, &beside, TEXT("revaliases"), ":", ssmtp_alias);
     if (import_value(im, "rewriteDomain").length > 0)

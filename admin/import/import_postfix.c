@@ -143,7 +143,7 @@ postfix_relayhost(struct import *im, struct import_line *line)
     while (text_word(&rest, ", \t", &one)) {
         const char *target = postfix_target(im, one, TEXT(""));
         if (target == NULL)
-            import_say(line, IMPORT_LEFT, "it is no host; write relay = HOST:PORT");
+            import_say(line, IMPORT_LEFT, "it is not a host; write relay = HOST:PORT");
         else
             import_put(im, line, "relay", target);
     }
@@ -266,7 +266,7 @@ postfix_alias(struct import *im, struct import_line *entry)
                    import_format(im, "%s/aliases.imported", im->directory));
     else
         import_say(entry, IMPORT_LEFT,
-                   "it is no alias, or there is more than 1 MiB of them");
+                   "it is not an alias, or there is more than 1 MiB of them");
 }
 
 /* Text maps have their source beside what postmap(1) made of it. */

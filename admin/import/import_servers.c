@@ -367,7 +367,7 @@ opensmtpd_match(struct import *im, struct import_line *line)
     const char *target = opensmtpd_target(im, m.action, &action);
     if (target == NULL) {
         import_say(line, IMPORT_LEFT,
-                   "its action is none of Petrel's; write routes or local");
+                   "Petrel has no such action; write routes or local");
         return;
     }
     bool is_mx = strcmp(target, "mx") == 0;

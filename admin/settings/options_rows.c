@@ -477,7 +477,7 @@ const struct setting options_rows[] = {
             "For how long a bounce suppresses an address. 0: for ever."),
     BOUNDED(DURATION, manager.suppression.complaint_ms, "suppress_complaint_lifetime",
             "0", 0, INT64_C(36500) * 24 * HOUR,
-            "For how long a complaint does. 0: for ever."),
+            "For how long a complaint suppresses an address. 0: for ever."),
     BOUNDED(NUMBER, manager.suppression.limit, "suppress_limit", "100000", 1, 10000000,
             "Addresses that are kept; 100,000 take some 8 MB of memory."),
     BOUNDED(NUMBER, fragments.limits.parts, "defrag_max_parts", "1000", 10, 100000,
@@ -651,7 +651,7 @@ const struct setting options_rows[] = {
     BOUNDED(DURATION, history.age_ms, "history_age", "30d", HOUR, 3650 * 24 * HOUR,
             "Age at which the history's files go even if there is space."),
     TEXTUAL(STRING, post.url, "events", NULL,
-            "The program that hears of events of mail: https://HOST/PATH (webhook), "
+            "The program that receives events of mail: https://HOST/PATH (webhook), "
             "http:// to\n"
             "loopback, private addresses and names of one label, or file:/PATH. Unset: "
             "nowhere."),

@@ -190,7 +190,7 @@ init_take_user(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
     if (text_equal_nocase(answer, TEXT("none")))
         answer = TEXT("");
     if (answer.length == 0 && p->facts != NULL)
-        return init_wrong(why, "this provider wants a login; write the user");
+        return init_wrong(why, "this provider requires a login: write the user");
     if (answer.length == 0)
         return true;
     assert(host != NULL);

@@ -184,8 +184,8 @@ static const char *const bound_words[SCHED_BOUNDS] = {
     [SCHED_BOUND_LEASE_RATE] = LEASE_WORDS NEXT_WORDS,
     [SCHED_BOUND_PROOF] = "none of its sessions has proven what the domain demands of "
                           "TLS (DANE, MTA-STS); one of them ends for a new one",
-    [SCHED_BOUND_CONGESTED] = "a connection waits long for its greeting; no more are "
-                              "made until then",
+    [SCHED_BOUND_CONGESTED] = "a connection is still waiting for its greeting: no "
+                              "other is opened before it comes",
     [SCHED_BOUND_PAUSE] = "a connection failed ({#failures} in a row); the next one: "
                           "{bound_until_ms@until}",
     [SCHED_BOUND_BUDGET] = "delivery_session_limit: ",

@@ -72,7 +72,7 @@ give_up(struct event_spool *s, const char *why)
 static void
 on_deadline(void *context)
 {
-    give_up(context, "the disk does not take events in time, and mail goes on");
+    give_up(context, "the disk is too slow for events; mail is not delayed");
 }
 
 /* The oldest event that somebody waits for decides. */
@@ -153,7 +153,7 @@ static void
 spool_fail(struct event_spool *s, int error)
 {
     char why[160];
-    snprintf(why, sizeof(why), "cannot write events (%s), and mail goes on",
+    snprintf(why, sizeof(why), "cannot write events (%s); mail is not affected",
              strerror(-error));
     s->flying = 0;
     s->flying_events = 0;

@@ -184,7 +184,7 @@ import_rest(const struct text fields[FIELDS], struct suppression_entry *e)
                                                     : SUPPRESSION_MANUAL;
     else if (!suppression_class_read(fields[3], &e->class) ||
              e->class == SUPPRESSION_NONE)
-        return "the class is none of doubtful, hard, complaint, manual";
+        return "the class is not one of doubtful, hard, complaint, manual";
     if (e->class == SUPPRESSION_DOUBTFUL)
         e->strikes = SUPPRESSION_STRIKES;
     if (fields[4].length > 0 && !address_is_domain(fields[4]))

@@ -99,7 +99,7 @@ asked_refuse(struct target *t)
     (void)text_copy(t->enhanced, sizeof(t->enhanced), TEXT("5.7.10"));
     (void)snprintf(t->path, sizeof(t->path),
                    "the sender requires TLS (REQUIRETLS), and the route %s",
-                   is_clear ? "has none" : "proves no host (dane=no, sts=no)");
+                   is_clear ? "has no TLS" : "proves no host (dane=no, sts=no)");
 }
 
 const struct target *

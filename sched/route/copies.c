@@ -104,8 +104,9 @@ copies_read_words(struct copies *c, struct text whose, struct text mailbox)
     buffer_init(&key, COPIES_KEY_MAX);
     buffer_init(&normal, COPIES_KEY_MAX);
     if (!copies_read_whose(whose, &key))
-        why = "begins with none of sender:PATTERN, recipient:PATTERN and *; a PATTERN "
-              "is user@domain, domain or .domain";
+        why =
+            "begins with neither sender:PATTERN nor recipient:PATTERN nor *; a PATTERN "
+            "is user@domain, domain or .domain";
     else if (!address_parse(mailbox, &address) || !address_write(&address, &normal))
         why = "ends with no address user@domain";
     else if ((bit = copies_bit(c, buffer_text(&normal))) == 0)

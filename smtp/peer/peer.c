@@ -253,7 +253,7 @@ peer_reload(struct peer *p, const struct peer_settings *settings)
         return;
     /* A host that knew it may still be connected. */
     log_say(p->setup.log, LOG_LEVEL_INFO, "peer", NULL,
-            "a secret is not valid any more: connections begin anew");
+            "a secret is no longer valid: connections are made again");
     peer_accept_end_all(p, "the secret has changed");
     peer_link_end_all(p, "the secret has changed");
 }

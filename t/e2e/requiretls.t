@@ -91,8 +91,8 @@ like $says->('tls', 'a@here.test', 'REQUIRETLS=x', ''), qr/\Abefore False\nafter
 like $says->('tls', 'a@here.test', 'REQUIRETLS REQUIRETLS', ''), qr/^501 /m, 'once';
 
 is $says->('tls', 'a@here.test', 'REQUIRETLS', '', 'x@cleartext.example', 'only@here.test') =~ s/\A.*?^250 .*?\n//msr, <<'END', 'a route without TLS is refused at RCPT, and the only member of an alias, too';
-550 5.7.10 the sender requires TLS (REQUIRETLS), and the route has none
-550 5.7.10 the sender requires TLS (REQUIRETLS), and the route has none
+550 5.7.10 the sender requires TLS (REQUIRETLS), and the route has no TLS
+550 5.7.10 the sender requires TLS (REQUIRETLS), and the route has no TLS
 END
 like $says->('tls', 'a@here.test', '', "Subject: x\r\n\r\nx\r\n", 'x@cleartext.example'), qr/^250 .*queued as/m, 'other mail goes there';
 like $says->('tls', '', 'REQUIRETLS', "Subject: x\r\n\r\nx\r\n", 'x@cleartext.example'), qr/^250 .*queued as/m, 'and notifications, which would be lost';

@@ -364,7 +364,7 @@ TEST(rules)
         {"..@c",                "only dots before the @"                                 },
         {"a b@c",               "a blank outside quotes"                                 },
         {"(x)a@c",              "a character that must be in quotes"                     },
-        {"\"a@c",               "a quoted string without its end, or with more behind it"},
+        {"\"a@c",               "a quoted string without an end, or with text after it"},
         {"\xff@c",              "the local part is not UTF-8"                            },
         {"\xc3\xbc\xc3@c",      "the local part is not UTF-8"                            },
         {"a@c..d",              "two dots in the domain, or one in front"                },

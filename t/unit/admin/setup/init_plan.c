@@ -153,7 +153,7 @@ TEST(user)
     takes(INIT_USER, "you@ex.org/%:\xc3\xa9 +");
     gives("relay = submission://you%40ex.org%2F%25%3A%C3%A9%20%2B@smtp.example.org:587?x=y; relay_password_file = /d/password");
     takes(INIT_RELAY, "gmail");
-    refuses(INIT_USER, "", "wants a login");
+    refuses(INIT_USER, "", "requires a login");
     memset(longest, '@', sizeof(longest));
     longest[sizeof(longest) - 1] = '\0';
     takes(INIT_USER, longest); /* the check of settings refuses it */

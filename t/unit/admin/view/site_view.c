@@ -126,8 +126,7 @@ TEST(sentences)
                                  "10 hosts; the next delivery may begin at 22:13:23Z (in 3 s)"},
         {SCHED_BOUND_PROOF,           "none of its sessions has proven what the domain demands of TLS (DANE, MTA-STS); "
                             "one of them ends for a new one"},
-        {SCHED_BOUND_CONGESTED,       "a connection waits long for its greeting; no more "
-                                "are made until then"                        },
+        {SCHED_BOUND_CONGESTED,       "a connection is still waiting for its greeting: no other is opened before it comes"                        },
         {SCHED_BOUND_PAUSE,           "a connection failed (2 in a row); the next one: "
                             "22:13:23Z (in 3 s)"                                 },
         {SCHED_BOUND_BUDGET,          "delivery_session_limit: all 500 sessions are in use"                 },

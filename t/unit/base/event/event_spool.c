@@ -97,7 +97,7 @@ TEST(stalled)
     ok_named(gate_is_open(k.gate, gate_number(k.gate)), "for a second");
     ok(loop_monotonic_ms(k.loop) - before < EVENT_GATE_MS + 10);
     is_number(event_spool_figures(k.spool).lost, 2, "events_lost counts");
-    ok_named(event_spool_figures(k.spool).failing && kept_has_said(&k, "error: the disk does not take"),
+    ok_named(event_spool_figures(k.spool).failing && kept_has_said(&k, "error: the disk is too slow"),
              "a line says so");
     kept_tell(&k, 3);
     ok_named(gate_is_open(k.gate, gate_number(k.gate)), "later mail does not wait");
@@ -165,7 +165,7 @@ TEST(full)
     sim_disk_fail_at(sim_disk_calls() + 2, ENOSPC);
     kept_turn(&k);
     ok_named(gate_is_open(k.gate, gate_number(k.gate)), "a full disk does not stop mail");
-    ok(kept_has_said(&k, "error: cannot write events (No space left on device), and mail goes on"));
+    ok(kept_has_said(&k, "error: cannot write events (No space left on device); mail is not affected"));
     is_number(event_spool_figures(k.spool).lost, 1, "counted");
     sim_loop_advance(k.loop, 1500);
     sim_loop_advance(k.loop, 1500);

@@ -72,11 +72,11 @@ TEST(refuses)
     } rows[] = {
         {"arc", "copy_to: 'arc': ends with no address user@domain\n"},
         {"* arc", "copy_to: '* arc': ends with no address"},
-        {"a.test arc@x.test", "copy_to: 'a.test arc@x.test': begins with none of sender:PATTERN, recipient:PATTERN and *"},
-        {"sender: arc@x.test", "begins with none"},
-        {"sender:* arc@x.test", "begins with none"},
-        {"sender:a@ arc@x.test", "begins with none"},
-        {"recipient:. arc@x.test", "begins with none"},
+        {"a.test arc@x.test", "copy_to: 'a.test arc@x.test': begins with neither sender:PATTERN nor recipient:PATTERN nor *"},
+        {"sender: arc@x.test", "begins with neither"},
+        {"sender:* arc@x.test", "begins with neither"},
+        {"sender:a@ arc@x.test", "begins with neither"},
+        {"recipient:. arc@x.test", "begins with neither"},
         {"* one@x.test two@x.test", "has more than two words"},
         {"good@x.test, bad", "copy_to: 'bad'"},
         {"a@x.test,b@x.test,c@x.test,d@x.test,e@x.test,f@x.test,g@x.test,h@x.test,i@x.test,j@x.test,k@x.test,l@x.test,m@x.test,n@x.test,"

@@ -234,7 +234,7 @@ TEST(required_tls)
         if (rows[i].code == 550)
             is_string(refusal.enhanced, "5.7.10", "its code");
         if (i == 0)
-            is_string(refusal.text, "the sender requires TLS (REQUIRETLS), and the route has none", "its words");
+            is_string(refusal.text, "the sender requires TLS (REQUIRETLS), and the route has no TLS", "its words");
         taken = policy_recipient(table, true, TEXT("b@b.example"), TARGET_ASKS_NOTHING, &address, &refusal);
         is_number(taken ? 250 : refusal.code, rows[i].code == 550 ? 250 : rows[i].code, "other mail");
     }
