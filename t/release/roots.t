@@ -28,7 +28,8 @@ my $mail; # of the server that takes mail, for each root
 sub type {
     my ($name, $section, $root, %env) = @_;
     my $start = time;
-    for my $line (@{ $typed{$section} || die "no section $section" }) {
+    for (@{ $typed{$section} || die "no section $section" }) {
+        my $line = $_;
         my @command = inside($root, join('', map { "export $_='$env{$_}'; " } sort keys %env) . "cd /root; $line");
         @command = alone(@command) if $line !~ /apt-get/;
         if ($line =~ s/ &$//) { pop @command; Petrel::spawn("$mail.log", @command, "cd /root; exec $line"); sleep 3; next }
