@@ -10,6 +10,7 @@ use Sink;
 use Test::More;
 
 my $release = $ENV{RELEASE} || 'build-release';
+$release = "$Petrel::root/$release" if $release !~ m{^/};
 my @programs = glob "$release/petrel-*-linux-*";
 @programs or plan skip_all => 'no release is built: make release';
 chomp(my $here = `uname -m`);
@@ -27,7 +28,7 @@ for my $program (@programs) {
         skip "$qemu is not installed", 1 if $processor ne $here && !Petrel::have($qemu);
         my $sink = Sink->start;
         my $petrel = Petrel->new(relay => "smtp://127.0.0.1:$sink->{port}", sandbox => 'yes');
-        my $run = Petrel::spit("$petrel->{dir}/petrel", '#!/bin/sh' . "\nexec " . ($processor eq $here ? '' : "$qemu ") . "$Petrel::root/$program \"\$@\"\n");
+        my $run = Petrel::spit("$petrel->{dir}/petrel", '#!/bin/sh' . "\nexec " . ($processor eq $here ? '' : "$qemu ") . "$program \"\$@\"\n");
         chmod 0755, $run;
         local $Petrel::binary = $run;
         like +(Petrel::command('', $run, 'version'))[1], qr/^libidn2.*^libsodium/ms, 'all libraries are in it';
