@@ -65,6 +65,25 @@ SKIP: {
     is $compose->{networks}{mail}{ipam}{config}[0]{subnet}, $service->{environment}{PETREL_RELAY_FROM}, 'relay.yml: its network may relay';
     ok $compose->{secrets}{relay_password} && exists $compose->{volumes}{spool}, 'relay.yml: both are declared';
 
+    # A fleet with copies in Redis: each relay has a name, an address and a volume of its own.
+    my ($together) = $read->('etc/compose/fleet.yml');
+    my %relays = map { $_ => $together->{services}{$_} } grep { /^relay/ } keys %{ $together->{services} };
+    cmp_ok scalar keys %relays, '>', 1, 'fleet.yml: relays';
+    for my $name (sort keys %relays) {
+        my $one = $relays{$name};
+        my %used = settings_are_right("fleet.yml: $name", %{ $one->{environment} });
+        is $used{PETREL_CLUSTER_HOST}, $name, "fleet.yml: $name has its name";
+        is $used{PETREL_CLUSTER_ADDRESS}, "$name:" . ($used{PETREL_LISTEN} =~ /:(\d+)\?peer/ ? $1 : ''), "fleet.yml: $name is found";
+        is $used{PETREL_RELAY_FROM}, $together->{networks}{mail}{ipam}{config}[0]{subnet}, "fleet.yml: $name relays for the network";
+        my ($spool) = map { m{^(\w+):/spool$} } @{ $one->{volumes} };
+        ok exists $together->{volumes}{ $spool // '' }, "fleet.yml: $name has a spool";
+        is_deeply [grep { !$together->{secrets}{$_} } @{ $one->{secrets} }, map { m{^/run/secrets/(\w+)$} } values %{ $one->{environment} }], [], "fleet.yml: $name has its secrets";
+        my ($server) = $used{PETREL_COPIES} =~ m{^redis://(\w+)$};
+        like "@{ $together->{services}{$server}{command} }", qr/--appendonly yes --appendfsync always --maxmemory-policy noeviction/, "fleet.yml: the server of $name keeps copies";
+        cmp_ok scalar(grep { "@{ $_->{command} // [] }" =~ /--appendfsync always --replicaof \Q$server\E / } values %{ $together->{services} }), '>=', $used{PETREL_COPIES_REPLICAS}, "fleet.yml: it has the replicas";
+    }
+    is scalar(keys %{ { map { ("@{ $_->{volumes} }" => 1) } values %relays } }), scalar keys %relays, 'fleet.yml: no spool has two relays';
+
     my %http; # paths that probes ask
     my %of_pod = ('metadata.name' => 'relay-7d4b9', 'status.podIP' => '10.0.0.9');
     for my $file (qw(relay fleet sidecar)) {

@@ -7,7 +7,7 @@ import yaml
 
 values = yaml.safe_load(open("etc/helm/petrel/values.yaml"))
 chart = {"AppVersion": "1.2.3"}
-FUNCTIONS = {"upper": str.upper, "quote": json.dumps, "toJson": json.dumps}
+FUNCTIONS = {"upper": str.upper, "quote": lambda v: json.dumps(str(v)), "toJson": json.dumps}
 
 
 def value(words, here):
@@ -15,6 +15,8 @@ def value(words, here):
     for part in [p.split() for p in words.split("|")]:
         if part[0] == "default":
             result = result or value(part[1], here)
+        elif part[0] == "or":
+            result = value(part[1], here) or value(part[2], here)
         elif part[0] in FUNCTIONS:
             result = FUNCTIONS[part[0]](value(part[1], here) if len(part) > 1 else result)
         elif part[0].startswith("$"):
@@ -67,3 +69,12 @@ assert rendered["Service"]["spec"]["ports"][0]["port"] == 2525
 values.update(passwordSecret="", storageClassName="fast", settings={"hostname": "a.test"})
 bare = parts("\n".join(render(text.splitlines(), {})))["StatefulSet"]["spec"]
 assert "volumes" not in bare["template"]["spec"] and bare["volumeClaimTemplates"][0]["spec"]["storageClassName"] == "fast"
+
+values.update(settings={}, replicas=3, copies={"servers": "redis://a, redis://b", "replicas": 1, "adoptAfter": "5m", "passwordSecret": "redis"})
+fleet = parts("\n".join(render(text.splitlines(), {})))["StatefulSet"]["spec"]
+(one,), pod = fleet["template"]["spec"]["containers"], fleet["template"]["spec"]
+assert fleet["replicas"] == 3
+assert [v["secret"]["secretName"] for v in pod["volumes"]] == ["redis"]
+assert [m["name"] for m in one["volumeMounts"]] == ["spool", "redis"]
+for e in one["env"]:
+    print("copies " + e["name"] + "=" + e.get("value", "relay-0"))

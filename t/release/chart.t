@@ -14,4 +14,13 @@ delete $settings{PETREL_RELAY_PASSWORD_FILE};
 cmp_ok scalar keys %settings, '>', 4, 'with settings';
 my ($code, $text) = Petrel::command('', 'env', (map { "$_=$settings{$_}" } sort keys %settings), 'PETREL_RELAY_PASSWORD=x', 'PETREL_SPOOL=/tmp', $Petrel::binary, '-c', '/dev/null', 'check');
 is $code, 0, 'that have no errors' or diag $text;
+
+# With a copy of each message in Redis.
+my %copies = $said =~ /^copies (PETREL_\w+)=(.*)$/mg;
+is $copies{PETREL_COPIES}, 'redis://a, redis://b', 'copies';
+is delete $copies{"PETREL_${_}_PASSWORD_FILE"}, '/secrets-redis/password', "the password of $_" for qw(CLUSTER_REDIS COPIES);
+my @given = map { "$_=$copies{$_}" } sort keys %copies;
+($code, $text) = Petrel::command('', 'env', 'PETREL_RELAY=smtp://b.test', @given, 'PETREL_SPOOL=/tmp', $Petrel::binary, '-c', '/dev/null', 'check');
+is $code, 0, 'have settings without errors' or diag $text;
+like $text, qr/^\L$_\E = \S.*# environment/m, "$_ is a setting" for map { s/^PETREL_//r } sort keys %copies;
 done_testing;
