@@ -410,18 +410,16 @@ faults_have_redis(const struct options *o)
                                     : strcmp(o->cluster_redis, "none") != 0;
 }
 
-/* An address is tried once by each that keeps a list. */
+/* An address is tried once by each that keeps a list. Slices read each other's. */
 bool
 faults_judge_suppression(const struct fault_world *w, struct faults *out)
 {
     const struct options *o = w->options;
-    if (!o->manager.suppression.is_on || (o->slices <= 1 && o->cluster == NULL) ||
-        (o->cluster != NULL && faults_have_redis(o)))
-        return false;
-    faults_found(out,
-                 "suppress: each %s has a list of its own, so a dead address is tried "
-                 "once by each: `petrel suppress export` and import carry entries over",
-                 o->slices > 1 ? "daemon of this spool" : "host of the cluster");
+    if (o->manager.suppression.is_on && o->cluster != NULL && !faults_have_redis(o))
+        faults_found(out,
+                     "suppress: each host of the cluster has a list of its own, so a "
+                     "dead address is tried once by each: `petrel suppress export` and "
+                     "import carry entries over");
     return false;
 }
 

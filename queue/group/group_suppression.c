@@ -172,7 +172,7 @@ group_suppression_hear(const struct group_suppression *g, struct suppression *s,
         return;
     int64_t age_ms = bank_ms - (int64_t)at_ms;
     record.entry.at_s = (now_ms - age_ms + 500) / 1000;
-    suppression_learn(s, &record.entry);
+    suppression_learn(s, &record.entry, true);
 }
 
 static bool

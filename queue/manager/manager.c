@@ -563,7 +563,7 @@ manager_free(struct manager **manager)
     manager_conclude(m);
     HASH_ITER (hh, m->actives, a, next)
         dsn_drop(&a->notification); /* its draft belongs to the queue */
-    suppression_free(&m->suppression);
+    manager_suppress_end(m);
     /* The queue closes first: it still writes marks of these envelopes. */
     queue_close(&m->queue);
     HASH_ITER (hh, m->actives, a, next)

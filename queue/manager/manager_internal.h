@@ -152,6 +152,7 @@ struct manager {
         int64_t ms;   /* 0: unused */
     } refusals_logged[64];
     struct suppression *suppression;   /* NULL: suppress is off */
+    struct suppression_slices *slices; /* NULL: we are the only one, or it is off */
     struct refusers *refusers;         /* NULL: nobody has refused us */
     struct lost_reports *lost_reports; /* NULL: there was none */
     struct loop_task wake_task;
@@ -377,6 +378,7 @@ bool delay_warning_start(struct active *a);
 
 /* Opens, changes or closes the list, as the settings say. */
 void manager_suppress_follow(struct manager *m);
+void manager_suppress_end(struct manager *m);
 /* Whether a recipient that is routed to that kind of target is not to be tried; *refusal
  * says why. */
 bool manager_suppress_now(struct active *a, unsigned index, enum target_kind kind,

@@ -2,6 +2,7 @@
 #include "queue/manager/manager_internal.h"
 
 #include "base/event/event.h"
+#include "queue/suppression/suppression_slices.h"
 
 /* Those of this host, and of other hosts for which it accepts mail, come and go as their
  * administrators make them: each is asked every time. */
@@ -25,18 +26,29 @@ suppress_spares(struct active *a, unsigned index)
 }
 
 void
+manager_suppress_end(struct manager *m)
+{
+    suppression_slices_free(&m->slices);
+    suppression_free(&m->suppression);
+}
+
+void
 manager_suppress_follow(struct manager *m)
 {
     const struct suppression_settings *settings = &m->settings.suppression;
+    const struct queue_settings *q = &m->settings.queue;
     char path[MANAGER_HINT_MAX];
     if (!settings->is_on) {
-        suppression_free(&m->suppression);
+        manager_suppress_end(m);
     } else if (m->suppression != NULL) {
         suppression_set(m->suppression, settings);
     } else {
         manager_hint_path(m, "suppressed", path);
         m->suppression =
             suppression_new(m->loop, m->log, queue_disk(m->queue), path, settings);
+        m->slices = suppression_slices_new(m->loop, m->log, queue_disk(m->queue),
+                                           m->suppression, "lock/suppressed", q->slices,
+                                           q->slice);
     }
 }
 

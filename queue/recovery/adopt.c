@@ -31,19 +31,13 @@ adopt_journal_path(unsigned slices, unsigned slice, char journal[ADOPT_PATH_MAX]
     name_journal(slice * width, (slice + 1) * width - 1, journal);
 }
 
-/* Accepts only names that name_journal() writes. */
 static bool
 read_journal(const char *name, struct adopt_journal *journal)
 {
-    struct text t = text_from(name);
-    uint64_t first, last;
-    if (t.length != 9 || !text_number(text_before(t, 4), ID_SLICES_MAX - 1, &first) ||
-        !text_number(text_after(t, 5), ID_SLICES_MAX - 1, &last) || first > last)
+    if (!slices_part_read(text_from(name), &journal->first, &journal->last))
         return false;
-    journal->first = (unsigned)first;
-    journal->last = (unsigned)last;
     name_journal(journal->first, journal->last, journal->path);
-    return strcmp(strchr(journal->path, '/') + 1, name) == 0;
+    return true;
 }
 
 static bool

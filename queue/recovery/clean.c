@@ -85,13 +85,10 @@ clean_leftover(struct spool *s, struct id id, int64_t now_ms)
 static bool
 is_dead_draft(const struct clean *c, const char *name)
 {
-    struct text part = text_before(text_from(name), PART_LENGTH);
-    uint64_t first, last;
+    unsigned first, last;
     return strlen(name) > PART_LENGTH && name[PART_LENGTH] == '.' &&
-           text_number(text_before(part, 4), ID_SLICES_MAX - 1, &first) &&
-           text_number(text_after(part, 5), ID_SLICES_MAX - 1, &last) &&
-           name[4] == '-' && first <= last &&
-           slices_overlap(c->slices, (unsigned)first, (unsigned)last);
+           slices_part_read(text_before(text_from(name), PART_LENGTH), &first, &last) &&
+           slices_overlap(c->slices, first, last);
 }
 
 static void

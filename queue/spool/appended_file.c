@@ -301,59 +301,54 @@ file_turn(void *context)
 
 /* --- Reading ----------------------------------------------------------------------- */
 
-struct file_reading {
-    struct appended_file *file;
-    size_t bad;
-    bool begun, skips; /* the title was read; the rest of a long line */
-};
-
 /* False: the first line is not the title. */
 static bool
-reading_line(struct file_reading *r, struct text line)
+reading_line(struct appended_reading *r, struct text line)
 {
-    const struct text title = r->file->kind->title;
+    const struct text title = r->kind->title;
     if (!r->begun) {
         r->begun = true;
         return text_equal(line, text_before(title, title.length - 1));
     }
-    r->file->lines++;
-    r->bad += r->skips || !r->file->kind->read(r->file->context, line);
+    r->lines++;
+    r->bad += r->skips || !r->kind->read(r->context, line);
     r->skips = false;
     return true;
 }
 
-/* 0, or -EILSEQ: it is not such a file, or -errno. A part of a line is left at the end if
- * *torn. */
+/* 1: there is more, perhaps; 0: no whole line; or -errno. */
 static int
-reading_all(struct file_reading *r, bool *torn)
+reading_piece(struct appended_reading *r)
 {
-    struct appended_file *f = r->file;
     char *room = memory_new(PIECE);
-    size_t kept = 0;
-    int64_t offset = 0, got = 0;
-    int result = 0;
-    while (result == 0 &&
-           (got = disk_read(f->disk, f->file, offset, room + kept, PIECE - kept)) > 0) {
-        struct text rest = text_of(room, kept + (size_t)got), line;
-        offset += got;
-        while (result == 0 && text_find(rest, '\n') != TEXT_NONE)
-            if (text_cut(&rest, '\n', &line) && !reading_line(r, line))
-                result = -EILSEQ;
-        r->skips = r->skips || rest.length == PIECE;
-        kept = rest.length == PIECE ? 0 : rest.length;
-        if (kept > 0)
-            memmove(room, rest.at, kept);
+    int64_t got = disk_read(r->disk, r->file, r->offset, room, PIECE);
+    struct text rest = text_of(room, got > 0 ? (size_t)got : 0), line;
+    int result = got < 0 ? (int)got : got == PIECE;
+    while (result >= 0 && text_find(rest, '\n') != TEXT_NONE)
+        if (text_cut(&rest, '\n', &line) && !reading_line(r, line))
+            result = -EILSEQ;
+    if (rest.length == PIECE) {
+        r->skips = true;
+        rest.length = 0;
     }
-    *torn = kept > 0 || r->skips;
+    r->offset += got > 0 ? got - (int64_t)rest.length : 0;
+    r->is_torn = rest.length > 0 || r->skips;
     free(room);
-    return result == 0 && got < 0     ? (int)got
-           : result == 0 && !r->begun ? -EILSEQ
-                                      : result;
+    return result;
+}
+
+/* 0, or -EILSEQ: it is not such a file, or -errno. */
+static int
+reading_all(struct appended_reading *r)
+{
+    int result;
+    while ((result = reading_piece(r)) > 0)
+        ;
+    return result == 0 && !r->begun ? -EILSEQ : result;
 }
 
 static void
-file_complain(struct appended_file *f, const struct file_reading *r, bool torn,
-              int result)
+file_complain(struct appended_file *f, const struct appended_reading *r, int result)
 {
     f->is_stale = true;
     if (result < 0) {
@@ -368,7 +363,7 @@ file_complain(struct appended_file *f, const struct file_reading *r, bool torn,
     } else if (r->bad > 0) {
         log_say(f->log, LOG_LEVEL_WARNING, f->kind->program, NULL,
                 "%s: passed over %zu damaged lines", f->path, r->bad);
-    } else if (torn) {
+    } else if (r->is_torn) {
         log_say(f->log, LOG_LEVEL_WARNING, f->kind->program, NULL,
                 "%s: cut off its last line, which was not whole", f->path);
     }
@@ -377,8 +372,6 @@ file_complain(struct appended_file *f, const struct file_reading *r, bool torn,
 void
 appended_file_open(struct appended_file *f)
 {
-    struct file_reading r = {.file = f};
-    bool torn = false;
     f->fresh = f->directory = -1;
     f->is_named = f->is_synced = true;
     buffer_init(&f->pending, PENDING_MAX);
@@ -387,16 +380,19 @@ appended_file_open(struct appended_file *f)
     f->file = disk_open_file(f->disk, f->path, true);
     if (f->file == -ENOENT)
         return;
-    int result = f->file < 0 ? f->file : reading_all(&r, &torn);
-    if (result == 0 && !torn && r.bad == 0)
+    struct appended_reading r = {
+        .disk = f->disk, .file = f->file, .kind = f->kind, .context = f->context};
+    int result = f->file < 0 ? f->file : reading_all(&r);
+    f->lines = r.lines;
+    if (result == 0 && !r.is_torn && r.bad == 0)
         return;
-    file_complain(f, &r, torn, result);
+    file_complain(f, &r, result);
     file_renew_now(f);
 }
 
 /* All that has been written is synced, and has its name. */
 static void
-file_settle(struct appended_file *f)
+file_sync_now(struct appended_file *f)
 {
     char path[APPENDED_PATH_MAX];
     file_directory(f, path);
@@ -407,12 +403,13 @@ file_settle(struct appended_file *f)
         result = disk_sync_directory(f->disk, path);
     if (result < 0)
         file_fail(f, result);
+    else
+        f->is_named = f->is_synced = true;
 }
 
-void
-appended_file_close(struct appended_file *f)
+bool
+appended_file_settle(struct appended_file *f)
 {
-    loop_at_end_remove(f->loop, LOOP_ANSWER_HISTORY, file_turn, f);
     if (f->syncs)
         disk_sync_wait(f->disk);
     if (f->pending.length > 0 && file_append(f) < 0)
@@ -420,11 +417,67 @@ appended_file_close(struct appended_file *f)
     file_drop_fresh(f);
     if (f->is_stale)
         file_renew_now(f);
-    file_settle(f);
+    file_sync_now(f);
+    return !f->is_stale;
+}
+
+void
+appended_file_close(struct appended_file *f)
+{
+    loop_at_end_remove(f->loop, LOOP_ANSWER_HISTORY, file_turn, f);
+    (void)appended_file_settle(f);
     loop_timer_stop(f->loop, &f->timer);
     loop_timer_stop(f->loop, &f->again);
     loop_unpost(f->loop, &f->wake);
     if (f->file >= 0)
         disk_close_file(f->disk, f->file);
     buffer_free(&f->pending);
+}
+
+/* --- The file of another process ----------------------------------------------------- */
+
+void
+appended_follow_end(struct appended_follow *f)
+{
+    if (f->is_open)
+        disk_close_file(f->disk, f->reading.file);
+    f->is_open = false;
+}
+
+static int
+follow_open(struct appended_follow *f)
+{
+    struct disk_info info;
+    appended_follow_end(f);
+    int file = disk_open_file(f->disk, f->path, false);
+    int result = file < 0 ? file : disk_file_info(f->disk, file, &info);
+    if (file >= 0 && result < 0)
+        disk_close_file(f->disk, file);
+    if (result < 0)
+        return result;
+    f->reading = (struct appended_reading){
+        .disk = f->disk, .file = file, .kind = f->kind, .context = f->context};
+    f->inode = info.inode;
+    f->is_open = true;
+    f->is_unread = false;
+    return 0;
+}
+
+int
+appended_follow_read(struct appended_follow *f)
+{
+    struct disk_info info;
+    int result = disk_inspect(f->disk, f->path, &info);
+    if (result < 0)
+        return result;
+    if (!f->is_open || info.inode != f->inode || info.size < f->reading.offset)
+        result = follow_open(f);
+    else if (f->is_unread || info.size == f->reading.offset)
+        return 0;
+    if (result == 0)
+        result = reading_piece(&f->reading);
+    f->is_unread = result == -EILSEQ;
+    if (result < 0 && !f->is_unread)
+        appended_follow_end(f); /* it is read from the first line on */
+    return result;
 }

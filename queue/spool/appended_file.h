@@ -38,6 +38,32 @@ struct appended_kind {
     void (*hold)(void *context, bool held);
 };
 
+/* How far such a file was read. */
+struct appended_reading {
+    struct disk *disk;
+    int file;
+    const struct appended_kind *kind;
+    void *context;
+    int64_t offset;    /* behind the last whole line */
+    size_t lines, bad; /* bad: of them, damaged */
+    bool begun, skips; /* the title was read; the rest of a long line */
+    bool is_torn;      /* a part of a line is left behind offset */
+};
+
+/* The file of another process, which appends to it and writes it anew. */
+struct appended_follow {
+    /* Set before the first call. kind: but for title and read NULL. */
+    struct disk *disk;
+    const struct appended_kind *kind;
+    void *context;
+    char path[APPENDED_PATH_MAX];
+    /* Private. */
+    struct appended_reading reading;
+    bool is_open;   /* so the number of the file is no other's */
+    bool is_unread; /* it is of another program: until another has its name */
+    uint64_t inode;
+};
+
 struct appended_file {
     /* Set before it is opened. */
     struct disk *disk;
@@ -73,7 +99,15 @@ struct buffer *appended_file_lines(struct appended_file *f);
 void appended_file_note(struct appended_file *f, bool fits);
 /* Writes them now. */
 void appended_file_write(struct appended_file *f);
-/* Writes and syncs what is left. */
+/* Writes and syncs what is left, and waits for it. False: it could not. */
+bool appended_file_settle(struct appended_file *f);
+/* The same; the file is closed. */
 void appended_file_close(struct appended_file *f);
+
+/* Reads some 64 kB of the lines that are new; from the first on if the file was written
+ * anew. A line that is not whole yet waits. 1: there may be more; 0: there are none; or
+ * -errno, of which -EILSEQ says that it is of another program. */
+int appended_follow_read(struct appended_follow *f) __attribute__((warn_unused_result));
+void appended_follow_end(struct appended_follow *f);
 
 #endif

@@ -51,6 +51,19 @@ slices_part(unsigned count, unsigned slice, char out[SLICES_SUFFIX_MAX])
              (slice + 1) * width - 1);
 }
 
+bool
+slices_part_read(struct text part, unsigned *first, unsigned *last)
+{
+    uint64_t from, to;
+    if (part.length != 9 || part.at[4] != '-' ||
+        !text_number(text_before(part, 4), ID_SLICES_MAX - 1, &from) ||
+        !text_number(text_after(part, 5), ID_SLICES_MAX - 1, &to) || from > to)
+        return false;
+    *first = (unsigned)from;
+    *last = (unsigned)to;
+    return true;
+}
+
 void
 slices_suffix(unsigned count, unsigned slice, char out[SLICES_SUFFIX_MAX])
 {

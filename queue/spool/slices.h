@@ -7,6 +7,7 @@
 #define QUEUE_SPOOL_SLICES_H
 
 #include "base/id.h"
+#include "base/text.h"
 
 enum { SLICES_SUFFIX_MAX = 16 };
 
@@ -26,6 +27,9 @@ bool slices_overlap(const struct slices *s, unsigned first, unsigned last);
 unsigned slices_width(unsigned count);
 /* "FIRST-LAST". */
 void slices_part(unsigned count, unsigned slice, char out[SLICES_SUFFIX_MAX]);
+/* Reads one, of any number of slices. */
+bool slices_part_read(struct text part, unsigned *first, unsigned *last)
+    __attribute__((warn_unused_result));
 /* "" if there is one slice, else ".FIRST-LAST". */
 void slices_suffix(unsigned count, unsigned slice, char out[SLICES_SUFFIX_MAX]);
 

@@ -539,35 +539,38 @@ suppression_each_news(struct suppression *s,
 }
 
 /* Between removals the gravest counts, else the newest; of two of one second that of the
- * others, which have it all in one order, unless ours is to follow. */
+ * others, which have it all in one order, unless ours is to follow. Without an order all
+ * come to the same end by a rule. */
 static bool
 suppression_replaces(const struct suppression *s, const struct suppression_entry *e,
-                     const struct suppression_entry *old)
+                     const struct suppression_entry *old, bool is_ordered)
 {
     bool removes = e->class == SUPPRESSION_REMOVED,
          was_removed = old->class == SUPPRESSION_REMOVED;
     if (was_removed ? entry_is_over(s, old) : !entry_suppresses(s, old))
         return true;
     if (removes != was_removed)
-        return e->at_s > old->at_s || (e->at_s == old->at_s && !old->is_news);
+        return e->at_s > old->at_s ||
+               (e->at_s == old->at_s && (is_ordered ? !old->is_news : removes));
     return e->class > old->class || (e->class == old->class && e->at_s > old->at_s);
 }
 
 void
-suppression_learn(struct suppression *s, const struct suppression_entry *entry)
+suppression_learn(struct suppression *s, const struct suppression_entry *entry,
+                  bool is_ordered)
 {
     char address[SUPPRESSION_ADDRESS_MAX + 1];
     struct suppression_entry old;
     if (!text_copy(address, sizeof(address), entry->address) ||
-        suppression_spares(address) || entry->class == SUPPRESSION_NONE)
+        suppression_spares(address) || entry->class == SUPPRESSION_NONE ||
+        !entry_is_told(s, entry))
         return;
     bool was_there =
         suppression_list_get(&s->list, entry->address, entry->domain, &old);
     if (was_there && old.class == entry->class && old.at_s - entry->at_s <= SAME_S &&
         entry->at_s - old.at_s <= SAME_S && entry_is_told(s, &old))
         suppression_is_known(s, &old);
-    else if (!entry_is_over(s, entry) &&
-             (!was_there || suppression_replaces(s, entry, &old)))
+    else if (!was_there || suppression_replaces(s, entry, &old, is_ordered))
         (void)!suppression_enter(s, entry);
 }
 
@@ -607,7 +610,7 @@ suppression_hold(void *context, bool held)
 }
 
 static const struct appended_kind suppression_kind = {
-    .title = TEXT("petrel suppressed 1\n"),
+    .title = TEXT(SUPPRESSION_TITLE),
     .program = "queue",
     .loss = "addresses that were suppressed since may be tried again",
     .sync_ms = SUPPRESSION_SYNC_MS,
@@ -640,6 +643,12 @@ suppression_set(struct suppression *s, const struct suppression_settings *settin
 {
     s->settings = *settings;
     s->full_ms = 0;
+}
+
+bool
+suppression_settle(struct suppression *s)
+{
+    return appended_file_settle(&s->file);
 }
 
 void

@@ -80,7 +80,8 @@ size_t suppression_each(const struct suppression *s, size_t from, size_t count,
                                      int64_t until_ms),
                         void *context);
 
-/* --- In a group of hosts (queue/group/group_suppression.h) --- */
+/* --- In a group of hosts (queue/group/group_suppression.h), and in slices
+ * (suppression_slices.h) --- */
 
 /* From now on each change here is news for the others, and so is all that is on the list;
  * again when the stream is lost. */
@@ -93,7 +94,11 @@ void suppression_each_news(struct suppression *s,
                                         const struct suppression_entry *entry),
                            void *context);
 /* An entry of another host, or of ours that comes back; its time by our clock. It counts
- * unless ours is newer, or as new and graver. */
-void suppression_learn(struct suppression *s, const struct suppression_entry *entry);
+ * unless ours is newer, or as new and graver. is_ordered: all hosts hear of changes in one
+ * order, so that of two of one second the later counts; else the removal. */
+void suppression_learn(struct suppression *s, const struct suppression_entry *entry,
+                       bool is_ordered);
+/* Waits until all changes are durable. False: they are not. */
+bool suppression_settle(struct suppression *s) __attribute__((warn_unused_result));
 
 #endif

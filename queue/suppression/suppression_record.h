@@ -13,6 +13,9 @@ enum {
                            80
 };
 
+/* The first line of a file. */
+#define SUPPRESSION_TITLE "petrel suppressed 1\n"
+
 /* An entry, and room for its texts. */
 struct suppression_record {
     struct suppression_entry entry;

@@ -34,7 +34,7 @@ enum {
 
 static struct {
     uint64_t chance;
-    bool is_on, forgives, suppresses, is_day, copies, is_group, shares;
+    bool is_on, forgives, suppresses, is_day, copies, is_group, shares, in_slices;
     int64_t up_ms[GROUP_MEMBERS_MAX]; /* a host runs since then */
     unsigned starts[GROUP_MEMBERS_MAX];
     int64_t trouble_ms; /* of Redis */
@@ -88,7 +88,7 @@ dead_begin(const char *const *domains, unsigned domain_count, bool forgives)
 void
 dead_edit(void)
 {
-    if (!dead.is_on || dead.is_day || dead.is_group ||
+    if (!dead.is_on || dead.is_day || dead.is_group || dead.in_slices ||
         roof_below_of(&dead.chance, 1000) >= TOGGLES)
         return;
     dead_set(!dead.suppresses);
@@ -134,6 +134,18 @@ dead_begin_group(bool shares)
     dead.shares = shares;
     if (shares)
         roof_timer_start(&dead.look, LOOK_MS, dead_look, NULL);
+}
+
+void
+dead_begin_slices(void)
+{
+    dead.in_slices = true;
+}
+
+bool
+dead_in_slices(void)
+{
+    return dead.in_slices;
 }
 
 void

@@ -1,6 +1,7 @@
 /* Mail to addresses that are dead, and the law "dead": while the settings say `suppress`, none
  * of them is tried again once the log has told that it is suppressed; over reloads, restarts,
- * kills, and power cuts but for the last seconds before them; at no host of a group with Redis. No other address is suppressed ("truth")
+ * kills, and power cuts but for the last seconds before them; at no host of a group with Redis, by no
+ * slice of a spool. No other address is suppressed ("truth")
  * but by its refusal, or a true report (returner.h). */
 #ifndef T_ROOF_DEAD_H
 #define T_ROOF_DEAD_H
@@ -29,6 +30,9 @@ void dead_returned(struct model_rcpt *r);
 /* The hosts of a group get mail to them; shares: what one knows the others know, too, once
  * Redis has been well for DEAD_SHARED_MS and both ran. `suppress` stays. */
 void dead_begin_group(bool shares);
+/* The first host is several daemons: what one of them knows all do. `suppress` stays. */
+void dead_begin_slices(void);
+bool dead_in_slices(void);
 /* A line of that host of a group; 0: the first. */
 void dead_log_line(unsigned host, struct text line);
 /* slowest: that a sync may take */

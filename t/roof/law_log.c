@@ -288,7 +288,7 @@ law_log_line(unsigned log, struct text line)
 {
     struct text id;
     struct book *b = &books[log];
-    if (log == 0)
+    if (log == 0 || dead_in_slices())
         dead_log_line(0, line);
     if (!cut_id(&line, &id) || returner_line(line)) /* it may have ended long ago */
         return;

@@ -1,6 +1,7 @@
 /* Daemons of one spool. */
 #include "t/roof/slices.h"
 
+#include "t/roof/dead.h"
 #include "t/roof/model.h"
 #include "t/roof/operator.h"
 
@@ -101,6 +102,7 @@ slice_ended(struct member *m, int64_t window_ms)
     unsigned slice = m->host->slice;
     if (m->is_away)
         return;
+    dead_host_ended(0, window_ms / 4);
     model_slices_ended(fleet.plan.disks ? INT64_MAX / 2 : window_ms, slices.count,
                        slices.masks[slice]);
     forget_taker(m->host);

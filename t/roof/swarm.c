@@ -409,10 +409,9 @@ draw_features(const struct wishes *wishes)
     /* an operator may release mail at any host, and the log of the first is read */
     if (course.with[WITH_GROUP])
         course.with[WITH_RELEASES] = false;
-    /* each daemon has its own list, but in a group; seeds that were found before a group had
-     * one keep their course */
-    if (course.with[WITH_RELAY] || course.with[WITH_SLICES] ||
-        (course.with[WITH_GROUP] && only == NULL))
+    /* seeds that were found before several daemons had one list keep their course */
+    if (course.with[WITH_RELAY] ||
+        ((course.with[WITH_SLICES] || course.with[WITH_GROUP]) && only == NULL))
         course.with[WITH_DEAD] = false;
 }
 
@@ -549,6 +548,8 @@ begin_returns(void)
         dead_begin(domains, course.domain_count, course.with[WITH_DISKS]);
     if (course.with[WITH_DEAD] && course.with[WITH_GROUP])
         dead_begin_group(group_has_redis() && !course.with[WITH_PATHS]);
+    if (course.with[WITH_DEAD] && course.with[WITH_SLICES])
+        dead_begin_slices();
     if (course.with[WITH_DEAD] && course.with[WITH_DAY])
         dead_begin_day(DAY_DEAD_ADDRESSES);
     if (course.with[WITH_DEAD] && course.with[WITH_COPIES])

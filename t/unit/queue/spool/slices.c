@@ -47,6 +47,22 @@ TEST(boundaries)
     is_number(wrong, 0, "SB14: 00..0, ff..f and all boundaries");
 }
 
+TEST(parts)
+{
+    static const struct {
+        const char *text;
+        bool good;
+    } rows[] = {
+        {"0000-1023", true}, {"0512-0767", true}, {"0007-0007", true}, {"", false},          {"0000-1024", false},
+        {"0001-0000", false}, {"000-01023", false}, {"0000 1023", false}, {"+000-1023", false}, {"0000-10230", false},
+    };
+    unsigned first = 0, last = 0;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        ok_named(slices_part_read(text_from(rows[i].text), &first, &last) == rows[i].good, rows[i].text);
+    ok(slices_part_read(TEXT("0512-0767"), &first, &last));
+    is_number(first * 1024 + last, 512 * 1024 + 767, "its bounds");
+}
+
 TEST(more)
 {
     struct slices s;

@@ -555,8 +555,8 @@ learnt(const struct suppression_entry *first, const struct suppression_entry *se
     struct fixture f;
     enum suppression_class class = SUPPRESSION_NONE;
     fixture_begin(&f, &usual);
-    suppression_learn(f.s, first);
-    suppression_learn(f.s, second);
+    suppression_learn(f.s, first, true);
+    suppression_learn(f.s, second, true);
     suppression_each(f.s, 0, 1, class_of, &class);
     fixture_end(&f);
     return class;
@@ -594,10 +594,10 @@ TEST(news)
     ok(!hear(&f, "me@a.example", "y@b.example", "550 5.2.0 maybe"));
     ok(hear(&f, "me@a.example", "x@b.example", "550 5.1.1 x"));
     is_number(news(f.s), 1, "a bounce is news, a doubt is not");
-    suppression_learn(f.s, &e);
+    suppression_learn(f.s, &e, true);
     is_number(news(f.s), 0, "until it comes back");
     e.at_s -= 1000;
-    suppression_learn(f.s, &e);
+    suppression_learn(f.s, &e, true);
     is_number(news(f.s), 0, "an older one changes nothing");
     ok(!suppression_is_shared(f.s));
     suppression_share(f.s);
@@ -606,18 +606,18 @@ TEST(news)
     is_number(suppression_remove(f.s, TEXT("x@b.example")), 0, "once");
     is_number(suppression_count(f.s).entries, 1, "the doubt is left");
     is_number(news(f.s), 1, "which is news");
-    suppression_learn(f.s, &e);
+    suppression_learn(f.s, &e, true);
     ok_named(!refuses(&f, "me@a.example", "x@b.example"), "what others knew before does not bring it back");
     loop_turn(f.loop, 0);
     fixture_killed(&f, sim_disk_restart);
-    suppression_learn(f.s, &e);
+    suppression_learn(f.s, &e, true);
     ok_named(!refuses(&f, "me@a.example", "x@b.example"), "after a kill, too");
     e = entry_of(SUPPRESSION_HARD, e.at_s);
     e.address = TEXT("postmaster@b.example");
-    suppression_learn(f.s, &e);
+    suppression_learn(f.s, &e, true);
     is_number(suppression_count(f.s).entries, 1, "postmaster is nobody's to suppress");
     sim_loop_advance(f.loop, 31 * DAY_MS);
     e = entry_of(SUPPRESSION_COMPLAINT, loop_now_ms(f.loop) / 1000 - 40 * 24 * 3600);
-    suppression_learn(f.s, &e);
+    suppression_learn(f.s, &e, true);
     ok_named(refuses(&f, "me@a.example", "x@b.example"), "a removal counts for thirty days");
 }
