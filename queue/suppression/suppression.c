@@ -29,6 +29,7 @@ struct suppression {
     struct suppression_counts counts; /* since startup */
     int64_t full_ms;                  /* monotonic: when that was logged; 0: never */
     bool is_shared;
+    size_t page; /* entries before SUPPRESSION_MARK_PAGE; 0: unknown */
 };
 
 /* --- Replies ----------------------------------------------------------------------- */
@@ -321,6 +322,7 @@ suppression_count(const struct suppression *s)
     struct suppression_counts counts = s->counts;
     counts.entries = s->list.count - s->list.removed;
     counts.news = s->list.news;
+    counts.walked = s->list.walked;
     counts.memory = suppression_list_memory(&s->list);
     counts.limit = s->settings.limit;
     counts.is_full = s->list.count >= (size_t)s->settings.limit;
@@ -328,17 +330,20 @@ suppression_count(const struct suppression *s)
 }
 
 size_t
-suppression_each(const struct suppression *s, size_t from, size_t count,
+suppression_each(struct suppression *s, size_t from, size_t count,
                  bool (*each)(void *context, const struct suppression_entry *entry,
                               int64_t until_ms),
                  void *context)
 {
     struct suppression_entry e;
-    size_t passed = 0, wanted = 0, at = 0;
-    while (wanted < count && suppression_list_next(&s->list, &at, &e))
-        if (e.class != SUPPRESSION_REMOVED && !entry_is_over(s, &e) && passed++ >= from)
+    size_t *at = &s->list.marks[SUPPRESSION_MARK_PAGE], wanted = 0;
+    if (from == 0 || from != s->page)
+        s->page = *at = 0;
+    while (wanted < count && suppression_list_next(&s->list, at, &e))
+        if (e.class != SUPPRESSION_REMOVED && !entry_is_over(s, &e) &&
+            s->page++ >= from)
             wanted += each(context, &e, entry_until_s(s, &e) * 1000);
-    return wanted == count ? passed : 0;
+    return wanted == count ? s->page : 0;
 }
 
 /* --- Changes ----------------------------------------------------------------------- */
@@ -528,13 +533,17 @@ suppression_each_news(struct suppression *s,
                       void *context)
 {
     struct suppression_entry e;
-    for (size_t at = 0; s->list.news > 0 && suppression_list_next(&s->list, &at, &e);) {
-        if (!e.is_news)
-            continue;
-        if (!entry_is_told(s, &e))
+    size_t *begin = &s->list.marks[SUPPRESSION_MARK_NEWS], at = *begin;
+    bool has_news = false;
+    while (s->list.news > 0 && suppression_list_next(&s->list, &at, &e)) {
+        if (e.is_news && !entry_is_told(s, &e))
             suppression_is_known(s, &e); /* nobody else need know it */
-        else if (!each(context, &e))
+        else if (e.is_news && !each(context, &e))
             return;
+        else
+            has_news = has_news || e.is_news;
+        if (!has_news)
+            *begin = at;
     }
 }
 

@@ -28,6 +28,7 @@ struct suppression_settings {
 struct suppression_counts {
     size_t entries, memory;   /* memory: bytes */
     size_t news;              /* that other hosts may not know */
+    uint64_t walked;          /* entries that walks have met, for tests */
     uint64_t added;           /* by bounces and complaints, since startup */
     uint64_t refused, failed; /* at RCPT; mail that had been accepted */
     bool is_full;
@@ -73,8 +74,9 @@ const char *suppression_add(struct suppression *s,
 /* How many entries the address had. */
 size_t suppression_remove(struct suppression *s, struct text address);
 /* Calls each with those that count now, but for the first `from`, until count were wanted:
- * it says so. until: 0: for ever. Returns from where to go on; 0: these were the last. */
-size_t suppression_each(const struct suppression *s, size_t from, size_t count,
+ * it says so. until: 0: for ever. Returns from where to go on; 0: these were the last. A
+ * call that goes on where the last one ended does not walk over the first again. */
+size_t suppression_each(struct suppression *s, size_t from, size_t count,
                         bool (*each)(void *context,
                                      const struct suppression_entry *entry,
                                      int64_t until_ms),

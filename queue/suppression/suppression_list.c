@@ -153,13 +153,14 @@ suppression_list_find(const struct suppression_list *list, struct text address,
 }
 
 bool
-suppression_list_next(const struct suppression_list *list, size_t *at,
+suppression_list_next(struct suppression_list *list, size_t *at,
                       struct suppression_entry *out)
 {
     while (*at < list->used) {
         const struct packed *p = list_at(list, *at);
         *at += list_size(p->length, p->domain_length);
         *out = list_entry(list, p);
+        list->walked++;
         if (p->class != SUPPRESSION_NONE)
             return true;
     }
@@ -178,6 +179,14 @@ list_enter(struct suppression_list *list, size_t at)
     list->slots[slot] = (uint32_t)(at / ALIGN) + 1;
 }
 
+static void
+list_move_marks(struct suppression_list *list, size_t from, size_t to)
+{
+    for (int i = 0; i < SUPPRESSION_MARKS; i++)
+        if (list->marks[i] == from)
+            list->marks[i] = to;
+}
+
 /* Entries that are left move down over those that were removed. */
 static void
 list_close_gaps(struct suppression_list *list)
@@ -187,11 +196,13 @@ list_close_gaps(struct suppression_list *list)
         const struct packed *p = list_at(list, at);
         size_t size = list_size(p->length, p->domain_length);
         bool stays = p->class != SUPPRESSION_NONE;
+        list_move_marks(list, at, to);
         if (stays && to != at)
             memmove(list->bytes + to, list->bytes + at, size);
         to += stays ? size : 0;
         at += size;
     }
+    list_move_marks(list, list->used, to);
     list->used = to;
     list->dead = 0;
 }
@@ -300,6 +311,9 @@ suppression_list_put(struct suppression_list *list,
     p->at_s = at_s < UINT32_MAX ? (uint32_t)at_s : UINT32_MAX;
     p->class = (uint8_t)entry->class;
     p->is_news = is_there && entry->is_news;
+    size_t place = (size_t)((char *)p - list->bytes);
+    if (p->is_news && place < list->marks[SUPPRESSION_MARK_NEWS])
+        list->marks[SUPPRESSION_MARK_NEWS] = place;
     p->strikes = entry->strikes < UINT8_MAX ? (uint8_t)entry->strikes : UINT8_MAX;
     p->reason = list_reason(list, text_before(entry->reason, SUPPRESSION_REASON_MAX));
     return true;

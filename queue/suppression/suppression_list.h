@@ -43,6 +43,13 @@ struct suppression_entry {
     bool is_news; /* the other hosts of the group may not know it */
 };
 
+/* Places that move with the entries. */
+enum suppression_mark {
+    SUPPRESSION_MARK_PAGE, /* where a walk in several turns goes on */
+    SUPPRESSION_MARK_NEWS, /* no news are before it */
+    SUPPRESSION_MARKS
+};
+
 struct suppression_list {
     char *bytes; /* packed entries, one behind the other */
     size_t used, capacity;
@@ -51,6 +58,8 @@ struct suppression_list {
     size_t count, dead;   /* entries; those that have gone, and are still in bytes */
     size_t removed, news; /* of the entries */
     uint64_t seed;
+    size_t marks[SUPPRESSION_MARKS];
+    uint64_t walked; /* entries that suppression_list_next() has met, for tests */
     bool pinned; /* entries must not move: somebody walks over them in several turns */
     char *reasons[SUPPRESSION_REASONS_MAX];
     size_t reason_count;
@@ -74,7 +83,7 @@ bool suppression_list_put(struct suppression_list *list,
                           const struct suppression_entry *entry)
     __attribute__((warn_unused_result));
 /* Walks over all: begin with *at 0. False at the end. */
-bool suppression_list_next(const struct suppression_list *list, size_t *at,
+bool suppression_list_next(struct suppression_list *list, size_t *at,
                            struct suppression_entry *out);
 /* Allocated bytes. */
 size_t suppression_list_memory(const struct suppression_list *list);

@@ -621,3 +621,115 @@ TEST(news)
     suppression_learn(f.s, &e, true);
     ok_named(refuses(&f, "me@a.example", "x@b.example"), "a removal counts for thirty days");
 }
+
+/* --- The work of many entries ------------------------------------------------------------- */
+
+enum { MANY = 20000, PAGE = 200, TOLD = 100 };
+
+static void
+add_many(struct fixture *f, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        char address[40];
+        snprintf(address, sizeof(address), "x%d@b.example", i);
+        struct suppression_entry e = {.address = text_from(address), .at_s = loop_now_ms(f->loop) / 1000, .class = SUPPRESSION_MANUAL};
+        if (suppression_add(f->s, &e) != NULL)
+            abort();
+    }
+}
+
+static bool
+see_one(void *context, const struct suppression_entry *e, int64_t until_ms)
+{
+    unsigned char *seen = context;
+    (void)until_ms;
+    seen[atoi(e->address.at + 1)]++;
+    return true;
+}
+
+/* Pages of a list, of which four of five entries go meanwhile, so that it is compacted. */
+TEST(pages)
+{
+    struct suppression_settings settings = usual;
+    settings.limit = MANY; /* one more sweeps the list */
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &settings);
+    static unsigned char seen[2 * MANY];
+    unsigned bad = 0, pages = 0;
+    add_many(&f, 0, MANY);
+    uint64_t before = suppression_count(f.s).walked;
+    for (size_t from = 0; pages == 0 || from > 0; pages++)
+        from = suppression_each(f.s, from, PAGE, see_one, seen);
+    for (int i = 0; i < MANY; i++)
+        bad += seen[i] != 1;
+    is_number(bad, 0, "each is on one page");
+    ok_named(suppression_count(f.s).walked - before < 2 * MANY, "and is met once or so");
+    memset(seen, 0, sizeof(seen));
+    pages = 0;
+    for (size_t from = 0; pages == 0 || from > 0; pages++) {
+        from = suppression_each(f.s, from, PAGE, see_one, seen);
+        if (pages == 50) {
+            sim_loop_advance(f.loop, 1000);
+            for (int i = 0; i < MANY; i++)
+                if (i % 5 != 0) {
+                    struct suppression_entry e = {.address = TEXT("")};
+                    char address[40];
+                    snprintf(address, sizeof(address), "x%d@b.example", i);
+                    e.address = text_from(address);
+                    (void)suppression_remove(f.s, e.address);
+                }
+            sim_loop_advance(f.loop, 31 * DAY_MS);
+            add_many(&f, MANY, MANY + 1);
+        }
+    }
+    for (int i = 0; i < MANY; i += 5)
+        bad += seen[i] != 1;
+    is_number(bad + (seen[MANY] != 1), 0, "also if others go meanwhile");
+    is_number(suppression_each(f.s, 3, 2, see_one, seen), 5, "a page that follows no other is counted from the first entry");
+}
+
+struct telling {
+    struct suppression_entry entries[TOLD];
+    char addresses[TOLD][40];
+    size_t count;
+};
+
+static bool
+tell_one(void *context, const struct suppression_entry *e)
+{
+    struct telling *t = context;
+    if (t->count == TOLD)
+        return false;
+    snprintf(t->addresses[t->count], sizeof(t->addresses[0]), "%.*s", TEXT_ARGS(e->address));
+    t->entries[t->count] = *e;
+    t->entries[t->count].address = text_from(t->addresses[t->count]);
+    t->count++;
+    return true;
+}
+
+/* Some at a time, as Redis is told, until all have come back. */
+static size_t
+tell_all(struct fixture *f)
+{
+    size_t told = 0, questions = 0;
+    for (; suppression_count(f->s).news > 0 && questions < 2 * MANY; questions++) {
+        struct telling t = {.count = 0};
+        suppression_each_news(f->s, tell_one, &t);
+        told += t.count;
+        for (size_t i = 0; i < t.count && questions % 7 != 3; i++) /* a question may be lost */
+            suppression_learn(f->s, &t.entries[i], true);
+    }
+    return told;
+}
+
+TEST(telling)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    add_many(&f, 0, MANY);
+    suppression_share(f.s);
+    uint64_t before = suppression_count(f.s).walked;
+    ok_named(tell_all(&f) >= MANY, "all are told");
+    ok_named(suppression_count(f.s).walked - before < 3 * MANY, "and met a time or two");
+    is_number(suppression_remove(f.s, TEXT("x7@b.example")), 1, "one of the first changes");
+    add_many(&f, MANY, MANY + 1);
+    is_number(tell_all(&f), 2, "it is told, beside one that is new");
+}
