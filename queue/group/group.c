@@ -290,6 +290,21 @@ group_meet_namesake(struct group *g, bool is_there)
 }
 
 static void
+group_hear_siblings(struct group *g, struct text infos)
+{
+    const struct group_sibling *most = NULL;
+    group_siblings_read(&g->siblings, infos);
+    for (size_t i = 0; i < g->siblings.count; i++) {
+        const struct group_sibling *other = &g->siblings.all[i];
+        if (most == NULL || other->self.suppress_limit > most->self.suppress_limit)
+            most = other;
+    }
+    if (most != NULL && g->suppression != NULL)
+        group_suppression_compare(g->suppression, most->host,
+                                  most->self.suppress_limit);
+}
+
+static void
 on_group_heard(void *context, const struct group_heard *heard, const char *refused)
 {
     struct group *g = context;
@@ -308,7 +323,7 @@ on_group_heard(void *context, const struct group_heard *heard, const char *refus
         return;
     }
     if (is_list)
-        group_siblings_read(&g->siblings, heard->infos);
+        group_hear_siblings(g, heard->infos);
     else /* more hosts, or fewer, are late or lost than in the last list */
         g->has_news = heard->old >= 0 && (size_t)heard->old != g->members.old;
     group_members_hear(&g->members, loop_monotonic_ms(g->setup.loop));
@@ -355,6 +370,8 @@ group_beat(struct group *g)
         return;
     }
     struct group_self self = {.state = "running", .version = PETREL_VERSION};
+    const struct suppression *s = manager_suppression(g->setup.manager);
+    self.suppress_limit = s != NULL ? suppression_count(s).limit : 0;
     g->is_list = g->beats++ % BEATS_A_LIST == 0 || g->has_news ||
                  group_members_late(&g->members) > 0;
     g->has_news = false;

@@ -285,6 +285,9 @@ group_siblings_write(const struct group_self *self, const char *run,
         json_pack("{s:s,s:s,s:s,s:s,s:s,s:I}", "version", self->version, "run", run,
                   "address", self->address, "spool", self->spool, "state", self->state,
                   "waiting", (json_int_t)self->waiting);
+    if (self->suppress_limit > 0)
+        json_object_set_new(object, "suppress_limit",
+                            json_integer((json_int_t)self->suppress_limit));
     char *text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
     snprintf(out, GROUP_INFO_MAX, "%s",
              text != NULL && strlen(text) < GROUP_INFO_MAX ? text : "{}");
@@ -326,6 +329,8 @@ group_siblings_read_one(struct group_siblings *s, struct text line)
     group_siblings_take(object, "version", self->version, sizeof(self->version));
     json_int_t waiting = json_integer_value(json_object_get(object, "waiting"));
     self->waiting = waiting > 0 ? (size_t)waiting : 0;
+    self->suppress_limit =
+        json_integer_value(json_object_get(object, "suppress_limit"));
     json_decref(object);
     s->count++;
 }

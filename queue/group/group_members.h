@@ -78,7 +78,8 @@ struct group_self {
     char spool[SIBLING_SPOOL_MAX + 1];
     char state[SIBLING_STATE_MAX + 1];
     char version[SIBLING_VERSION_MAX + 1];
-    size_t waiting; /* messages */
+    size_t waiting;         /* messages */
+    int64_t suppress_limit; /* 0: it suppresses nothing, or does not say it */
 };
 
 struct group_sibling {

@@ -20,8 +20,9 @@ enum {
     HEARD_MAX = 400, /* changes in an answer, which has 80 kB at most */
     TOLD_MAX = 100,  /* in a question */
     TOLD_BYTES = 32 * 1024,
-    KEEPS = 2, /* changes for each entry that a host may have */
-    FRAME = 5  /* words of a question before the changes */
+    KEEPS = 2,             /* changes for each entry that a host may have */
+    LIMIT_MOST = 10000000, /* as suppress_limit has it */
+    FRAME = 5              /* words of a question before the changes */
 };
 
 struct group_suppression {
@@ -35,6 +36,7 @@ struct group_suppression {
     char key[GROUP_NAME_MAX + 4];
     char position[POSITION_MAX];
     bool has_all;    /* that the stream has */
+    int64_t most;    /* the largest limit of a host, as it was logged */
     size_t unheard;  /* news when the last question had some */
     bool is_refused; /* as it was logged */
 };
@@ -111,7 +113,9 @@ group_suppression_ask(struct group_suppression *g, struct suppression *s)
         g->unheard = suppression_count(s).news;
         suppression_each_news(s, group_news_add, &news);
     }
-    snprintf(keeps, sizeof(keeps), "%" PRId64, KEEPS * suppression_count(s).limit);
+    int64_t limit = suppression_count(s).limit;
+    snprintf(keeps, sizeof(keeps), "%" PRId64,
+             KEEPS * (limit > g->most ? limit : g->most));
     snprintf(most, sizeof(most), "%d", HEARD_MAX);
     words[FRAME - 2] = keeps;
     words[FRAME - 1] = most;
@@ -131,6 +135,22 @@ group_suppression_restart(struct group_suppression *g, struct suppression *s)
     g->has_all = false;
     g->unheard = SIZE_MAX;
     snprintf(g->position, sizeof(g->position), "0");
+}
+
+void
+group_suppression_compare(struct group_suppression *g, const char *host, int64_t limit)
+{
+    const struct suppression *s = manager_suppression(g->manager);
+    limit = limit < LIMIT_MOST ? limit : LIMIT_MOST;
+    if (s == NULL || limit == g->most)
+        return;
+    g->most = limit;
+    if (limit > suppression_count(s).limit)
+        log_say(
+            g->log, LOG_LEVEL_WARNING, "group", NULL,
+            "suppress_limit is %" PRId64 " here, and %" PRId64
+            " at %s: a list that is full here takes no more of what the others know",
+            suppression_count(s).limit, limit, host);
 }
 
 void

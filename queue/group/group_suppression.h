@@ -8,6 +8,8 @@
 #ifndef QUEUE_GROUP_GROUP_SUPPRESSION_H
 #define QUEUE_GROUP_GROUP_SUPPRESSION_H
 
+#include <stdint.h>
+
 struct group_suppression;
 struct log;
 struct loop;
@@ -18,6 +20,10 @@ struct group_suppression *group_suppression_new(struct loop *loop, struct log *l
                                                 struct manager *manager,
                                                 struct redis *redis, const char *name);
 void group_suppression_free(struct group_suppression **sharing);
+/* The host with the largest suppress_limit, and that: the stream keeps what it needs. A
+ * host whose own is smaller says so once. */
+void group_suppression_compare(struct group_suppression *sharing, const char *host,
+                               int64_t limit);
 /* Reads and tells, if mail is suppressed here, and Redis answers. */
 void group_suppression_beat(struct group_suppression *sharing);
 

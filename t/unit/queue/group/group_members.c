@@ -173,16 +173,17 @@ TEST(forgotten)
 static void
 test_round(void)
 {
-    struct group_self self = {.address = "10.0.0.1:4650", .spool = "aabb", .state = "running", .version = "0.1.0", .waiting = 7};
+    struct group_self self = {.address = "10.0.0.1:4650", .spool = "aabb", .state = "running", .version = "0.1.0", .waiting = 7, .suppress_limit = 90};
     char info[GROUP_INFO_MAX], line[GROUP_INFO_MAX + 100];
     struct group_siblings s = {.all = NULL};
     const struct group_self *read;
 
     group_siblings_write(&self, "0123456789abcdef", info);
-    is_string(info, "{\"version\":\"0.1.0\",\"run\":\"0123456789abcdef\",\"address\":\"10.0.0.1:4650\",\"spool\":\"aabb\",\"state\":\"running\",\"waiting\":7}", "JSON");
+    is_string(info, "{\"version\":\"0.1.0\",\"run\":\"0123456789abcdef\",\"address\":\"10.0.0.1:4650\",\"spool\":\"aabb\",\"state\":\"running\",\"waiting\":7,\"suppress_limit\":90}", "JSON");
     snprintf(line, sizeof(line), "relay2 {}\nRelay1 %s\n", info);
     group_siblings_read(&s, text_from(line));
     read = group_siblings_find(&s, "relay1");
+    is_number(read != NULL ? read->suppress_limit : -1, 90, "a limit");
     ok(read != NULL && memcmp(read, &self, sizeof(self)) == 0);
     ok(group_siblings_find(&s, "relay2") != NULL && group_siblings_find(&s, "relay3") == NULL);
     group_siblings_read(&s, TEXT(""));
@@ -193,7 +194,7 @@ test_round(void)
 static void
 test_longest(void)
 {
-    struct group_self self = {.waiting = 1000000000};
+    struct group_self self = {.waiting = 1000000000, .suppress_limit = 10000000};
     char info[GROUP_INFO_MAX];
 
     memset(self.address, 'a', sizeof(self.address) - 1);

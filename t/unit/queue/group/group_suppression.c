@@ -171,3 +171,23 @@ TEST(told_in_vain)
     is_number(sim_redis_pending(f.redis), 0, "and not told again at once");
     is_number(question(&f)->count, 7, "but at the next beat");
 }
+
+/* A host with a smaller limit must not cut off what the others have told. */
+TEST(unequal_limits)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end);
+    group_suppression_compare(f.g, "relay2", 500);
+    answer(&f, "7-0", "", 0);
+    is_string(question(&f)->words[3], "2000", "a smaller one of another changes nothing");
+    answer(&f, "7-0", "", 0);
+    for (int i = 0; i < 3; i++)
+        group_suppression_compare(f.g, "relay2", 5000);
+    is_string(question(&f)->words[3], "10000", "a larger one keeps more");
+    answer(&f, "7-0", "", 0);
+    is_number(world_log_count(&f.w, "suppress_limit is 1000 here, and 5000 at relay2: "), 1, "the log says it once");
+    group_suppression_compare(f.g, "relay2", INT64_MAX);
+    is_string(question(&f)->words[3], "20000000", "one that is none is cut");
+    answer(&f, "7-0", "", 0);
+    group_suppression_compare(f.g, "relay1", 1000);
+    is_string(question(&f)->words[3], "2000", "until that host has gone");
+}
