@@ -17,6 +17,11 @@ enum {
     FULL_SAY_MS = 3600 * 1000,
     SAME_S = 5 /* that times of one entry may differ at two hosts */
 };
+/* Nobody's clock may make an entry that outlasts all others. A clock that says less than
+ * CLOCK_SET_S (2025) has not been set since the machine started, and judges no other; a
+ * change that follows another is up to some seconds ahead (suppression_put()). */
+#define CLOCK_SET_S INT64_C(1735689600)
+enum { AHEAD_S = 60 };
 #define REMOVED_MS (INT64_C(30) * 24 * 3600 * 1000)
 
 struct suppression {
@@ -29,7 +34,8 @@ struct suppression {
     struct suppression_counts counts; /* since startup */
     int64_t full_ms;                  /* monotonic: when that was logged; 0: never */
     bool is_shared;
-    size_t page; /* entries before SUPPRESSION_MARK_PAGE; 0: unknown */
+    size_t ahead; /* lines of the file with a time to come */
+    size_t page;  /* entries before SUPPRESSION_MARK_PAGE; 0: unknown */
 };
 
 /* --- Replies ----------------------------------------------------------------------- */
@@ -168,6 +174,13 @@ entry_until_s(const struct suppression *s, const struct suppression_entry *e)
                  : e->class == SUPPRESSION_COMPLAINT ? o->complaint_ms
                                                      : o->hard_ms;
     return ms > 0 ? e->at_s + ms / 1000 : 0;
+}
+
+static int64_t
+entry_time_s(const struct suppression *s, const struct suppression_entry *e)
+{
+    int64_t now_s = loop_now_ms(s->loop) / 1000;
+    return now_s >= CLOCK_SET_S && e->at_s > now_s + AHEAD_S ? now_s : e->at_s;
 }
 
 static bool
@@ -448,10 +461,11 @@ suppression_hear(struct suppression *s, struct text sender, struct text recipien
 }
 
 const char *
-suppression_add(struct suppression *s, const struct suppression_entry *entry)
+suppression_add(struct suppression *s, const struct suppression_entry *added)
 {
     char address[SUPPRESSION_ADDRESS_MAX + 1];
-    struct suppression_entry old;
+    struct suppression_entry old, e = *added, *entry = &e;
+    e.at_s = entry_time_s(s, &e);
     if (!text_copy(address, sizeof(address), entry->address))
         return "the address is too long";
     if (suppression_spares(address))
@@ -565,11 +579,12 @@ suppression_replaces(const struct suppression *s, const struct suppression_entry
 }
 
 void
-suppression_learn(struct suppression *s, const struct suppression_entry *entry,
+suppression_learn(struct suppression *s, const struct suppression_entry *learnt,
                   bool is_ordered)
 {
     char address[SUPPRESSION_ADDRESS_MAX + 1];
-    struct suppression_entry old;
+    struct suppression_entry old, e = *learnt, *entry = &e;
+    e.at_s = entry_time_s(s, &e);
     if (!text_copy(address, sizeof(address), entry->address) ||
         suppression_spares(address) || entry->class == SUPPRESSION_NONE ||
         !entry_is_told(s, entry))
@@ -590,8 +605,28 @@ suppression_read(void *context, struct text line)
 {
     struct suppression *s = context;
     struct suppression_record record;
-    return suppression_record_read(line, &record) &&
-           suppression_list_put(&s->list, &record.entry);
+    if (!suppression_record_read(line, &record))
+        return false;
+    int64_t at_s = entry_time_s(s, &record.entry);
+    s->ahead += at_s != record.entry.at_s;
+    record.entry.at_s = at_s;
+    return suppression_list_put(&s->list, &record.entry);
+}
+
+/* The next start would read them once more as made then. */
+static void
+suppression_correct(struct suppression *s)
+{
+    struct suppression_entry e;
+    int64_t now_s = loop_now_ms(s->loop) / 1000;
+    for (size_t at = 0; s->ahead > 0 && suppression_list_next(&s->list, &at, &e);)
+        if (e.at_s == now_s)
+            appended_file_note(
+                &s->file, suppression_record_write(&e, appended_file_lines(&s->file)));
+    if (s->ahead > 0)
+        log_say(s->log, LOG_LEVEL_WARNING, "queue", NULL,
+                "%s: %zu lines have a time to come: they count from now on",
+                s->file.path, s->ahead);
 }
 
 static bool
@@ -644,6 +679,7 @@ suppression_new(struct loop *loop, struct log *log, struct disk *disk, const cha
                                      .context = s};
     (void)!text_copy(s->file.path, sizeof(s->file.path), text_from(path));
     appended_file_open(&s->file);
+    suppression_correct(s);
     return s;
 }
 

@@ -377,7 +377,8 @@ add_change(struct redis_keys *k, int64_t now_ms, const char *age, const char *li
     c->ms = last != NULL && last->ms > now_ms ? last->ms : now_ms;
     c->number = last != NULL && last->ms == c->ms ? last->number + 1 : 0;
     size_t size = strlen(line) + 32;
-    int64_t at_ms = now_ms - (int64_t)strtoll(age, NULL, 10);
+    int64_t age_ms = (int64_t)strtoll(age, NULL, 10),
+            at_ms = now_ms - (age_ms > 0 ? age_ms : 0);
     c->text = memory_new(size);
     snprintf(c->text, size, "%" PRId64 " %s", at_ms > 0 ? at_ms : 0, line);
     DL_APPEND(k->changes, c);

@@ -622,6 +622,58 @@ TEST(news)
     ok_named(refuses(&f, "me@a.example", "x@b.example"), "a removal counts for thirty days");
 }
 
+/* --- Times to come ------------------------------------------------------------------------ */
+
+/* A file, another host, and a list: it lasts as long as any other, over restarts. */
+TEST(time_to_come)
+{
+    for (int way = 0; way < 3; way++) {
+        FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+        struct suppression_entry e = entry_of(SUPPRESSION_HARD, UINT32_MAX);
+        if (way == 0)
+            suppression_learn(f.s, &e, true);
+        else if (way == 1)
+            ok(suppression_add(f.s, &e) == NULL);
+        if (way == 2) {
+            struct buffer out;
+            buffer_init(&out, 4096);
+            ok(buffer_add(&out, TEXT(SUPPRESSION_TITLE)) && suppression_record_write(&e, &out));
+            fixture_stop(&f);
+            struct disk *disk;
+            if (disk_open(&disk, "/spool", false) != 0 || disk_write_new(disk, "lock/suppressed", 0600, buffer_text(&out)) != 0)
+                abort();
+            disk_close(&disk);
+            buffer_free(&out);
+            fixture_start(&f);
+            ok(says(&f, "lock/suppressed: 1 lines have a time to come: they count from now on"));
+        }
+        ok(refuses(&f, "me@a.example", "x@b.example"));
+        sim_loop_advance(f.loop, 80 * DAY_MS);
+        fixture_stop(&f);
+        fixture_start(&f);
+        ok_named(refuses(&f, "me@a.example", "x@b.example"), "it counts");
+        sim_loop_advance(f.loop, 11 * DAY_MS);
+        ok_named(!refuses(&f, "me@a.example", "x@b.example"), "for as long as one of today");
+    }
+}
+
+/* A machine without a clock of its own starts in 1970: what it has read is right. */
+TEST(clock_not_set)
+{
+    FIXTURE(fixture, f, fixture_begin, fixture_end, &usual);
+    int64_t now_ms = loop_now_ms(f.loop);
+    ok(hear(&f, "me@a.example", "x@b.example", "550 5.1.1 x"));
+    fixture_stop(&f);
+    sim_loop_step_wall(f.loop, 1000 - now_ms);
+    sim_loop_advance(f.loop, 10);
+    ok(loop_now_ms(f.loop) < 2000);
+    fixture_start(&f);
+    sim_loop_step_wall(f.loop, now_ms - 1000);
+    sim_loop_advance(f.loop, 10);
+    ok(loop_now_ms(f.loop) >= now_ms);
+    ok_named(refuses(&f, "me@a.example", "x@b.example"), "an entry is as old as it was");
+}
+
 /* --- The work of many entries ------------------------------------------------------------- */
 
 enum { MANY = 20000, PAGE = 200, TOLD = 100 };
