@@ -208,24 +208,16 @@ import_check_ca(struct import *im)
 
 /* --- Writing ---------------------------------------------------------------------- */
 
+struct import_file {
+    const char *name;
+    struct text content; /* empty: it is not written */
+    unsigned mode;
+};
+
 static int
-import_put_file(const struct import_run *r, struct disk *disk, const char *name,
-                struct text content, unsigned mode)
+import_complain(const struct import_run *r, const char *name, int error)
 {
-    struct identity who;
-    struct disk_info info;
     char why[IMPORT_WHY_MAX];
-    bool is_given = geteuid() == 0 && mode == 0600 && identity_find(&who, import_user);
-    int error = disk_inspect(disk, name, &info);
-    if (content.length == 0)
-        return 0;
-    if (error == 0 && info.kind != DISK_FILE)
-        error = -EEXIST;
-    else
-        error = whole_file_write(disk, name, content, mode, is_given ? &who : NULL,
-                                 r->force);
-    if (error == 0)
-        return 0;
     snprintf(why, sizeof(why), "%.1000s/%.255s: %s", r->im.directory, name,
              error == -EEXIST
                  ? "it is there already; run it with --force to replace it, or "
@@ -238,30 +230,68 @@ import_put_file(const struct import_run *r, struct disk *disk, const char *name,
                          why, "");
 }
 
-/* The settings come last: they name the others. */
+/* 0 or -errno: it cannot have its place. */
+static int
+import_may_put(const struct import_run *r, struct disk *disk,
+               const struct import_file *f)
+{
+    struct disk_info info;
+    if (f->content.length == 0 || disk_inspect(disk, f->name, &info) != 0)
+        return 0;
+    return r->force && info.kind == DISK_FILE ? 0 : -EEXIST;
+}
+
+static int
+import_prepare(struct disk *disk, const struct import_file *f)
+{
+    struct identity who;
+    bool is_given =
+        geteuid() == 0 && f->mode == 0600 && identity_find(&who, import_user);
+    return f->content.length == 0 ? 0
+                                  : whole_file_prepare(disk, f->name, f->content,
+                                                       f->mode, is_given ? &who : NULL);
+}
+
+/* All of them, or none: each is checked and written before the first has its place. The
+ * settings come last: they name the others. */
+static int
+import_put_all(const struct import_run *r, struct disk *disk,
+               const struct import_file *files, size_t count)
+{
+    size_t i, prepared = 0;
+    int error = 0;
+    for (i = count; i > 0 && error == 0; i--)
+        error = import_may_put(r, disk, &files[i - 1]);
+    if (error != 0)
+        return import_complain(r, files[i].name, error);
+    for (; prepared < count && error == 0; prepared++)
+        error = import_prepare(disk, &files[prepared]);
+    for (i = 0; i < count && error == 0; i++)
+        if (files[i].content.length > 0)
+            error = whole_file_place(disk, files[i].name, r->force);
+    for (size_t n = 0; n < prepared && error != 0; n++)
+        whole_file_drop(disk, files[n].name);
+    return error == 0
+               ? 0
+               : import_complain(r, files[i > 0 ? i - 1 : prepared - 1].name, error);
+}
+
 static int
 import_put_files(struct import_run *r)
 {
     struct disk *disk;
     const char *slash = strrchr(r->output, '/');
-    const char *name = slash != NULL ? slash + 1 : r->output;
-    struct disk_info info;
-    int code, error = disk_open(&disk, r->im.directory, false);
+    const struct import_file files[] = {
+        {"passwords",                           buffer_text(&r->im.passwords), 0600},
+        {"aliases.imported",                    buffer_text(&r->im.aliases),   0644},
+        {slash != NULL ? slash + 1 : r->output, buffer_text(&r->settings),     0644},
+    };
+    int error = disk_open(&disk, r->im.directory, false);
     if (error != 0)
         return complaint_say(
             import_program, EX_CANTCREAT,
             import_format(&r->im, "%s: %s", r->im.directory, strerror(-error)), "");
-    if (!r->force &&
-        disk_inspect(disk, name, &info) == 0) /* before anything is written */
-        code = import_put_file(r, disk, name, buffer_text(&r->settings), 0644);
-    else
-        code =
-            import_put_file(r, disk, "passwords", buffer_text(&r->im.passwords), 0600);
-    if (code == 0)
-        code = import_put_file(r, disk, "aliases.imported", buffer_text(&r->im.aliases),
-                               0644);
-    if (code == 0)
-        code = import_put_file(r, disk, name, buffer_text(&r->settings), 0644);
+    int code = import_put_all(r, disk, files, sizeof(files) / sizeof(files[0]));
     disk_close(&disk);
     return code;
 }

@@ -404,7 +404,7 @@ static void
 opensmtpd_listen(struct import *im, struct import_line *line)
 {
     struct text rest = text_from(line->value), word, at = TEXT(""), port = TEXT("");
-    bool tls = false, auth = false;
+    bool tls = false, auth = false, requires = false, verifies = false;
     while (import_word(&rest, &word)) {
         if (text_equal(word, TEXT("on")))
             (void)import_word(&rest, &at);
@@ -413,6 +413,8 @@ opensmtpd_listen(struct import *im, struct import_line *line)
         else if (text_equal(word, TEXT("filter")) || text_equal(word, TEXT("mask-src")))
             line->why = import_format(im, "without %.*s", TEXT_ARGS(word));
         tls = tls || text_equal(word, TEXT("smtps"));
+        requires = requires || text_equal(word, TEXT("tls-require"));
+        verifies = verifies || text_equal(word, TEXT("verify"));
         auth = auth || text_equal(word, TEXT("auth"));
     }
     if (tls && port.length == 0)
@@ -424,6 +426,16 @@ opensmtpd_listen(struct import *im, struct import_line *line)
             line, IMPORT_LEFT,
             "passwords are not imported: add ADDRESS:PORT?auth=required to listen, and "
             "make auth_users = FILE with `petrel passwd USER`");
+    else if (verifies)
+        import_say(
+            line, IMPORT_LEFT,
+            "it demands client certificates: Petrel takes mail without them, and "
+            "lets those of relay_client_certificates relay");
+    else if (requires && !tls)
+        import_say(
+            line, IMPORT_LEFT,
+            "tls-require: Petrel takes mail without STARTTLS, too; write listen = "
+            "ADDRESS:465?tls, or ADDRESS:PORT if that may be");
     else
         import_listen(im, line, at, port, tls ? "?tls" : "");
 }

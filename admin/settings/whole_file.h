@@ -12,5 +12,13 @@ enum { WHOLE_FILE_NAME_MAX = 255 }; /* of Linux; NAME.new must fit, too */
  * NAME.new is used on the way. 0 or -errno. */
 int whole_file_write(struct disk *disk, const char *name, struct text content,
                      unsigned mode, const struct identity *owner, bool replaces);
+/* In two steps, for files that change together: makes NAME.new, and moves it to its place,
+ * or drops it. An error leaves no NAME.new. */
+int whole_file_prepare(struct disk *disk, const char *name, struct text content,
+                       unsigned mode, const struct identity *owner)
+    __attribute__((warn_unused_result));
+int whole_file_place(struct disk *disk, const char *name, bool replaces)
+    __attribute__((warn_unused_result));
+void whole_file_drop(struct disk *disk, const char *name);
 
 #endif

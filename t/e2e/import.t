@@ -90,6 +90,18 @@ like $said, qr/petrel\.conf: it is there already; run it with --force/, 'it says
 is Petrel::slurp("$dir/out/passwords"), "mine\n", 'the file of passwords neither';
 is((import_('--force', @out))[0], 0, '--force');
 like Petrel::slurp("$dir/out/passwords"), qr/^smtp\.provider\.example:587 joe very-secret$/m, 'replaces both';
+Petrel::spit("$dir/out/passwords", "mine\n");
+Petrel::spit("$dir/out/petrel.conf", "# mine\n");
+mkdir "$dir/out/petrel.conf.new" or die;
+is((import_('--force', @out))[0], 73, 'settings that cannot be written');
+is Petrel::slurp("$dir/out/passwords"), "mine\n", 'nothing else is replaced';
+is_deeply [sort map { s{.*/}{}r } glob "$dir/out/*"], [qw(passwords petrel.conf petrel.conf.new)], 'and nothing is left';
+rmdir "$dir/out/petrel.conf.new" or die;
+unlink "$dir/out/petrel.conf";
+mkdir "$dir/out/petrel.conf" or die;
+is((import_('--force', @out))[0], 73, 'a directory in the place of the settings');
+is Petrel::slurp("$dir/out/passwords"), "mine\n", 'nothing else is replaced';
+rmdir "$dir/out/petrel.conf" or die;
 unlink "$dir/out/passwords";
 symlink "$dir/elsewhere", "$dir/out/passwords" or die;
 ($code) = import_('--force', @out);
