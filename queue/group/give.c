@@ -541,7 +541,8 @@ gift_ask_again(struct gift *x)
     }
 }
 
-/* While the manager is paused mail may be another host's. Messages lent and not on their way: at most SIBLING_UNANSWERED a host, and one. */
+/* While the manager is paused mail may be another host's.
+ * Messages lent and not on their way: at most SIBLING_UNANSWERED a host, and one. */
 static void
 give_send_gifts(struct give *g)
 {

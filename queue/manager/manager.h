@@ -71,8 +71,8 @@ void manager_drain(struct manager *manager, int64_t grace_ms,
                    void (*drained)(void *context), void *context);
 /* Undoes it; drained is not called any more. */
 void manager_cancel_drain(struct manager *manager);
-/* No delivery begins, and no host is given mail; what is under way goes on, and the messages stay in
- * the queue. */
+/* No delivery begins, and no host is given mail; what is under way goes on, and the messages
+ * stay in the queue. */
 void manager_pause(struct manager *manager, bool is_paused);
 bool manager_is_paused(const struct manager *manager);
 /* Since one of these: no delivery begins. */
