@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "t/roof/engine.h"
 #include "t/roof/injector.h"
+#include "t/roof/law_adoption.h"
 #include "t/roof/login.h"
 #include "t/roof/peer.h"
 #include "t/roof/plan.h"
@@ -42,6 +43,7 @@ enum expected {
 struct client {
     struct peer peer;
     unsigned first, count, done; /* messages */
+    unsigned host;               /* of a group */
     unsigned given, given_end;   /* fragments of its only message */
     bool pipelines, chunks;
     enum {
@@ -261,6 +263,7 @@ end_message(struct client *c, bool good, struct text line)
     struct text name = id != TEXT_NONE ? text_after(line, id + 1) : TEXT("");
     if (good) {
         engine_acked(name);
+        law_adoption_acked(c->host);
         model_acked(m, name);
     } else if (m->state == MODEL_UNSENT) {
         m->state = engine_may_return(line) ? MODEL_MAYBE : MODEL_REFUSED;
@@ -622,9 +625,9 @@ begin_client(unsigned first, unsigned count, unsigned given, unsigned given_end)
         from.ip[1] = 2; /* not of relay_from */
     to.port = c->tls == TLS_AT_ONCE ? 465 : 25;
     from.ip[3] = (unsigned char)(1 + roof_below(200));
-    unsigned other = host_count > 0 ? roof_below(host_count) : 0;
-    if (other > 0)
-        to.ip[3] = (unsigned char)(10 + other); /* group.c */
+    c->host = host_count > 0 ? roof_below(host_count) : 0;
+    if (c->host > 0)
+        to.ip[3] = (unsigned char)(10 + c->host); /* group.c */
     open_count++;
     expect(c, OF_GREETING, 0);
     roof_timer_start(&c->patience, WAIT_MS, client_on_impatience, c);

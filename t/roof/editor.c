@@ -102,6 +102,7 @@ static struct {
     const char *option; /* of all routes */
     const char *added[ADDED_MAX];
     unsigned added_count;
+    const char *kept; /* a setting that is in these lines, or NULL */
     const char *pinned[TARGETS_MAX]; /* options; NULL: they change */
     void (*written)(struct text content);
     bool logs_in[TARGETS_MAX], by_token[TARGETS_MAX];
@@ -176,6 +177,8 @@ draw_value(size_t index)
     else if (strcmp(row->key, "default_destination_adaptive") == 0 ||
              strcmp(row->key, "sender_turns") == 0)
         snprintf(value, VALUE_MAX, "%s", roof_chance(500) ? "yes" : "no");
+    if (editor.kept != NULL && strcmp(row->key, editor.kept) == 0)
+        value[0] = '\0';
 }
 
 void
@@ -252,6 +255,15 @@ editor_add(const char *lines)
 {
     assert(editor.added_count < ADDED_MAX);
     editor.added[editor.added_count++] = lines;
+}
+
+void
+editor_keep(const char *key)
+{
+    editor.kept = key;
+    for (size_t i = 0; options_rows[i].key != NULL; i++)
+        if (strcmp(options_rows[i].key, key) == 0)
+            editor.values[i][0] = '\0';
 }
 
 void

@@ -16,6 +16,8 @@ void editor_begin_tls(void);
 void editor_begin_policies(void);
 /* Lines for each file from now on; borrowed. */
 void editor_add(const char *lines);
+/* The setting is in such lines, and does not change. */
+void editor_keep(const char *key);
 /* Mail lives for minutes or hours; life and notice: at first. */
 void editor_begin_ages(int64_t life_ms, int64_t notice_ms);
 /* As by default, from the next reload on. */

@@ -3,15 +3,18 @@
 
 #include "base/crc.h"
 #include "base/memory.h"
+#include "queue/copies/adoption_scripts.h"
 #include "queue/copies/copies_keys.h"
 #include "queue/copies/copies_scripts.h"
 #include "queue/envelope/envelope.h"
 #include "t/roof/editor.h"
 #include "t/roof/host.h"
 #include "t/roof/hop.h"
+#include "t/roof/law_adoption.h"
 #include "t/roof/model.h"
 #include "t/roof/peer.h"
 #include "t/roof/redis_keys.h"
+#include "t/roof/siblings.h"
 #include "t/roof/world_internal.h"
 #include "t/sim/copies_database.h"
 
@@ -28,6 +31,7 @@ enum {
     REPLY_MAX = 1 << 20,
     LATE_MAX_MS = 3000,
     LOOK_MS = 1000,
+    LOOK_RARELY_MS = 10000,
     OLD_MS = 3000,      /* of what a failover without replica brings */
     LOST_AFTER_MS = 10000,
     SETTLED_MS = 90000, /* all is well: then the laws hold */
@@ -67,9 +71,10 @@ static struct {
     int64_t lost_ms; /* when the disk was lost last; 0: never */
     int64_t bad_ms;          /* when anything was not well last */
     bool has_forgotten;      /* ends: another server took over, or the host died */
+    bool is_settled;         /* all copies are judged now */
     struct roof_timer look, old;
-    char key[KEY_SIZE];
 } engine;
+
 
 struct asker {
     struct asker *prev, *next;
@@ -131,6 +136,26 @@ note_stored(const struct text *words, size_t count)
     }
 }
 
+/* Before it is done: the copies of one host become another's, unless a sign of life has come
+ * meanwhile. words: those of adoption_script_claim, behind the number of keys. */
+static void
+note_claim(const struct text *words, size_t count)
+{
+    enum { OWNERS = 1, COPIES, BEATS, WHO = 5, NAME, OWNER, BEAT, CLAIM_WORDS };
+    char owners[KEY_SIZE], beats[KEY_SIZE], name[KEY_SIZE], was[KEY_SIZE];
+    if (count < CLAIM_WORDS || !text_copy(owners, KEY_SIZE, words[OWNERS]) ||
+        !text_copy(beats, KEY_SIZE, words[BEATS]) ||
+        !text_copy(name, KEY_SIZE, words[NAME]))
+        abort();
+    struct text owner = copies_database_field(engine.data, owners, name);
+    if (owner.at == NULL || !text_copy(was, KEY_SIZE, owner))
+        return;
+    struct text beat = copies_database_field(engine.data, beats, was);
+    if (!text_equal(owner, words[WHO]) && text_equal(owner, words[OWNER]) &&
+        text_equal(beat.at != NULL ? beat : TEXT("-"), words[BEAT]))
+        law_adoption_claimed(owner, words[WHO], words[COPIES]);
+}
+
 static void
 run_script(struct asker *a, const struct text *words, size_t count)
 {
@@ -160,6 +185,8 @@ run_script(struct asker *a, const struct text *words, size_t count)
     }
     struct buffer reply;
     buffer_init(&reply, REPLY_MAX);
+    if (script == adoption_script_claim.text)
+        note_claim(words, count);
     bool good = copies_database_run(engine.data, script, words, count, &reply);
     if (good && engine.has_replica && engine.mood != ENGINE_ALONE) {
         struct buffer same;
@@ -169,8 +196,6 @@ run_script(struct asker *a, const struct text *words, size_t count)
     }
     if (good && stores)
         note_stored(words + FRAME, count - FRAME);
-    if (stores)
-        (void)!text_copy(engine.key, sizeof(engine.key), words[2]);
     if (good)
         say(a, "$%zu\r\n%.*s\r\n", reply.length, TEXT_ARGS(buffer_text(&reply)));
     else
@@ -389,7 +414,7 @@ engine_act(void)
 {
     unsigned kind = draw(16);
     /* Else both places could die. */
-    bool may_lose = !course.with[WITH_LOST_DISK] ||
+    bool may_lose = !(course.with[WITH_LOST_DISK] || course.with[WITH_SIBLINGS]) ||
                     (kind > 13 && engine.has_replica && engine.mood != ENGINE_ALONE);
     if (kind < 5 || (kind != 13 && kind > 11 && !may_lose)) {
         set_mood(ENGINE_UP);
@@ -429,7 +454,8 @@ bool
 engine_may_return(struct text reply)
 {
     return (course.with[WITH_KILLS] || course.with[WITH_CUTS] ||
-            course.with[WITH_STOPS] || course.with[WITH_DISKS]) &&
+            course.with[WITH_STOPS] || course.with[WITH_DISKS] ||
+            course.with[WITH_SIBLINGS]) &&
            memmem(reply.at, reply.length, "No second copy", 14) != NULL;
 }
 
@@ -452,31 +478,44 @@ is_open(const struct model_rcpt *r)
            !r->may_vanish && !r->has_failed && !r->has_fate;
 }
 
-/* NULL: there is none. */
-static struct envelope *
-copy_of(const struct model_message *m)
+struct each_copy {
+    void (*met)(void *context, const struct engine_copy *copy);
+    void *context;
+};
+
+static void
+on_copy(void *context, const char *key, const char *id, struct text field)
 {
-    struct text form, field = copies_database_field(engine.data, engine.key, m->id);
+    const struct each_copy *each = context;
     struct envelope *e = envelope_new();
+    struct text form;
     uint64_t batch;
-    struct id id;
-    if (field.at == NULL || !id_parse(text_from(m->id), &id) ||
-        !copies_read_field(field, &batch, &form) ||
-        envelope_read_todo(form, id, e) != PROGRESS_DONE)
-        envelope_free(&e);
-    return e;
+    struct id read;
+    if (id_parse(text_from(id), &read) && copies_read_field(field, &batch, &form) &&
+        envelope_read_todo(form, read, e) == PROGRESS_DONE)
+        each->met(each->context, &(struct engine_copy){key, id, e});
+    envelope_free(&e);
+}
+
+void
+engine_each_copy(void (*met)(void *context, const struct engine_copy *copy),
+                 void *context)
+{
+    struct each_copy each = {met, context};
+    copies_database_each(engine.data, on_copy, &each);
 }
 
 /* In one piece, or in chunks. */
 static void
-judge_bytes(const struct model_message *m, const struct envelope *e)
+judge_bytes(const struct model_message *m, const struct engine_copy *copy)
 {
     char name[KEY_SIZE + MODEL_ID_MAX], chunk[24];
-    snprintf(name, sizeof(name), "%s:c", m->id);
-    struct text bytes = copies_database_field(engine.data, engine.key, name);
+    const struct envelope *e = copy->envelope;
+    snprintf(name, sizeof(name), "%s:c", copy->id);
+    struct text bytes = copies_database_field(engine.data, copy->key, name);
     int64_t size = (int64_t)bytes.length;
     uint32_t crc = crc_add(0, bytes.at, bytes.length);
-    snprintf(name, sizeof(name), "%s:%s", engine.key, m->id);
+    snprintf(name, sizeof(name), "%s:%s", copy->key, copy->id);
     for (unsigned i = 0; bytes.at == NULL || i > 0; i++) {
         snprintf(chunk, sizeof(chunk), "%u", i);
         bytes = copies_database_field(engine.data, name, chunk);
@@ -512,59 +551,116 @@ judge_copy(const struct model_message *m, const struct envelope *e)
     }
 }
 
-static void
-judge_message(const struct model_message *m)
+/* The message of a copy; NULL: none that is judged. */
+static struct model_message *
+message_of(const struct envelope *e)
+{
+    char address[MODEL_ADDRESS_MAX];
+    struct model_rcpt *r = NULL;
+    if (e->count > 0 &&
+        text_copy(address, sizeof(address), e->recipients[0].address))
+        r = model_find(text_from(address));
+    return r != NULL ? r->message : NULL;
+}
+
+static bool
+is_judged(const struct model_message *m)
 {
     bool open = false;
     if (m->state != MODEL_ACKED || m->id[0] == '\0' || m->split != NULL ||
-        m->is_aliased || roof_now_ms() - m->acked_ms < SETTLED_MS ||
-        m->acked_ms <= engine.lost_ms)
-        return;
+        m->is_aliased || m->acked_ms <= engine.lost_ms)
+        return false;
     for (unsigned i = 0; i < m->rcpt_count; i++)
         open = open || is_open(&m->rcpts[i]);
-    if (!open)
+    return open;
+}
+
+/* By the numbers of messages: which have a copy. */
+static void
+look_at_copy(void *context, const struct engine_copy *copy)
+{
+    bool *has = context;
+    const struct model_message *m = message_of(copy->envelope);
+    if (m == NULL)
         return;
-    struct envelope *e = copy_of(m);
-    if (e == NULL)
-        roof_break("copied", m->id, "it is open, and has no copy that can be read");
-    judge_bytes(m, e);
-    judge_copy(m, e);
-    envelope_free(&e);
+    has[m->number] = true;
+    if (!engine.is_settled || !is_judged(m) ||
+        roof_now_ms() - m->acked_ms < SETTLED_MS)
+        return;
+    judge_bytes(m, copy);
+    if (!course.with[WITH_GROUP]) /* on its way two hosts have it */
+        judge_copy(m, copy->envelope);
+}
+
+/* How many open messages there are; *lacking: one of them that has no copy, or NULL. */
+static unsigned
+look_at_copies(const struct model_message **lacking, int64_t settled_ms)
+{
+    unsigned count = 0, all = model_count();
+    bool *has = memory_new(all + 1);
+    *lacking = NULL;
+    engine.is_settled = settled_ms > 0;
+    engine_each_copy(look_at_copy, has);
+    for (unsigned i = 0; i < all; i++) {
+        const struct model_message *m = model_at(i);
+        if (!is_judged(m) || roof_now_ms() - m->acked_ms < settled_ms)
+            continue;
+        count++;
+        if (!has[i] && *lacking == NULL)
+            *lacking = m;
+    }
+    free(has);
+    return count;
 }
 
 static void
 engine_on_look(void *context)
 {
+    const struct model_message *lacking = NULL;
     (void)context;
-    if (engine.mood != ENGINE_UP || !host.running)
+    if (engine.mood != ENGINE_UP || !host.running || !siblings_are_well())
         engine.bad_ms = roof_now_ms();
     if (roof_now_ms() - engine.bad_ms > SETTLED_MS)
-        for (unsigned i = 0; i < model_count(); i++)
-            judge_message(model_at(i));
-    roof_timer_start(&engine.look, LOOK_MS, engine_on_look, NULL);
+        (void)look_at_copies(&lacking, SETTLED_MS);
+    if (lacking != NULL)
+        roof_break("copied", lacking->id,
+                   "it is open, and has no copy that can be read");
+    roof_timer_start(&engine.look, course.with[WITH_GROUP] ? LOOK_RARELY_MS : LOOK_MS,
+                     engine_on_look, NULL);
+}
+
+struct copies_of {
+    char key[MODEL_ADDRESS_MAX]; /* a part of it */
+    size_t count;
+};
+
+static void
+count_copy_of(void *context, const char *key, const char *id, struct text field)
+{
+    struct copies_of *of = context;
+    (void)id;
+    (void)field;
+    of->count += strstr(key, of->key) != NULL;
 }
 
 bool
 engine_has_all(void)
 {
+    const struct model_message *lacking;
     if (!engine.is_there || !engine.is_required || engine.mood != ENGINE_UP ||
         roof_now_ms() - engine.bad_ms < LOST_AFTER_MS)
         return false;
-    unsigned count = 0;
-    for (unsigned i = 0; i < model_count(); i++) {
-        const struct model_message *m = model_at(i);
-        bool open = false;
-        if (m->state != MODEL_ACKED || m->acked_ms <= engine.lost_ms)
-            continue;
-        for (unsigned r = 0; r < m->rcpt_count; r++)
-            open = open || is_open(&m->rcpts[r]);
-        struct envelope *e = open ? copy_of(m) : NULL;
-        count += open;
-        if (open && e == NULL)
-            return false;
-        envelope_free(&e);
-    }
-    return count > 0;
+    return look_at_copies(&lacking, 0) > 0 && lacking == NULL;
+}
+
+size_t
+engine_copies_of(const char *host_name)
+{
+    struct copies_of of = {.count = 0};
+    snprintf(of.key, sizeof(of.key), "}:%s:", host_name);
+    if (engine.is_there)
+        copies_database_each(engine.data, count_copy_of, &of);
+    return of.count;
 }
 
 void
@@ -573,16 +669,24 @@ engine_lost_disk(void)
     engine.lost_ms = roof_now_ms();
 }
 
+static void
+find_left(void *context, const struct engine_copy *copy)
+{
+    const char **left = context;
+    if (*left == NULL)
+        *left = memory_string(copy->id);
+}
+
 void
 engine_judge(void)
 {
-    const struct known_id *known;
+    const char *left = NULL;
     size_t count = engine.is_there ? copies_database_count(engine.data) : 0;
-    if (count == 0 || engine.has_forgotten || host.starts > 1)
+    bool was_again = host.starts > 1 && !course.with[WITH_SIBLINGS];
+    if (count == 0 || engine.has_forgotten || was_again)
         return;
-    for (known = engine.stored; known != NULL; known = known->hh.next)
-        if (copies_database_field(engine.data, engine.key, known->id).at != NULL)
-            roof_break("copied", known->id, "its copy is left, and %zu in all", count);
+    engine_each_copy(find_left, &left);
+    roof_break("copied", left, "its copy is left, and %zu in all", count);
 }
 
 /* --------------------------------------------------------------------------------- */

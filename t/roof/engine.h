@@ -1,5 +1,5 @@
 /* The engine of copies: a server of Redis, perhaps with a replica, which keeps a copy of each
- * message of the first host. It refuses connections, is silent or slow, cuts replies, is full,
+ * message of the first host, or of all hosts of its group. It refuses connections, is silent or slow, cuts replies, is full,
  * takes no writes, loses its replica, fails over, is emptied, and forgets scripts.
  *
  * Law "copied": a client hears 250 only when the copy is there; and while all is well for a
@@ -24,6 +24,16 @@ bool engine_may_return(struct text reply);
 /* It has a copy of each message that was acknowledged and is open, of which there are some, and
  * did well for a while. */
 bool engine_has_all(void);
+/* The messages that are copied under that name of a host, whatever its spool is. */
+size_t engine_copies_of(const char *host_name);
+/* Each copy that can be read. */
+struct envelope;
+struct engine_copy {
+    const char *key, *id;
+    const struct envelope *envelope;
+};
+void engine_each_copy(void (*met)(void *context, const struct engine_copy *copy),
+                      void *context);
 /* The spool is empty: copies have other names from now on. */
 void engine_lost_disk(void);
 /* Nothing is left to do. */

@@ -6,11 +6,13 @@
 #include "t/roof/editor.h"
 #include "t/roof/group_moves.h"
 #include "t/roof/group_wire.h"
+#include "t/roof/law_adoption.h"
 #include "t/roof/law_group.h"
 #include "t/roof/model.h"
 #include "t/roof/operator.h"
 #include "t/roof/plan.h"
 #include "t/roof/redis.h"
+#include "t/roof/siblings.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -169,7 +171,10 @@ static void
 group_on_line(const struct host *h, struct text line)
 {
     struct group_host *g = group_host_of(h);
+    unsigned number = (unsigned)(g - group.hosts);
     group_moves_line(g->name, line);
+    law_adoption_line(number, line);
+    siblings_line(number, line);
     step_within(g, line);
     if (g->member != NULL)
         dead_log_line((unsigned)(g - group.hosts), line);
@@ -188,6 +193,7 @@ group_host_ended(struct host *h, int64_t window_ms)
     if (!h->in_order && (any_gives() || fleet.plan.fragments))
         model_given_twice(OPEN_MS);
     group_moves_ended(g->name);
+    law_adoption_ended((unsigned)(g - group.hosts));
     g->gives_until_ms = 0;
 }
 
@@ -324,7 +330,8 @@ group_begin_sites(struct hop *const *hops, const bool with[FEATURES])
             .sessions = 1 + draw(8),
             .hosts = group.count,
             .has_bank = group.has_redis,
-            .is_forgiven = with[WITH_CLOCKS] && with[WITH_REDIS],
+            .is_forgiven =
+                (with[WITH_CLOCKS] && with[WITH_REDIS]) || with[WITH_SIBLINGS],
             .is_slow = with[WITH_PATHS]};
         snprintf(group.options[i], OPTIONS_MAX, "rate=%u/m,burst=%u&concurrency=%u",
                  limits.rate_a_minute, limits.burst, limits.sessions);
@@ -545,6 +552,8 @@ judge_line(const json_t *line, unsigned *seen)
         if (strcmp(group.hosts[i].name, name) != 0)
             continue;
         *seen |= 1U << i;
+        if (siblings_is_gone(i))
+            return;
         if (trouble != NULL || state == NULL || strcmp(state, "running") != 0)
             roof_break("truth", NULL, "status --cluster says of %s: %s", name,
                        trouble != NULL ? trouble
@@ -580,6 +589,8 @@ group_hear_status(void *context, struct text answer, bool whole)
     }
     /* of one that left, and came back while it is away, nobody hears */
     bool knows_all = !group.has_redis || redises_are_good();
+    for (unsigned i = 0; i < group.count; i++)
+        seen |= siblings_is_gone(i) ? 1U << i : 0;
     if (knows_all && seen != (1U << group.count) - 1)
         roof_break("truth", NULL, "status --cluster does not name all hosts");
 }
@@ -599,12 +610,19 @@ group_refuse_last(void)
     (void)world_run_for(TRIED_MS, NULL);
 }
 
+/* That host, or the first if it is gone. */
+static struct host *
+present(unsigned number)
+{
+    return group.hosts[siblings_is_gone(number) ? 0 : number].host;
+}
+
 void
 group_ask_status(void)
 {
     group.has_answered = group.count == 0;
     if (group.count > 0)
-        operator_ask_of(group.hosts[draw(group.count)].host,
+        operator_ask_of(present(draw(group.count)),
                         "{\"command\":\"status\",\"cluster\":true}", group_hear_status,
                         NULL);
 }

@@ -97,6 +97,8 @@ group_moves_line(const char *host, struct text line)
     static const char given[] = "status=given";
     if (!text_starts(line, TEXT("queue: ")))
         return;
+    if (memmem(line.at, line.length, "status=adopted", 14) != NULL)
+        return; /* law_adoption.c */
     if (memmem(line.at, line.length, " was=", 5) != NULL)
         move_taken(host, line);
     else if (memmem(line.at, line.length, given, sizeof(given) - 1) != NULL)

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "t/roof/dead.h"
 #include "t/roof/editor.h"
+#include "t/roof/law_adoption.h"
 #include "t/roof/law_group.h"
 #include "t/roof/limits.h"
 #include "t/roof/login.h"
@@ -57,6 +58,7 @@ struct visit {
     struct hop *hop;
     struct peer peer;
     int64_t began_ms;
+    int client; /* law_adoption_host() */
     struct roof_timer reply_timer, idle;
     struct buffer reply; /* that is late */
     bool waits;          /* for reply_timer: no line is read */
@@ -257,6 +259,13 @@ visit_on_late(void *context)
         peer_go_on(&v->peer);
 }
 
+static void
+hop_refuses(const struct visit *v, struct model_rcpt *r)
+{
+    law_adoption_storing(v->client, r);
+    model_refused(r);
+}
+
 /* Replies are out of step: each may count for another command. */
 static void
 begin_lies(struct visit *v)
@@ -264,7 +273,7 @@ begin_lies(struct visit *v)
     roof_note("%s: says it twice", v->hop->name);
     v->lies = true;
     for (unsigned i = 0; i < v->asked_count; i++) {
-        model_refused(v->asked[i]);
+        hop_refuses(v, v->asked[i]);
         v->asked[i]->deferred_ms = 0;
     }
 }
@@ -331,7 +340,7 @@ all_refused(struct visit *v, bool never, bool said)
 {
     for (unsigned i = 0; i < v->rcpt_count; i++) {
         if (never || v->lies)
-            model_refused(v->rcpts[i]);
+            hop_refuses(v, v->rcpts[i]);
         else if (said)
             hear_deferred(v, v->rcpts[i]);
     }
@@ -367,6 +376,7 @@ on_mail(struct visit *v, struct text line)
     if ((v->has_mail && !v->lies) || roof_breaks("reset"))
         roof_break("whole", NULL, "%s hears MAIL within a transaction", v->hop->name);
     forget_transaction(v);
+    law_adoption_mail(v->client, path_of(line));
     /* A refusal here would be one of recipients that are not known yet. */
     if (v->hop->has_login && !v->logged_in) {
         say(v, "530 5.7.0 log in first");
@@ -449,7 +459,7 @@ on_rcpt(struct visit *v, struct text line)
     bool never;
     if (!v->has_mail) {
         if (r != NULL && v->lies) /* the client has another reply for that of MAIL */
-            model_refused(r);
+            hop_refuses(v, r);
         say(v, "503 5.5.1 MAIL first");
         return;
     }
@@ -475,7 +485,7 @@ on_rcpt(struct visit *v, struct text line)
     if (r != NULL && v->asked_count < RCPTS_MAX)
         v->asked[v->asked_count++] = r;
     if (r != NULL && v->lies)
-        model_refused(r);
+        hop_refuses(v, r);
     if (r != NULL && is_grey(v->hop, r)) {
         if (say(v, "450 4.2.0 greylisted") && !v->lies)
             hear_deferred(v, r);
@@ -489,7 +499,7 @@ on_rcpt(struct visit *v, struct text line)
     if (is_refused(v, v->hop->mood.rcpt, &never)) {
         never = never && r != NULL; /* reports are taken in the end */
         if (never)
-            model_refused(r);
+            hop_refuses(v, r);
         if (say(v, never ? "550 5.1.1 nobody" : "450 4.2.0 not now") && r != NULL &&
             !v->lies)
             hear_deferred(v, r);
@@ -528,9 +538,17 @@ on_data(struct visit *v)
 }
 
 static void
+report(struct visit *v)
+{
+    law_adoption_reporting(v->client, v->back);
+    model_reported(v->back, buffer_text(&v->data));
+}
+
+static void
 store(struct visit *v, struct model_rcpt *r)
 {
     roof_note("%s: stores m%ur%u", v->hop->name, r->message->number, r->index);
+    law_adoption_storing(v->client, r);
     model_stored(r, buffer_text(&v->data));
     v->counted -= v->counted > 0;
     returner_stored(text_from(v->from), r, buffer_text(&v->data));
@@ -552,7 +570,7 @@ end_lmtp(struct visit *v)
         bool never;
         if (is_refused(v, v->hop->mood.end, &never)) {
             if (never)
-                model_refused(all[i]);
+                hop_refuses(v, all[i]);
             if (say(v, never ? "552 5.2.2 never" : "450 4.3.0 not now") && !never)
                 hear_deferred(v, all[i]);
         } else {
@@ -591,7 +609,7 @@ end_smtp(struct visit *v)
         archive(v);
     if (v->back != NULL) {
         roof_note("%s: stores a report to s%u", v->hop->name, v->back->number);
-        model_reported(v->back, buffer_text(&v->data));
+        report(v);
         note_unsure(v, NULL, v->back);
         if (v->lies)
             model_report_unconfirmed(v->back);
@@ -641,7 +659,7 @@ reply_early(struct visit *v)
         if (v->early == EARLY_GOOD)
             model_lied(v->rcpts[i]);
         if (v->early == EARLY_NEVER || v->lies)
-            model_refused(v->rcpts[i]);
+            hop_refuses(v, v->rcpts[i]);
     }
     if (v->early == EARLY_GOOD && v->back != NULL)
         model_report_lied(v->back);
@@ -656,7 +674,7 @@ end_early(struct visit *v)
     for (unsigned i = 0; i < v->rcpt_count && v->early == EARLY_GOOD; i++)
         store(v, v->rcpts[i]);
     if (v->early == EARLY_GOOD && v->back != NULL)
-        model_reported(v->back, buffer_text(&v->data));
+        report(v);
     forget_transaction(v);
 }
 
@@ -924,6 +942,7 @@ hop_on_accept(void *context, struct network_end *end)
     struct visit *v = memory_new(sizeof(*v));
     v->hop = context;
     v->began_ms = roof_now_ms();
+    v->client = law_adoption_host(network_from(end));
     buffer_init(&v->data, DATA_MAX);
     buffer_init(&v->reply, 1 << 20);
     v->peer = (struct peer){.line = visit_on_line,

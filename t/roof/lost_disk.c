@@ -35,11 +35,11 @@ on_name(void *context, const char *name)
     return true;
 }
 
-static void
-empty_spool(void)
+void
+lost_disk_empty(struct host *h)
 {
     struct disk *disk = NULL;
-    host_enter(&host);
+    host_enter(h);
     int result = disk_open(&disk, HOST_SPOOL, false);
     assert(result == 0);
     struct emptied all = {disk, ""};
@@ -68,7 +68,7 @@ lose(void)
     roof_note("host: its disk is lost");
     forgive_window();
     trouble_end_host(false);
-    empty_spool();
+    lost_disk_empty(&host);
     engine_lost_disk();
 }
 

@@ -5,5 +5,8 @@
 #define T_ROOF_LOST_DISK_H
 
 void lost_disk_act(void);
+/* The spool of a host that does not run: directories stay. */
+struct host;
+void lost_disk_empty(struct host *h);
 
 #endif

@@ -86,6 +86,7 @@ test_laws(void)
         {"age",             "in time", "mood,weather,age"},
         {"probe",           "in time", NULL              },
         {"health",          "in time", "mood,http"       },
+        {"fenced",          "fenced",  "sibling,mood"    },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct wishes wishes = {.seed = 3,
@@ -228,6 +229,21 @@ test_shared_list(void)
     ok_named(tries > 0, "a group tries dead addresses");
 }
 
+/* Hosts of a group that are lost or cut off, and adopted by others. */
+static void
+test_siblings(void)
+{
+    static const char *const kinds[] = {"sibling,mood", "sibling,mood,kill,stop"};
+    unsigned claims = 0;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct wishes wishes = {.seed = seed, .only = kinds[seed % 2]};
+        apart_run(&wishes, false, &run);
+        ok_named(run.good, kinds[seed % 2]);
+        claims += run.tally.claims;
+    }
+    ok_named(claims > 0, "a host adopts the mail of another");
+}
+
 /* --- Seeds --- */
 
 /* A run may need many times as long with sanitizers. */
@@ -291,6 +307,7 @@ main(void)
         test_kept_seeds();
         test_day();
         test_shared_list();
+        test_siblings();
     }
     unsigned failed = wants_all() ? test_seeds(s, &wishes) : search_run(&s, &wishes);
     search_print();

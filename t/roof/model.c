@@ -3,6 +3,7 @@
 
 #include "base/id.h"
 #include "base/memory.h"
+#include "t/roof/law_adoption.h"
 #include "t/roof/law_age.h"
 #include "t/roof/names.h"
 #include "t/roof/roof.h"
@@ -873,17 +874,18 @@ judge_rcpt(const struct model_rcpt *r)
         break_rcpt("whole", r, "stored, but not acknowledged");
     if (is_open(r))
         break_rcpt("once", r, "lost: neither stored nor reported");
-    if (r->stored > 1 + r->chances)
+    if (r->stored > 1 + r->chances && !law_adoption_excuses(m))
         break_rcpt("once", r, "stored more often than replies were lost");
     if (r->failed > 0 && !may_have_failed(r))
         break_rcpt("once", r, "reported as failed, and nobody has refused it");
-    if (r->failed > 0 && r->stored > 0 && r->chances == 0)
+    if (r->failed > 0 && r->stored > 0 && r->chances == 0 &&
+        !law_adoption_excuses(m))
         break_rcpt("once", r, "reported as failed, and stored");
-    if (r->told > 1 + most_chances(m) + m->report_chances)
+    if (r->told > 1 + most_chances(m) + m->report_chances && !law_adoption_excuses(m))
         break_rcpt("once", r, "its success is reported too often");
     if (r->told > 0 && r->stored == 0 && !r->may_vanish)
         break_rcpt("once", r, "reported as delivered, and not stored");
-    if (r->failed > 1 + m->report_chances)
+    if (r->failed > 1 + m->report_chances && !law_adoption_excuses(m))
         break_rcpt("once", r, "reported more often than replies were lost");
 }
 

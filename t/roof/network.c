@@ -102,10 +102,21 @@ broken(struct network_end *e)
     emit(e, NETWORK_BROKEN);
 }
 
+static bool
+is_cut(const struct network_end *e)
+{
+    return net.is_cut != NULL && e->peer_address.family != NET_UNIX &&
+           net.is_cut(&e->local, &e->peer_address);
+}
+
 static void
 on_segment(void *context)
 {
     struct network_end *e = context;
+    if (is_cut(e)) {
+        roof_timer_start(&e->timer, CUT_AGAIN_MS, on_segment, e);
+        return;
+    }
     struct segment *s = e->segments;
     size_t size = s->size;
     bool reset = s->reset;
@@ -229,7 +240,7 @@ on_asked(void *context)
 {
     struct network_end *e = context, *l = network_listener_at(&e->peer_address);
     struct network_service *s = l == NULL ? service_at(&e->peer_address) : NULL;
-    if (s != NULL && s->answer == NETWORK_SILENT) {
+    if ((s != NULL && s->answer == NETWORK_SILENT) || is_cut(e)) {
         roof_timer_start(&e->timer, ASK_AGAIN_MS, on_asked, e);
         return;
     }
@@ -469,6 +480,12 @@ void
 network_on_path(void (*draw)(const struct net_address *to, struct network_path *out))
 {
     net.draw = draw;
+}
+
+void
+network_on_cut(bool (*cut)(const struct net_address *a, const struct net_address *b))
+{
+    net.is_cut = cut;
 }
 
 void

@@ -43,6 +43,10 @@ void network_on_output(void (*take)(unsigned process, struct text bytes));
 /* How new connections are; called for each. */
 void network_on_path(void (*draw)(const struct net_address *to,
                                   struct network_path *out));
+/* Whether nothing passes between two addresses now; NULL: all does. Bytes that are sent meanwhile
+ * come afterwards, if both sides are still there. */
+void network_on_cut(bool (*is_cut)(const struct net_address *a,
+                                   const struct net_address *b));
 /* When a call of the process must not have an effect any more. */
 void network_on_dead(bool (*is_dead)(void));
 

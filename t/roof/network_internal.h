@@ -11,7 +11,8 @@ enum {
     ADDRESSES = 8,
     BACKLOG = 4096,
     BYTES_MAX = 16 << 20,
-    ASK_AGAIN_MS = 3000
+    ASK_AGAIN_MS = 3000,
+    CUT_AGAIN_MS = 1000 /* as TCP does, more or less */
 };
 
 enum state { FRESH, CONNECTING, CONNECTED, BROKEN, LISTENING };
@@ -77,6 +78,7 @@ struct network {
     void (*take)(unsigned process, struct text bytes);
     void (*draw)(const struct net_address *to, struct network_path *out);
     bool (*is_dead)(void);
+    bool (*is_cut)(const struct net_address *a, const struct net_address *b);
 };
 extern struct network net;
 

@@ -18,6 +18,7 @@
 #include "t/roof/returner.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
+#include "t/roof/siblings.h"
 #include "t/roof/split.h"
 #include "t/roof/token.h"
 #include "t/roof/upgrade.h"
@@ -287,8 +288,9 @@ enum { THEMES = sizeof(themes) / sizeof(*themes), GROUP_THEME = 5, GROUP_THEMES 
 /* That of groups is one of these, in turn. */
 static const char *const group_themes[GROUP_THEMES] = {
     "group,redis,mood,kill,stop", "group,mood,clock,stop", "group,redis,mood"};
-enum { ENGINE_SEEDS = 64, ENGINE_SEED = 37 };
+enum { ENGINE_SEEDS = 64, ENGINE_SEED = 37, SIBLING_SEED = 11, SIBLING_SEED_2 = 53 };
 static const char engine_theme[] = "engine,mood,kill,stop,inject";
+static const char *const sibling_themes[] = {"sibling,mood", "sibling,mood,kill,stop"};
 
 /* Every second run has a theme; NULL: this one has none. */
 static const char *
@@ -300,6 +302,10 @@ theme_of(const struct wishes *wishes)
         return NULL;
     if (wishes->seed % ENGINE_SEEDS == ENGINE_SEED)
         return engine_theme;
+    if (wishes->seed % ENGINE_SEEDS == SIBLING_SEED)
+        return sibling_themes[0];
+    if (wishes->seed % ENGINE_SEEDS == SIBLING_SEED_2)
+        return sibling_themes[1];
     uint64_t turn = wishes->seed / 2;
     return turn % THEMES == GROUP_THEME ? group_themes[turn / THEMES % GROUP_THEMES]
                                         : themes[turn % THEMES];
@@ -336,6 +342,7 @@ rate_of(enum feature feature, unsigned permille)
     case WITH_DAY:
     case WITH_ENGINE:
     case WITH_LOST_DISK:
+    case WITH_SIBLINGS:
         return 0;
     default:
         return permille;
@@ -405,6 +412,7 @@ draw_features(const struct wishes *wishes)
         course.with[WITH_GROUP] || course.with[WITH_UPGRADES] ||
         course.with[WITH_CLOCKS])
         course.with[WITH_POSTS] = false;
+    siblings_settle(course.with);
     group_settle(course.with, only != NULL || theme != NULL);
     /* an operator may release mail at any host, and the log of the first is read */
     if (course.with[WITH_GROUP])
@@ -534,6 +542,8 @@ begin_returns(void)
 {
     if (course.with[WITH_ENGINE])
         engine_begin();
+    if (course.with[WITH_SIBLINGS])
+        siblings_begin();
     if (course.with[WITH_RELEASES])
         editor_add("future_release = 10m\n");
     if (course.with[WITH_COPIES]) {

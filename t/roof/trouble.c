@@ -22,6 +22,7 @@
 #include "t/roof/redis.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
+#include "t/roof/siblings.h"
 #include "t/roof/slices.h"
 #include "t/roof/split.h"
 #include "t/roof/token.h"
@@ -54,6 +55,12 @@ static void
 start_again(int64_t delay_ms)
 {
     roof_timer_start(&course.start, delay_ms, on_start, NULL);
+}
+
+void
+trouble_start_later(int64_t delay_ms)
+{
+    start_again(delay_ms);
 }
 
 static void
@@ -389,6 +396,7 @@ static const struct {
     [WITH_REDIS] = {redises_act,    SECOND_MS,      2 * MINUTE_MS },
     [WITH_ENGINE] = {engine_act,     SECOND_MS,      2 * MINUTE_MS },
     [WITH_LOST_DISK] = {lost_disk_act,  SECOND_MS,      5 * MINUTE_MS },
+    [WITH_SIBLINGS] = {siblings_act,   SECOND_MS,      2 * MINUTE_MS },
     [WITH_DEAD] = {dead_act,       SECOND_MS,      MINUTE_MS     },
 };
 

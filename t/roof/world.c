@@ -11,6 +11,7 @@
 #include "t/roof/group.h"
 #include "t/roof/hook.h"
 #include "t/roof/host.h"
+#include "t/roof/law_adoption.h"
 #include "t/roof/law_age.h"
 #include "t/roof/law_bounds.h"
 #include "t/roof/law_history.h"
@@ -26,6 +27,7 @@
 #include "t/roof/returner.h"
 #include "t/roof/roof.h"
 #include "t/roof/secrecy.h"
+#include "t/roof/siblings.h"
 #include "t/roof/token.h"
 #include "t/roof/upgrade.h"
 #include "t/roof/poster.h"
@@ -45,7 +47,7 @@ const char *const feature_names[FEATURES] = {
     "alias",   "maildir", "fragment",   "limit",   "upgrade", "group",   "redis",
     "sts",     "age",     "oauth",      "copy",    "app",     "return",  "dead",
     "release", "post",    "requiretls", "day",     "engine",
-    "lost",
+    "lost",    "sibling",
 };
 
 enum {
@@ -176,6 +178,7 @@ become_good(void)
     hook_become_good();
     app_become_good();
     engine_become_good();
+    siblings_become_good();
     visitors_become_good();
     posters_become_good();
     upgrade_become_good();
@@ -212,6 +215,7 @@ tally_all(void)
                         .remembered = law_history_compared(),
                         .posted = posters_count()};
     returner_tally(&all.returned, &all.forged);
+    all.claims = law_adoption_claims();
     dead_tally(&all.to_dead, &all.dead_tries, &all.dead_addresses);
     for (const struct host *h = NULL; (h = host_next(h)) != NULL;) {
         all.turns += h->turns;
@@ -384,7 +388,8 @@ world_limit_ms(void)
         limit_ms += FRAGMENTS_MS;
     if (course.with[WITH_RELEASES])
         limit_ms += CLIENT_HOLD_MS;
-    return limit_ms + policy_wait_ms() + token_wait_ms() + returner_wait_ms();
+    return limit_ms + policy_wait_ms() + token_wait_ms() + returner_wait_ms() +
+           siblings_wait_ms();
 }
 
 struct tally

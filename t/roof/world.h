@@ -52,6 +52,7 @@ enum feature {
     WITH_DAY,      /* 24 h of what providers are paid for (day_features); drawn by no seed */
     WITH_ENGINE,   /* copies in a Redis that comes and goes; on the first host; drawn by a theme */
     WITH_LOST_DISK, /* of the first host; needs WITH_ENGINE; drawn by no seed */
+    WITH_SIBLINGS, /* hosts of a group are lost or cut off, and adopted; drawn by a theme */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
@@ -74,6 +75,7 @@ struct tally {
     unsigned posted;           /* poster.h */
     unsigned returned, forged; /* returner.h */
     unsigned to_dead, dead_tries, dead_addresses; /* dead.h */
+    unsigned claims; /* law_adoption.h */
 };
 
 /* For the audit. Runs for so long, or until is_done(), which may be NULL; true: it is. */

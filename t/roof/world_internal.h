@@ -57,6 +57,8 @@ struct hop_mood swarm_draw_mood(bool reports);
 
 void trouble_begin(void);
 void trouble_end_host(bool power_cut);
+/* It has ended, and starts again after that. */
+void trouble_start_later(int64_t delay_ms);
 void trouble_set_pace(int64_t spread_ms);
 /* By the host and the model. */
 struct host;

@@ -41,6 +41,7 @@ struct call {
     const struct text *keys, *args; /* as Lua counts them, from 1 on */
     size_t arg_count;
     struct buffer *out;
+    bool has_fence; /* the script has COPIES_FENCE */
 };
 
 /* --- Data -------------------------------------------------------------------------- */
@@ -192,15 +193,35 @@ is_message(const char *name)
     return strcmp(name, "n") != 0 && strchr(name, ':') == NULL;
 }
 
+void
+copies_database_each(const struct copies_database *d,
+                     void (*met)(void *context, const char *key, const char *id,
+                                 struct text field),
+                     void *context)
+{
+    struct id id;
+    for (const struct key *k = d->keys; k != NULL; k = k->hh.next)
+        for (const struct field *f = k->fields; f != NULL; f = f->hh.next)
+            if (strstr(k->name, ":adopted") == NULL && is_message(f->name) &&
+                id_parse(text_from(f->name), &id))
+                met(context, k->name, f->name, text_of(f->bytes, f->length));
+}
+
+static void
+count_one(void *context, const char *key, const char *id, struct text field)
+{
+    size_t *count = context;
+    (void)key;
+    (void)id;
+    (void)field;
+    ++*count;
+}
+
 size_t
 copies_database_count(const struct copies_database *d)
 {
-    struct id id;
     size_t count = 0;
-    for (const struct key *k = d->keys; k != NULL; k = k->hh.next)
-        for (const struct field *f = k->fields; f != NULL; f = f->hh.next)
-            count += strstr(k->name, ":adopted") == NULL && is_message(f->name) &&
-                     id_parse(text_from(f->name), &id);
+    copies_database_each(d, count_one, &count);
     return count;
 }
 
@@ -363,7 +384,7 @@ run_store(struct call *c)
 {
     struct text owner = fence_of(c);
     struct buffer missing;
-    if (owner.at != NULL && !text_equal(owner, c->args[1]))
+    if (c->has_fence && owner.at != NULL && !text_equal(owner, c->args[1]))
         return fenced(c, owner);
     struct text was = get(c->d, c->keys[2], TEXT("n"));
     if (was.length > 0 && number_of(was) >= number_of(c->args[3])) {
@@ -393,7 +414,7 @@ static bool
 run_number(struct call *c)
 {
     struct text owner = fence_of(c);
-    if (owner.at != NULL && !text_equal(owner, c->args[1]))
+    if (c->has_fence && owner.at != NULL && !text_equal(owner, c->args[1]))
         return fenced(c, owner);
     say(c, get(c->d, c->keys[2], TEXT("n")));
     return true;
@@ -600,6 +621,7 @@ copies_database_run(struct copies_database *d, const char *script,
                      .keys = words,
                      .args = words + keys,
                      .arg_count = count - 1 - keys,
-                     .out = reply};
+                     .out = reply,
+                     .has_fence = strstr(script, COPIES_FENCE) != NULL};
     return k->run(&c);
 }

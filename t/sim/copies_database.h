@@ -23,4 +23,10 @@ size_t copies_database_count(const struct copies_database *d);
 struct text copies_database_field(const struct copies_database *d, const char *key,
                                   const char *field);
 
+/* Each copy: the key of its hash, its id, and its field. */
+void copies_database_each(const struct copies_database *d,
+                          void (*met)(void *context, const char *key, const char *id,
+                                      struct text field),
+                          void *context);
+
 #endif
