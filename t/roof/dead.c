@@ -49,6 +49,7 @@ static struct {
         bool was_tried;
     } list[ADDRESSES_MAX];
     bool acked[MAILS_MAX], archived[MAILS_MAX];
+    unsigned expired; /* copies, as the log says */
 } dead;
 
 struct dead_client {
@@ -261,6 +262,8 @@ void
 dead_log_line(unsigned host_number, struct text line)
 {
     struct text begin = TEXT("queue: to=<"), address;
+    static const char failed[] = ": warning: the copy for <";
+    dead.expired += memmem(line.at, line.length, failed, sizeof(failed) - 1) != NULL;
     if (!text_starts(line, begin))
         return;
     line = text_after(line, begin.length);
@@ -346,8 +349,9 @@ dead_archived(struct text content)
 void
 dead_judge(void)
 {
+    unsigned missing = 0;
     for (unsigned i = 0; dead.copies && i < MAILS_MAX; i++)
-        if (dead.acked[i] && !dead.archived[i])
+        if (dead.acked[i] && !dead.archived[i] && ++missing > dead.expired)
             roof_break("once", NULL, "mail %u to a dead address is not in the archive",
                        i);
 }
