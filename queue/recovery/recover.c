@@ -6,6 +6,7 @@
 #include "queue/recovery/clean.h"
 #include "queue/spool/load.h"
 #include "queue/spool/marker.h"
+#include "queue/spool/spool_corrupt.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -83,6 +84,8 @@ remove_rest(struct recover *r, struct id id, unsigned dirs)
 {
     char name[ID_LENGTH + 1];
     if (r->is_at_work != NULL && r->is_at_work(r->context, id))
+        return;
+    if ((dirs & MESS) != 0 && spool_quarantine_rest(r->spool, id))
         return;
     if ((dirs & MESS) != 0 && (dirs & (SCRAP | HOLD)) == 0) {
         clean_leftover(r->spool, id, loop_now_ms(r->loop));

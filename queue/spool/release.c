@@ -27,25 +27,6 @@ release_held(struct spool *s, struct id id)
 
 /* --- Out of corrupt/ -------------------------------------------------------------- */
 
-/* The directories whose files of the message are in corrupt/. A file that cannot be
- * checked may be there: no half message is moved back. */
-static int
-quarantined_dirs(struct spool *s, struct id id, unsigned *found)
-{
-    *found = 0;
-    for (size_t i = 0; i < RETURNING; i++) {
-        char path[SPOOL_PATH_MAX];
-        struct disk_info info;
-        spool_corrupt_path(id, spool_dir_name(returning[i]), path);
-        int result = disk_inspect(s->disk, path, &info);
-        if (result == 0)
-            *found |= SPOOL_BIT(returning[i]);
-        else if (result != -ENOENT)
-            return spool_trouble(s, result, &id, "look into corrupt/");
-    }
-    return *found == 0 ? -ENOENT : 0;
-}
-
 static int
 release_move(struct spool *s, struct id id, enum spool_dir dir, bool back)
 {
@@ -133,7 +114,7 @@ int
 release_quarantined(struct spool *s, struct id id)
 {
     unsigned dirs, there, moved;
-    int result = quarantined_dirs(s, id, &dirs);
+    int result = spool_corrupt_dirs(s, id, &dirs);
     if (result == 0)
         result = spool_dirs_of(s, id, &there);
     if (result < 0)
@@ -178,6 +159,6 @@ release_note(struct spool *s, enum spool_dir dir, struct id id,
         spool_corrupt_path(id, "note", path);
     int result = read_note(s, path, note);
     if (result == -ENOENT && dir == SPOOL_CORRUPT)
-        return quarantined_dirs(s, id, &dirs);
+        return spool_corrupt_dirs(s, id, &dirs);
     return result;
 }

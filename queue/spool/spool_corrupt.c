@@ -50,15 +50,15 @@ write_note(struct spool *s, struct id id, const char *reason, int64_t now_ms)
     buffer_free(&note);
 }
 
-/* mess/ID moves first, todo/ID and info/ID last: a crash in between leaves a message
- * without content, which the next startup quarantines again. False: not all could be
- * moved. */
+/* mess/ID moves first, todo/ID and info/ID last: a crash or an error in between leaves a
+ * message, perhaps without content, which the next startup quarantines again. False: not
+ * all could be moved. */
 static bool
 move_files(struct spool *s, struct id id, unsigned *moved)
 {
     char from[SPOOL_PATH_MAX], to[SPOOL_PATH_MAX];
     bool good = true;
-    for (size_t i = SPOOL_LEAVING; i-- > 0;) {
+    for (size_t i = SPOOL_LEAVING; good && i-- > 0;) {
         spool_path(spool_leaving[i], id, from);
         spool_corrupt_path(id, spool_dir_name(spool_leaving[i]), to);
         enum junk_fate fate = junk_remove(s, from);
@@ -108,6 +108,37 @@ spool_quarantine(struct spool *s, struct id id, const char *reason, int64_t now_
                 moved ? "quarantined in corrupt/" : "cannot be quarantined", reason);
     }
     s->quarantined++;
+}
+
+int
+spool_corrupt_dirs(struct spool *s, struct id id, unsigned *found)
+{
+    *found = 0;
+    for (size_t i = 0; i < SPOOL_LEAVING; i++) {
+        char path[SPOOL_PATH_MAX];
+        struct disk_info info;
+        spool_corrupt_path(id, spool_dir_name(spool_leaving[i]), path);
+        int result = disk_inspect(s->disk, path, &info);
+        if (result == 0)
+            *found |= SPOOL_BIT(spool_leaving[i]);
+        else if (result != -ENOENT)
+            return spool_trouble(s, result, &id, "look into corrupt/");
+    }
+    return *found == 0 ? -ENOENT : 0;
+}
+
+bool
+spool_quarantine_rest(struct spool *s, struct id id)
+{
+    unsigned there, moved = 0;
+    int result = spool_corrupt_dirs(s, id, &there);
+    if (result == -ENOENT || (there & SPOOL_BIT(SPOOL_MESS)) != 0)
+        return false;
+    if (result == 0) {
+        (void)move_files(s, id, &moved);
+        sync_corrupt(s, id, moved);
+    }
+    return true;
 }
 
 int

@@ -275,6 +275,50 @@ TEST(damage)
     kit_close(&kit);
 }
 
+/* A call of the disk fails, or the power, while a damaged message goes to corrupt/. Two
+ * days later its content is there, with all else that was left of it. */
+static unsigned
+quarantine_halfway(uint64_t call, bool power)
+{
+    char name[ID_LENGTH + 1], in_corrupt[100], envelope[100];
+    fresh();
+    struct id id = make_message(false, NULL);
+    id_format(id, name);
+    snprintf(in_corrupt, sizeof(in_corrupt), "/spool/corrupt/%s.mess", name);
+    snprintf(envelope, sizeof(envelope), "/spool/corrupt/%s.todo", name);
+    damage("todo", id, 70);
+    start_at(0);
+    sim_disk_count_anew();
+    if (power)
+        sim_disk_die_at(call);
+    else
+        sim_disk_fail_at(call, ENOSPC);
+    ok(queue_load(kit.queue, id) == NULL);
+    unsigned calls = (unsigned)sim_disk_calls();
+    kit_close(&kit);
+    if (power)
+        sim_disk_power_cut();
+    sim_disk_fail_at(0, 0);
+    start_at(48 * HOUR_MS);
+    (void)queue_load(kit.queue, id);
+    kit_close(&kit);
+    start_at(96 * HOUR_MS);
+    ok_named(sim_disk_content(in_corrupt).length == 9 &&
+                 sim_disk_content(envelope).at != NULL,
+             "it is in corrupt/, content and envelope");
+    kit_close(&kit);
+    return calls;
+}
+
+TEST(quarantined_halfway)
+{
+    for (unsigned power = 0; power < 2; power++) {
+        unsigned calls = quarantine_halfway(0, power != 0);
+        for (uint64_t call = 1; call <= calls; call++)
+            (void)quarantine_halfway(call, power != 0);
+    }
+}
+
 /* --- Between S4 and S5 ----------------------------------------------------------- */
 
 TEST(conflicts)
