@@ -23,6 +23,7 @@ static struct {
     struct roof_timer again, more;
     char (*unread)[ID_LENGTH + 1]; /* ids of mail that an older daemon cannot read */
     size_t unread_count, released;
+    bool is_over; /* the weather is good for good */
 } upgrade = {.installed = OLDER, .form = OLDER};
 
 unsigned
@@ -130,25 +131,6 @@ upgrade_act(void)
         end_older(kind == 1);
 }
 
-void
-upgrade_line(struct text line)
-{
-    /* "cannot be quarantined": some of its files are there all the same */
-    static const char words[] = "quarantined", newer[] = ": a newer version ",
-                      killed[] = ": processed when the daemon was killed ";
-    const char *at = memmem(line.at, line.length, ": error: ", 9);
-    if (at == NULL || at - line.at < ID_LENGTH ||
-        memmem(line.at, line.length, words, sizeof(words) - 1) == NULL ||
-        (memmem(line.at, line.length, newer, sizeof(newer) - 1) == NULL &&
-         memmem(line.at, line.length, killed, sizeof(killed) - 1) == NULL))
-        return;
-    size_t size = (upgrade.unread_count + 1) * sizeof(*upgrade.unread);
-    upgrade.unread = memory_resize(upgrade.unread, size);
-    char *id = upgrade.unread[upgrade.unread_count++];
-    memcpy(id, at - ID_LENGTH, ID_LENGTH);
-    id[ID_LENGTH] = '\0';
-}
-
 /* Each daemon of the spool knows whether it is its own. */
 static void
 tell_all(const char *command)
@@ -181,8 +163,30 @@ release_some(void *context)
 }
 
 void
+upgrade_line(struct text line)
+{
+    /* "cannot be quarantined": some of its files are there all the same */
+    static const char words[] = "quarantined", newer[] = ": a newer version ",
+                      killed[] = ": processed when the daemon was killed ";
+    const char *at = memmem(line.at, line.length, ": error: ", 9);
+    if (at == NULL || at - line.at < ID_LENGTH ||
+        memmem(line.at, line.length, words, sizeof(words) - 1) == NULL ||
+        (memmem(line.at, line.length, newer, sizeof(newer) - 1) == NULL &&
+         memmem(line.at, line.length, killed, sizeof(killed) - 1) == NULL))
+        return;
+    size_t size = (upgrade.unread_count + 1) * sizeof(*upgrade.unread);
+    upgrade.unread = memory_resize(upgrade.unread, size);
+    char *id = upgrade.unread[upgrade.unread_count++];
+    memcpy(id, at - ID_LENGTH, ID_LENGTH);
+    id[ID_LENGTH] = '\0';
+    if (upgrade.is_over)
+        roof_timer_start(&upgrade.more, SECOND_MS, release_some, NULL);
+}
+
+void
 upgrade_release(void)
 {
+    upgrade.is_over = true;
     release_some(NULL);
 }
 
