@@ -9,6 +9,8 @@
 
 /* The host runs and has no mail. */
 void audit_run(void);
+/* The same: a few of the questions, again and again, each time with another journal. */
+void audit_drill(void);
 /* It has damaged a journal, whose bytes the host keeps in corrupt/. */
 bool audit_has_damaged(void);
 

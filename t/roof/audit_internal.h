@@ -45,6 +45,8 @@ void audit_lifetimes(void);
 void audit_rate(void);
 /* Sites that are away, slow down, take few, and have no place (audit_sites.c). */
 void audit_sites(void);
+void audit_turned_away(void);
+void audit_occupied(void);
 void audit_crowd(void);
 /* A disk that fails for a moment, and a host that ends time and again (audit_disk.c). */
 void audit_disk(void);

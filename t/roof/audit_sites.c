@@ -31,6 +31,8 @@ enum {
     LMTP_DOMAIN = 2,
     EARLY_SIZE = 200 * 1000, /* more than is on its way at a time */
     VISITS_MAX = 40,
+    SLOW_MS = 50 * 1000,       /* a reply */
+    OCCUPIED_MS = 3 * 60 * 1000,
     CROWD = 2100, /* recipients of a message: more than one turn routes */
     CROWD_PERMILLE = 150,
     CROWD_MS = 1000, /* until the first is tried */
@@ -64,12 +66,12 @@ is_plain(void)
 
 /* A host that ends each connection is dead: mail that comes later waits for a probe. */
 static void
-audit_condemned(void)
+ask_of_useless(const struct hop_mood *leaving)
 {
-    struct hop_mood good = {0}, leaving = {.hang_up = 1000};
+    struct hop_mood good = {0};
     if (!is_plain())
         return;
-    world_set_moods(&leaving);
+    world_set_moods(leaving);
     hops_reset(); /* no connection is kept */
     for (unsigned i = 0; i < SOME; i++)
         (void)audit_give(0, 1);
@@ -86,6 +88,19 @@ audit_condemned(void)
     world_set_moods(&good);
     (void)audit_has_gone(audit_longest_ms());
     audit_departure("mail of a host that was dead");
+}
+
+static void
+audit_condemned(void)
+{
+    ask_of_useless(&(struct hop_mood){.hang_up = 1000});
+}
+
+/* The same of one that says so. */
+void
+audit_turned_away(void)
+{
+    ask_of_useless(&(struct hop_mood){.greeting = 1000});
 }
 
 /* A site that refused all mail for a moment gets it soon again. */
@@ -315,6 +330,37 @@ audit_no_place(void)
     editor_set("active_limit", "");
     world_set_route("");
     audit_departure("mail that had no place");
+}
+
+/* The same where mail of another site, which is slow, has all places meanwhile. */
+void
+audit_occupied(void)
+{
+    struct hop_mood good = {0}, leaving = {.hang_up = 1000}, slow = {.reply_ms = SLOW_MS};
+    if (!is_plain() || model_domains() < 2)
+        return;
+    editor_set("active_limit", "2");
+    world_set_route("");
+    world_set_moods(&slow);
+    world_set_first_mood(&leaving);
+    hops_reset();
+    for (unsigned i = 0; i < SOME; i++)
+        (void)audit_give(0, 1);
+    (void)world_run_for(CONDEMNED_MS, NULL);
+    for (unsigned i = 0; i < SOME; i++)
+        (void)audit_give(1, 1);
+    (void)world_run_for(OCCUPIED_MS, NULL);
+    hops_forget_visits();
+    world_set_first_mood(&good);
+    (void)world_run_for(OCCUPIED_MS, NULL);
+    if (hops_visits() > VISITS_MAX)
+        roof_break("bounds", NULL, "%u visits for %d messages, of which few had a place",
+                   hops_visits(), SOME);
+    world_set_moods(&good);
+    (void)audit_has_gone(audit_longest_ms());
+    editor_set("active_limit", "");
+    world_set_route("");
+    audit_departure("mail whose places were taken");
 }
 
 static int64_t paces_ms[PACES];

@@ -3,6 +3,7 @@
 
 #include "queue/group/give.h"
 #include "queue/group/siblings.h"
+#include "queue/queue_internal.h"
 #include "t/roof/editor.h"
 #include "t/roof/fleet.h"
 #include "t/roof/group.h"
@@ -22,6 +23,7 @@ enum {
     SPARE_SOCKETS = 120 + NET_LINGERING_MAX,
     SPARE_FILES = 200, /* of these up to 160 of messages that become S5 (preprocess.h) */
     SPARE_TIMERS = 80,
+    ROUSED_MS = 60 * 1000, /* a clock that was set may tell a little less */
     SPARE_CLIENTS = 2 /* that are refused for their number */
 };
 
@@ -98,4 +100,28 @@ law_bounds_turn(struct host *h)
         judge_limits(h, &c);
     if (h->turns % TURNS_APART == 0)
         judge_resources(h, &c);
+}
+
+static void
+judge_dead(void *context, const struct sched_site *site)
+{
+    const struct host *h = context;
+    if (site->dead_until_ms > 0 &&
+        site->dead_until_ms + ROUSED_MS < loop_now_ms(h->daemon.loop))
+        roof_break("in time", NULL, "%s: the time of a dead site is over, and it sleeps: %s",
+                   h->name, site->key);
+}
+
+void
+law_bounds_sleep(void)
+{
+    for (struct host *h = NULL; (h = host_next(h)) != NULL;) {
+        if (!h->running)
+            continue;
+        if (manager_queue(h->daemon.manager)->marks.urgent)
+            roof_break("in time", NULL, "%s sleeps, and results are to be written",
+                       h->name);
+        if (h->turns % TURNS_APART == 0)
+            sched_sites(manager_sched(h->daemon.manager), judge_dead, h);
+    }
 }

@@ -8,6 +8,9 @@
 
 /* h has had a turn, and runs. */
 void law_bounds_turn(struct host *h);
+/* Nothing is due at any host, and time goes on: none sleeps over what has come of age (the law
+ * "in time"). */
+void law_bounds_sleep(void);
 /* The most recipients of a transaction since the last call. */
 unsigned law_bounds_take_rcpts(void);
 

@@ -298,7 +298,7 @@ law_log_line(unsigned log, struct text line)
         break_life(l, "a line says nothing", line);
     bool complains = text_starts(line, TEXT("error: ")) ||
                      text_starts(line, TEXT("warning: cannot"));
-    if (complains && b->excuses > 0) {
+    if (complains && (b->excuses > 0 || world_has_failed())) {
         law_log_excuse(log); /* it is the bad disk's */
         b->lines++;          /* a list of this time may lack the message */
         return;

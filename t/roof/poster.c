@@ -18,6 +18,7 @@ struct poster {
     struct peer peer;
     struct buffer head;
     bool answered; /* 202, or a refusal for good */
+    bool is_again; /* posted once more, behind a 202 */
     bool is_deaf;
     int status;
     struct roof_timer again, patience;
@@ -25,7 +26,7 @@ struct poster {
 
 static struct {
     bool on, is_good;
-    uint64_t chance;
+    uint64_t chance, again; /* again: of posts that come once more */
     unsigned open, count;
 } posters;
 
@@ -54,6 +55,7 @@ posters_begin(void)
     char hex[2 * DIGEST_SIZE + 1], line[200];
     posters.on = true;
     posters.chance = roof_fork("posters");
+    posters.again = roof_fork("posts again");
     digest_plain(TEXT(TOKEN), digest);
     text_hex(digest, sizeof(digest), hex);
     snprintf(line, sizeof(line), "roof %s *\n", hex);
@@ -83,6 +85,18 @@ release_poster(void *context)
 
 static void try_post(void *context);
 
+/* A program that died with the answer posts its mail once more, with the same key. */
+static bool
+posts_again(struct poster *p)
+{
+    if (posters.is_good || p->is_again || p->status != 202 ||
+        roof_below_of(&posters.again, 2) == 0)
+        return false;
+    p->is_again = true;
+    p->answered = false;
+    return true;
+}
+
 static void
 poster_on_over(void *context)
 {
@@ -92,7 +106,7 @@ poster_on_over(void *context)
     roof_timer_stop(&p->patience);
     if (m->state == MODEL_UNSENT && p->peer.sent >= whole)
         m->state = MODEL_MAYBE;
-    if (!p->answered) {
+    if (!p->answered || posts_again(p)) {
         roof_timer_start(&p->again, 1000 + below(60000), try_post, p);
         return;
     }
@@ -114,8 +128,12 @@ poster_on_raw(void *context, struct text bytes)
     struct poster *p = context;
     struct model_message *m = p->message;
     if (p->status == 202 && bytes.length > 26) {
+        struct text id = text_of(bytes.at + 7, 19);
         p->answered = true;
-        model_acked(m, text_of(bytes.at + 7, 19));
+        if (m->state == MODEL_ACKED && !text_equal(id, text_from(m->id)))
+            roof_break("once", m->id, "m%u is posted once more, and is another message",
+                       m->number);
+        model_acked(m, id);
     } else if (p->status >= 400 && p->status != 503 && p->status != 429 &&
                p->status != 408) {
         roof_note("poster: m%u: %.*s", m->number, TEXT_ARGS(bytes));

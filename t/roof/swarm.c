@@ -288,9 +288,24 @@ enum { THEMES = sizeof(themes) / sizeof(*themes), GROUP_THEME = 5, GROUP_THEMES 
 /* That of groups is one of these, in turn. */
 static const char *const group_themes[GROUP_THEMES] = {
     "group,redis,mood,kill,stop", "group,mood,clock,stop", "group,redis,mood"};
-enum { ENGINE_SEEDS = 64, ENGINE_SEED = 37, SIBLING_SEED = 11, SIBLING_SEED_2 = 53 };
-static const char engine_theme[] = "engine,mood,kill,stop,inject";
-static const char *const sibling_themes[] = {"sibling,mood", "sibling,mood,kill,stop"};
+/* In the place of those, each in one of so many seeds. */
+enum { RARE_SEEDS = 64, DRILL_MESSAGES = 5 };
+static const struct {
+    unsigned seed;
+    const char *theme;
+} rare_themes[] = {
+    {37, "engine,mood,kill,stop,inject"},
+    {11, "sibling,mood"},
+    {53, "sibling,mood,kill,stop"},
+    {21, "engine,lost,mood"},
+    {25, "mood,drill"},
+    {33, "mood,drill"},
+    {57, "mood,drill"},
+    {27, "group,redis,mood"},
+    {59, "group,mood,clock,stop"},
+    {35, "http,post,mood,kill,stop"},
+    {55, "mood,inject,cut,disk"},
+};
 
 /* Every second run has a theme; NULL: this one has none. */
 static const char *
@@ -300,12 +315,9 @@ theme_of(const struct wishes *wishes)
         return NULL;
     if (!plan_takes("theme", 0))
         return NULL;
-    if (wishes->seed % ENGINE_SEEDS == ENGINE_SEED)
-        return engine_theme;
-    if (wishes->seed % ENGINE_SEEDS == SIBLING_SEED)
-        return sibling_themes[0];
-    if (wishes->seed % ENGINE_SEEDS == SIBLING_SEED_2)
-        return sibling_themes[1];
+    for (size_t i = 0; i < sizeof(rare_themes) / sizeof(*rare_themes); i++)
+        if (wishes->seed % RARE_SEEDS == rare_themes[i].seed)
+            return rare_themes[i].theme;
     uint64_t turn = wishes->seed / 2;
     return turn % THEMES == GROUP_THEME ? group_themes[turn / THEMES % GROUP_THEMES]
                                         : themes[turn % THEMES];
@@ -343,6 +355,7 @@ rate_of(enum feature feature, unsigned permille)
     case WITH_ENGINE:
     case WITH_LOST_DISK:
     case WITH_SIBLINGS:
+    case WITH_DRILL:
         return 0;
     default:
         return permille;
@@ -616,6 +629,8 @@ swarm_draw(const struct wishes *wishes)
     }
     if (course.with[WITH_DAY])
         draw_day(&manners);
+    if (course.with[WITH_DRILL])
+        course.messages = DRILL_MESSAGES;
     client_set_manners(&manners);
     if (course.with[WITH_POLICIES] && course.domain_count < POLICY_DOMAINS)
         course.domain_count = POLICY_DOMAINS;

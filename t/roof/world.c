@@ -47,7 +47,7 @@ const char *const feature_names[FEATURES] = {
     "alias",   "maildir", "fragment",   "limit",   "upgrade", "group",   "redis",
     "sts",     "age",     "oauth",      "copy",    "app",     "return",  "dead",
     "release", "post",    "requiretls", "day",     "engine",
-    "lost",    "sibling",
+    "lost",    "sibling", "drill",
 };
 
 enum {
@@ -79,6 +79,8 @@ world_run_until(int64_t end_ms, bool (*is_done)(void))
             roof_set_now(end_ms);
             return;
         }
+        if (next_ms > roof_now_ms())
+            law_bounds_sleep();
         roof_set_now(next_ms);
     }
 }
@@ -437,7 +439,10 @@ world_run(const struct wishes *wishes)
             world_set_route("");
         }
         begin_audit();
-        audit_run();
+        if (course.with[WITH_DRILL])
+            audit_drill();
+        else
+            audit_run();
     }
     world_run_until(roof_now_ms() + 2 * HOUR_MS, NULL);
     judge_wait_clean(); /* what the audit has killed may have left such files, too */

@@ -51,8 +51,9 @@ enum feature {
     WITH_REQUIRES, /* REQUIRETLS; with WITH_TLS alone */
     WITH_DAY,      /* 24 h of what providers are paid for (day_features); drawn by no seed */
     WITH_ENGINE,   /* copies in a Redis that comes and goes; on the first host; drawn by a theme */
-    WITH_LOST_DISK, /* of the first host; needs WITH_ENGINE; drawn by no seed */
+    WITH_LOST_DISK, /* of the first host; needs WITH_ENGINE; drawn by a theme */
     WITH_SIBLINGS, /* hosts of a group are lost or cut off, and adopted; drawn by a theme */
+    WITH_DRILL, /* little mail, and exact questions again and again; drawn by a theme */
     FEATURES
 };
 extern const char *const feature_names[FEATURES];
