@@ -45,7 +45,7 @@ like run('contents', 'dpkg-deb', '-c', $deb{petrel}), qr{^-\S+ root/root .* \./u
     for qw(sbin/petrel lib/sysusers\.d/petrel\.conf lib/tmpfiles\.d/petrel\.conf share/man/man8/petrel\.8\.gz share/man/man5/petrel\.conf\.5\.gz
     share/bash-completion/completions/petrel share/doc/petrel/petrel\.rules\.yml share/doc/petrel/README\.md share/doc/petrel/doc/monitoring\.md share/petrel/petrel\.conf);
 my %pages;
-push @{ $pages{ $_->[1] } }, "$_->[0]$_->[1]" for map { [m{ \./(usr/share/doc/\S*/)(\S+\.(?:md|png))$}] } grep { m{ \./usr/share/doc/.*\.(?:md|png)$} } split /\n/, run('contents', 'dpkg-deb', '-c', $deb{petrel});
+push @{ $pages{"$_->[2] of $_->[0] bytes"} }, $_->[1] . $_->[2] for map { [m{ (\d+) \S+ \S+ \./(usr/share/doc/\S*/)(\S+\.(?:md|png))$}] } grep { m{ \./usr/share/doc/.*\.(?:md|png)$} } split /\n/, run('contents', 'dpkg-deb', '-c', $deb{petrel});
 is_deeply [ map { @$_ } grep { @$_ > 1 } values %pages ], [], 'no page is in it twice';
 like run('contents', 'dpkg-deb', '-c', $deb{petrel}), qr{ \./(?:usr/)?lib/systemd/system/petrel\Q$_\E$}m, "petrel$_" for qw(.service @.service .socket);
 like run('contents', 'dpkg-deb', '-c', $deb{'petrel-mta'}), qr{ \./usr/$_ -> \S*petrel$}m, "petrel-mta has $_" for qw(sbin/sendmail lib/sendmail bin/mailq bin/newaliases);
@@ -99,7 +99,7 @@ my $daemon = daemon($root);
 my $smtp = q{use IO::Socket::INET; my $s = IO::Socket::INET->new("127.0.0.1:25") or die; print scalar <$s>;
     for ("HELO a", "MAIL FROM:<a\@example.org>", "RCPT TO:<b\@example.net>", "DATA", "Subject: y\r\n\r\nsecond\r\n.", "QUIT") { print $s "$_\r\n"; print scalar <$s> }};
 like run('SMTP', @alone, $^X, '-e', $smtp), qr/^250 2\.0\.0 Ok: queued as/m, 'mail by SMTP, too';
-ok Petrel::wait_for(sub { `@{[ join ' ', @alone ]} chroot $root /usr/sbin/petrel status` =~ /^warning +hold_by_route: 2 messages are held.*\n +Say where mail goes with `petrel init`/m }), 'status names petrel init';
+ok Petrel::wait_for(sub { `@{[ join ' ', @alone ]} chroot $root /usr/sbin/petrel status` =~ /^warning +hold_by_route: 2 messages are held.*\n +Say where mail goes with `petrel init --force`/m }), 'status names petrel init';
 is queued($root), 2, 'both wait';
 
 # --- Upgrade with mail queued
