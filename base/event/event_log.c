@@ -216,7 +216,8 @@ static void
 line_add_user(struct log_line *line, const struct event_client *c)
 {
     field_if(line, "sasl_method", c->mechanism);
-    field_if(line, "sasl_username", c->user);
+    if (c->user != NULL && c->user[0] != '\0')
+        log_field_name(line, "sasl_username", text_from(c->user));
     if (c->uid != EVENT_NO_UID)
         log_field_number(line, "uid", c->uid);
 }

@@ -6,7 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CLIENT_MAX = 80, VERB_MAX = 16, VERBS_MAX = 512, LINE_MAX_BYTES = 2048 };
+enum {
+    CLIENT_MAX = 80,
+    VERB_MAX = 16,
+    VERBS_MAX = 512,
+    LINE_MAX_BYTES = 2048,
+    POSTFIX_USER_MAX = 512
+};
 
 /* "unknown[192.0.2.7]": no name is looked up. */
 static const char *
@@ -115,10 +121,25 @@ static const struct refusal_words {
     {"helo",  "Helo command rejected: need fully-qualified hostname"             },
 };
 
+/* The name of a login; the masker of the line finds one with an '@' itself. */
+static const char *
+postfix_user(const struct event_log *l, const struct event_client *c,
+             char out[POSTFIX_USER_MAX])
+{
+    struct buffer masked = {0};
+    struct text name = text_from(c->user != NULL ? c->user : "");
+    if (text_find(name, '@') == TEXT_NONE)
+        name = log_mask_name(log_mask(l->log), name, &masked);
+    (void)!text_copy(out, POSTFIX_USER_MAX, name);
+    buffer_free(&masked);
+    return out;
+}
+
 /* The part before our text in a line about a refusal, in Postfix's words. */
 static void
-write_words(const struct event *v, char out[LINE_MAX_BYTES])
+write_words(const struct event_log *l, const struct event *v, char out[LINE_MAX_BYTES])
 {
+    char user[POSTFIX_USER_MAX];
     const char *text = v->outcome->text;
     for (size_t i = 0; i < sizeof(refusal_words) / sizeof(refusal_words[0]); i++)
         if (strcmp(v->reason, refusal_words[i].reason) == 0) {
@@ -130,7 +151,7 @@ write_words(const struct event *v, char out[LINE_MAX_BYTES])
     else if (strcmp(v->reason, "sender") == 0 &&
              strcmp(v->outcome->enhanced, "5.7.1") == 0)
         snprintf(out, LINE_MAX_BYTES, "Sender address rejected: not owned by user %s",
-                 v->client->user != NULL ? v->client->user : "");
+                 postfix_user(l, v->client, user));
     else if (strcmp(v->reason, "sender") == 0)
         snprintf(out, LINE_MAX_BYTES,
                  "Sender address rejected: need fully-qualified address");
@@ -183,7 +204,7 @@ postfix_refused(const struct event_log *l, const struct event *v)
     char client[CLIENT_MAX], verb[VERB_MAX], words[LINE_MAX_BYTES];
     struct buffer made;
     write_verb(v, verb);
-    write_words(v, words);
+    write_words(l, v, words);
     struct text argument = argument_of(v, verb);
     buffer_init(&made, LOG_LINE_MAX);
     bool fits =
@@ -210,12 +231,13 @@ postfix_denied(const struct event_log *l, const struct event *v)
     char client[CLIENT_MAX];
     const struct event_client *c = v->client;
     struct log_line line;
+    char user[POSTFIX_USER_MAX];
     log_start(&line, l->log, LOG_LEVEL_WARNING, "smtpd", NULL);
     log_sentence(
         &line,
         "%s: SASL %s authentication failed: authentication failure, sasl_username=%s",
         client_name(c, client), c->mechanism != NULL ? c->mechanism : "PLAIN",
-        c->user != NULL ? c->user : "");
+        postfix_user(l, c, user));
     log_end(&line);
 }
 
@@ -233,10 +255,12 @@ postfix_accepted(const struct event_log *l, const struct event *v)
 {
     const struct event_client *c = v->client;
     char client[CLIENT_MAX];
+    char user[POSTFIX_USER_MAX];
     bool logged_in = c->mechanism != NULL && c->user != NULL && c->user[0] != '\0';
     postfix_say(l, "smtpd", v->id, "client=%s%s%s%s%s", client_name(c, client),
                 logged_in ? ", sasl_method=" : "", logged_in ? c->mechanism : "",
-                logged_in ? ", sasl_username=" : "", logged_in ? c->user : "");
+                logged_in ? ", sasl_username=" : "",
+                logged_in ? postfix_user(l, c, user) : "");
     postfix_message_id(l, v);
 }
 

@@ -111,10 +111,21 @@ record_original(struct record *r, struct text orcpt)
 }
 
 static void
+record_name(struct record *r, struct text name)
+{
+    struct buffer masked = {0};
+    record_word(r, MEMBER("user"),
+                r->mask != NULL ? log_mask_name(r->mask, name, &masked) : name);
+    buffer_free(&masked);
+}
+
+static void
 record_user(struct record *r, struct text submitter)
 {
-    bool is_name = text_starts(submitter, TEXT("user:"));
-    record_text(r, MEMBER("user"), is_name ? text_after(submitter, 5) : submitter);
+    if (text_starts(submitter, TEXT("user:")))
+        record_name(r, text_after(submitter, 5));
+    else
+        record_text(r, MEMBER("user"), submitter);
 }
 
 static void
@@ -169,7 +180,7 @@ record_accepted(struct record *r, const struct event *v)
     if (v->origin != NULL)
         record_word(r, MEMBER("tag"), v->origin->tag);
     if (v->client != NULL)
-        record_text(r, MEMBER("user"), text_from(v->client->user));
+        record_name(r, text_from(v->client->user));
     else
         r->json.full =
             r->json.full ||

@@ -762,6 +762,13 @@ log_field_address(struct log_line *line, const char *key, struct text address)
 }
 
 void
+log_field_name(struct log_line *line, const char *key, struct text name)
+{
+    assert(key != NULL);
+    add_masked(line, key, name, log_mask_name, log_add_field);
+}
+
+void
 log_field_client(struct log_line *line, const char *key, struct text client)
 {
     struct fields *f = line->fields;

@@ -103,6 +103,8 @@ void log_field_seconds(struct log_line *line, const char *key, const int64_t *ms
                        size_t count);
 /* "<a@example.org>"; in json without the brackets. */
 void log_field_address(struct log_line *line, const char *key, struct text address);
+/* The name of a login. */
+void log_field_name(struct log_line *line, const char *key, struct text name);
 /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix"; in json the address alone. */
 void log_field_client(struct log_line *line, const char *key, struct text client);
 /* The line's sentence, in place of fields; key "text" in json. It may have fields of its

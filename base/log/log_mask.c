@@ -148,18 +148,24 @@ log_mask_text(const struct log_mask *mask, struct text t, struct buffer *out)
 }
 
 struct text
-log_mask_address(const struct log_mask *mask, struct text address, struct buffer *out)
+log_mask_name(const struct log_mask *mask, struct text name, struct buffer *out)
 {
-    size_t at = text_find_last(address, '@');
-    if (mask->form == LOG_ADDRESSES_FULL || text_find(address, ' ') != TEXT_NONE)
-        return log_mask_text(mask, address, out);
-    struct text local = text_before(address, at);
-    struct text rest = text_after(address, local.length);
-    buffer_init(out, LOG_MASK_HASH + address.length);
+    struct text local = text_before(name, text_find_last(name, '@'));
+    struct text rest = text_after(name, local.length);
+    buffer_init(out, LOG_MASK_HASH + name.length);
+    if (mask->form == LOG_ADDRESSES_FULL)
+        return name;
     bool fits =
         mask_add_name(mask, local, text_after(rest, 1), out) && buffer_add(out, rest);
     assert(fits);
     return buffer_text(out);
+}
+
+struct text
+log_mask_address(const struct log_mask *mask, struct text address, struct buffer *out)
+{
+    return text_find(address, ' ') != TEXT_NONE ? log_mask_text(mask, address, out)
+                                                : log_mask_name(mask, address, out);
 }
 
 struct text

@@ -29,6 +29,9 @@ struct text log_mask_text(const struct log_mask *mask, struct text t,
 /* The same of an address: one without a domain is masked, too. */
 struct text log_mask_address(const struct log_mask *mask, struct text address,
                              struct buffer *out);
+/* The same of the name of a login, all of it before the domain that it may have. */
+struct text log_mask_name(const struct log_mask *mask, struct text name,
+                          struct buffer *out);
 /* The next hop of a log line or event: the path of a Maildir has the name of its user. */
 struct text log_mask_relay(const struct log_mask *mask, const char *relay);
 

@@ -55,12 +55,15 @@ sub traffic {
     $bad->say('MAIL FROM:<agate@there.example>');
     $bad->say('RCPT TO:<beryl@elsewhere.example>') =~ /^5/ or die 'not refused';
     $bad->close;
+    $bad = Client->greeted($petrel->{port}, LocalAddr => '127.0.0.8');
+    $bad->say('AUTH PLAIN ' . encode_base64("\0moonstone\0x", '')) =~ /^5/ or die 'not refused'; # a name without a domain
+    $bad->close;
     my ($code, $text) = $petrel->run({ input => "Subject: x\n\nx\n" }, 'sendmail', '-f', 'quartz@here.example', 'onyx@there.example');
     die $text if $code;
     # Two more come back to quartz, or wait: the bounce of opal, and garnet.
     return Petrel::wait_for(sub { Petrel::count($petrel->log, qr/status=sent|"status":"sent"/) >= 5 && Petrel::count(events(), qr/"deferred"/) >= 1 && Petrel::count(events(), qr/"bounced"/) >= 1 });
 }
-sub leaks { my $text = shift; return [grep { $text =~ /\Q$_\E/i } @names, 'lapis'] }
+sub leaks { my $text = shift; return [grep { $text =~ /\Q$_\E/i } @names, qw(lapis moonstone)] }
 
 for my $style (qw(petrel postfix json)) {
     for my $form (qw(domain hash)) {

@@ -73,6 +73,27 @@ TEST(addresses)
     is_text(log_mask_relay(&mask, "mx.example[192.0.2.1]:25"), TEXT("mx.example[192.0.2.1]:25"), "a host");
 }
 
+TEST(names)
+{
+    static const char *const rows[][2] = {
+        {"joe", "***"}, {"joe smith", "***"}, {"joe@b.example", "***@b.example"}, {"joe smith@b.example", "***@b.example"}, {"", ""}};
+    struct log_mask mask = {.form = LOG_ADDRESSES_DOMAIN};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct buffer out;
+        is_text(log_mask_name(&mask, text_from(rows[i][0]), &out), text_from(rows[i][1]), "the name of a login");
+        buffer_free(&out);
+    }
+    mask = (struct log_mask){.form = LOG_ADDRESSES_HASH, .has_key = true};
+    struct buffer one, other;
+    struct text a = log_mask_name(&mask, TEXT("Joe"), &one), b = log_mask_name(&mask, TEXT("joe"), &other);
+    ok_named(a.length == LOG_MASK_HASH && text_equal(a, b), "its hash, in any case of its letters");
+    buffer_free(&one);
+    buffer_free(&other);
+    mask.form = LOG_ADDRESSES_FULL;
+    is_text(log_mask_name(&mask, TEXT("joe"), &one), TEXT("joe"), "whole");
+    buffer_free(&one);
+}
+
 TEST(hashes)
 {
     struct log_mask mask = {.form = LOG_ADDRESSES_HASH}, other;
