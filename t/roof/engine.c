@@ -136,6 +136,21 @@ note_stored(const struct text *words, size_t count)
     }
 }
 
+/* A batch that was taken is that of the owner. words: behind the number of keys. */
+static void
+judge_owner(const struct text *words)
+{
+    enum { OWNERS = 1, WHO = 3, NAME };
+    char owners[KEY_SIZE], name[KEY_SIZE];
+    if (!text_copy(owners, KEY_SIZE, words[OWNERS]) ||
+        !text_copy(name, KEY_SIZE, words[NAME]))
+        abort();
+    struct text owner = copies_database_field(engine.data, owners, name);
+    if (!text_equal(owner, words[WHO]))
+        roof_break("fenced", NULL, "a batch of %.*s is taken, and its copies are %.*s's",
+                   TEXT_ARGS(words[WHO]), TEXT_ARGS(owner));
+}
+
 /* Before it is done: the copies of one host become another's, unless a sign of life has come
  * meanwhile. words: those of adoption_script_claim, behind the number of keys. */
 static void
@@ -194,6 +209,8 @@ run_script(struct asker *a, const struct text *words, size_t count)
         (void)copies_database_run(engine.replica, script, words, count, &same);
         buffer_free(&same);
     }
+    if (good && stores)
+        judge_owner(words);
     if (good && stores)
         note_stored(words + FRAME, count - FRAME);
     if (good)

@@ -25,6 +25,7 @@ enum {
 struct owned {
     const void *what;
     unsigned owner, seen; /* seen: how often it was stored when a chance was given */
+    int64_t since_ms;
     UT_hash_handle hh;
 };
 
@@ -41,6 +42,7 @@ static struct {
         int64_t fenced_ms; /* 0: not */
         size_t sessions;   /* that were open then: each may have one more message */
         bool adopts, is_lost;
+        int64_t again_ms; /* when its copies were its own again; 0: never */
     } hosts[GROUP_MEMBERS_MAX];
 } law;
 
@@ -86,6 +88,7 @@ own(const void *what, unsigned owner, unsigned count)
     bool is_new = count > o->seen;
     o->owner = owner;
     o->seen = count;
+    o->since_ms = roof_now_ms();
     return is_new;
 }
 
@@ -167,6 +170,10 @@ law_adoption_storing(int number, struct model_rcpt *r)
 {
     const struct owned *o = find_owned(r);
     if (o == NULL || number < 0 || o->owner == (unsigned)number)
+        return;
+    /* before its copies are its own again all that is another's ends there */
+    if (law.hosts[number].again_ms > o->since_ms &&
+        roof_now_ms() - law.hosts[number].again_ms > PASSING_MS)
         return;
     roof_note("engine: m%ur%u is not relay%d's", r->message->number, r->index, number);
     r->chances++;
@@ -271,6 +278,13 @@ note_move(unsigned number, struct text line)
 }
 
 static void
+note_again(unsigned number)
+{
+    law.hosts[number].fenced_ms = 0;
+    law.hosts[number].again_ms = roof_now_ms();
+}
+
+static void
 note_fence(unsigned number)
 {
     const struct host *h = group_host(number);
@@ -287,10 +301,10 @@ law_adoption_line(unsigned number, struct text line)
         note_move(number, line);
     if (!text_starts(line, TEXT("copies: ")))
         return;
-    if (has(line, " the mail of this host"))
+    if (has(line, " the mail of this host") && !has(line, "no copies can be kept"))
         note_fence(number);
     else if (has(line, "copies are kept again"))
-        law.hosts[number].fenced_ms = 0;
+        note_again(number);
     else if (has(line, "adopting the mail of"))
         law.hosts[number].adopts = true;
     else if (has(line, " is adopted"))
