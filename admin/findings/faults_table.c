@@ -392,7 +392,8 @@ judge_settings_changed(const struct fault_world *w, struct faults *out)
 /* clang-format off */
 static const struct fault_row fault_rows[] = {
     {"not_accepting", FAULT_ERROR, FAULT_RUNNING, JUDGE(judge_not_accepting), NULL,
-     "Remove the cause: mail is then accepted again automatically."},
+     "Remove the cause: mail is then accepted again automatically, but "
+     "after an error of the disk only by a restart."},
     {"disk_low", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_disk_low), NULL,
      "Free space on the file system of the spool, or give it more."},
     {"disk_unsafe", FAULT_ERROR, FAULT_RUNNING, WORDS(health.unsafe), NULL,

@@ -80,8 +80,15 @@ spool_pull_trigger(struct spool *s, struct id id)
     }
 }
 
-/* EIO and EROFS end acceptance until a restart. A failed sync cannot be repeated: the
- * kernel forgets the error, and a second sync succeeds without the data. */
+/* These end acceptance until a restart. A failed sync cannot be repeated: the kernel forgets
+ * the error, and a second sync succeeds without the data. And a directory that is stale on
+ * NFS stays so for all who have it open. */
+static bool
+spool_is_lasting(int error)
+{
+    return error == -EIO || error == -EROFS || error == -ESTALE;
+}
+
 int
 spool_trouble(struct spool *s, int error, const struct id *id, const char *doing)
 {
@@ -91,7 +98,7 @@ spool_trouble(struct spool *s, int error, const struct id *id, const char *doing
         id_format(*id, name);
     log_say(s->log, LOG_LEVEL_ERROR, "queue", id != NULL ? name : NULL,
             "cannot %s in %s: %s", doing, disk_path(s->disk), strerror(-error));
-    if ((error == -EIO || error == -EROFS) && s->trouble[0] == '\0') {
+    if (spool_is_lasting(error) && s->trouble[0] == '\0') {
         snprintf(s->trouble, sizeof(s->trouble), "cannot %s: %s", doing,
                  strerror(-error));
         log_say(s->log, LOG_LEVEL_ERROR, "queue", NULL,

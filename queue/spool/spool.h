@@ -13,7 +13,7 @@
  *
  * A name is durable when its directory has been synced; a new file's name when the file
  * has been synced itself (doc/dev/design.md "File systems"). Results are 0 or -errno; every
- * failed call has been logged, and EIO or a file system that turned read-only latches
+ * failed call has been logged, and EIO, ESTALE or a file system that turned read-only latches
  * `trouble`: no new mail is accepted until a restart; delivery goes on. */
 #ifndef QUEUE_SPOOL_SPOOL_H
 #define QUEUE_SPOOL_SPOOL_H

@@ -107,6 +107,14 @@ TEST(trouble)
     ok_named(strstr(s.trouble, "test once") != NULL, "the first trouble is kept");
 }
 
+TEST(trouble_stale)
+{
+    sim_disk_reset();
+    FIXTURE(spool, s, spool_kit_open, spool_close, quiet);
+    spool_trouble(&s, -ESTALE, NULL, "test");
+    ok_named(s.trouble[0] != '\0', "a directory that NFS has made anew stays lost");
+}
+
 static int
 materialise(struct spool *s, struct envelope *e)
 {
