@@ -71,7 +71,7 @@ static struct {
     struct teller tellers[TELLERS], *asked;
     struct watched watched[PACES];
     unsigned watched_count;
-    int64_t tried_ms;     /* the last of all attempts */
+    int64_t tried_ms; /* the last of all attempts */
 } audit;
 
 const struct options *
@@ -868,22 +868,44 @@ audit_flood(void)
     audit_departure("mail of a flood");
 }
 
-void
-audit_failed_flood(void)
+static void
+flood_on_fault(void *context)
 {
+    sim_disk_fail_syncs(*(const unsigned *)context, EIO);
+}
+
+static void
+fail_flood(unsigned syncs, int64_t delay_ms)
+{
+    static struct roof_timer fault;
     struct model_message *m[FLOOD];
     if (!begin_flood(m))
         return;
     sim_disk_set_sync_spread(SYNC_MS, roof_random());
-    sim_disk_fail_syncs(ALL_SYNCS, EIO);
+    sim_disk_fail_syncs(delay_ms == 0 ? syncs : 0, EIO);
+    if (delay_ms > 0)
+        roof_timer_start(&fault, delay_ms, flood_on_fault, &syncs);
     world_note_fault();
     end_flood(m, true);
+    roof_timer_stop(&fault);
     sim_disk_fail_syncs(0, 0);
     sim_disk_set_sync_spread(0, 0);
     (void)world_run_for(SETTLED_MS, NULL);
     world_restart(roof_chance(500));
     (void)audit_has_gone(longest_ms());
     audit_departure("mail of a flood on a disk that failed");
+}
+
+void
+audit_failed_flood(void)
+{
+    fail_flood(ALL_SYNCS, 0);
+}
+
+void
+audit_failed_sync(void)
+{
+    fail_flood(1 + roof_below(3), roof_between(1, SYNC_MS));
 }
 
 /* The power goes some time after mail has left: it does not come back, though the journal
@@ -941,7 +963,7 @@ audit_revival(void)
         o->transport.rate_delay_ms == 0 && o->transport.transport_rate_delay_ms == 0 &&
         o->manager.sched.active_limit > 4 && o->manager.sched.recipient_limit > 40;
     if (o->transport.failed_cohort_limit == 0 || !o->transport.adaptive)
-        return; /* mail waits until it is due */
+        return;             /* mail waits until it is due */
     audit_give_to_first(1); /* or it may have been away for a day before this */
     if (!world_run_for(longest_ms(), is_gone))
         return;

@@ -42,16 +42,22 @@ void
 audit_drill(void)
 {
     static void (*const questions[])(void) = {
-        audit_failed_flood, audit_torn_batches, audit_refused_moves, audit_removed_files,
-        audit_failures,     audit_moves,        audit_removals,      audit_note,
-        audit_disk,         audit_order,        audit_results,       audit_sites,
-        audit_turned_away,  audit_occupied};
+        audit_turned_away,   audit_occupied,
+        audit_failed_sync,   audit_refused_removals,
+        audit_failed_flood,  audit_torn_batches,
+        audit_refused_moves, audit_removed_files,
+        audit_failures,      audit_moves,
+        audit_removals,      audit_note,
+        audit_disk,          audit_order,
+        audit_results,       audit_sites};
+    /* The first ones are asked nowhere else. */
+    enum { OWN = 4, QUESTIONS = sizeof(questions) / sizeof(*questions) };
     for (unsigned i = 0; i < DRILLS; i++) {
         if (!plan_takes("drill", i))
             continue;
         plan_enter("drill", i);
         begin_again();
-        questions[roof_below(sizeof(questions) / sizeof(*questions))]();
+        questions[i < 2 * OWN ? i % OWN : roof_below(QUESTIONS)]();
         plan_leave();
     }
 }

@@ -30,6 +30,7 @@ enum {
     UNWRITTEN_MS = 9000, /* some attempts, and no second try to write */
     FAULTS = 4,
     FLOODS = 3,
+    REMOVAL_CALLS = 12, /* from the last reply to the last file */
     ENDS = 12,
     TORN = 6,
     TORN_SESSIONS = 4,
@@ -164,6 +165,39 @@ static bool
 is_first_stored(void)
 {
     return first->stored > 0;
+}
+
+/* Those that make files a message; others may be left to the next start. */
+static size_t
+count_messages(void)
+{
+    return sim_disk_count(HOST_SPOOL "/todo") + sim_disk_count(HOST_SPOOL "/info");
+}
+
+/* Files that the disk has refused to remove go when it does, without a start. */
+void
+audit_refused_removals(void)
+{
+    struct hop_mood good = {0};
+    size_t size = (size_t)audit_options()->manager.queue.journal_message_max + 1024;
+    world_set_moods(&good);
+    for (unsigned i = 0; i < FAULTS; i++) {
+        size_t before = count_messages();
+        unsigned starts = host.starts;
+        struct model_message *m = audit_message(0, 1, size);
+        first = &m->rcpts[0];
+        (void)audit_try(m);
+        (void)world_run_for(FAULT_MS, is_first_stored);
+        world_fail_call(1 + roof_below(REMOVAL_CALLS));
+        (void)world_run_for(LEAVES_MS, NULL);
+        host.fails_after = 0;
+        if (m->rcpts[0].stored > 0 && host.starts == starts &&
+            count_messages() > before)
+            roof_break("clean", m->id, "m%u has gone, and %zu of its files remain",
+                       m->number, count_messages() - before);
+        world_restart(false); /* a disk that has failed takes no mail until then */
+    }
+    audit_departure("mail whose files the disk did not remove");
 }
 
 /* Results that the disk has refused are written once it is good: by themselves, or when

@@ -70,5 +70,8 @@ void audit_moves(void);
 void audit_removals(void);
 /* Such a flood on a disk that fails as its end comes: what is refused is gone. */
 void audit_failed_flood(void);
+/* The same when only the next sync fails. */
+void audit_failed_sync(void);
+void audit_refused_removals(void);
 
 #endif

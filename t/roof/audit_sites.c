@@ -31,12 +31,12 @@ enum {
     LMTP_DOMAIN = 2,
     EARLY_SIZE = 200 * 1000, /* more than is on its way at a time */
     VISITS_MAX = 40,
-    SLOW_MS = 50 * 1000,       /* a reply */
+    SLOW_MS = 50 * 1000, /* a reply */
     OCCUPIED_MS = 3 * 60 * 1000,
     CROWD = 2100, /* recipients of a message: more than one turn routes */
     CROWD_PERMILLE = 150,
     CROWD_MS = 1000, /* until the first is tried */
-    SITES_MIN = 3 /* more than may be idle with one session */
+    SITES_MIN = 3    /* more than may be idle with one session */
 };
 
 static unsigned attempts;
@@ -59,8 +59,10 @@ static bool
 is_plain(void)
 {
     const struct options *o = audit_options();
-    return o->transport.adaptive && o->transport.failed_cohort_limit > 0 && o->transport.rate_delay_ms == 0 &&
-           o->transport.transport_rate_delay_ms == 0 && o->manager.sched.active_limit > THROTTLED &&
+    return o->transport.adaptive && o->transport.failed_cohort_limit > 0 &&
+           o->transport.rate_delay_ms == 0 &&
+           o->transport.transport_rate_delay_ms == 0 &&
+           o->manager.sched.active_limit > THROTTLED &&
            o->manager.sched.recipient_limit > 4 * THROTTLED;
 }
 
@@ -278,7 +280,8 @@ static void
 audit_own_replies(void)
 {
     struct hop_mood good = {0}, mixed = {.end = 500};
-    if (model_domains() <= LMTP_DOMAIN || audit_options()->server.recipient_limit < SOME)
+    if (model_domains() <= LMTP_DOMAIN ||
+        audit_options()->server.recipient_limit < SOME)
         return;
     world_set_moods(&mixed);
     for (unsigned i = 0; i < TAKES; i++)
@@ -336,7 +339,8 @@ audit_no_place(void)
 void
 audit_occupied(void)
 {
-    struct hop_mood good = {0}, leaving = {.hang_up = 1000}, slow = {.reply_ms = SLOW_MS};
+    struct hop_mood good = {0}, leaving = {.hang_up = 1000},
+                    slow = {.reply_ms = SLOW_MS};
     if (!is_plain() || model_domains() < 2)
         return;
     editor_set("active_limit", "2");
@@ -354,8 +358,9 @@ audit_occupied(void)
     world_set_first_mood(&good);
     (void)world_run_for(OCCUPIED_MS, NULL);
     if (hops_visits() > VISITS_MAX)
-        roof_break("bounds", NULL, "%u visits for %d messages, of which few had a place",
-                   hops_visits(), SOME);
+        roof_break("bounds", NULL,
+                   "%u visits for %d messages, of which few had a place", hops_visits(),
+                   SOME);
     world_set_moods(&good);
     (void)audit_has_gone(audit_longest_ms());
     editor_set("active_limit", "");

@@ -7,9 +7,9 @@
 #include "queue/copies/copies_keys.h"
 #include "queue/copies/copies_scripts.h"
 #include "queue/envelope/envelope.h"
+#include "t/roof/audit_internal.h"
 #include "t/roof/editor.h"
 #include "t/roof/host.h"
-#include "t/roof/hop.h"
 #include "t/roof/law_adoption.h"
 #include "t/roof/model.h"
 #include "t/roof/peer.h"
@@ -32,9 +32,12 @@ enum {
     LATE_MAX_MS = 3000,
     LOOK_MS = 1000,
     LOOK_RARELY_MS = 10000,
-    OLD_MS = 3000,      /* of what a failover without replica brings */
+    OLD_MS = 3000, /* of what a failover without replica brings */
     LOST_AFTER_MS = 10000,
-    SETTLED_MS = 90000, /* all is well: then the laws hold */
+    SETTLED_MS = 90000,          /* all is well: then the laws hold */
+    AUDIT_REPLY_MS = 200 * 1000, /* within each limit of time of a step */
+    AUDIT_SIZE = 200,
+    REFILL_MS = 20 * 1000,
     WORDS_MAX = 9000,
     KEY_SIZE = 512
 };
@@ -68,7 +71,7 @@ static struct {
     struct network_service *service;
     struct asker *askers;
     struct known_id *stored; /* ever */
-    int64_t lost_ms; /* when the disk was lost last; 0: never */
+    int64_t lost_ms;         /* when the disk was lost last; 0: never */
     int64_t bad_ms;          /* when anything was not well last */
     bool has_forgotten;      /* ends: another server took over, or the host died */
     bool is_settled;         /* all copies are judged now */
@@ -426,6 +429,15 @@ fail_over(void)
     engine.bad_ms = roof_now_ms();
 }
 
+static void
+empty_engine(void)
+{
+    roof_note("engine: FLUSHALL");
+    copies_database_flush(engine.data);
+    copies_database_flush(engine.replica);
+    engine.bad_ms = roof_now_ms();
+}
+
 void
 engine_act(void)
 {
@@ -438,10 +450,7 @@ engine_act(void)
     } else if (kind < 12) {
         set_mood((enum mood)draw(ENGINE_MOODS));
     } else if (kind == 12) {
-        roof_note("engine: FLUSHALL");
-        copies_database_flush(engine.data);
-        copies_database_flush(engine.replica);
-        engine.bad_ms = roof_now_ms();
+        empty_engine();
     } else if (kind == 13) {
         engine.knows_scripts = false;
     } else {
@@ -546,8 +555,8 @@ judge_bytes(const struct model_message *m, const struct engine_copy *copy)
                    "the content of its copy is not that of the message");
 }
 
-/* Marks come within 100 ms of the reply, but where the disk takes its time; a reply that is lost
- * may be no mark. */
+/* Marks come within 100 ms of the line of the log, but where the disk takes its time; a reply
+ * that is late, or lost, is no mark. */
 static void
 judge_copy(const struct model_message *m, const struct envelope *e)
 {
@@ -556,8 +565,8 @@ judge_copy(const struct model_message *m, const struct envelope *e)
         return;
     for (unsigned i = 0; i < m->rcpt_count; i++) {
         const struct model_rcpt *r = &m->rcpts[i];
-        if (r->stored == 0 || r->chances > 0 ||
-            roof_now_ms() - r->stored_ms < SETTLED_MS || hop_is_unsure(r))
+        if (r->stored == 0 || r->chances > 0 || !r->has_fate ||
+            roof_now_ms() - r->stored_ms < SETTLED_MS)
             continue;
         model_rcpt_address(r, address);
         for (unsigned n = 0; n < e->count; n++)
@@ -704,6 +713,48 @@ engine_judge(void)
         return;
     engine_each_copy(find_left, &left);
     roof_break("copied", left, "its copy is left, and %zu in all", count);
+}
+
+/* Longer than it takes until the laws hold (engine_on_look()). */
+static void
+await_look(void)
+{
+    (void)world_run_for(2 * SETTLED_MS, NULL);
+}
+
+/* A server that has lost all gets it again with the next word to it, and not when all is
+ * compared some day. */
+static void
+judge_refill(const struct model_message *m)
+{
+    (void)world_run_for(REFILL_MS, NULL);
+    struct envelope *e = copy_of(m);
+    if (e == NULL && m->state == MODEL_ACKED && is_open(&m->rcpts[1]))
+        roof_break("copied", m->id,
+                   "it has no copy some time after the engine was emptied");
+    envelope_free(&e);
+}
+
+void
+engine_audit(void)
+{
+    struct hop_mood good = {0}, slow = {.reply_ms = AUDIT_REPLY_MS};
+    if (!engine.is_there || model_domains() < 2)
+        return;
+    world_set_moods(&slow);
+    world_set_first_mood(&good);
+    struct model_message *m = audit_message(0, 2, AUDIT_SIZE);
+    m->rcpts[1].domain = 1;
+    if (audit_try(m) == 250)
+        await_look();
+    set_mood(ENGINE_FULL);
+    (void)audit_try(audit_message(1, 1, AUDIT_SIZE));
+    set_mood(ENGINE_UP);
+    await_look();
+    empty_engine();
+    judge_refill(m);
+    world_set_moods(&good);
+    audit_departure("mail with copies");
 }
 
 /* --------------------------------------------------------------------------------- */

@@ -38,5 +38,8 @@ void engine_each_copy(void (*met)(void *context, const struct engine_copy *copy)
 void engine_lost_disk(void);
 /* Nothing is left to do. */
 void engine_judge(void);
+/* Exact questions, at the end of a run: mail that waits has a copy that knows who has got it, also
+ * when the engine was full as it came, and when it was emptied since. */
+void engine_audit(void);
 
 #endif

@@ -194,17 +194,6 @@ note_unsure(struct visit *v, struct model_rcpt *r, struct model_message *back)
     v->unsure[v->unsure_count++] = (struct unsure){r, back, roof_now_ms()};
 }
 
-bool
-hop_is_unsure(const struct model_rcpt *r)
-{
-    const struct visit *v;
-    DL_FOREACH (visits, v)
-        for (unsigned i = 0; i < v->unsure_count; i++)
-            if (v->unsure[i].rcpt == r)
-                return true;
-    return false;
-}
-
 static void
 release_visit(void *context)
 {

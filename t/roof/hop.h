@@ -33,7 +33,6 @@ struct hop_mood {
 };
 
 struct hop;
-struct model_rcpt;
 /* At ip:port. It takes reports, too: of the domain MODEL_BACK. */
 struct hop *hop_new(const char *name, const char *ip, unsigned port, bool lmtp,
                     bool pipelining, bool chunking);
@@ -58,8 +57,6 @@ void hop_set_token(struct hop *h, unsigned domain);
 void hop_set_tls(struct hop *h, bool offers);
 /* Whether it offers REQUIRETLS under TLS, in a thousand times. */
 void hop_set_requires(struct hop *h, unsigned permille);
-/* A hop has stored it, and the daemon may not have the reply yet. */
-bool hop_is_unsure(const struct model_rcpt *r);
 /* For connections and replies from now on. */
 void hop_set_mood(struct hop *h, const struct hop_mood *mood);
 enum hop_weather { HOP_UP, HOP_REFUSES, HOP_SILENT };

@@ -21,10 +21,11 @@ enum {
     /* For what is there once: listeners, questions of operators, startup. Connections that
      * have been closed are there for half a minute if their peers say nothing. */
     SPARE_SOCKETS = 120 + NET_LINGERING_MAX,
-    SPARE_FILES = 200, /* of these up to 160 of messages that become S5 (preprocess.h) */
+    SPARE_FILES =
+        200, /* of these up to 160 of messages that become S5 (preprocess.h) */
     SPARE_TIMERS = 80,
     ROUSED_MS = 60 * 1000, /* a clock that was set may tell a little less */
-    SPARE_CLIENTS = 2 /* that are refused for their number */
+    SPARE_CLIENTS = 2      /* that are refused for their number */
 };
 
 static int64_t
@@ -108,8 +109,9 @@ judge_dead(void *context, const struct sched_site *site)
     const struct host *h = context;
     if (site->dead_until_ms > 0 &&
         site->dead_until_ms + ROUSED_MS < loop_now_ms(h->daemon.loop))
-        roof_break("in time", NULL, "%s: the time of a dead site is over, and it sleeps: %s",
-                   h->name, site->key);
+        roof_break("in time", NULL,
+                   "%s: the time of a dead site is over, and it sleeps: %s", h->name,
+                   site->key);
 }
 
 void

@@ -288,23 +288,30 @@ enum { THEMES = sizeof(themes) / sizeof(*themes), GROUP_THEME = 5, GROUP_THEMES 
 /* That of groups is one of these, in turn. */
 static const char *const group_themes[GROUP_THEMES] = {
     "group,redis,mood,kill,stop", "group,mood,clock,stop", "group,redis,mood"};
-/* In the place of those, each in one of so many seeds. */
-enum { RARE_SEEDS = 64, DRILL_MESSAGES = 5 };
+/* In the place of those, where a seed has this rest. */
+enum { DRILL_MESSAGES = 5 };
 static const struct {
-    unsigned seed;
+    unsigned every, rest;
     const char *theme;
 } rare_themes[] = {
-    {37, "engine,mood,kill,stop,inject"},
-    {11, "sibling,mood"},
-    {53, "sibling,mood,kill,stop"},
-    {21, "engine,lost,mood"},
-    {25, "mood,drill"},
-    {33, "mood,drill"},
-    {57, "mood,drill"},
-    {27, "group,redis,mood"},
-    {59, "group,mood,clock,stop"},
-    {35, "http,post,mood,kill,stop"},
-    {55, "mood,inject,cut,disk"},
+    {64,  37,  "engine,mood,kill,stop,inject"},
+    {64,  53,  "engine,mood,kill,stop,inject"},
+    {64,  49,  "engine,mood"                 },
+    {64,  21,  "engine,lost,mood"            },
+    {64,  25,  "mood,drill"                  },
+    {64,  33,  "mood,drill"                  },
+    {64,  57,  "mood,drill"                  },
+    {64,  27,  "group,redis,mood"            },
+    {64,  39,  "group,mood,clock,stop"       },
+    {64,  59,  "group,mood,clock,stop"       },
+    {64,  35,  "http,post,mood,cut"          },
+    {64,  55,  "mood,inject,cut,disk"        },
+    {128, 105, "webhook,operator,mood,pace"  },
+    {64,  3,   "engine,mood"                 },
+    {128, 125, "group,redis,mood"            },
+    {64,  31,  "http,post,mood,kill"         },
+    {64,  29,  "sibling,mood"                },
+    {64,  63,  "sibling,mood,kill,stop"      },
 };
 
 /* Every second run has a theme; NULL: this one has none. */
@@ -316,7 +323,7 @@ theme_of(const struct wishes *wishes)
     if (!plan_takes("theme", 0))
         return NULL;
     for (size_t i = 0; i < sizeof(rare_themes) / sizeof(*rare_themes); i++)
-        if (wishes->seed % RARE_SEEDS == rare_themes[i].seed)
+        if (wishes->seed % rare_themes[i].every == rare_themes[i].rest)
             return rare_themes[i].theme;
     uint64_t turn = wishes->seed / 2;
     return turn % THEMES == GROUP_THEME ? group_themes[turn / THEMES % GROUP_THEMES]

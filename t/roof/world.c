@@ -431,6 +431,8 @@ world_run(const struct wishes *wishes)
     if (course.is_dense)
         group_refuse_last();
     engine_judge();
+    if (course.with[WITH_ENGINE] && course.is_dense && plan_takes("audit", 1))
+        engine_audit();
     group_ask_status();
     world_run_until(roof_now_ms() + MINUTE_MS, group_has_answered);
     if (can_audit() && plan_takes("audit", 0)) {
