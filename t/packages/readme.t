@@ -22,13 +22,12 @@ into("README: $build", $root, "cd /src && export MAKEFLAGS=-j2; $build");
 diag sprintf 'README: built and installed after %.0f s', time - $start;
 hosts($root);
 my $mail = network('readme');
-my @answers = (['1. Name of this host', 'vps.example.org'], ['2. Where mail goes', 'smtp://mailhub.example.org'], ['Clients that may send mail here', ''], ['Reader of the mail of root', 'you@example.org'],
-    ['Where health checks', '']);
+my @answers = (['1. Name of this host', 'vps.example.org'], ['2. Where mail goes', 'smtp://mailhub.example.org'], ['3. User there', ''], ['Clients that may send mail here', ''], ['Reader of the mail of root', 'you@example.org'],
+    ['Where health checks', ''], ['7. Sender of the mail', '']);
 my @typed = alone(inside($root, $first));
 my $said;
 {
-    my ($program) = map { chomp(my $path = `command -v $_`); $path } shift @typed;
-    (my $code, $said) = Petrel::command(join('', map { ("expect $_->[0]\n", 'send ' . unpack('H*', "$_->[1]\n") . "\n") } @answers) . "expect Written: \nexpect delivered\n", 'python3', 't/e2e/terminal.py', $program, @typed);
+    (my $code, $said) = Petrel::command(join('', map { ("expect $_->[0]\n", 'send ' . unpack('H*', "$_->[1]\n") . "\n") } @answers) . "expect Written: \nexpect delivered\n", 'python3', 't/e2e/terminal.py', Petrel::have(shift @typed), @typed);
 }
 like $said, qr/^exit 0$/m, "README: $first" or diag $said, Petrel::slurp("$root/tmp/log");
 ok Petrel::wait_for(sub { grep { Petrel::slurp($_) =~ /you\@example\.org/ } glob "$mail/*.eml" }), 'the message is there';
