@@ -434,7 +434,7 @@ PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev
 TEST_PACKAGES := openssl perl python3 python3-spf python3-yaml python3-aiodns python3-aiohttp curl iproute2 msmtp nsd unbound ldnsutils nginx-light dovecot-core dovecot-lmtpd redis-tools strace procps patch \
     clang clang-format cppcheck codespell gcovr util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl \
     opendkim opendkim-tools libmail-dkim-perl python3-dkim python3-nacl prometheus python3-prometheus-client zsh fish python3-jsonschema \
-    s-nail mutt php-cli git git-email cmark-gfm mandoc glusterfs-server glusterfs-client libio-socket-ssl-perl libauthen-sasl-perl libmailtools-perl
+    s-nail mutt php-cli git git-email cmark-gfm mandoc glusterfs-server glusterfs-client qemu-system-x86 xz-utils libio-socket-ssl-perl libauthen-sasl-perl libmailtools-perl
 site: ## Renders README, doc/ and the manuals as HTML with a search box into build-site/ (needs cmark-gfm and mandoc).
 	python3 etc/site/site.py . build-site
 

@@ -24,7 +24,7 @@ note "SEED=$ENV{SEED}";
 
 # --- Hosts ---------------------------------------------------------------------------------------------------------
 
-# hosts(REGISTRY, settings...): started. Clients come from 127.0.0.1, hosts from 127.0.0.2 and so on: by that
+# hosts(REGISTRY, settings...): started; REGISTRY may be a list, one for each. Clients come from 127.0.0.1, hosts from 127.0.0.2 and so on: by that
 # they know each other. y.test waits for fragments.
 sub hosts {
     my ($registry, %more) = @_;
@@ -35,7 +35,7 @@ sub hosts {
     my $to = "smtp://127.0.0.1:$sink->{port}";
     return @started = map {
         my $host = Petrel->new(
-            defrag_registry => $registry, defrag_host => "$names[$_]=$addresses[$_]", defrag_peers => $peers, hostname => "$names[$_].test",
+            defrag_registry => ref $registry ? $registry->[$_] : $registry, defrag_host => "$names[$_]=$addresses[$_]", defrag_peers => $peers, hostname => "$names[$_].test",
             minimal_backoff_time => '1s', maximal_backoff_time => '2s', routes => "y.test $to?defragment=yes&notices=4d\n* $to", %more,
         );
         $host->{name} = $names[$_];

@@ -36,3 +36,8 @@ get fail2ban fail2ban usr/bin/fail2ban-regex
 # Readers of syslog's socket.
 get rsyslog rsyslog usr/sbin/rsyslogd
 get busybox busybox bin/busybox
+# A kernel for t/e2e/Guest.pm, and the programs of an NFS server that nobody starts here.
+if [ "$(dpkg --print-architecture)" = amd64 ]; then
+    get kernel "$(apt-cache depends linux-image-cloud-amd64 | awk '$1 == "Depends:" { print $2; exit }')" lib/modules
+    get nfs nfs-kernel-server usr/sbin/rpc.mountd
+fi
