@@ -44,7 +44,8 @@ sub start {
 sub host {
     my ($self) = @_;
     my $n = ++$self->{hosts};
-    my $host = { name => "host$n", address => "10.77.$n.2", gateway => "10.77.$n.1", mount => "$self->{dir}/mount$n", log => "$self->{dir}/host$n.log" };
+    my $host = { name => "host$n", address => "10.77.$n.2", gateway => "10.77.$n.1", mount => "$self->{dir}/mount$n", log => "$self->{dir}/host$n.log",
+        at => ['nsenter', "--net=/run/netns/host$n"] };
     sh("ip netns add host$n && ip link add link$n type veth peer name eth0 netns host$n && ip addr add $host->{gateway}/24 dev link$n && ip link set link$n up"
         . " && ip -n host$n addr add $host->{address}/24 dev eth0 && ip -n host$n link set eth0 up && ip -n host$n link set lo up && ip -n host$n route add default via $host->{gateway}"
         . " && mkdir $host->{mount}");
@@ -52,12 +53,9 @@ sub host {
     return $host;
 }
 
-# The command runs in the network of the host.
-sub at { my ($host, @command) = @_; return ('nsenter', "--net=/run/netns/$host->{name}", @command) }
-
 sub mount {
     my ($self, $host) = @_;
-    $host->{fuse} = Petrel::spawn($host->{log}, at($host, Petrel::have('glusterfs'), '--no-daemon', '--volfile-server=10.77.0.1', '--volfile-id=mail', "--log-file=$host->{log}", $host->{mount}));
+    $host->{fuse} = Petrel::spawn($host->{log}, @{ $host->{at} }, Petrel::have('glusterfs'), '--no-daemon', '--volfile-server=10.77.0.1', '--volfile-id=mail', "--log-file=$host->{log}", $host->{mount});
     Petrel::wait_for(sub { system("mountpoint -q $host->{mount}") == 0 && -d "$host->{mount}/." && opendir(my $d, $host->{mount}) }) or die "$host->{name} mounts nothing: " . Petrel::slurp($host->{log});
     return;
 }
