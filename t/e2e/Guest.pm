@@ -122,7 +122,7 @@ sub enter {
     make_image("$dir/image", %with);
     my @accel = ('-accel', $ENV{ACCEL} || 'tcg');
     my $pid = open my $out, '-|', 'qemu-system-x86_64', '-nodefaults', '-no-user-config', '-no-reboot', '-display', 'none', @accel, '-cpu', 'max,arch-capabilities=off,cx16=off', '-m', 512, '-smp', 1,
-        '-kernel', $kernel, '-initrd', "$dir/image", '-append', 'console=ttyS0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on', '-serial', "file:$dir/console", '-serial', 'stdio' or die "qemu: $!";
+        '-kernel', $kernel, '-initrd', "$dir/image", '-append', 'console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check random.trust_cpu=on', '-serial', "file:$dir/console", '-serial', 'stdio' or die "qemu: $!";
     push @Petrel::running, $pid;
     local $SIG{ALRM} = sub { print "Bail out! the machine has not ended\n# ", Petrel::slurp("$dir/console") =~ s/\n/\n# /gr, "\n"; exit 1 };
     alarm $patience;
