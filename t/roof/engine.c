@@ -751,7 +751,7 @@ void
 engine_audit(void)
 {
     struct hop_mood good = {0}, slow = {.reply_ms = AUDIT_REPLY_MS};
-    if (!engine.is_there || model_domains() < 2)
+    if (!engine.is_there || model_domains() < 2 || course.with[WITH_GROUP])
         return;
     world_set_moods(&slow);
     world_set_first_mood(&good);
