@@ -905,7 +905,8 @@ audit_failed_flood(void)
 void
 audit_failed_sync(void)
 {
-    fail_flood(1 + roof_below(3), roof_between(1, SYNC_MS));
+    int64_t wait_ms = roof_between(1, SYNC_MS);
+    fail_flood(1 + roof_below(3), wait_ms);
 }
 
 /* The power goes some time after mail has left: it does not come back, though the journal
