@@ -2,8 +2,10 @@
 #include "t/roof/app.h"
 
 #include "base/memory.h"
+#include "t/roof/form.h"
 #include "t/roof/model.h"
 #include "t/roof/peer.h"
+#include "t/roof/plan.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -29,7 +31,7 @@ enum app_mood {
 };
 
 static struct {
-    bool has_begun, is_plain, is_out;
+    bool has_begun, is_plain, is_out, is_json;
     struct roof_timer outage;
     uint64_t chance;
     enum app_mood mood;
@@ -80,13 +82,32 @@ app_on_over(void *context)
     roof_timer_start(&c->timer, 0, release_app_call, c);
 }
 
+/* All recipients of a call are of one message. */
+static const char *
+app_judge(struct app_call *c)
+{
+    char addresses[RCPTS_MAX][MODEL_ADDRESS_MAX];
+    const char *recipients[RCPTS_MAX];
+    struct model_message *m = c->rcpts[0]->message;
+    for (unsigned i = 0; i < c->count; i++) {
+        model_rcpt_address(c->rcpts[i], addresses[i]);
+        recipients[i] = addresses[i];
+    }
+    return form_differs(m->form, buffer_text(&m->content), recipients, c->count,
+                        buffer_text(&c->body));
+}
+
 static void
 app_take(struct app_call *c)
 {
+    const char *why = app.is_json && c->count > 0 ? app_judge(c) : NULL;
     for (unsigned i = 0; i < c->count; i++) {
         roof_note("app: takes m%ur%u", c->rcpts[i]->message->number,
                   c->rcpts[i]->index);
-        model_stored(c->rcpts[i], buffer_text(&c->body));
+        if (app.is_json)
+            model_read(c->rcpts[i], why);
+        else
+            model_stored(c->rcpts[i], buffer_text(&c->body));
     }
     c->has_taken = true;
 }
@@ -194,9 +215,10 @@ app_on_accept(void *context, struct network_end *end)
     peer_take(&c->peer, end);
 }
 
-void
+const char *
 app_begin(bool is_plain)
 {
+    uint64_t own = roof_fork("application's form");
     struct net_address at = {
         .family = NET_IPV4, .ip = {10, 0, 5, 1},
              .port = 80
@@ -205,6 +227,10 @@ app_begin(bool is_plain)
     app.is_plain = is_plain;
     app.chance = roof_fork("application's moods");
     app.service = network_serve(&at, app_on_accept, NULL);
+    app.is_json = roof_below_of(&own, 2) == 0 && plan_takes("json", 0);
+    if (app.is_json)
+        model_have_forms();
+    return app.is_json ? "http://10.0.5.1:80/in?format=json" : "http://10.0.5.1:80/in";
 }
 
 void

@@ -476,8 +476,11 @@ write_route(struct buffer *b, unsigned index)
     text_copy(target, sizeof(target), text_from(editor.targets[index]));
     if (text_starts(text_from(target), TEXT("maildir:"))) /* has no such options */
         return buffer_format(b, "  %s %s\n", editor.domains[index], target);
-    if (text_starts(text_from(target), TEXT("http:"))) /* nor those of TLS */
-        return buffer_format(b, "  %s %s%s\n", editor.domains[index], target, options);
+    if (text_starts(text_from(target), TEXT("http:"))) { /* nor those of TLS */
+        bool goes_on = options[0] == '?' && strchr(target, '?') != NULL;
+        return buffer_format(b, "  %s %s%s%s\n", editor.domains[index], target,
+                             goes_on ? "&" : "", options + goes_on);
+    }
     if (editor.logs_in[index]) /* all begin with smtp:// */
         snprintf(target, sizeof(target), "smtp://%c%u@%s",
                  editor.by_token[index] ? 't' : 'h',
@@ -521,7 +524,8 @@ editor_write(void)
                               editor.with_tls ? ", 10.0.0.1:465?tls" : "",
                               editor.with_policies ? "yes" : "no", editor.journal_size,
                               editor.journal_message_max);
-    fits = buffer_add(&b, text_from(editor.routes != NULL ? editor.routes : "")) && fits;
+    fits =
+        buffer_add(&b, text_from(editor.routes != NULL ? editor.routes : "")) && fits;
     for (unsigned i = 0; i < editor.domain_count; i++)
         fits = write_route(&b, i) && fits;
     fits = buffer_add(&b, TEXT("  * mx\n")) && fits;

@@ -4,6 +4,7 @@
 #include "base/id.h"
 #include "base/memory.h"
 #include "t/roof/law_adoption.h"
+#include "t/roof/form.h"
 #include "t/roof/law_age.h"
 #include "t/roof/names.h"
 #include "t/roof/roof.h"
@@ -27,6 +28,7 @@ static struct {
     const char *const *domains;
     unsigned domain_count, reloads;
     bool copies; /* one of each message */
+    bool forms;  /* messages have parts */
     int64_t lifetime_ms;
     void (*acked)(void), (*stored)(void);
     void (*attempted)(struct model_rcpt *r);
@@ -102,17 +104,27 @@ draw_line(struct buffer *to, unsigned length)
     assert(fits);
 }
 
-/* Lines of dots, empty ones and long ones are among them. */
 static void
-draw_content(struct model_message *m, size_t size)
+draw_fields(struct model_message *m)
 {
-    struct buffer *b = &m->content;
-    bool fits = buffer_format(b,
+    char subject[100];
+    snprintf(subject, sizeof(subject), "message %u", m->number);
+    bool fits = buffer_format(&m->content,
                               "X-Roof: m%u\r\nFrom: s%u@" MODEL_BACK
                               "\r\nTo: all@roof.test\r\nDate: Sun, 15 Jun "
                               "2025 15:06:40 +0000\r\nMessage-ID: "
-                              "<m%u@roof.test>\r\nSubject: message %u\r\n\r\n",
-                              m->number, m->number, m->number, m->number);
+                              "<m%u@roof.test>\r\nSubject: %s\r\n",
+                              m->number, m->number, m->number,
+                              m->form != NULL ? form_subject(m->form) : subject);
+    assert(fits);
+}
+
+/* Lines of dots, empty ones and long ones are among them. */
+static void
+draw_body(struct model_message *m, size_t size)
+{
+    struct buffer *b = &m->content;
+    bool fits = buffer_add(b, TEXT("\r\n"));
     assert(fits);
     size_t end = b->length + size;
     while (b->length < end) {
@@ -140,7 +152,13 @@ model_draw(struct model_message *m, unsigned rcpts, size_t size)
     for (unsigned i = 0; i < rcpts; i++)
         m->rcpts[i] = (struct model_rcpt){
             .message = m, .index = i, .domain = roof_below(model.domain_count)};
-    draw_content(m, size);
+    uint64_t own = roof_fork("form") + m->number;
+    m->form = model.forms ? form_draw(size, &own) : NULL;
+    draw_fields(m);
+    if (m->form != NULL)
+        form_write(m->form, &m->content);
+    else
+        draw_body(m, size);
 }
 
 void
@@ -254,6 +272,12 @@ static bool
 is_copy(const struct model_rcpt *r)
 {
     return model.copies && r->index == r->message->rcpt_count;
+}
+
+void
+model_have_forms(void)
+{
+    model.forms = true;
 }
 
 void
@@ -405,18 +429,10 @@ judge_content(const struct model_rcpt *r, struct text content)
         break_rcpt("whole", r, "what was stored is not what was given");
 }
 
-void
-model_stored(struct model_rcpt *r, struct text content)
+static void
+model_note_stored(struct model_rcpt *r)
 {
-    const struct model_message *m = r->message;
-    if (m->split != NULL) {
-        split_stored(r, content);
-        return;
-    }
-    if (roof_breaks("whole"))
-        content.length--;
-    judge_content(r, content);
-    if (m->state == MODEL_REFUSED)
+    if (r->message->state == MODEL_REFUSED)
         break_rcpt("whole", r, "stored, but refused");
     if (!r->accepted)
         break_rcpt("whole", r, "stored for a recipient that was not accepted");
@@ -424,6 +440,27 @@ model_stored(struct model_rcpt *r, struct text content)
     r->stored_ms = roof_now_ms();
     if (model.stored != NULL)
         model.stored();
+}
+
+void
+model_stored(struct model_rcpt *r, struct text content)
+{
+    if (r->message->split != NULL) {
+        split_stored(r, content);
+        return;
+    }
+    if (roof_breaks("whole"))
+        content.length--;
+    judge_content(r, content);
+    model_note_stored(r);
+}
+
+void
+model_read(struct model_rcpt *r, const char *why)
+{
+    if (why != NULL)
+        break_rcpt("whole", r, why);
+    model_note_stored(r);
 }
 
 void

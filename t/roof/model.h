@@ -74,6 +74,7 @@ struct model_message {
     bool wants_header;   /* RET=HDRS */
     char id[MODEL_ID_MAX];
     struct buffer content; /* lines end with CRLF */
+    struct form *form;     /* of its parts; NULL: it has none */
     struct model_rcpt *rcpts;
     unsigned rcpt_count;
     int64_t acked_ms;
@@ -119,6 +120,8 @@ void model_set_domains(const char *const *names, unsigned count);
 const char *model_domain(unsigned index);
 unsigned model_domains(void);
 
+/* Messages have parts (form.h). */
+void model_have_forms(void);
 /* Each message has a copy for the archive (`copy_to`), which is a recipient behind the
  * others, in all that is said of marks, moves and chances. */
 #define MODEL_ARCHIVE "archive@" MODEL_BACK
@@ -139,6 +142,8 @@ void model_on_attempted(void (*attempted)(struct model_rcpt *r));
 void model_deferred(struct model_rcpt *r);
 void model_refused(struct model_rcpt *r);
 void model_stored(struct model_rcpt *r, struct text content);
+/* The same by a program that reads the message: why it is not what was given, or NULL. */
+void model_read(struct model_rcpt *r, const char *why);
 /* The reply to what was stored may not have come. */
 void model_unconfirmed(struct model_rcpt *r);
 /* The hop says 250 before the end: it may be stored or not, once more or not. */

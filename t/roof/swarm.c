@@ -597,8 +597,7 @@ begin_last_domain(void)
     }
     if (course.with[WITH_APP]) {
         course.domain_count = DOMAINS;
-        targets[DOMAINS - 1] = APP_TARGET;
-        app_begin(!course.with[WITH_PATHS]);
+        targets[DOMAINS - 1] = app_begin(!course.with[WITH_PATHS]);
     }
     if (course.with[WITH_APP] && course.with[WITH_DAY])
         app_begin_day();
