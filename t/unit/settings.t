@@ -61,11 +61,16 @@ is($out, $defaults, 'and says the same');
 
 # The manual's examples work.
 my @blocks = $manual =~ /^\.nf\n(.*?)^\.fi$/msg;
-is(scalar @blocks, 10, 'eight examples, and the forms of auth_passwords and oauth');
-@blocks = grep { !/^ *HOST\[/ } @blocks;
+is(scalar @blocks, 14, 'nine examples, four forms, and the index');
+@blocks = grep { !/^ *HOST\[|^ *NAME: |\t|^ *dkim_keys.*^ *dkim_keys/ms } @blocks;
 system('sh', 't/support/tls_certificates.sh', "$dir/tls") == 0 or die 'no certificates: is openssl there?';
+open my $password, '>', "$dir/password" or die;
+print $password "secret\n";
+close $password or die;
+chmod 0600, "$dir/password";
 for my $block (@blocks) {
     $block =~ s/^ {4}//mg;
+    $block =~ s{/etc/petrel/password$}{$dir/password}m;
     if ($block =~ /^PETREL_/) {
         local %ENV = (%ENV, map { split /=/, $_, 2 } split /\n/, $block);
         ($code, $out) = check('');
