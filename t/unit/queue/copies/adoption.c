@@ -35,7 +35,6 @@ struct site {
     uint64_t run;
     uint64_t durable, losses; /* of the keeper */
     bool is_behind;           /* it has no copies yet */
-    struct id ending;         /* the message whose end it says when it can */
     unsigned opened, closed;  /* it was */
     uint64_t number;          /* with */
     char why[ADOPTION_WHY_MAX];
@@ -95,7 +94,9 @@ keeper_losses(void *context)
 static bool
 keeper_is_ending(void *context, struct id id)
 {
-    return id_compare(((struct site *)context)->ending, id) == 0;
+    (void)context;
+    (void)id;
+    return false;
 }
 
 static bool
@@ -815,10 +816,9 @@ TEST(full_disk)
     FIXTURE(group, g, group_begin, group_end);
     struct site *a = &g.sites[0];
     group_up(&g, 1);
-    a->ending = site_send(a, 3);
     struct id forgotten = site_send(a, 6);
     must(queue_remove(manager_queue(a->w.manager), forgotten));
-    world_turns(&a->w);
+    site_send(a, 3);
     site_restart(a, true);
     a->host.closed = "no space";
     sim_engine_up(a->engine);
