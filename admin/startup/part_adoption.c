@@ -15,12 +15,6 @@ part_adoption_close(void *context, const char *why)
     copies_keeper_close(context, why);
 }
 
-static void
-part_adoption_flush(void *context)
-{
-    copies_keeper_flush(context);
-}
-
 static uint64_t
 part_adoption_durable(void *context)
 {
@@ -38,12 +32,6 @@ static bool
 part_adoption_is_ending(void *context, struct id id)
 {
     return copies_keeper_is_ending(context, id);
-}
-
-static bool
-part_adoption_has(void *context, struct id id)
-{
-    return copies_keeper_has(context, id);
 }
 
 static void
@@ -118,11 +106,9 @@ part_adoption_start(struct daemon *d)
         .engine = d->copies.engine,
         .keeper = {.open = part_adoption_open,
                    .close = part_adoption_close,
-                   .flush = part_adoption_flush,
                    .durable = part_adoption_durable,
                    .losses = part_adoption_losses,
                    .is_ending = part_adoption_is_ending,
-                   .has = part_adoption_has,
                    .refresh = part_adoption_refresh,
                    .remove = part_adoption_remove,
                    .context = d->copies.keeper},

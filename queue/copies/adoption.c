@@ -19,7 +19,6 @@ enum {
     GAP_MS = 3 * ADOPTION_BEAT_MS,
     FORMER_MS = 6 * ADOPTION_SILENT_MS,
     NAMESAKE_SIGNS = 3,
-    UNREADABLE_MS = 60 * 1000, /* from one try to the next */
     ADOPTION_KEYS = 4
 };
 
@@ -100,7 +99,7 @@ adoption_now_ms(const struct adoption *a)
     return loop_monotonic_ms(a->setup.loop);
 }
 
-struct adoption_row *
+static struct adoption_row *
 adoption_find(const struct adoption *a, struct text name)
 {
     for (size_t i = 0; i < a->row_count; i++)
@@ -136,7 +135,6 @@ adoption_read_row(struct adoption *a, struct text line)
     if (strcmp(row->owner, owner) == 0 && text_equal(text_from(row->beat), beat))
         return;
     row->signs = strcmp(row->owner, owner) == 0 ? row->signs + 1 : 0;
-    row->is_ordered &= strcmp(owner, a->setup.who) == 0; /* it lives */
     row->since_ms = adoption_now_ms(a);
     memcpy(row->owner, owner, sizeof(owner));
     (void)text_copy(row->beat, sizeof(row->beat), beat);
@@ -227,8 +225,7 @@ static bool
 adoption_is_lost(const struct adoption *a, const struct adoption_row *row)
 {
     int64_t after_ms = a->adopt_after_ms;
-    if (strcmp(row->name, a->name) == 0 || adoption_is_slice(a, row->name) ||
-        adoption_now_ms(a) < row->rest_until_ms)
+    if (strcmp(row->name, a->name) == 0 || adoption_is_slice(a, row->name))
         return false;
     if (strcmp(row->owner, a->setup.who) == 0)
         return true;
@@ -299,8 +296,7 @@ adoption_close(struct adoption *a, const char *owner)
     a->is_fenced = true;
     manager_pause(a->setup.manager, true);
     log_say(a->setup.log, LOG_LEVEL_WARNING, "copies", NULL,
-            "%s: none is accepted or delivered until what it has taken has ended here",
-            a->why);
+            "%s: no mail is accepted or delivered until it has ended", a->why);
 }
 
 static void
@@ -353,8 +349,7 @@ adoption_claim(struct adoption *a, const char *name, const struct adoption_row *
         ADOPTION_WORDS(row != NULL ? row->owner : "", row != NULL ? row->beat : "-"));
 }
 
-/* A clean stop leaves no sign, and no doubt. Nor is there any when another host adopts: its
- * name is another one, and each message is taken by one script. */
+/* A clean stop leaves no sign, and no doubt. */
 static void
 adoption_judge_own(struct adoption *a)
 {
@@ -366,11 +361,8 @@ adoption_judge_own(struct adoption *a)
         (!is_ours && (adoption_is_silent(a, row, ADOPTION_SILENT_MS) ||
                       (row->beat[0] == '-' && adoption_is_own_host(a, row->owner)))))
         adoption_claim(a, a->name, row, adoption_on_own);
-    else if (!is_ours) {
+    else if (!is_ours)
         adoption_close(a, row->owner);
-        if (!adoption_is_own_host(a, row->owner))
-            adoption_claim(a, a->name, row, adoption_on_own);
-    }
 }
 
 /* Two hosts that live have one name, or one spool. */
@@ -418,14 +410,11 @@ adoption_find_lost(struct adoption *a)
 static enum adoption_met
 adoption_met_lost(struct adoption *a, const struct adoption_entry *entry)
 {
-    const struct adoption_keeper *keeper = &a->setup.keeper;
-    bool is_slice = adoption_is_own_disk(a, a->walk.name) &&
-                    !manager_handles(a->setup.manager, entry->id);
-    if (!is_slice && !adoption_is_here(a, entry->id))
-        return adoption_take_entry(a, entry);
-    return is_slice || keeper->has(keeper->context, entry->id)
-               ? adoption_drop_entry(a, entry)
-               : ENTRY_LATER;
+    if (adoption_is_here(a, entry->id) ||
+        (adoption_is_own_disk(a, a->walk.name) &&
+         !manager_handles(a->setup.manager, entry->id)))
+        return adoption_drop_entry(a, entry);
+    return adoption_take_entry(a, entry);
 }
 
 static void
@@ -441,16 +430,12 @@ static void
 adoption_on_taken_all(struct adoption *a, const char *name)
 {
     char known[16];
-    struct adoption_row *row = adoption_find(a, text_from(name));
-    if (row != NULL && row->unreadable > 0) {
-        row->rest_until_ms = adoption_now_ms(a) + UNREADABLE_MS;
-        return;
-    }
     snprintf(known, sizeof(known), "%d", ADOPTION_KNOWN_S);
     log_say(a->setup.log, LOG_LEVEL_INFO, "copies", NULL, "all mail of %.*s is adopted",
             TEXT_ARGS(adoption_host(name)));
     adoption_ask(a, adoption_on_done, NULL, &adoption_script_done, name,
                  ADOPTION_WORDS(known));
+    struct adoption_row *row = adoption_find(a, text_from(name));
     if (row != NULL) /* until the next list */
         *row = a->rows[--a->row_count];
 }
@@ -525,7 +510,7 @@ adoption_go(void *context)
     struct adoption *a = context;
     if (!copies_engine_is_ready(a->setup.engine))
         return;
-    if (a->is_waiting && a->stage >= ADOPTION_COMPARING)
+    if (a->is_waiting && a->stage >= ADOPTION_CHECKING)
         adoption_release(a);
     comparison_go(a);
     adoption_walk_go(a);
@@ -650,7 +635,6 @@ adoption_free(struct adoption **adoption)
     *adoption = NULL;
     comparison_note(a);
     comparison_note(a); /* at the first it is settled */
-    a->setup.keeper.flush(a->setup.keeper.context);
     if (copies_engine_is_ready(a->setup.engine) && a->ask_count < ADOPTION_ASKS_MAX)
         adoption_say_beat(a, true);
     copies_engine_leave(a->setup.engine, &a->client);
@@ -706,8 +690,6 @@ struct adoption_state
 adoption_state(const struct adoption *a)
 {
     struct adoption_state s = a->state;
-    for (size_t i = 0; i < a->row_count; i++)
-        s.unreadable += a->rows[i].unreadable;
     s.is_ours = a->stage > ADOPTION_CLOSED;
     s.why = s.is_ours ? "" : a->why;
     s.is_comparing = a->stage > ADOPTION_CLOSED && a->stage < ADOPTION_OPEN;

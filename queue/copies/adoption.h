@@ -8,10 +8,8 @@
  * delivered after that. It stays known where it went, for a host that comes back.
  *
  * Our own copies are ours when the engine has said so. Until then no mail comes in, and no
- * delivery begins, for a while. They are taken back from whoever adopts them, also while it
- * does: it has what it has taken, and no more. What others have adopted ends here; what is
- * there and not here has ended, or our disk has forgotten it; what is here and not there is
- * stored again
+ * delivery begins, for a while. What others have adopted ends here; what is there and not here
+ * has ended, or our disk has forgotten it; what is here and not there is stored again
  * (comparison.c). */
 #ifndef QUEUE_COPIES_ADOPTION_H
 #define QUEUE_COPIES_ADOPTION_H
@@ -50,16 +48,12 @@ struct adoption_keeper {
     void (*open)(void *context, uint64_t number, uint64_t least);
     /* They are not: nothing is sent, and no mail is accepted. */
     void (*close)(void *context, const char *why);
-    /* Sends what it has. */
-    void (*flush)(void *context);
     /* The number up to which the messages of all batches are durable here. */
     uint64_t (*durable)(void *context);
     /* How often the engine has lost copies, or may have some that have ended. */
     uint64_t (*losses)(void *context);
     /* The message has ended here, and the engine has not heard of it. */
     bool (*is_ending)(void *context, struct id id);
-    /* Its copy is there, and as it is here. */
-    bool (*has)(void *context, struct id id);
     /* The message is here, and its copy is missing or may be older; the other way round: it
      * has ended. */
     void (*refresh)(void *context, struct id id);

@@ -32,8 +32,6 @@ struct adoption_row {
     int64_t since_ms;
     unsigned signs; /* of this owner, that were new */
     bool is_listed, is_ordered;
-    size_t unreadable;     /* at the last walk */
-    int64_t rest_until_ms; /* then they are tried again */
 };
 
 enum adoption_step { SLOT_FREE, SLOT_FORM, SLOT_CONTENT, SLOT_STORING, SLOT_STORED };
@@ -68,7 +66,7 @@ struct adoption_walk {
     size_t count, next;
     char cursor[24];
     bool is_asked, is_last;
-    size_t later, unreadable;
+    size_t later, unreadable, rounds;
 };
 
 enum adoption_stage {
@@ -126,8 +124,6 @@ void adoption_ask(struct adoption *a, adoption_heard *heard, struct adoption_slo
 void adoption_refused(struct adoption *a, const char *name, const char *why);
 /* HOST of "HOST:IDENTITY" or "HOST RUN". */
 struct text adoption_host(const char *name);
-/* NULL: nobody owns such copies. */
-struct adoption_row *adoption_find(const struct adoption *a, struct text name);
 /* The next thing to do, if there is any. */
 void adoption_stir(struct adoption *a);
 bool adoption_is_here(const struct adoption *a, struct id id);

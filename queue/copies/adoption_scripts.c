@@ -12,13 +12,7 @@
 /* The answer is below REDIS_REPLY_MAX, however many hosts have died: those without a sign fill
  * half of it. */
 static const char adoption_text_beat[] =
-    "if ARGV[3] == '' then\n"
-    "  redis.call('HDEL', KEYS[2], ARGV[1])\n"
-    "  if redis.call('HGET', KEYS[1], ARGV[2]) == ARGV[1] and\n"
-    "     redis.call('HLEN', KEYS[3]) == redis.call('HEXISTS', KEYS[3], 'n') then\n"
-    "    redis.call('HDEL', KEYS[1], ARGV[2])\n"
-    "    redis.call('DEL', KEYS[3])\n"
-    "  end\n"
+    "if ARGV[3] == '' then redis.call('HDEL', KEYS[2], ARGV[1])\n"
     "else redis.call('HSET', KEYS[2], ARGV[1], ARGV[3]) end\n"
     "local out, size, all = {}, 0, redis.call('HGETALL', KEYS[1])\n"
     "for i = 1, #all, 2 do\n"
@@ -82,9 +76,8 @@ static const char adoption_text_taken[] =
     OWNER "local there = redis.call('HGET', KEYS[3], ARGV[3])\n"
           "if there == ARGV[4] then return 'ours' end\n"
           "if owner ~= ARGV[1] or there then\n"
-          "  local is_theirs = there or owner or redis.call('HEXISTS', KEYS[2], "
-          "ARGV[3]) == 1\n"
-          "  return is_theirs and 'theirs' or 'nobody\\'s'\n"
+          "  local is_there = there or redis.call('HEXISTS', KEYS[2], ARGV[3]) == 1\n"
+          "  return is_there and 'theirs' or 'nobody\\'s'\n"
           "end\n"
           "redis.call('HSET', KEYS[3], ARGV[3], ARGV[4])\n"
           "redis.call('HDEL', KEYS[2], ARGV[3], ARGV[3] .. ':c')\n"
@@ -101,7 +94,7 @@ static const char adoption_text_forget[] = FENCE "redis.call('DEL', KEYS[2])\n"
                                                  "return 'done'\n";
 
 /* clang-format off */
-const struct adoption_script adoption_script_beat = {adoption_text_beat, "bc", false};
+const struct adoption_script adoption_script_beat = {adoption_text_beat, "b", false};
 const struct adoption_script adoption_script_claim = {adoption_text_claim, "cba", true};
 const struct adoption_script adoption_script_page = {adoption_text_page, "c", false};
 const struct adoption_script adoption_script_page_adopted = {adoption_text_page, "a", false};

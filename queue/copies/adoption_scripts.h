@@ -16,9 +16,9 @@ struct adoption_script {
     bool must_last; /* the answer waits for the disks */
 };
 
-/* KEYS: owners, beats, copies. ARGV[3]: a number that is another one at each call, or "": a
- * goodbye, after which nobody owns these copies if there are none. The answer is a line for
- * each owner: HOST:IDENTITY HOST RUN NUMBER, where NUMBER is the owner's last one, or "-". */
+/* KEYS: owners, beats. ARGV[3]: a number that is another one at each call, or "": a goodbye. The
+ * answer is a line for each owner: HOST:IDENTITY HOST RUN NUMBER, where NUMBER is the owner's
+ * last one, or "-". */
 extern const struct adoption_script adoption_script_beat;
 /* KEYS: owners, copies, beats, adopted. ARGV[3], ARGV[4]: owner ("": none) and number, as a beat
  * has shown them. Unless they are the same still: FENCED. Else ARGV[1] is the owner. The answer
@@ -34,7 +34,7 @@ extern const struct adoption_script adoption_script_page, adoption_script_page_a
 extern const struct adoption_script adoption_script_piece;
 /* KEYS: owners, copies, adopted, chunks. ARGV: who, name, id, HOST/ID. The message is there,
  * durably, so its copy goes. The answer: "ours"; or nothing is done: "theirs", another owner has
- * it, will, or had it; "nobody's". */
+ * it, or will; "nobody's". */
 extern const struct adoption_script adoption_script_taken;
 /* KEYS: owners, copies, adopted, beats. ARGV: who, name, seconds. All copies are taken: nobody
  * owns them, and for these seconds it is known where they are now. */

@@ -10,8 +10,9 @@
 #include <string.h>
 
 enum {
-    PAGE = 16,     /* messages, more or less */
-    REST_MS = 1000 /* after a refusal of our own: no space, too much mail */
+    PAGE = 16,                /* messages, more or less */
+    REST_MS = 1000,           /* after a refusal of our own: no space, too much mail */
+    UNREADABLE_MS = 60 * 1000 /* from one try to the next */
 };
 
 static int64_t
@@ -47,8 +48,7 @@ static void
 slot_unreadable(struct adoption_slot *slot, const char *why)
 {
     struct adoption *a = slot->adoption;
-    const struct adoption_row *row = adoption_find(a, text_from(slot->name));
-    if (row == NULL || row->unreadable == 0)
+    if (a->walk.rounds == 0)
         log_say(a->setup.log, LOG_LEVEL_WARNING, "copies", NULL,
                 "a copy of %s stays where it is: %s: %s", slot->name, ID_TEXT(slot->id),
                 why);
@@ -355,6 +355,7 @@ adoption_walk_begin(struct adoption *a, const char *name, bool is_adopted,
     w->is_adopted = is_adopted;
     w->met = met;
     w->over = over;
+    w->rounds = 0;
     walk_rewind(w);
     adoption_stir(a);
 }
@@ -375,11 +376,10 @@ walk_round_over(struct adoption *a)
 {
     struct adoption_walk *w = &a->walk;
     char name[COPIES_NAME_MAX + 1];
-    struct adoption_row *row = adoption_find(a, text_from(w->name));
-    if (row != NULL)
-        row->unreadable = w->unreadable;
-    if (w->later > 0) {
-        a->rest_until_ms = walk_now_ms(a) + REST_MS;
+    a->state.unreadable = w->unreadable;
+    if (w->later > 0 || w->unreadable > 0) {
+        a->rest_until_ms = walk_now_ms(a) + (w->later > 0 ? REST_MS : UNREADABLE_MS);
+        w->rounds++;
         walk_rewind(w);
         return;
     }

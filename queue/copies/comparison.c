@@ -119,14 +119,14 @@ comparison_met_copy(struct adoption *a, const struct adoption_entry *entry)
 static void
 comparison_on_compared(struct adoption *a, const char *name)
 {
-    const struct adoption_row *row = adoption_find(a, text_from(name));
-    /* Else the next comparison would think that it has ended. */
-    a->has_compared |= row == NULL || row->unreadable == 0;
+    (void)name;
+    a->has_compared = true;
     a->stage = a->has_checked ? ADOPTION_OPEN : ADOPTION_CHECKING;
+    adoption_release(a);
     adoption_stir(a);
 }
 
-/* Mail goes on meanwhile: what ends is_ending(), until its copy is gone. */
+/* Nothing is delivered while a message could be taken back that ends meanwhile. */
 static void
 comparison_open(struct adoption *a)
 {
@@ -135,7 +135,10 @@ comparison_open(struct adoption *a)
     a->stage = !a->has_compared ? ADOPTION_COMPARING
                : a->has_checked ? ADOPTION_OPEN
                                 : ADOPTION_CHECKING;
-    adoption_release(a);
+    if (!a->has_compared && a->number > a->bound)
+        manager_pause(a->setup.manager, true);
+    else
+        adoption_release(a);
     adoption_stir(a);
 }
 

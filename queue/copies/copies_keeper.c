@@ -631,14 +631,14 @@ keeper_at_end(void *context)
 
 /* --- The engine comes and goes ---------------------------------------------------- */
 
-/* number: of the last batch that it has. was_closed: another host has perhaps adopted all. */
+/* number: of the last batch that it has. */
 static void
-keeper_meet(struct copies_keeper *k, uint64_t number, bool was_closed)
+keeper_meet(struct copies_keeper *k, uint64_t number)
 {
     bool is_first = k->known == 0 && !k->setup.is_led;
-    if (number < k->known && !was_closed)
+    if (number < k->known)
         keeper_lose(k, number);
-    else if (number < k->known || is_first)
+    else if (is_first)
         copies_keeper_again_all(k);
     k->known = number;
     if (number > k->number)
@@ -648,11 +648,11 @@ keeper_meet(struct copies_keeper *k, uint64_t number, bool was_closed)
 void
 copies_keeper_open(struct copies_keeper *k, uint64_t number, uint64_t least)
 {
-    bool was_refusing = k->refuses, was_closed = k->is_closed;
+    bool was_refusing = k->refuses;
     loop_timer_stop(k->setup.loop, &k->away);
     k->is_met = true;
     k->refuses = k->is_full = k->is_fenced = k->is_closed = false;
-    keeper_meet(k, number, was_closed);
+    keeper_meet(k, number);
     if (least > k->number)
         k->number = least;
     if (was_refusing)
@@ -671,13 +671,6 @@ copies_keeper_close(struct copies_keeper *k, const char *why)
     k->refuses = k->is_closed = true;
     keeper_drop_batch(k);
     keeper_give_up_all(k);
-}
-
-void
-copies_keeper_flush(struct copies_keeper *k)
-{
-    k->is_due = true;
-    keeper_at_end(k);
 }
 
 /* Batches are settled in order: with a later batch of the journal all before it are. */
@@ -714,7 +707,7 @@ keeper_on_number(void *context, const struct redis_reply *reply, const char *why
     if (!was_met && !k->is_closed)
         copies_keeper_open(k, number, 0);
     else if (number < k->known)
-        keeper_meet(k, number, false);
+        keeper_meet(k, number);
     else if (number > k->number)
         k->number = number;
 }
@@ -892,14 +885,6 @@ copies_keeper_is_ending(const struct copies_keeper *k, struct id id)
     return item != NULL && ((item->wants | item->in_batch) & WANT_END) != 0;
 }
 
-/* A message without an item has nothing to say, or is still to be walked over. */
-bool
-copies_keeper_has(const struct copies_keeper *k, struct id id)
-{
-    return k->is_met && k->walk == NULL && !k->is_overflown &&
-           keeper_find(k, id) == NULL;
-}
-
 void
 copies_keeper_remove(struct copies_keeper *k, struct id id)
 {
@@ -992,7 +977,8 @@ copies_keeper_free(struct copies_keeper **keeper)
     if (k == NULL)
         return;
     *keeper = NULL;
-    copies_keeper_flush(k); /* another host may adopt what we do not end */
+    k->is_due = true; /* ends, for another host may adopt what we do not end */
+    keeper_at_end(k);
     queue_set_copier(k->setup.queue, NULL);
     copies_engine_leave(k->setup.engine, &k->client);
     queue_walk_end(&k->walk);

@@ -46,8 +46,6 @@ void copies_keeper_free(struct copies_keeper **keeper);
 void copies_keeper_open(struct copies_keeper *keeper, uint64_t number, uint64_t least);
 /* They are not: nothing is sent, and new mail is refused. */
 void copies_keeper_close(struct copies_keeper *keeper, const char *why);
-/* Sends ends, too, unless a batch is under way. */
-void copies_keeper_flush(struct copies_keeper *keeper);
 /* The messages of all batches up to that number are durable here, whether the engine has them or
  * not. */
 uint64_t copies_keeper_durable(struct copies_keeper *keeper);
@@ -60,8 +58,6 @@ void copies_keeper_refresh(struct copies_keeper *keeper, struct id id);
 void copies_keeper_again_all(struct copies_keeper *keeper);
 /* The message has ended, and the engine has not heard of it. */
 bool copies_keeper_is_ending(const struct copies_keeper *keeper, struct id id);
-/* Its copy is there, and as it is here. */
-bool copies_keeper_has(const struct copies_keeper *keeper, struct id id);
 /* The message has ended here, and its copy is there: it is removed. */
 void copies_keeper_remove(struct copies_keeper *keeper, struct id id);
 

@@ -424,15 +424,9 @@ static bool
 run_beat(struct call *c)
 {
     const struct key *owners = key_find(c->d, c->keys[1]);
-    if (c->args[3].length == 0) {
-        const struct key *copies = key_find(c->d, c->keys[3]);
+    if (c->args[3].length == 0)
         unset(c->d, c->keys[2], c->args[1]);
-        if (is_owner(c) && (copies == NULL || HASH_COUNT(copies->fields) == (field_find(c->d, c->keys[3], TEXT("n")) != NULL))) {
-            unset(c->d, c->keys[1], c->args[2]);
-            key_drop(c->d, c->keys[3]);
-            owners = key_find(c->d, c->keys[1]);
-        }
-    } else
+    else
         set(c->d, c->keys[2], c->args[1], c->args[3]);
     for (const struct field *f = owners != NULL ? owners->fields : NULL; f != NULL;
          f = f->hh.next) {
@@ -530,7 +524,7 @@ run_taken(struct call *c)
         return true;
     }
     if (!is_owner(c) || there.at != NULL) {
-        bool is_there = there.at != NULL || owner_of(c).at != NULL || field_find(c->d, c->keys[2], c->args[3]);
+        bool is_there = there.at != NULL || field_find(c->d, c->keys[2], c->args[3]);
         say(c, is_there ? TEXT("theirs") : TEXT("nobody's"));
         return true;
     }
