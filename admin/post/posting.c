@@ -93,10 +93,18 @@ static void
 posting_refuse_recipients(struct posting *p)
 {
     const struct post_refusals *r = &p->refusals;
-    char message[100];
-    unsigned status = posting_status(&r->first);
+    char message[160];
+    unsigned status = posting_status(&r->first),
+             most = session_post_recipients_max(p->post);
     snprintf(message, sizeof(message), "%zu of %zu recipients refused: nothing is sent",
              r->count, p->recipients);
+    if (status == 429 && p->recipients > most) { /* it would be so each time */
+        status = 422;
+        snprintf(message, sizeof(message),
+                 "the rates permit at most %u recipients at a time, of %zu: give them "
+                 "in several messages",
+                 most, p->recipients);
+    }
     posting_say_when(p->exchange, status);
     http_answer_json(p->exchange, status,
                      json_pack("{s:{s:s,s:s,s:s,s:O}}", "error", "field", "to", "rule",

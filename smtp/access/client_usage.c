@@ -62,6 +62,17 @@ client_usage_read_rate(struct text value, const char *key, struct rate *rate,
                             "wanted, or none");
 }
 
+uint32_t
+client_usage_most(const struct client_usage_rules *rules,
+                  const struct net_address *address, enum client_usage_kind kind)
+{
+    const struct rate *each = &rules->each[kind], *all = &rules->all[kind];
+    uint32_t most = each->amount > 0 ? each->burst : UINT32_MAX;
+    if (networks_have(&rules->exempt, address))
+        return UINT32_MAX;
+    return all->amount > 0 && all->burst < most ? all->burst : most;
+}
+
 bool
 client_usage_read(struct client_usage_rules *rules,
                   const struct client_usage_settings *settings, struct buffer *errors)

@@ -50,6 +50,10 @@ struct client_usage_rules {
 bool client_usage_read(struct client_usage_rules *rules,
                        const struct client_usage_settings *settings,
                        struct buffer *errors) __attribute__((warn_unused_result));
+/* The most of that kind that the client may take in a moment; UINT32_MAX: any number. */
+uint32_t client_usage_most(const struct client_usage_rules *rules,
+                           const struct net_address *address,
+                           enum client_usage_kind kind);
 void client_usage_rules_free(struct client_usage_rules *rules);
 
 struct client_usage;

@@ -235,6 +235,13 @@ session_post_new(struct session_host *host, const struct session_post_client *cl
     return NULL;
 }
 
+uint32_t
+session_post_recipients_max(const struct session_post *p)
+{
+    return client_usage_most(&p->session.rules->clients, &p->session.peer,
+                             CLIENT_USAGE_RECIPIENT);
+}
+
 bool
 session_post_mail(struct session_post *p, struct text sender, int64_t size, bool utf8,
                   int64_t release_ms, struct outcome *refusal)

@@ -24,6 +24,8 @@ int64_t session_post_release_max_ms(const struct session_host *host);
 struct session_post *session_post_new(struct session_host *host,
                                       const struct session_post_client *client,
                                       struct outcome *refusal);
+/* How many recipients the rates permit to the client in a moment; UINT32_MAX: any number. */
+uint32_t session_post_recipients_max(const struct session_post *post);
 /* Drops what is not stored; done is not called. */
 void session_post_free(struct session_post **post);
 

@@ -110,12 +110,6 @@ draw_option(unsigned route)
         limits.most[route] = number;
 }
 
-bool
-limits_fit(unsigned recipients)
-{
-    return !limits.is_on || recipients <= RATE_LEAST;
-}
-
 void
 limits_edit(void)
 {

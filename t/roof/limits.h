@@ -9,8 +9,6 @@
 void limits_begin(unsigned count);
 /* Other values, for the next file. */
 void limits_edit(void);
-/* No rate refuses so many recipients at once time and again. */
-bool limits_fit(unsigned recipients);
 /* "quota=100/h" for this route, or "". */
 const char *limits_option(unsigned route);
 /* The most time that one more recipient may need, by values so far. */

@@ -193,6 +193,23 @@ TEST(refusals)
     end();
 }
 
+/* All recipients of a post come together: those beyond the rate's burst never fit. */
+TEST(more_than_a_rate)
+{
+    struct envelope *e;
+    begin();
+    w.settings.clients.each[CLIENT_USAGE_RECIPIENT] = TEXT("1/d,burst=3");
+    listener_reload(w.listener, w.routes, &w.settings);
+    is_answered("/v1/messages", ANN "X-Envelope-To: b@e.example,c@e.example,d@e.example\r\n", "x", 422, "at most 3 recipients at a time, of 4");
+    is_answered("/v1/messages", ANN, "x", 429, "1 of 1 recipients refused");
+    end();
+    begin();
+    is_answered("/v1/messages", ANN "X-Envelope-To: b@e.example,c@e.example,d@e.example\r\n", "x", 202, "id");
+    (void)stored(&e);
+    ok(e != NULL && e->count == 4);
+    end();
+}
+
 #define JSON "Authorization: Bearer one\r\nContent-Type: application/json; charset=utf-8\r\n"
 #define FIFTY "12345678901234567890123456789012345678901234567890"
 #define MAIL "\"from\":\"app@x.example\",\"to\":\"ann@example.org\""
