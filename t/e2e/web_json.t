@@ -70,6 +70,27 @@ $petrel->send_mail('ann@example.org', 'a@bare.example', $messages[0]) =~ /^250/ 
 ok $petrel->wait_empty, 'one without a signature';
 is decode_json((($app->requests)[-1])->{body})->{text}, $got[0]{text}, 'is the same';
 
+# The application of doc/web-target.md, as it stands there.
+my ($recipe) = Petrel::slurp('doc/web-target.md') =~ /^An inbound-parse application, whole\..*?^```text elsewhere\n(.*?)^```$/ms or die 'no recipe';
+my ($said, $inbound) = ("$dir/inbound.said", Petrel::free_port());
+Petrel::spit("$dir/inbound.py", $recipe);
+Petrel::spit("$dir/secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n");
+Petrel::spit("$dir/passwords", "localhost hook whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n127.0.0.1 hook whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n127.0.0.1 other whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n");
+my %settings = (routes => "json.example https://localhost:$port/in?sign=hook&format=json\ninbound.example http://127.0.0.1:$inbound/?format=json&sign=hook\nforged.example http://127.0.0.1:$inbound/?format=json&sign=other\n");
+Petrel::spawn($said, 'python3', "$dir/inbound.py", $inbound, "$dir/secret");
+$petrel->stop;
+$petrel->configure(%settings);
+$petrel->start;
+Petrel::wait_for(sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $inbound) }) or die Petrel::slurp($said);
+$petrel->send_mail('ann@example.org', ['one@inbound.example', 'two@inbound.example'], $messages[3]) =~ /^250/ or die;
+ok $petrel->wait_empty, 'the application of the manual takes mail' or diag $petrel->log, Petrel::slurp($said);
+like Petrel::slurp($said), qr/^for one\@inbound\.example two\@inbound\.example from ann\@example\.org about both\nhello .*\n\n.*\.jpg image\/jpeg 500\na part text\/plain 6$/m, 'its parts';
+$petrel->send_mail('ann@example.org', 'a@forged.example', $messages[0]) =~ /^250/ or die;
+ok $petrel->wait_log(qr/to=<a\@forged\.example>.*status=deferred.*401/), 'and none that another has signed' or diag $petrel->log;
+unlike Petrel::slurp($said), qr/forged/, 'of which it reads nothing';
+$petrel->run('queue', 'rm', '--all');
+ok $petrel->wait_empty, 'which is removed';
+
 # 8 MB, in bounded memory: the receiver of the tests takes no more in short time.
 my $large = "Subject: large\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=m\n\n--m\n\nsmall\n--m\nContent-Type: application/x\nContent-Transfer-Encoding: base64\n\n" . encode_base64('x' x 6_000_000) . "--m--\n";
 my $before = (Petrel::slurp("/proc/$petrel->{pid}/status") =~ /VmHWM:\s+(\d+)/)[0];
