@@ -29,6 +29,13 @@ struct owned {
     UT_hash_handle hh;
 };
 
+/* "relay1, was=ID, first=ID" of a log: who has said that it adopts that message. */
+struct adopted {
+    struct text what;
+    unsigned by;
+    UT_hash_handle hh;
+};
+
 struct excused {
     const struct model_message *message;
     UT_hash_handle hh;
@@ -36,6 +43,7 @@ struct excused {
 
 static struct {
     struct owned *owned;
+    struct adopted *adopted;
     struct excused *excused;
     unsigned claims, left; /* messages that may be excused */
     struct {
@@ -253,6 +261,24 @@ judge_gift(unsigned giver, struct text line)
                    TEXT_ARGS(line));
 }
 
+/* One host takes a message, however many try. */
+static void
+judge_adopted(unsigned number, struct text line)
+{
+    struct text what = text_after(line, text_find(line, '='));
+    struct adopted *a = NULL;
+    HASH_FIND(hh, law.adopted, what.at, what.length, a);
+    if (a == NULL) {
+        a = memory_new(sizeof(*a));
+        a->what = text_from(text_string(what));
+        a->by = number;
+        HASH_ADD_KEYPTR(hh, law.adopted, a->what.at, a->what.length, a);
+    }
+    if (a->by != number)
+        roof_break("fenced", NULL, "relay%u adopts what relay%u has adopted: %.*s", number,
+                   a->by, TEXT_ARGS(line));
+}
+
 /* "queue: ID: from=relay1, was=ID, first=ID": this host has it. The one that is its owner may
  * have it still. */
 static void
@@ -263,6 +289,8 @@ note_move(unsigned number, struct text line)
     unsigned giver = host_of_owner(from);
     if (is_gift)
         judge_gift(giver, line);
+    else
+        judge_adopted(number, line);
     for (unsigned i = 0; i < model_count(); i++) {
         struct model_message *m = model_at(i);
         for (unsigned j = 0; j < m->rcpt_count && text_equal(text_from(m->id), first);
