@@ -11,13 +11,15 @@ sub petrel { return Petrel::command('', $Petrel::binary, @_) }
 my %known = map { /^(\w+) =/ ? ($1 => 1) : () } split /\n/, (petrel('-c', '/dev/null', '-o', "spool=$scratch/spool", 'check'))[1];
 ok keys %known > 100, 'the names of settings';
 
-# [line, text]: the indented blocks of a page; of the recipes, those in fences.
+# [line, text]: the indented blocks of a page outside its fences; of the recipes, those in fences.
 sub blocks {
-    my ($page, @found, $open) = shift;
+    my ($page, @found, $open, $in_fence) = shift;
     my $is_fenced = $page eq 'doc/recipes.md';
     my @lines = split /\n/, Petrel::slurp("$Petrel::root/$page");
     for my $number (1 .. @lines) {
         my $line = $lines[$number - 1];
+        $in_fence = !$in_fence if $line =~ /^```/;
+        if (!$is_fenced && $in_fence) { $open = 0; next }
         if ($is_fenced ? $line =~ /^```$/ || !$open && $line !~ /^```conf/ : $line !~ s/^    //) { $open = 0; next }
         push @found, [$number, ''] unless $open;
         $found[-1][1] .= "$line\n" unless $line =~ /^```/;
