@@ -301,9 +301,9 @@ TEST(kills)
     sim_disk_die_at(sim_disk_calls() + 1);
     fixture_stop(&f);
     sim_disk_restart();
+    log_free(&f.log);
     loop_free(&f.loop);
     f.loop = sim_loop_new(1);
-    log_free(&f.log);
     f.log = log_new(f.loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
     log_capture(f.log, &f.lines);
     fixture_start(&f, 2);
