@@ -58,15 +58,16 @@ move_files(struct spool *s, struct id id, unsigned *moved)
 {
     char from[SPOOL_PATH_MAX], to[SPOOL_PATH_MAX];
     bool good = true;
-    for (size_t i = SPOOL_LEAVING; good && i-- > 0;) {
-        spool_path(spool_leaving[i], id, from);
-        spool_corrupt_path(id, spool_dir_name(spool_leaving[i]), to);
+    for (size_t left = SPOOL_LEAVING; good && left > 0; left--) {
+        enum spool_dir dir = spool_leaving[left - 1];
+        spool_path(dir, id, from);
+        spool_corrupt_path(id, spool_dir_name(dir), to);
         enum junk_fate fate = junk_remove(s, from);
         int result = fate == JUNK_NONE ? disk_rename(s->disk, from, to) : -ENOENT;
         good = good && fate != JUNK_STUCK;
         if (result == 0) {
-            s->unsynced[spool_leaving[i]] = true;
-            *moved |= SPOOL_BIT(spool_leaving[i]);
+            s->unsynced[dir] = true;
+            *moved |= SPOOL_BIT(dir);
         } else if (result != -ENOENT) {
             (void)spool_trouble(s, result, &id, "move a file to corrupt/");
             good = false;
