@@ -478,7 +478,8 @@ const struct setting options_rows[] = {
     BOUNDED(DURATION, manager.suppression.complaint_ms, "suppress_complaint_lifetime",
             "0", 0, INT64_C(36500) * 24 * HOUR,
             "For how long a complaint suppresses an address. 0: for ever."),
-    BOUNDED(NUMBER, manager.suppression.limit, "suppress_limit", "100000", 1, 10000000,
+    BOUNDED(NUMBER, manager.suppression.limit, "suppress_limit", "100000", 1,
+            SUPPRESSION_LIMIT_MAX,
             "Addresses that are kept; 100,000 take some 8 MB of memory."),
     BOUNDED(NUMBER, fragments.limits.parts, "defrag_max_parts", "1000", 10, 100000,
             "Fragments of one message (routes with ?defragment=yes); those of a "

@@ -20,9 +20,8 @@ enum {
     HEARD_MAX = 400, /* changes in an answer, which has 80 kB at most */
     TOLD_MAX = 100,  /* in a question */
     TOLD_BYTES = 32 * 1024,
-    KEEPS = 2,             /* changes for each entry that a host may have */
-    LIMIT_MOST = 10000000, /* as suppress_limit has it */
-    FRAME = 5              /* words of a question before the changes */
+    KEEPS = 2, /* changes for each entry that a host may have */
+    FRAME = 5  /* words of a question before the changes */
 };
 
 struct group_suppression {
@@ -142,7 +141,7 @@ void
 group_suppression_compare(struct group_suppression *g, const char *host, int64_t limit)
 {
     const struct suppression *s = manager_suppression(g->manager);
-    limit = limit < LIMIT_MOST ? limit : LIMIT_MOST;
+    limit = limit < SUPPRESSION_LIMIT_MAX ? limit : SUPPRESSION_LIMIT_MAX;
     if (s == NULL || limit == g->most)
         return;
     g->most = limit;

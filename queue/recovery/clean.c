@@ -16,7 +16,6 @@ enum { CALLS_PER_TURN = 200, NAMES_PER_TURN = 5000, ROWS_PER_TURN = 20000 };
 enum {
     NAME_MAX_HERE = 256,
     PATH_MAX_HERE = SPOOL_PATH_MAX + NAME_MAX_HERE,
-    PART_LENGTH = 9,
     DRAFTS_MAX = 8 * 1024 * 1024 /* names; the rest waits for the next hour */
 };
 
@@ -86,8 +85,9 @@ static bool
 is_dead_draft(const struct clean *c, const char *name)
 {
     unsigned first, last;
-    return strlen(name) > PART_LENGTH && name[PART_LENGTH] == '.' &&
-           slices_part_read(text_before(text_from(name), PART_LENGTH), &first, &last) &&
+    return strlen(name) > SLICES_PART_LENGTH && name[SLICES_PART_LENGTH] == '.' &&
+           slices_part_read(text_before(text_from(name), SLICES_PART_LENGTH), &first,
+                            &last) &&
            slices_overlap(c->slices, first, last);
 }
 

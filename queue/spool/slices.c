@@ -55,7 +55,7 @@ bool
 slices_part_read(struct text part, unsigned *first, unsigned *last)
 {
     uint64_t from, to;
-    if (part.length != 9 || part.at[4] != '-' ||
+    if (part.length != SLICES_PART_LENGTH || part.at[4] != '-' ||
         !text_number(text_before(part, 4), ID_SLICES_MAX - 1, &from) ||
         !text_number(text_after(part, 5), ID_SLICES_MAX - 1, &to) || from > to)
         return false;

@@ -9,7 +9,7 @@
 #include "base/id.h"
 #include "base/text.h"
 
-enum { SLICES_SUFFIX_MAX = 16 };
+enum { SLICES_SUFFIX_MAX = 16, SLICES_PART_LENGTH = 9 }; /* of "FIRST-LAST" */
 
 struct slices {
     unsigned count, own; /* slice `own` of `count` */

@@ -13,7 +13,7 @@
 #include "base/outcome.h"
 #include "queue/suppression/suppression_list.h"
 
-enum { SUPPRESSION_SYNC_MS = 1000 };
+enum { SUPPRESSION_SYNC_MS = 1000, SUPPRESSION_LIMIT_MAX = 10000000 }; /* of entries */
 
 struct suppression;
 
