@@ -82,7 +82,7 @@ for my $kind (qw(setting command json metric log)) {
     my @of = grep { /^$kind / } sort keys %was;
     cmp_ok scalar @of, '>', 5, "$kind: is recorded";
     is_deeply [grep { !exists $is{$_} } @of], [], '  all are there';
-    # A metric may get labels, a member of JSON nothing.
+    # A metric keeps its labels, a member of JSON its type.
     is_deeply [map { "$_: was $was{$_}, is $is{$_}" } grep { exists $is{$_} && $is{$_} ne $was{$_} } @of], [], '  as they were';
 }
 done_testing;

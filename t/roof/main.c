@@ -213,20 +213,32 @@ test_day(void)
              "and has mail of each kind");
 }
 
+struct done {
+    unsigned dead_tries, claims;
+};
+
+/* Seeds from 1 to that one, of these features in turn. */
+static struct done
+run_kinds(const char *const kinds[2], uint64_t last)
+{
+    struct done sum = {0};
+    for (uint64_t seed = 1; seed <= last; seed++) {
+        struct wishes wishes = {.seed = seed, .only = kinds[seed % 2]};
+        apart_run(&wishes, false, &run);
+        ok_named(run.good, kinds[seed % 2]);
+        sum.dead_tries += run.tally.dead_tries;
+        sum.claims += run.tally.claims;
+    }
+    return sum;
+}
+
 /* Hosts of a group that share their lists, which seeds without ONLY do not have. */
 static void
 test_shared_list(void)
 {
     static const char *const kinds[] = {"group,redis,mood,kill,dead",
                                         "group,mood,kill,cut,reload,dead"};
-    unsigned tries = 0;
-    for (uint64_t seed = 1; seed <= 8; seed++) {
-        struct wishes wishes = {.seed = seed, .only = kinds[seed % 2]};
-        apart_run(&wishes, false, &run);
-        ok_named(run.good, kinds[seed % 2]);
-        tries += run.tally.dead_tries;
-    }
-    ok_named(tries > 0, "a group tries dead addresses");
+    ok_named(run_kinds(kinds, 8).dead_tries > 0, "a group tries dead addresses");
 }
 
 /* Hosts of a group that are lost or cut off, and adopted by others. */
@@ -234,14 +246,7 @@ static void
 test_siblings(void)
 {
     static const char *const kinds[] = {"sibling,mood", "sibling,mood,kill,stop"};
-    unsigned claims = 0;
-    for (uint64_t seed = 1; seed <= 6; seed++) {
-        struct wishes wishes = {.seed = seed, .only = kinds[seed % 2]};
-        apart_run(&wishes, false, &run);
-        ok_named(run.good, kinds[seed % 2]);
-        claims += run.tally.claims;
-    }
-    ok_named(claims > 0, "a host adopts the mail of another");
+    ok_named(run_kinds(kinds, 6).claims > 0, "a host adopts the mail of another");
 }
 
 /* --- Seeds --- */

@@ -3,8 +3,8 @@
 
 #include "base/id.h"
 #include "base/memory.h"
-#include "t/roof/law_adoption.h"
 #include "t/roof/form.h"
+#include "t/roof/law_adoption.h"
 #include "t/roof/law_age.h"
 #include "t/roof/names.h"
 #include "t/roof/roof.h"

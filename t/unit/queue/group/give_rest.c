@@ -36,17 +36,24 @@ cancel_giving(struct group_world *g)
     manager_cancel_drain(g->a.manager);
 }
 
+/* Two messages are to go, to a host that takes one and does not answer yet. */
+static void
+begin_two(struct group_world *g)
+{
+    g->host->most = 1;
+    g->host->weather = KIT_STUCK;
+    group_world_defer(g);
+    world_deliver(&g->a, "me@a.test", "later@b.test");
+    group_world_start(g);
+    group_world_pass(g, 1000);
+}
+
 /* Mail that was not sent is here again immediately, and mail that a sibling may have once it has
  * answered. */
 TEST(cancelled)
 {
     FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
-    g.host->most = 1;
-    g.host->weather = KIT_STUCK;
-    group_world_defer(&g);
-    world_deliver(&g.a, "me@a.test", "later@b.test");
-    group_world_start(&g);
-    group_world_pass(&g, 1000);
+    begin_two(&g);
     is_number(give_progress(g.give).sent, 1, "one is sent");
     cancel_giving(&g);
     group_world_pass(&g, 40);
@@ -71,12 +78,7 @@ TEST(cancelled)
 TEST(paused)
 {
     FIXTURE(group_world, g, group_world_begin, group_world_end, GROUP_WORLD_ROUTE);
-    g.host->most = 1;
-    g.host->weather = KIT_STUCK;
-    group_world_defer(&g);
-    world_deliver(&g.a, "me@a.test", "later@b.test");
-    group_world_start(&g);
-    group_world_pass(&g, 1000);
+    begin_two(&g);
     manager_pause(g.a.manager, true);
     g.host->weather = KIT_FAIR;
     group_world_pass(&g, 60 * 1000);
