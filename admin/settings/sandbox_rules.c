@@ -29,7 +29,7 @@ static const char *const of_the_system[] = {
     "/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/etc/localtime",
     "/usr/share/zoneinfo", "/etc/ssl/certs", "/etc/pki/ca-trust",
     "/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/dev/urandom",
-    "/proc/fs/ext4", /* disk_traits.c */
+    "/proc/fs/ext4", "/proc/self/mountinfo", /* disk_traits.c */
     NULL};
 
 /* Called for each path that the settings need. */

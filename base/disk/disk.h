@@ -165,12 +165,15 @@ struct disk_traits {
     bool fast_commit; /* ext4 with fast_commit: see doc/dev/design.md "File systems" */
     bool copies;      /* copy on write: overwriting in place needs free space */
     bool shared;      /* several hosts may mount it */
+    bool soft;        /* NFS: a server that is away is an error, not a wait */
+    bool locks_stay;  /* NFS 2 or 3: locks outlive their host */
     int64_t sync_us;  /* median of several overwrite + fdatasync; -1: not measured */
 };
 /* Takes some milliseconds, on a slow disk 0.3 s and a sync: writes and syncs a small
  * file at path, which is replaced and removed. If that fails (full, read-only), the
  * other members are still set. fast_commit is read from the kernel's count of such
- * commits, or else from the superblock if the device is readable. */
+ * commits, or else from the superblock if the device is readable; soft and locks_stay
+ * from the mount's options. */
 int disk_traits(struct disk *disk, const char *path, struct disk_traits *nature);
 /* Whether several hosts may mount the file system: of a network, or by FUSE. */
 bool disk_is_shared(const struct disk *disk);

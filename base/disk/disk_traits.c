@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 enum { ROUNDS = 7, BLOCK = 4096, LIMIT_US = 300000, NAME_SIZE = 64 };
+enum { MOUNTS_MAX = 4 * 1024 * 1024 };
 enum { PROBE_MODE = 0600 };
 
 enum { FORGETS = 1, COPIES = 2, SHARED = 4 };
@@ -158,6 +159,50 @@ commits_fast(int file)
            (has_committed_fast(name) || has_fast_commit_feature(name, status.st_dev));
 }
 
+/* --- The options of a mount by NFS ------------------------------------------------- */
+
+/* Whether options, to the end of their line, have one that starts so. */
+static bool
+has_option(const char *options, const char *start)
+{
+    const char *end = options + strcspn(options, "\n");
+    size_t length = strlen(start);
+    while (options < end) {
+        if (strncmp(options, start, length) == 0)
+            return true;
+        options += strcspn(options, ",\n") + 1;
+    }
+    return false;
+}
+
+/* Lines of proc_pid_mountinfo(5): ID PARENT MAJOR:MINOR ROOT MOUNT OPTIONS [TAG ...] -
+ * TYPE SOURCE OPTIONS-OF-THE-FILE-SYSTEM. Blanks within a word are written \040. */
+static void
+know_nfs_options(int file, struct disk_traits *nature)
+{
+    char *content, *options;
+    unsigned of_major, of_minor;
+    struct stat status;
+    size_t length;
+    if (fstat(file, &status) < 0 ||
+        disk_read_whole("/proc/self/mountinfo", MOUNTS_MAX, &content, &length) < 0)
+        return;
+    for (char *at = content; *at != '\0'; at += *at == '\n') {
+        char *line = at;
+        at += strcspn(at, "\n");
+        if (sscanf(line, "%*u %*u %u:%u", &of_major, &of_minor) != 2 ||
+            makedev(of_major, of_minor) != status.st_dev ||
+            (options = strstr(line, " - nfs")) == NULL || options > at ||
+            (options = strchr(options + 3, ' ')) == NULL ||
+            (options = strchr(options + 1, ' ')) == NULL || options > at)
+            continue;
+        nature->soft = has_option(options + 1, "soft");
+        nature->locks_stay =
+            has_option(options + 1, "vers=2") || has_option(options + 1, "vers=3");
+    }
+    free(content);
+}
+
 /* --- How long a sync takes -------------------------------------------------------- */
 
 static int
@@ -212,6 +257,8 @@ disk_traits(struct disk *disk, const char *path, struct disk_traits *nature)
         nature->copies = false;
     if (strcmp(nature->type, "ext4") == 0)
         nature->fast_commit = commits_fast(asked);
+    if (strcmp(nature->type, "nfs") == 0)
+        know_nfs_options(asked, nature);
     if (file < 0)
         return result;
     unlinkat(disk->directory, path, 0);

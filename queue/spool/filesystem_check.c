@@ -67,6 +67,17 @@ filesystem_check_warn(struct log *log, const char *path,
                 strcmp(traits->type, "btrfs") == 0
                     ? "stop petrel, empty journal/, and say chattr +C on it"
                     : "another file system (ext4, xfs) is faster");
+    if (traits->soft)
+        filesystem_check_warn_of(
+            log, path,
+            "is mounted by NFS with soft: a server that is away is an error of the "
+            "disk, "
+            "and no mail is accepted until a restart; mount it with hard");
+    if (traits->locks_stay)
+        filesystem_check_warn_of(
+            log, path,
+            "is mounted by NFS 3 or older, whose locks outlive a lost host, so that no "
+            "other can take the spool over; mount it with vers=4.2");
     if (way == DISK_SYNC_BLOCKS)
         filesystem_check_warn_of(
             log, path,

@@ -70,6 +70,7 @@ $server->unmount($_) for $here, $there;
 
 ($here) = $server->host('soft,timeo=5,retrans=1');
 ok take_over($here), 'soft: a daemon';
+ok $here->{petrel}->wait_log(qr/is mounted by NFS with soft: .*; mount it with hard/), 'warns of it';
 is_deeply [grep { !/^250/ } map { submit($here) } 1 .. 5], [], 'takes mail';
 $server->halt;
 unlike submit($here), qr/^250/, 'the server is stopped: nothing is acknowledged';

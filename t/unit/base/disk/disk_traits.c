@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ static struct {
     int flags;                /* of the file, with this type */
     const char *device;       /* its name; NULL: none */
     const char *count;        /* content of fc_info; NULL: not to be read */
+    const char *mounts;       /* content of mountinfo; NULL: not to be read */
     const char *super;        /* file to be read as the device; NULL: not permitted */
     bool plain;               /* and it is no device at all */
     long delays_ms[DELAYS];   /* of each sync */
@@ -102,6 +104,10 @@ openat(int directory, const char *path, int flags, ...)
     mode = flags & O_CREAT ? va_arg(arguments, unsigned) : 0;
     va_end(arguments);
     *(void **)&real = dlsym(RTLD_NEXT, "openat");
+    if (strcmp(path, "/proc/self/mountinfo") == 0) {
+        errno = EACCES;
+        return system_is.mounts ? real(AT_FDCWD, "mounts", flags, mode) : -1;
+    }
     if (strncmp(path, "/proc/fs/", 9) != 0 && strncmp(path, "/dev/", 5) != 0)
         return real(directory, path, flags, mode);
     snprintf(name, sizeof(name), "%s", system_is.device);
@@ -299,6 +305,49 @@ TEST(types)
     is_number(nature_now("btrfs after chattr +C").copies, false, "does not copy");
     system_is.flags = FS_COMPR_FL;
     is_number(nature_now("another flag").copies, true, "does not matter");
+}
+
+TEST(nfs_options)
+{
+    static const struct {
+        const char *rest; /* of the line of this device */
+        bool soft, locks_stay;
+    } rows[] = {
+        {"/ /mail rw,relatime shared:5 - nfs4 server:/mail rw,vers=4.2,hard,proto=tcp", false, false},
+        {"/ /mail rw - nfs4 server:/mail rw,vers=4.2,soft,proto=tcp", true, false},
+        {"/ /mail rw - nfs4 server:/mail soft", true, false},
+        {"/ /mail rw - nfs4 server:/mail rw,softerr", true, false},
+        {"/ /mail rw - nfs server:/mail rw,vers=3,hard", false, true},
+        {"/ /mail rw - nfs server:/mail rw,soft,vers=2", true, true},
+        {"/ /mail rw - nfs server:/soft rw,nosoft,xvers=3", false, false},
+        {"/ /soft,vers=3 rw,soft - ext4 /dev/soft rw,soft,vers=3", false, false},
+        {"/ /mail rw - nfs4 server:/mail", false, false},
+        {"/ /mail rw - nfs4", false, false},
+        {"/ /mail", false, false},
+        {"", false, false},
+    };
+    char lines[1024];
+    struct stat status;
+    if (stat(root, &status) < 0)
+        abort();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        system_reset(0x6969);
+        snprintf(lines, sizeof(lines), "1 0 0:99999 / / rw - nfs4 other:/ rw,soft,vers=3\n\n20 1 %u:%u %s\n21 1 0:99998 / /x rw - nfs4 other:/ rw,soft,vers=3\n",
+                 major(status.st_dev), minor(status.st_dev), rows[i].rest);
+        make_file("mounts", lines, strlen(lines));
+        system_is.mounts = lines;
+        int before = folder_descriptors();
+        struct disk_traits nature = nature_now(rows[i].rest);
+        is_number(nature.soft, rows[i].soft, "soft");
+        is_number(nature.locks_stay, rows[i].locks_stay, "locks stay");
+        is_number(folder_descriptors(), before, "nothing stays open");
+    }
+    unlink("mounts");
+    system_reset(0x6969);
+    is_number(nature_now("without /proc").soft, false, "nothing is known");
+    system_reset(EXT4);
+    system_is.mounts = "";
+    is_number(nature_now("another type").soft, false, "is not asked");
 }
 
 TEST(commit_count)
