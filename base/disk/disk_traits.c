@@ -180,18 +180,21 @@ has_option(const char *options, const char *start)
 static void
 know_nfs_options(int file, struct disk_traits *nature)
 {
-    char *content, *options;
-    unsigned of_major, of_minor;
+    char *content, *options, device[NAME_SIZE];
     struct stat status;
     size_t length;
     if (fstat(file, &status) < 0 ||
         disk_read_whole("/proc/self/mountinfo", MOUNTS_MAX, &content, &length) < 0)
         return;
+    snprintf(device, sizeof(device), " %u:%u ", major(status.st_dev),
+             minor(status.st_dev));
     for (char *at = content; *at != '\0'; at += *at == '\n') {
         char *line = at;
         at += strcspn(at, "\n");
-        if (sscanf(line, "%*u %*u %u:%u", &of_major, &of_minor) != 2 ||
-            makedev(of_major, of_minor) != status.st_dev ||
+        line += strspn(line, "0123456789");
+        line += strspn(line, " ");
+        line += strspn(line, "0123456789");
+        if (strncmp(line, device, strlen(device)) != 0 ||
             (options = strstr(line, " - nfs")) == NULL || options > at ||
             (options = strchr(options + 3, ' ')) == NULL ||
             (options = strchr(options + 1, ' ')) == NULL || options > at)
