@@ -26,6 +26,9 @@ enum {
     MESSAGES_PER_TURN = 64, /* so that a flood of deferrals delays nothing else; */
     MARKS_PER_TURN = 4096,  /* nor one message with very many recipients */
     RETRY_MS = 10 * 1000,
+    FIRST_PER_ROUND =
+        PREPROCESSOR_MAX * 3 / 4, /* while others wait, too: their segments
+                                                 * are needed */
     /* Above ENVELOPE_RECIPIENTS_MAX failures, and the notes that they are notified. */
     TEXTS_MAX = 88 * 1024 * 1024
 };
@@ -37,6 +40,7 @@ struct pending {
     bool due;                  /* its due time is to be written */
     bool failed;               /* the write failed; a retry follows */
     bool waiting, moving;      /* queued for the preprocessor; being moved */
+    bool first;                /* waits in that line */
     bool ended;                /* retired while it moved */
     uint64_t gate;             /* the number to wait for (base/gate.h) */
     int64_t since_ms;          /* monotonic: the first mark, or the due time */
@@ -71,7 +75,7 @@ marks_leave_line(struct marks *m, struct pending *p)
 {
     if (!p->waiting)
         return;
-    DL_DELETE(m->line, p);
+    DL_DELETE(m->lines[p->first], p);
     m->lined--;
     p->waiting = false;
 }
@@ -203,12 +207,20 @@ write_soon(struct marks *m)
         loop_wake(m->loop, &m->wake);
 }
 
+/* Results of mail in todo/: they have no record until it has moved. */
+static bool
+is_bare(const struct marks *m, const struct pending *p)
+{
+    return p->count > 0 && journaled_find(m->journaled, p->id) == NULL;
+}
+
 static void
 marks_enter_line(struct marks *m, struct pending *p)
 {
     if (p->waiting || p->moving)
         return;
-    DL_APPEND(m->line, p);
+    p->first = is_bare(m, p);
+    DL_APPEND(m->lines[p->first], p);
     m->lined++;
     p->waiting = true;
 }
@@ -389,22 +401,34 @@ marks_on_moved(void *context)
     m->rounds++;
     if (m->moved != NULL)
         m->moved(m->context);
-    if (m->line != NULL)
+    if (m->lined > 0)
         write_soon(m);
+}
+
+/* On a slow disk the line is minutes long. What has its results in the journal can wait;
+ * those of the others would be lost with the process, and delivered again. */
+static struct pending *
+marks_next_move(const struct marks *m)
+{
+    bool first = m->preprocessor.count < FIRST_PER_ROUND;
+    struct pending *p = m->lines[first];
+    return p != NULL ? p : m->lines[!first];
 }
 
 static void
 marks_move_some(struct marks *m)
 {
+    struct pending *p;
     if (m->preprocessor.count > 0)
         return; /* busy */
-    while (m->line != NULL && m->preprocessor.count < PREPROCESSOR_MAX) {
-        if (!gate_is_open(m->spool->gate, m->line->gate)) {
+    while (m->preprocessor.count < PREPROCESSOR_MAX &&
+           (p = marks_next_move(m)) != NULL) {
+        if (!gate_is_open(m->spool->gate, p->gate)) {
             m->barred = true;
             break;
         }
-        struct id before = guard_enter(&m->spool->guard, m->line->id);
-        fill_move(m, m->line);
+        struct id before = guard_enter(&m->spool->guard, p->id);
+        fill_move(m, p);
         guard_leave(&m->spool->guard, before);
     }
     if (m->preprocessor.count > 0 && preprocess_prepare(&m->preprocessor))
@@ -490,18 +514,21 @@ is_fresh(const struct marks *m, const struct pending *p)
            p->since_ms == loop_monotonic_ms(m->loop);
 }
 
-/* False: that was all. */
-/* On a slow disk the line of moves is minutes long. Until its turn has come a message may be
- * tried again, and what this attempt delivered must not depend on the move. */
+/* A message may be tried again until its turn has come: what this attempt delivered goes
+ * into the journal, or the message before the others. */
 static void
 marks_while_waiting(struct marks *m, struct pending *p)
 {
-    struct journaled_message *journaled =
-        p->count > 0 ? journaled_find(m->journaled, p->id) : NULL;
-    if (journaled != NULL)
+    struct journaled_message *journaled = journaled_find(m->journaled, p->id);
+    if (journaled != NULL) {
         marks_to_journal(m, p, journaled);
+    } else if (p->count > 0 && !p->first) {
+        marks_leave_line(m, p);
+        marks_enter_line(m, p);
+    }
 }
 
+/* False: that was all. */
 static bool
 marks_write_some(struct marks *m, bool with_fresh, bool *left_fresh)
 {
@@ -560,7 +587,7 @@ marks_at_stage_sync(void *context)
     marks_move_some(m);
     if (m->barred)
         m->barred_at = m->spool->gate->durable;
-    if (m->urgent || (m->line != NULL && m->preprocessor.count == 0 && !m->barred))
+    if (m->urgent || (m->lined > 0 && m->preprocessor.count == 0 && !m->barred))
         write_soon(m);
     else if (left_fresh)
         loop_timer_start(m->loop, &m->delay, DELAY_MS, marks_delay_over, m);
@@ -576,7 +603,7 @@ marks_flush(struct marks *m)
         marks_move_some(m);
         if (m->preprocessor.count > 0)
             disk_sync_wait(m->spool->disk);
-        more = more || (m->line != NULL && m->preprocessor.count == 0);
+        more = more || (m->lined > 0 && m->preprocessor.count == 0);
     }
     m->urgent = false;
 }
@@ -766,7 +793,7 @@ marks_write(struct marks *m, struct id id)
     bool more = !p->waiting;
     while (more)
         more = write_one(m, p);
-    if (m->line != NULL)
+    if (m->lined > 0)
         write_soon(m);
 }
 
@@ -814,11 +841,12 @@ marks_overlay(struct marks *m, struct envelope *e)
     return true;
 }
 
+/* A round has at least this number of each line. */
 uint64_t
 marks_rounds_left(const struct marks *m)
 {
-    return (m->preprocessor.count > 0) +
-           (m->lined + PREPROCESSOR_MAX - 1) / PREPROCESSOR_MAX;
+    enum { LEAST = PREPROCESSOR_MAX - FIRST_PER_ROUND };
+    return (m->preprocessor.count > 0) + (m->lined + LEAST - 1) / LEAST;
 }
 
 bool
@@ -837,7 +865,7 @@ queue_moves(const struct queue *q)
 bool
 marks_are_quiet(const struct marks *m)
 {
-    return m->preprocessor.count == 0 && m->line == NULL && !m->urgent;
+    return m->preprocessor.count == 0 && m->lined == 0 && !m->urgent;
 }
 
 /* --- Start and stop -------------------------------------------------------------- */

@@ -36,10 +36,12 @@ struct marks {
     void (*moved)(void *context);
     void *context;
 
-    struct pending *table, *line; /* line: wait for a move, oldest first */
-    size_t lined;                 /* in the line */
-    unsigned unwritten;           /* marks */
-    bool urgent;                  /* write at the end of this turn */
+    /* Wait for a move, each line oldest first: lines[true] have results that only the files
+     * can keep, and most places of a round. */
+    struct pending *table, *lines[2];
+    size_t lined;       /* in both */
+    unsigned unwritten; /* marks */
+    bool urgent;        /* write at the end of this turn */
     bool barred; /* some wait for their events; tried again when the gate moves */
     uint64_t barred_at; /* the gate then */
     struct preprocessor preprocessor;
@@ -81,7 +83,8 @@ bool marks_yield(struct marks *m, struct id id, char *reason, size_t reason_size
 bool marks_are_moving(const struct marks *m, struct id id);
 /* True: retired or forgotten during its move, so no longer a message. */
 bool marks_have_ended(const struct marks *m, struct id id);
-/* By how much `rounds` must grow until all messages in the line now have moved. */
+/* By how much `rounds` must grow, at most, until all messages in line now have moved; 0: none
+ * is. */
 uint64_t marks_rounds_left(const struct marks *m);
 /* True: no mark is pending and no move in progress; for tests. */
 bool marks_are_quiet(const struct marks *m);

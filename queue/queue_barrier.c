@@ -29,7 +29,8 @@ barrier_is_lined(const struct queue *q, struct queue_barrier *b)
 static bool
 barrier_is_over(struct queue *q, struct queue_barrier *b)
 {
-    if (!barrier_is_lined(q, b) || (!b->moved && q->marks.rounds < b->round))
+    if (!barrier_is_lined(q, b) ||
+        (!b->moved && q->marks.rounds < b->round && marks_rounds_left(&q->marks) > 0))
         return false;
     if (q->removal.barred != NULL) /* for a second at most; on_removed() tells */
         return false;

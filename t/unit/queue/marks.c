@@ -4,6 +4,7 @@
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/marks.h"
+#include "queue/queue_barrier.h"
 #include "queue/queue_internal.h"
 #include "queue/queue_operator.h"
 
@@ -39,6 +40,13 @@ fail(struct envelope *e, unsigned index)
                               .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
                                                       550, "5.1.1", "no %u", index)};
     queue_settle(kit.queue, e, index, &failure);
+}
+
+static void
+set_over(void *context)
+{
+    bool *over = context;
+    *over = true;
 }
 
 static void
@@ -389,6 +397,75 @@ TEST(in_use_while_moving)
                      e->recipients[1].done == (i != 0) && !e->recipients[2].done,
                  "and its results are there");
         envelope_free(&e);
+        kit_close(&kit);
+    }
+}
+
+static bool
+is_moved(struct id id)
+{
+    char path[60];
+    snprintf(path, sizeof(path), "/spool/info/%s", ID_TEXT(id));
+    return sim_disk_content(path).at != NULL;
+}
+
+static struct envelope *
+inject(void)
+{
+    struct kit injector;
+    if (kit_open_injector(&injector, "/spool") != 0)
+        abort();
+    struct envelope *e =
+        queue_kit_accept(&injector, kit_envelope("s@x", four), TEXT("x"));
+    struct id id = e->id;
+    envelope_free(&e);
+    kit_close(&injector);
+    return queue_load(kit.queue, id);
+}
+
+/* While a move is under way on a slow disk many others line up, and at last one of another
+ * kind: results that only the files can have are in those of the next round, whatever waits
+ * before them, and no number of these keeps mail of the journal from its move. */
+TEST(line_of_moves)
+{
+    enum { LINED = 40, BUSY = LINED + 1, MESSAGES };
+    for (int bare_last = 0; bare_last < 2; bare_last++) {
+        struct envelope *e[MESSAGES];
+        sim_disk_reset();
+        open_in_use(true);
+        sim_loop_advance(kit.loop, 10);
+        for (unsigned i = 0; i < MESSAGES; i++)
+            e[i] = i == BUSY || (i == LINED) != bare_last
+                       ? queue_kit_accept(&kit, kit_envelope("s@x", four), TEXT("x"))
+                       : inject();
+        struct id last = e[LINED]->id;
+        sim_disk_set_syncing(DISK_SYNC_AIO, 1000);
+        queue_defer(kit.queue, &e[BUSY], 1000000, 1);
+        sim_loop_advance(kit.loop, 10);
+        for (unsigned i = 0; i <= LINED; i++) {
+            settle(e[i], 1);
+            queue_defer(kit.queue, &e[i], 1000000, 1);
+            sim_loop_advance(kit.loop, 10);
+        }
+        struct queue_barrier barrier = {0};
+        bool over = false;
+        queue_barrier(kit.queue, &barrier, set_over, &over);
+        is_number(sim_disk_count("/spool/info"), 1, "the first is still on its way");
+        while (sim_disk_count("/spool/info") == 1)
+            sim_loop_advance(kit.loop, 10);
+        is_number(sim_disk_count("/spool/info"), 33, "then 32 others are");
+        ok_named(is_moved(last), "the last one with them");
+        ok(!over);
+        sim_loop_advance(kit.loop, 10 * 1000);
+        ok_named(over && sim_disk_count("/spool/info") == MESSAGES,
+                 "a barrier waits for all, and no longer");
+        kit_close(&kit);
+        sim_disk_power_cut();
+        open_in_use(true);
+        sim_loop_advance(kit.loop, 10);
+        struct envelope *again = queue_load(kit.queue, last);
+        ok(again != NULL && again->delivery.done == 1 && again->recipients[1].done);
+        envelope_free(&again);
         kit_close(&kit);
     }
 }
