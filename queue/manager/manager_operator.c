@@ -259,8 +259,8 @@ manager_operator_release_held(const struct command *o, struct envelope *e)
     return result;
 }
 
-/* A message to be released: one in todo/ gets the members of its aliases, as any that is
- * loaded for delivery. NULL: there is none. */
+/* A message to be released or returned: one in todo/ gets the members of its aliases and its
+ * copies, as any that is loaded for delivery. NULL: there is none. */
 static struct envelope *
 manager_operator_load(const struct command *o)
 {
@@ -372,7 +372,7 @@ manager_operator_bounce(const struct command *o)
         return MANAGER_LATER;
     }
     if (a == NULL) {
-        struct envelope *e = queue_load(o->manager->queue, o->id);
+        struct envelope *e = manager_operator_load(o);
         if (e == NULL)
             return refuse_missing(o);
         a = manager_active_new(o->manager, e);

@@ -107,6 +107,25 @@ TEST(injected)
     is_number(times(&w, " >good@arc.test ") + text_starts(buffer_text(&w.seen), TEXT(">good@arc.test ")), 1, "one is copied");
 }
 
+/* Nor does an operator who returns mail of sendmail(1) forget the copy and the members of an alias. */
+TEST(returned)
+{
+    FIXTURE(world, w, copies_begin, copies_end, "good@arc.test");
+    struct aliases *aliases = injected_aliases(&w, "team: one@a.test, two@a.test\n");
+    injected_held(&w, "me@h.test", "team@h.test");
+    manager_world_start(&w);
+    manager_set_aliases(w.manager, aliases, NULL);
+    ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_DONE);
+    ok(world_logged(&w, "the copy for <good@arc.test> failed, and nobody is notified"));
+    ok(world_logged(&w, "to=<one@a.test>, ") && world_logged(&w, "to=<two@a.test>, "));
+    is_number(world_log_count(&w, "status=bounced (returned by the operator"), 3, "each of them");
+    world_turns(&w);
+    is_number(times(&w, ">me@h.test "), 1, "the sender is notified");
+    world_stop(&w);
+    aliases_free(&aliases);
+    manager_world_start(&w);
+}
+
 TEST(reload)
 {
     FIXTURE(world, w, copies_begin, copies_end, "good@arc.test");
