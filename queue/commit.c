@@ -14,6 +14,10 @@ enum commit_copy {
     COPY_AWAITED   /* until queue_copied() */
 };
 
+/* A client waits so long in `blocked`. It hears 451 before it stops waiting (after 10 minutes
+ * by RFC 5321 4.5.3.2.6, many after one or two), and would send again what we take. */
+enum { BLOCKED_MAX_MS = 60 * 1000 };
+
 /* A message on its way to the disk. It is in one list of struct commits at a time
  * (files, syncing, blocked, appended, copying, done), and its owner is called from `done`
  * alone. */
@@ -26,7 +30,8 @@ struct commit {
     bool linked, ignored, held;
     bool durable; /* in `copying` */
     enum commit_copy copy;
-    struct disk_sync sync; /* of a large content */
+    struct disk_sync sync;      /* of a large content */
+    struct loop_timer patience; /* in `blocked` */
     uint64_t batch;
     queue_stored *stored;
     void *context;
@@ -48,6 +53,7 @@ commit_free(struct commit *c)
     if (c->intd >= 0)
         disk_close_file(c->commits->spool->disk, c->intd);
     draft_free(c->draft);
+    loop_timer_stop(c->commits->loop, &c->patience);
     free(c);
 }
 
@@ -280,6 +286,7 @@ append(struct commit *c)
                          content, &note, d->own, &c->batch);
     if (result == JOURNAL_NO_ROOM)
         return false;
+    loop_timer_stop(c->commits->loop, &c->patience);
     /* The message owns the buffer now. */
     d->drafts->in_memory -= in_memory - d->content.length;
     commit_copy_begin(c);
@@ -290,13 +297,36 @@ append(struct commit *c)
     return true;
 }
 
+/* No record has it. */
+static void
+refuse_unwritten(struct commit *c, int error)
+{
+    draft_refuse(c->draft, spool_refusal(error));
+    unhold(c);
+    draft_erase(c->draft);
+    set_done(c);
+}
+
+/* The disk refuses the journal, or what would make room in it. */
+static void
+commit_give_up(void *context)
+{
+    struct commit *c = context;
+    DL_DELETE(c->commits->blocked, c);
+    refuse_unwritten(c, -ETIMEDOUT);
+    commits_resume(c->commits); /* a smaller one may fit */
+}
+
 static void
 append_or_wait(struct commit *c)
 {
     struct commits *all = c->commits;
     /* First come, first served; but our own mail frees more than it takes. */
-    if ((all->blocked != NULL && !c->draft->own) || !append(c))
-        DL_APPEND(all->blocked, c);
+    if ((all->blocked == NULL || c->draft->own) && append(c))
+        return;
+    DL_APPEND(all->blocked, c);
+    if (!c->draft->own)
+        loop_timer_start(all->loop, &c->patience, BLOCKED_MAX_MS, commit_give_up, c);
 }
 
 /* Strictly in order: a small message that overtook a large one would make it wait as
@@ -326,11 +356,8 @@ on_content_synced(void *context, int result)
         append_or_wait(c);
         return;
     }
-    draft_refuse(c->draft, spool_refusal(spool_trouble(all->spool, result,
-                                                       &c->draft->id, "sync a file")));
-    unhold(c);
-    draft_erase(c->draft);
-    set_done(c);
+    refuse_unwritten(c,
+                     spool_trouble(all->spool, result, &c->draft->id, "sync a file"));
 }
 
 /* The sync runs in the background: at some hundred MB it would stop the loop for

@@ -147,6 +147,51 @@ TEST(full_disk)
     free(k);
 }
 
+/* The journal cannot be written for ever: a client that waits for room in it hears 451 after
+ * a minute, and its message is not taken later. */
+static void
+test_full_journal(unsigned message)
+{
+    struct queue_settings settings = {.spool = spool,
+                                      .slices = 1,
+                                      .journal_size = 4 * 65536,
+                                      .journal_segment = 65536,
+                                      .journal_message_max = 8192};
+    struct kit *k = memory_new(sizeof(*k));
+    sim_disk_reset();
+    if (kit_open_with(k, &settings) != 0)
+        abort();
+    sim_disk_fail_syncs(1000000, ENOSPC);
+    ok(kit_commit(k, kit_envelope("", addresses), content_of(0)));
+    sim_loop_advance(k->loop, FLUSH_MS);
+    ok_named(k->answers == 1 && k->refusal.code == 452, "a batch fails");
+    k->answers = 0;
+    k->refused = false;
+    sim_disk_fail_syncs(0, 0);
+    ok_named(kit_commit(k, kit_envelope("", addresses), content_of(message)), "the journal rests");
+    kit_turns(k, 1);
+    sim_disk_fail_syncs(1000000, ENOSPC);
+    sim_loop_advance(k->loop, 58 * 1000);
+    is_number(k->answers, 0, "a message waits for it");
+    sim_loop_advance(k->loop, 3 * 1000);
+    ok_named(k->answers == 1 && k->refused && k->refusal.code == 451, "but for a minute");
+    is_number(sim_disk_count("/spool/mess"), 0, "no file is left");
+    sim_disk_fail_syncs(0, 0);
+    sim_loop_advance(k->loop, RETRY_MS);
+    is_number(k->answers, 1, "it is answered once");
+    struct envelope *e = queue_kit_accept(k, kit_envelope("", addresses), content_of(2));
+    ok_named(e != NULL, "with space the next one is taken");
+    envelope_free(&e);
+    kit_close(k);
+    sim_disk_restart();
+    if (kit_open_with(k, &settings) != 0)
+        abort();
+    kit_turns(k, 3);
+    is_number(k->found_count, 1, "and alone is there after a restart");
+    kit_close(k);
+    free(k);
+}
+
 /* A Maildir delivery that fails leaves nothing; one that does not is durable. */
 static void
 test_maildir(int error, const char *enhanced)
@@ -185,6 +230,8 @@ int
 main(void)
 {
     tap_tests("");
+    test_full_journal(1);
+    test_full_journal(MESSAGES - 1); /* whose content is a file */
     test_maildir(EIO, "4.3.0");
     test_maildir(ENOSPC, "4.3.1");
     test_maildir(EDQUOT, "4.2.2");
