@@ -14,8 +14,9 @@ enum commit_copy {
     COPY_AWAITED   /* until queue_copied() */
 };
 
-/* A client waits so long in `blocked`. It hears 451 before it stops waiting (after 10 minutes
- * by RFC 5321 4.5.3.2.6, many after one or two), and would send again what we take. */
+/* The time that a client waits in `blocked`. It hears 451 before it stops waiting (after
+ * 10 minutes by RFC 5321 4.5.3.2.6, many after one or two), and would send again what we
+ * take. */
 enum { BLOCKED_MAX_MS = 60 * 1000 };
 
 /* A message on its way to the disk. It is in one list of struct commits at a time

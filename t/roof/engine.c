@@ -17,6 +17,7 @@
 #include "t/roof/siblings.h"
 #include "t/roof/world_internal.h"
 #include "t/sim/copies_database.h"
+#include "t/sim/sim_disk.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -618,6 +619,17 @@ look_at_copy(void *context, const struct engine_copy *copy)
         judge_copy(m, copy->envelope);
 }
 
+/* Mail of sendmail(1) that is quarantined before the daemon could copy it stays as it was. */
+static bool
+is_set_aside(const struct model_message *m)
+{
+    char note[MODEL_ID_MAX + 40];
+    struct known_id *stored = NULL;
+    HASH_FIND(hh, engine.stored, m->id, strlen(m->id), stored);
+    snprintf(note, sizeof(note), HOST_SPOOL "/corrupt/%s.note", m->id);
+    return stored == NULL && sim_disk_content(note).at != NULL;
+}
+
 /* How many open messages there are; *lacking: one of them that has no copy, or NULL. */
 static unsigned
 look_at_copies(const struct model_message **lacking, int64_t settled_ms)
@@ -632,7 +644,7 @@ look_at_copies(const struct model_message **lacking, int64_t settled_ms)
         if (!is_judged(m) || roof_now_ms() - m->acked_ms < settled_ms)
             continue;
         count++;
-        if (!has[i] && *lacking == NULL)
+        if (!has[i] && *lacking == NULL && !is_set_aside(m))
             *lacking = m;
     }
     free(has);
