@@ -281,6 +281,7 @@ open_journal(struct queue *q, char *error, size_t error_size)
         .context = q, .settled = on_settled, .crowded = on_crowded, .space = on_space};
     if (journaled_open(&q->journaled, &settings, &events, error, error_size) < 0)
         return EX_CANTCREAT;
+    q->durable_batch = journal_number(q->journaled.journal); /* it was read */
     journal_on_checkpoint(q->journaled.journal, on_checkpoint, q);
     size_t payload = journal_payload_max(q->journaled.journal);
     int64_t content = s->journal_message_max > 0 ? s->journal_message_max : 1;

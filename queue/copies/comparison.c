@@ -44,8 +44,9 @@ comparison_read_bound(struct adoption *a)
         a->bound = 0; /* the journal has lost something */
 }
 
-/* Not before what the disk has forgotten is taken back; also while the engine is away. When it
- * has lost something both are compared anew. */
+/* Not before what the disk has forgotten is taken back, unless its number says that it has
+ * forgotten nothing; also while the engine is away. When it has lost something both are compared
+ * anew. */
 void
 comparison_note(struct adoption *a)
 {
@@ -53,7 +54,7 @@ comparison_note(struct adoption *a)
     char line[24];
     uint64_t durable = keeper->durable(keeper->context);
     snprintf(line, sizeof(line), "%" PRIu64 "\n", durable);
-    if (a->has_compared && durable > a->bound &&
+    if ((a->has_compared || a->number <= a->bound) && durable > a->bound &&
         manager_hint_write(a->setup.manager, comparison_file, text_from(line)) == 0)
         a->bound = durable;
     if (a->stage != ADOPTION_OPEN || keeper->losses(keeper->context) == a->losses)

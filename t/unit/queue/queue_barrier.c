@@ -3,6 +3,7 @@
 /* link: t/sim/loop.c */
 #include "queue/queue.h"
 #include "queue/queue_barrier.h"
+#include "queue/queue_copier.h"
 #include "queue/queue_operator.h"
 
 #include "base/log/log_internal.h"
@@ -262,6 +263,19 @@ TEST(marks)
     kit_close(&kit);
     (void)sim_disk_exchange(before);
     sim_disk_free(&then);
+}
+
+/* A startup reads what is durable: it waits for no sync, also while nothing new comes. */
+TEST(restart)
+{
+    sim_disk_reset();
+    start(true);
+    (void)make(YOUNG);
+    kit_close(&kit);
+    start(true);
+    ok_named(queue_batch(kit.queue) > 0, "batches have numbers");
+    ok_named(queue_batch_durable(kit.queue) == queue_batch(kit.queue), "all are durable");
+    kit_close(&kit);
 }
 
 /* The disk fails: nobody is told that it is over. */

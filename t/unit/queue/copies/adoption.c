@@ -754,6 +754,40 @@ TEST(comparison)
     (void)both;
 }
 
+/* Its connection is lost before it has compared. The number rises nevertheless, unless the disk
+ * may have forgotten a copy: what ends meanwhile must not be taken back. */
+static void
+uncompare(unsigned batch, struct text noted)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    struct buffer text;
+    group_up(&g, 1);
+    site_send(a, batch);
+    a->durable = 5;
+    group_pass(&g, 3000);
+    site_restart(a, true);
+    sim_engine_up(a->engine);
+    for (unsigned i = 0; i < 100 && a->opened == 0; i++) {
+        (void)sim_engine_carry(a->engine);
+        sim_loop_advance(a->w.loop, 1);
+    }
+    ok(a->opened == 1 && adoption_state(a->adoption).is_comparing);
+    a->durable = 9;
+    sim_loop_advance(a->w.loop, 2000);
+    ok(adoption_state(a->adoption).is_comparing);
+    buffer_init(&text, 1 << 20);
+    must(manager_hint_read(a->w.manager, "copies", &text) >= 0);
+    is_text(buffer_text(&text), noted, "lock/copies");
+    buffer_free(&text);
+}
+
+TEST(uncompared)
+{
+    uncompare(5, TEXT("9\n"));
+    uncompare(6, TEXT("5\n"));
+}
+
 /* lock/copies is gone, or cut off: everything may be forgotten. */
 TEST(no_number)
 {
