@@ -75,7 +75,7 @@ sub hunt {
 make_path("$build/programs");
 open my $lock, '>', "$build/lock" or die "$build/lock: $!\n";
 flock($lock, LOCK_EX | LOCK_NB) or die "$build is in use\n";
-my @files = split /\0/, `git ls-files -z --cached --others --exclude-standard Makefile mta.c base mime sched queue smtp defrag admin etc t/roof t/sim t/support`;
+my @files = split /\0/, `git ls-files -z --cached --others --exclude-standard Makefile mta.c base mime sched queue smtp defrag admin etc man config.example t/roof t/sim t/support`;
 @files = grep { -e && !m{^t/roof/(mutants|seeds)} } @files;
 copy($_) for @files;
 build() && system("cp $build/build/t/roof.t $build/clean") == 0 or die "the source does not build: see $build/said\n";
