@@ -11,6 +11,9 @@
 void audit_run(void);
 /* The same: a few of the questions, again and again, each time with another journal. */
 void audit_drill(void);
+/* Hosts of a group with copies (siblings.h): one is taken for lost while it lives, and drains; its
+ * heir is cut off in the middle, and another goes on. */
+void audit_siblings(void);
 /* It has damaged a journal, whose bytes the host keeps in corrupt/. */
 bool audit_has_damaged(void);
 

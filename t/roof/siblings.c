@@ -13,6 +13,7 @@
 #include "t/roof/operator.h"
 #include "t/roof/roof.h"
 #include "t/roof/world_internal.h"
+#include "t/sim/sim_disk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -164,19 +165,40 @@ cut_off(struct kin *s)
                      s);
 }
 
+void
+siblings_cut_engine(unsigned number, bool is_cut_off)
+{
+    siblings.all[number].cut = is_cut_off ? CUT_ENGINE : CUT_NOT;
+    roof_note("relay%u: the engine is %s", number,
+              is_cut_off ? "out of its reach" : "in its reach again");
+}
+
+void
+siblings_slow_disk(unsigned number, int64_t spread_ms)
+{
+    host_enter(host_of(number));
+    sim_disk_set_sync_spread(spread_ms, roof_random());
+    host_leave();
+}
+
 /* --- Orders --- */
+
+void
+siblings_order(unsigned to, unsigned of)
+{
+    char line[80];
+    const struct host *h = group_host(to);
+    snprintf(line, sizeof(line), "{\"command\":\"cluster-adopt\",\"host\":\"relay%u\"}",
+             of);
+    if (h->running && !h->leaves && to != of)
+        operator_tell(h, line);
+}
 
 /* Any host that runs, but for the one that is meant. */
 static void
 order_of(struct kin *s)
 {
-    char line[80];
-    unsigned other = draw(group_count());
-    const struct host *h = group_host(other);
-    snprintf(line, sizeof(line), "{\"command\":\"cluster-adopt\",\"host\":\"relay%u\"}",
-             number_of(s));
-    if (h->running && !h->leaves && other != number_of(s))
-        operator_tell(h, line);
+    siblings_order(draw(group_count()), number_of(s));
 }
 
 static void

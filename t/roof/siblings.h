@@ -18,6 +18,11 @@ void siblings_line(unsigned number, struct text line);
 bool siblings_are_well(void);
 /* That host of the group will not come back. */
 bool siblings_is_gone(unsigned number);
+/* One is told to adopt the mail of another. */
+void siblings_order(unsigned to, unsigned of);
+void siblings_cut_engine(unsigned number, bool is_cut_off);
+/* A sync of its disk takes up to so long; 0: as before. */
+void siblings_slow_disk(unsigned number, int64_t spread_ms);
 /* The most time that an adoption needs in good weather. */
 int64_t siblings_wait_ms(void);
 

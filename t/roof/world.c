@@ -433,6 +433,8 @@ world_run(const struct wishes *wishes)
     engine_judge();
     if (course.with[WITH_ENGINE] && course.is_dense && plan_takes("audit", 1))
         engine_audit();
+    if (course.with[WITH_SIBLINGS] && course.is_dense && plan_takes("audit", 2))
+        audit_siblings();
     group_ask_status();
     world_run_until(roof_now_ms() + MINUTE_MS, group_has_answered);
     if (can_audit() && plan_takes("audit", 0)) {
