@@ -344,6 +344,7 @@ audit_occupied(void)
     if (!is_plain() || model_domains() < 2)
         return;
     editor_set("active_limit", "2");
+    editor_set("site_active_share", "100");
     world_set_route("");
     world_set_moods(&slow);
     world_set_first_mood(&leaving);
@@ -357,13 +358,14 @@ audit_occupied(void)
     hops_forget_visits();
     world_set_first_mood(&good);
     (void)world_run_for(OCCUPIED_MS, NULL);
-    if (hops_visits() > VISITS_MAX)
+    if (hops_visits() > SOME)
         roof_break("bounds", NULL,
                    "%u visits for %d messages, of which few had a place", hops_visits(),
                    SOME);
     world_set_moods(&good);
     (void)audit_has_gone(audit_longest_ms());
     editor_set("active_limit", "");
+    editor_set("site_active_share", "");
     world_set_route("");
     audit_departure("mail whose places were taken");
 }
