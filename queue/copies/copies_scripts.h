@@ -17,7 +17,8 @@
     "end\n"
 
 /* A batch. ARGV[3]: its number; then operations:
- *   M ID FORM      replaces the envelope, if there is one; else the answer names ID
+ *   M ID FORM      replaces the envelope, if there is one, but the number of the batch that
+ *                  stored it stays; else the answer names ID
  *   C ID CONTENT   the whole content
  *   L ID AT CHUNK  the chunk with that number of the content, from 0 on; S puts them in its place
  *   P ID AT PART   a part of an envelope, from 0 on; S or M without FORM takes them

@@ -311,19 +311,29 @@ join_list(const struct copies_database *d, struct text key, struct buffer *out)
 /* --- The scripts ------------------------------------------------------------------- */
 
 static void
-store_form(struct call *c, struct text id, struct text form)
+store_form(struct call *c, struct text id, struct text form, bool is_change)
 {
     char key[1024];
-    struct buffer parts;
+    struct buffer parts, changed;
+    struct text was = get(c->d, c->keys[2], id), number;
     buffer_init(&parts, SIZE_MAX / 2);
+    buffer_init(&changed, SIZE_MAX / 2);
     snprintf(key, sizeof(key), "%.*s:%.*s:e", TEXT_ARGS(c->keys[2]), TEXT_ARGS(id));
     if (form.length == 0) {
         join_list(c->d, text_from(key), &parts);
         key_drop(c->d, text_from(key));
         form = buffer_text(&parts);
     }
+    size_t head = text_find(form, '\n');
+    if (is_change && head != TEXT_NONE && text_cut(&was, '\n', &number)) {
+        bool fits = buffer_add(&changed, number) &&
+                    buffer_add(&changed, text_of(form.at + head, form.length - head));
+        assert(fits);
+        form = buffer_text(&changed);
+    }
     set(c->d, c->keys[2], id, form);
     buffer_free(&parts);
+    buffer_free(&changed);
 }
 
 /* How many words the operation has. 0: a part is missing. */
@@ -357,7 +367,7 @@ store_one(struct call *c, size_t i, struct buffer *missing)
         return 3;
     default:
         if (op == 'S' || field_find(c->d, c->keys[2], id) != NULL)
-            store_form(c, id, c->args[i + 2]);
+            store_form(c, id, c->args[i + 2], op == 'M');
         if (op == 'S' && size_of(c->d, text_from(fresh)) > 0) {
             key_rename(c->d, text_from(fresh), text_from(chunks));
             unset(c->d, c->keys[2], text_from(content));
