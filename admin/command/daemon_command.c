@@ -221,7 +221,7 @@ static const char copies_words[] =
     "[adopted>0:       adopted {#adopted} since startup\n]"
     "[recalled>0:       taken back {#recalled} since startup\n]"
     "[given_up>0:       {#given_up} ended here that other hosts have adopted\n]"
-    "[unreadable>0:       {#unreadable} of a lost host cannot be read\n]"
+    "[unreadable>0:       {#unreadable} cannot be read\n]"
     "[namesake:       another host has this name, or a clone of this spool\n]";
 static const char share_words[] =
     "site   {site}[shared_tokens>0:  {#lease_tokens} of {#shared_tokens} transactions "

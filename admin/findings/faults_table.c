@@ -318,8 +318,9 @@ judge_copies_unreadable(const struct fault_world *w, struct faults *out)
 {
     uint64_t count = w->facts->copies_unreadable;
     return count > 0 &&
-           faults_found(out, "%" PRIu64 " cop%s of a lost host cannot be read", count,
-                        count == 1 ? "y" : "ies");
+           faults_found(
+               out, "%" PRIu64 " cop%s in Redis cannot be read; the last is %s", count,
+               count == 1 ? "y" : "ies", w->facts->copies_unreadable_at);
 }
 
 static bool
@@ -511,8 +512,9 @@ static const struct fault_row fault_rows[] = {
      "lock/identity."},
     {"copies_unreadable", FAULT_ERROR, FAULT_RUNNING, JUDGE(judge_copies_unreadable),
      NULL,
-     "The log names them and says why. They stay in Redis; a newer version may read "
-     "them."},
+     "The log names each and says why. They stay in Redis, and keep no other mail "
+     "waiting; a newer version may read them. One that nobody needs is removed by HDEL "
+     "of redis-cli, with that key and field."},
     {"copies_lost", FAULT_WARNING, FAULT_RUNNING, JUDGE(judge_copies_lost), NULL,
      "Find out who has emptied the server of `copies`, or why its replica lacked the "
      "last batches: set copies_replicas."},

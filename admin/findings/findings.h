@@ -78,7 +78,8 @@ struct finding_facts {
     bool copies_required;
     uint64_t copies_behind, copies_losses; /* messages; times */
     bool copies_namesake;                  /* another host has our name, or our spool */
-    uint64_t copies_unreadable;            /* of a lost host */
+    uint64_t copies_unreadable;
+    const char *copies_unreadable_at; /* the last: its field and key */
     bool holds_by_route; /* a route holds the mail that no other route takes */
     struct event_keeping events;
     struct faults named;          /* see findings_name(); the look frees them */

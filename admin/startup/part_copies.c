@@ -85,6 +85,7 @@ part_copies_find(const struct daemon *d, struct finding_facts *facts)
         struct adoption_state a = adoption_state(d->copies.adoption);
         facts->copies_namesake = a.has_namesake;
         facts->copies_unreadable = a.unreadable;
+        facts->copies_unreadable_at = a.unreadable_at;
     }
 }
 

@@ -19,6 +19,7 @@ enum {
     GAP_MS = 3 * ADOPTION_BEAT_MS,
     FORMER_MS = 6 * ADOPTION_SILENT_MS,
     NAMESAKE_SIGNS = 3,
+    UNREADABLE_MS = 60 * 1000, /* from one try to the next */
     ADOPTION_KEYS = 4
 };
 
@@ -99,7 +100,7 @@ adoption_now_ms(const struct adoption *a)
     return loop_monotonic_ms(a->setup.loop);
 }
 
-static struct adoption_row *
+struct adoption_row *
 adoption_find(const struct adoption *a, struct text name)
 {
     for (size_t i = 0; i < a->row_count; i++)
@@ -135,6 +136,8 @@ adoption_read_row(struct adoption *a, struct text line)
     if (strcmp(row->owner, owner) == 0 && text_equal(text_from(row->beat), beat))
         return;
     row->signs = strcmp(row->owner, owner) == 0 ? row->signs + 1 : 0;
+    if (strcmp(owner, a->setup.who) != 0)
+        row->unreadable = 0; /* for us to say */
     row->since_ms = adoption_now_ms(a);
     memcpy(row->owner, owner, sizeof(owner));
     (void)text_copy(row->beat, sizeof(row->beat), beat);
@@ -225,7 +228,8 @@ static bool
 adoption_is_lost(const struct adoption *a, const struct adoption_row *row)
 {
     int64_t after_ms = a->adopt_after_ms;
-    if (strcmp(row->name, a->name) == 0 || adoption_is_slice(a, row->name))
+    if (strcmp(row->name, a->name) == 0 || adoption_is_slice(a, row->name) ||
+        adoption_now_ms(a) < row->rest_until_ms)
         return false;
     if (strcmp(row->owner, a->setup.who) == 0)
         return true;
@@ -430,12 +434,16 @@ static void
 adoption_on_taken_all(struct adoption *a, const char *name)
 {
     char known[16];
+    struct adoption_row *row = adoption_find(a, text_from(name));
+    if (row != NULL && row->unreadable > 0) {
+        row->rest_until_ms = adoption_now_ms(a) + UNREADABLE_MS;
+        return;
+    }
     snprintf(known, sizeof(known), "%d", ADOPTION_KNOWN_S);
     log_say(a->setup.log, LOG_LEVEL_INFO, "copies", NULL, "all mail of %.*s is adopted",
             TEXT_ARGS(adoption_host(name)));
     adoption_ask(a, adoption_on_done, NULL, &adoption_script_done, name,
                  ADOPTION_WORDS(known));
-    struct adoption_row *row = adoption_find(a, text_from(name));
     if (row != NULL) /* until the next list */
         *row = a->rows[--a->row_count];
 }
@@ -690,6 +698,9 @@ struct adoption_state
 adoption_state(const struct adoption *a)
 {
     struct adoption_state s = a->state;
+    for (size_t i = 0; i < a->row_count; i++)
+        s.unreadable += a->rows[i].unreadable;
+    s.unreadable_at = a->unreadable_at;
     s.is_ours = a->stage > ADOPTION_CLOSED;
     s.why = s.is_ours ? "" : a->why;
     s.is_comparing = a->stage > ADOPTION_CLOSED && a->stage < ADOPTION_OPEN;

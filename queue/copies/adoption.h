@@ -99,7 +99,8 @@ struct adoption_state {
     /* Since startup: from other hosts; from our own copies, as our disk had forgotten them; by
      * others, so that they ended here; copies that cannot be read, and stay. */
     uint64_t adopted, recalled, given_up, unreadable;
-    bool has_namesake; /* another host has our name, or a clone of our spool */
+    const char *unreadable_at; /* the last of these: "field ID of KEY" */
+    bool has_namesake;         /* another host has our name, or a clone of our spool */
 };
 struct adoption_state adoption_state(const struct adoption *adoption);
 

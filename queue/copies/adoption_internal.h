@@ -18,7 +18,8 @@ typedef void adoption_heard(struct adoption *a, struct adoption_slot *slot,
 enum {
     ADOPTION_ASKS_MAX = 64, /* without an answer; each slot has one */
     ADOPTION_WORDS_MAX = 80,
-    ADOPTION_ENTRY_MAX = ENVELOPE_CAME_MAX + 1
+    ADOPTION_ENTRY_MAX = ENVELOPE_CAME_MAX + 1,
+    ADOPTION_FIELD_MAX = COPIES_KEY_MAX + ID_LENGTH + 32
 };
 
 struct adoption_ask {
@@ -32,6 +33,8 @@ struct adoption_row {
     int64_t since_ms;
     unsigned signs; /* of this owner, that were new */
     bool is_listed, is_ordered;
+    size_t unreadable;     /* at the last walk */
+    int64_t rest_until_ms; /* then they are tried again */
 };
 
 enum adoption_step { SLOT_FREE, SLOT_FORM, SLOT_CONTENT, SLOT_STORING, SLOT_STORED };
@@ -66,7 +69,7 @@ struct adoption_walk {
     size_t count, next;
     char cursor[24];
     bool is_asked, is_last;
-    size_t later, unreadable, rounds;
+    size_t later, unreadable;
 };
 
 enum adoption_stage {
@@ -112,6 +115,7 @@ struct adoption {
     struct queue_walk *here;
     struct adoption_state state;
     char why[ADOPTION_WHY_MAX];
+    char unreadable_at[ADOPTION_FIELD_MAX];
 };
 
 /* adoption.c */
@@ -124,6 +128,8 @@ void adoption_ask(struct adoption *a, adoption_heard *heard, struct adoption_slo
 void adoption_refused(struct adoption *a, const char *name, const char *why);
 /* HOST of "HOST:IDENTITY" or "HOST RUN". */
 struct text adoption_host(const char *name);
+/* NULL: nobody owns such copies, or we do not see it. */
+struct adoption_row *adoption_find(const struct adoption *a, struct text name);
 /* The next thing to do, if there is any. */
 void adoption_stir(struct adoption *a);
 bool adoption_is_here(const struct adoption *a, struct id id);

@@ -10,9 +10,8 @@
 #include <string.h>
 
 enum {
-    PAGE = 16,                /* messages, more or less */
-    REST_MS = 1000,           /* after a refusal of our own: no space, too much mail */
-    UNREADABLE_MS = 60 * 1000 /* from one try to the next */
+    PAGE = 16,     /* messages, more or less */
+    REST_MS = 1000 /* after a refusal of our own: no space, too much mail */
 };
 
 static int64_t
@@ -44,15 +43,26 @@ slot_later(struct adoption_slot *slot)
     slot_free(slot);
 }
 
+/* Said once. It keeps nothing else waiting. */
+static void
+walk_note_unreadable(struct adoption *a, const char *name, struct text field,
+                     const char *why)
+{
+    const struct adoption_row *row = adoption_find(a, text_from(name));
+    char key[COPIES_KEY_MAX + 1];
+    a->walk.unreadable += strcmp(name, a->walk.name) == 0;
+    copies_key(a->setup.settings, name, key);
+    snprintf(a->unreadable_at, sizeof(a->unreadable_at), "field %.*s of %s",
+             (int)text_before(field, ID_LENGTH).length, field.at, key);
+    if (row == NULL || row->unreadable == 0)
+        log_say(a->setup.log, LOG_LEVEL_WARNING, "copies", NULL,
+                "a copy stays where it is, %s: %s", a->unreadable_at, why);
+}
+
 static void
 slot_unreadable(struct adoption_slot *slot, const char *why)
 {
-    struct adoption *a = slot->adoption;
-    if (a->walk.rounds == 0)
-        log_say(a->setup.log, LOG_LEVEL_WARNING, "copies", NULL,
-                "a copy of %s stays where it is: %s: %s", slot->name, ID_TEXT(slot->id),
-                why);
-    a->walk.unreadable++;
+    walk_note_unreadable(slot->adoption, slot->name, text_from(ID_TEXT(slot->id)), why);
     slot_free(slot);
 }
 
@@ -282,8 +292,9 @@ adoption_take_again(struct adoption *a)
 /* --- Pages ------------------------------------------------------------------------- */
 
 static void
-walk_read_page(struct adoption_walk *w, struct text page)
+walk_read_page(struct adoption *a, struct text page)
 {
+    struct adoption_walk *w = &a->walk;
     struct text id, word;
     if (!text_word(&page, " ", &word) ||
         !text_copy(w->cursor, sizeof(w->cursor), word)) {
@@ -301,7 +312,7 @@ walk_read_page(struct adoption_walk *w, struct text page)
             text_copy(entry->word, ADOPTION_ENTRY_MAX, word))
             w->count++;
         else
-            w->unreadable++;
+            walk_note_unreadable(a, w->name, id, "it has no name of a message");
     }
 }
 
@@ -316,7 +327,7 @@ walk_hear_page(struct adoption *a, struct adoption_slot *slot,
     if (w->name[0] == '\0')
         return;
     if (reply != NULL) {
-        walk_read_page(w, reply->text);
+        walk_read_page(a, reply->text);
         return;
     }
     memcpy(name, w->name, sizeof(name));
@@ -355,7 +366,6 @@ adoption_walk_begin(struct adoption *a, const char *name, bool is_adopted,
     w->is_adopted = is_adopted;
     w->met = met;
     w->over = over;
-    w->rounds = 0;
     walk_rewind(w);
     adoption_stir(a);
 }
@@ -376,10 +386,11 @@ walk_round_over(struct adoption *a)
 {
     struct adoption_walk *w = &a->walk;
     char name[COPIES_NAME_MAX + 1];
-    a->state.unreadable = w->unreadable;
-    if (w->later > 0 || w->unreadable > 0) {
-        a->rest_until_ms = walk_now_ms(a) + (w->later > 0 ? REST_MS : UNREADABLE_MS);
-        w->rounds++;
+    struct adoption_row *row = adoption_find(a, text_from(w->name));
+    if (row != NULL && !w->is_adopted)
+        row->unreadable = w->unreadable;
+    if (w->later > 0) {
+        a->rest_until_ms = walk_now_ms(a) + REST_MS;
         walk_rewind(w);
         return;
     }

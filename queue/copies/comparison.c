@@ -120,8 +120,9 @@ comparison_met_copy(struct adoption *a, const struct adoption_entry *entry)
 static void
 comparison_on_compared(struct adoption *a, const char *name)
 {
-    (void)name;
-    a->has_compared = true;
+    const struct adoption_row *row = adoption_find(a, text_from(name));
+    /* Else the next comparison would think that it has ended. */
+    a->has_compared |= row == NULL || row->unreadable == 0;
     a->stage = a->has_checked ? ADOPTION_OPEN : ADOPTION_CHECKING;
     adoption_release(a);
     adoption_stir(a);

@@ -169,7 +169,7 @@ static void bank_away(void) { now.bank_away = "no answer in time"; now.bank_site
 static void copies_away(void) { now.copies_away = "the server is full"; now.copies_required = true; }
 static void copies_behind(void) { now.copies_behind = 1204; }
 static void copies_namesake(void) { now.copies_namesake = true; }
-static void copies_unreadable(void) { now.copies_unreadable = 3; }
+static void copies_unreadable(void) { now.copies_unreadable = 3, now.copies_unreadable_at = "field F of K"; }
 static void copies_lost(void) { now.copies_losses = 1; }
 static void name_servers(void) { now.name_servers = "/etc/resolv.conf is missing"; }
 static void sandbox_missing(void) { now.sandbox_missing = "Landlock"; }
@@ -238,7 +238,7 @@ static const struct {
     {"copies_away", copies_away, "no copies of mail can be kept (the server is full): new mail is refused"},
     {"copies_behind", copies_behind, "1204 messages have no copy yet"},
     {"copies_namesake", copies_namesake, "another host that lives has the name of this one, or a clone of its spool"},
-    {"copies_unreadable", copies_unreadable, "3 copies of a lost host cannot be read"},
+    {"copies_unreadable", copies_unreadable, "3 copies in Redis cannot be read; the last is field F of K"},
     {"copies_lost", copies_lost, "has lost copies 1 time since startup"},
     {"name_servers", name_servers, "/etc/resolv.conf is missing"},
     {"sandbox_missing", sandbox_missing, "lacks: Landlock"},

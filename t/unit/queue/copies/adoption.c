@@ -262,6 +262,22 @@ site_copy(struct site *s, struct id id, unsigned batch)
     envelope_free(&e);
 }
 
+/* Any bytes as such a copy, or its end, by whoever owns them. */
+static void
+site_copy_bytes(struct site *s, const char *who, const char *batch, struct id id, const char *form)
+{
+    char key[COPIES_KEY_MAX + 1];
+    struct buffer reply;
+    key_of(s, "", key);
+    const struct text words[] = {TEXT("2"), TEXT("pc:{mail}:owner"), text_from(key),
+                                 text_from(who), text_from(strstr(key, "}:") + 2),
+                                 text_from(batch), form != NULL ? TEXT("S") : TEXT("E"),
+                                 text_from(ID_TEXT(id)), text_from(form != NULL ? form : "")};
+    buffer_init(&reply, 1000);
+    must(copies_database_run(s->g->database, copies_script_store, words, form != NULL ? 9 : 8, &reply));
+    buffer_free(&reply);
+}
+
 /* A message that waits there, with a copy. */
 static struct id
 site_send(struct site *s, unsigned batch)
@@ -868,14 +884,7 @@ TEST(unreadable)
     site_send(a, 1);
     struct id id = {.time_ms = 1750000000000, .hash = 99};
     key_of(a, "", key);
-    const struct text words[] = {TEXT("2"), TEXT("pc:{mail}:owner"), text_from(key),
-                                 text_from(a->who), text_from(strstr(key, "}:") + 2),
-                                 TEXT("2"), TEXT("S"), text_from(ID_TEXT(id)),
-                                 TEXT("2\nPetrel?\n")};
-    struct buffer reply;
-    buffer_init(&reply, 1000);
-    must(copies_database_run(g.database, copies_script_store, words, 9, &reply));
-    buffer_free(&reply);
+    site_copy_bytes(a, a->who, "2", id, "2\nPetrel?\n");
     sim_engine_down(a->engine, false);
     group_pass(&g, 5000);
     must(adoption_order(b->adoption, TEXT("relay1"), why));
@@ -883,5 +892,45 @@ TEST(unreadable)
     is_number((int64_t)adoption_state(b->adoption).adopted, 1, "the other is adopted");
     is_number((int64_t)adoption_state(b->adoption).unreadable, 1, "it is counted");
     is_number((int64_t)copies_database_count(g.database), 1, "and stays");
-    ok(world_logged(&b->w, "its envelope cannot be read"));
+    ok_named(strstr(adoption_state(b->adoption).unreadable_at, key) != NULL &&
+                 strstr(adoption_state(b->adoption).unreadable_at, ID_TEXT(id)) != NULL,
+             "its key is named");
+    /* Others are adopted meanwhile. */
+    struct site *c = &g.sites[2];
+    sim_engine_up(c->engine);
+    group_pass(&g, 3000);
+    site_send(c, 1);
+    sim_engine_down(c->engine, false);
+    group_pass(&g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay3"), why));
+    group_pass(&g, 5000);
+    is_number((int64_t)adoption_state(b->adoption).adopted, 2, "it keeps nobody waiting");
+    group_pass(&g, 120 * 1000);
+    is_number(world_log_count(&b->w, "its envelope cannot be read"), 1, "said once");
+    site_copy_bytes(a, b->who, "3", id, NULL);
+    group_pass(&g, 120 * 1000);
+    is_number((int64_t)adoption_state(b->adoption).unreadable, 0, "an operator removes it");
+    ok(world_logged(&b->w, "all mail of relay1 is adopted"));
+}
+
+/* Our own: it is tried again at the next comparison, and does not end. */
+TEST(unreadable_own)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    group_up(&g, 1);
+    struct id id = {.time_ms = 1750000000000, .hash = 99}, forgotten = site_send(a, 6);
+    must(queue_remove(manager_queue(a->w.manager), forgotten));
+    site_copy_bytes(a, a->who, "7", id, "7\nPetrel?\n");
+    for (unsigned i = 0; i < 2; i++) {
+        site_restart(a, true);
+        sim_engine_up(a->engine);
+        group_pass(&g, 10 * 1000);
+        a->durable = 7;
+        group_pass(&g, 3000);
+        ok_named(!adoption_state(a->adoption).is_comparing, "the comparison ends");
+        is_number((int64_t)adoption_state(a->adoption).recalled, 1 - i, "the other is taken back");
+        is_number((int64_t)adoption_state(a->adoption).unreadable, 1, "it is counted");
+        is_number(a->removed.count, 0, "and stays");
+    }
 }
