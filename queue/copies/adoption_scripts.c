@@ -87,6 +87,7 @@ static const char adoption_text_taken[] =
 static const char adoption_text_done[] =
     FENCE "redis.call('DEL', KEYS[2])\n"
           "redis.call('HDEL', KEYS[1], ARGV[2])\n"
+          "redis.call('HSET', KEYS[3], ':', '')\n"
           "redis.call('EXPIRE', KEYS[3], ARGV[3])\n"
           "return 'done'\n";
 

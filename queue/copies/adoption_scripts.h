@@ -23,7 +23,7 @@ extern const struct adoption_script adoption_script_beat;
 /* KEYS: owners, copies, beats, adopted. ARGV[3], ARGV[4]: owner ("": none) and number, as a beat
  * has shown them. Unless they are the same still: FENCED. Else ARGV[1] is the owner. The answer
  * is the number of the last batch ("-": none), and how many of these copies another host had
- * adopted. */
+ * adopted, plus one if these were all. */
 extern const struct adoption_script adoption_script_claim;
 /* KEYS: owners, a hash. ARGV: who, name, cursor, count. The answer is the next cursor, 0 at the
  * end, and for each message its id and the first word of its field: the batch of a copy, or of
@@ -37,7 +37,8 @@ extern const struct adoption_script adoption_script_piece;
  * it, or will; "nobody's". */
 extern const struct adoption_script adoption_script_taken;
 /* KEYS: owners, copies, adopted, beats. ARGV: who, name, seconds. All copies are taken: nobody
- * owns them, and for these seconds it is known where they are now. */
+ * owns them, and for these seconds it is known where they are now; also that there were none,
+ * which is no loss of the server. */
 extern const struct adoption_script adoption_script_done;
 /* KEYS: owners, adopted. Forgets what others have adopted. */
 extern const struct adoption_script adoption_script_forget;

@@ -631,14 +631,14 @@ keeper_at_end(void *context)
 
 /* --- The engine comes and goes ---------------------------------------------------- */
 
-/* number: of the last batch that it has. */
+/* number: of the last batch that it has. was_closed: another host has perhaps adopted all. */
 static void
-keeper_meet(struct copies_keeper *k, uint64_t number)
+keeper_meet(struct copies_keeper *k, uint64_t number, bool was_closed)
 {
     bool is_first = k->known == 0 && !k->setup.is_led;
-    if (number < k->known)
+    if (number < k->known && !was_closed)
         keeper_lose(k, number);
-    else if (is_first)
+    else if (number < k->known || is_first)
         copies_keeper_again_all(k);
     k->known = number;
     if (number > k->number)
@@ -648,11 +648,11 @@ keeper_meet(struct copies_keeper *k, uint64_t number)
 void
 copies_keeper_open(struct copies_keeper *k, uint64_t number, uint64_t least)
 {
-    bool was_refusing = k->refuses;
+    bool was_refusing = k->refuses, was_closed = k->is_closed;
     loop_timer_stop(k->setup.loop, &k->away);
     k->is_met = true;
     k->refuses = k->is_full = k->is_fenced = k->is_closed = false;
-    keeper_meet(k, number);
+    keeper_meet(k, number, was_closed);
     if (least > k->number)
         k->number = least;
     if (was_refusing)
@@ -707,7 +707,7 @@ keeper_on_number(void *context, const struct redis_reply *reply, const char *why
     if (!was_met && !k->is_closed)
         copies_keeper_open(k, number, 0);
     else if (number < k->known)
-        keeper_meet(k, number);
+        keeper_meet(k, number, false);
     else if (number > k->number)
         k->number = number;
 }

@@ -554,6 +554,7 @@ run_done(struct call *c)
         return fenced(c, owner_of(c));
     key_drop(c->d, c->keys[2]);
     unset(c->d, c->keys[1], c->args[2]);
+    set(c->d, c->keys[3], TEXT(":"), TEXT(""));
     say(c, TEXT("done"));
     return true;
 }

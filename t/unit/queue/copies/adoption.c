@@ -35,6 +35,7 @@ struct site {
     uint64_t run;
     uint64_t durable, losses; /* of the keeper */
     unsigned opened, closed;  /* it was */
+    bool is_closed;
     uint64_t number;          /* with */
     char why[ADOPTION_WHY_MAX];
     struct ids fresh, removed;
@@ -50,7 +51,8 @@ keeper_open(void *context, uint64_t number, uint64_t least)
 {
     struct site *s = context;
     s->opened++;
-    s->losses += number < s->durable;
+    s->losses += number < s->durable && !s->is_closed;
+    s->is_closed = false;
     s->number = number > least ? number : least;
     s->why[0] = '\0';
     if (s->durable < number)
@@ -62,6 +64,7 @@ keeper_close(void *context, const char *why)
 {
     struct site *s = context;
     s->closed++;
+    s->is_closed = true;
     snprintf(s->why, sizeof(s->why), "%s", why);
 }
 
@@ -389,6 +392,33 @@ TEST(silent)
     site_go(b);
     site_go(c);
     is_number(b->w.attempts + c->w.attempts, 20, "each is delivered once");
+}
+
+/* All that it had was adopted, also if that was nothing: the server has lost no copies. */
+static void
+adopted_all(unsigned count)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    adoption_reload(b->adoption, 10 * 1000);
+    group_up(&g, 2);
+    for (unsigned i = 1; i <= count; i++)
+        site_send(a, i);
+    site_copy_bytes(a, a->who, "9", (struct id){.hash = 9}, NULL);
+    a->durable = 9;
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 20 * 1000);
+    ok(world_logged(&b->w, "all mail of relay1 is adopted"));
+    sim_engine_up(a->engine);
+    group_pass(&g, 5000);
+    is_number(a->opened, 2, "it is back");
+    is_number((int64_t)a->losses, 0, "nothing was lost");
+}
+
+TEST(adopted_all)
+{
+    adopted_all(0);
+    adopted_all(3);
 }
 
 /* Back from where nothing could be delivered, the first that is says so, and the rest waits for

@@ -99,7 +99,7 @@ static const struct step steps[] = {
     {"but a host that was cut off does not go on as if nothing were", &store, "2 o c",
      {FIRST, NAME, "16", "E", "A"}, "FENCED somebody"},
     {"the first host is back", &adoption_script_claim, ALL, {"h1 R5", NAME, "", "-"},
-     "- 2"},
+     "- 3"},
     {"hears who has its mail", &adoption_script_page, "2 o c:adopted",
      {"h1 R5", NAME, "0", "100"}, "0 A h3/V B h2/X"},
     {"forgets it", &adoption_script_forget, "2 o c:adopted", {"h1 R5", NAME}, "done"},

@@ -116,3 +116,19 @@ TEST(removed_while_it_waits)
     is_number(g.w.accepted, true, "and is accepted");
     is_number((int64_t)copies_database_count(g.database), 1, "with a copy");
 }
+
+/* Another host has adopted everything, which removes the hash and its number. */
+TEST(adopted_meanwhile)
+{
+    FIXTURE(keeping, g, keeping_begin, keeping_end);
+    sim_engine_up(g.engine);
+    keeping_pass(&g, 1000);
+    world_send(&g.w, "me@a.test", "good@b.test");
+    keeping_pass(&g, 1000);
+    copies_keeper_close(g.keeper, "it adopts the mail of this host");
+    copies_database_flush(g.database);
+    copies_keeper_open(g.keeper, 0, 0);
+    keeping_pass(&g, 1000);
+    is_number((int64_t)copies_keeper_state(g.keeper).losses, 0, "the engine has lost nothing");
+    is_number((int64_t)copies_database_count(g.database), 1, "what is left here is stored again");
+}
