@@ -91,12 +91,13 @@ faults_judge_secrets(const struct fault_world *w, struct faults *out)
 static void
 faults_say_unreadable(struct faults *out, const char *path)
 {
+    char closed[DISK_REASON_MAX];
     faults_found(
         out,
         "%s cannot be read by `user`: a reload will be refused, and a start by "
-        "the unit of systemd; make `user` its owner (chown), or name a copy (of "
-        "certbot's files by a deploy hook: petrel.conf(5), tls_certificate)",
-        path);
+        "the unit of systemd%s; or name a copy (of certbot's files by a deploy hook: "
+        "petrel.conf(5), tls_certificate)",
+        path, disk_explain_closed(path, closed));
 }
 
 static void

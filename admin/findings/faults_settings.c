@@ -7,6 +7,7 @@
 #include "mime/address.h"
 #include "sched/route/copies.h"
 #include "sched/route/peers.h"
+#include "sched/route/target.h"
 
 #include <inttypes.h>
 #include <sched.h>
@@ -15,7 +16,6 @@
 #include <sys/utsname.h>
 
 enum {
-    PORT_SMTP = 25,
     PORT_SMTPS = 465,
     PORT_SUBMISSION = 587,
     HIDDEN_MAX = 10 /* hidden routes that are named, one a line */
@@ -134,20 +134,64 @@ faults_judge_units(const struct fault_world *w, struct faults *out)
 
 /* --- Targets ---------------------------------------------------------------------- */
 
+/* Those with four digits are what providers offer where the others are blocked. */
+static const struct {
+    unsigned port;
+    bool tls_first;
+} mail_ports[] = {
+    {25,              false},
+    {PORT_SMTPS,      true },
+    {PORT_SUBMISSION, false},
+    {2465,            true },
+    {2525,            false},
+    {2587,            false}
+};
+
 /* The most common error with a smarthost: both sides wait for the other. */
 static void
-faults_find_ports(const struct target *target, struct faults *out)
+faults_find_port(const struct target *target, const struct target_host *host,
+                 struct faults *out)
 {
     out->row = faults_row("port_tls");
+    for (size_t i = 0; i < sizeof(mail_ports) / sizeof(*mail_ports); i++)
+        if (mail_ports[i].port == host->port &&
+            mail_ports[i].tls_first != target->tls_implicit)
+            faults_found(out, "%.*s:%u: port %u %s", TEXT_ARGS(host->host),
+                         (unsigned)host->port, (unsigned)host->port,
+                         target->tls_implicit
+                             ? "begins without TLS: write submission://"
+                             : "has TLS from the first byte: write smtps://");
+}
+
+/* These ports are for clients that log in. smtp://HOST:587 is not asked: it sends in
+ * cleartext to a server that offers no TLS, so it never was for a password. */
+static void
+faults_find_login(const struct target *target, const struct target_host *host,
+                  struct faults *out)
+{
+    bool is_submission = target->tls_implicit ? host->port == PORT_SMTPS
+                                              : host->port == PORT_SUBMISSION &&
+                                                    target->tls >= TARGET_TLS_ENCRYPT;
+    out->row = faults_row("login_missing");
+    if (is_submission && host->user.length == 0 && target->cert == 0 &&
+        !target_is_loopback(host->host))
+        faults_found(out,
+                     "%.*s:%u: port %u usually takes mail only after a login, and no "
+                     "user is set: write %s://USER@%.*s, and a line '%.*s USER "
+                     "PASSWORD' into the file that auth_passwords names, unless this "
+                     "host is known there by its address",
+                     TEXT_ARGS(host->host), (unsigned)host->port, (unsigned)host->port,
+                     target->tls_implicit ? "smtps" : "submission",
+                     TEXT_ARGS(host->host), TEXT_ARGS(host->host));
+}
+
+static void
+faults_find_hosts(const struct target *target, struct faults *out)
+{
     for (size_t i = 0; i < target_host_count(target); i++) {
         struct target_host host = target_host(target, i);
-        bool wants_tls = host.port == PORT_SMTPS;
-        bool begins_clear = host.port == PORT_SMTP || host.port == PORT_SUBMISSION;
-        if (target->tls_implicit ? begins_clear : wants_tls)
-            faults_found(out, "%.*s:%u: port %u %s", TEXT_ARGS(host.host),
-                         (unsigned)host.port, (unsigned)host.port,
-                         wants_tls ? "has TLS from the first byte: write smtps://"
-                                   : "begins without TLS: write submission://");
+        faults_find_port(target, &host, out);
+        faults_find_login(target, &host, out);
     }
 }
 
@@ -212,7 +256,7 @@ faults_find_target(void *context, const struct target *target)
     out->row = faults_row("bind_missing");
     faults_find_source(&target->bind, "bind=", out);
     if (is_smtp)
-        faults_find_ports(target, out);
+        faults_find_hosts(target, out);
     faults_find_web(target, out);
     faults_find_redirect(target, out);
     out->row = faults_row("concurrency");

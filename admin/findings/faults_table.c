@@ -562,6 +562,7 @@ static const struct fault_row fault_rows[] = {
     {"unit_missing", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_units)},
     {"bind_missing", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_targets)},
     {"port_tls", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
+    {"login_missing", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
     {"web_unsigned", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
     {"redirected", FAULT_WARNING, FAULT_READ, SAID_ABOVE},
     {"concurrency", FAULT_WARNING, FAULT_READ, SAID_ABOVE},

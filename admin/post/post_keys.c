@@ -126,12 +126,12 @@ post_keys_new(struct text content, const char *file, struct text domains,
 struct post_keys *
 post_keys_read(const char *file, struct text domains, struct buffer *errors)
 {
-    char *content;
+    char *content, why[DISK_REASON_MAX];
     size_t length;
     int error = disk_read_regular(file, POST_KEY_FILE_MAX, &content, &length);
     if (error != 0) {
         (void)!buffer_format(errors, "http_keys: cannot read %s: %s\n", file,
-                             disk_explain(error));
+                             disk_explain_file(file, error, why));
         return NULL;
     }
     struct post_keys *keys =

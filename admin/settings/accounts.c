@@ -102,6 +102,7 @@ accounts_read_secrets(struct accounts *accounts, struct buffer *errors)
     for (size_t i = 0; i < accounts->count; i++) {
         struct oauth_account *a = &accounts->list[i];
         struct buffer content;
+        char why[DISK_REASON_MAX];
         if (a->secret[0] != '@')
             continue;
         buffer_init(&content, OAUTH_SECRET_MAX - 1);
@@ -110,7 +111,8 @@ accounts_read_secrets(struct accounts *accounts, struct buffer *errors)
             error = -ENODATA;
         if (error < 0)
             (void)!buffer_format(errors, "oauth: cannot read '%.1000s': %s\n",
-                                 a->secret + 1, disk_explain(error));
+                                 a->secret + 1,
+                                 disk_explain_file(a->secret + 1, error, why));
         else
             (void)!text_copy(a->secret, sizeof(a->secret), buffer_text(&content));
         buffer_forget(&content);

@@ -16,7 +16,7 @@
 static char *
 read_passwords(const struct options *o, size_t *length, struct buffer *errors)
 {
-    char *content;
+    char *content, why[DISK_REASON_MAX];
     *length = 0;
     if (o->auth_passwords == NULL || o->without_secrets)
         return NULL;
@@ -25,7 +25,8 @@ read_passwords(const struct options *o, size_t *length, struct buffer *errors)
     if (error >= 0)
         return content;
     (void)!buffer_format(errors, "auth_passwords: cannot read '%.1000s': %s\n",
-                         o->auth_passwords, disk_explain(error));
+                         o->auth_passwords,
+                         disk_explain_file(o->auth_passwords, error, why));
     return NULL;
 }
 

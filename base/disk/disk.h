@@ -201,6 +201,13 @@ int disk_read_whole(const char *path, size_t limit, char **content, size_t *leng
 int disk_read_regular(const char *path, size_t limit, char **content, size_t *length);
 /* The reason, for a user, of an error of disk_read_whole() or disk_read_regular(). */
 const char *disk_explain(int error);
+enum { DISK_REASON_MAX = 2048 };
+/* Why permissions keep the file from this user, as the end of a sentence: whose it is, or
+ * the directory above it that may not be passed, and the command that opens it. "": they
+ * do not. Returns out. */
+const char *disk_explain_closed(const char *path, char out[DISK_REASON_MAX]);
+/* disk_explain(), and all that is known of a closed file. Returns out. */
+const char *disk_explain_file(const char *path, int error, char out[DISK_REASON_MAX]);
 
 /* Opens /dev/null as each of the descriptors 0, 1, 2 that is closed. Otherwise the next
  * file would get that number, and error messages would be written into it. */

@@ -344,8 +344,9 @@ load_value(struct settings *s, struct entry *entry)
     /* Until all checks have passed. */
     entry->is_bad = true;
     if (error < 0) {
+        char why[DISK_REASON_MAX];
         complain(s, &place, name, "cannot read '%s': %s", entry->text,
-                 disk_explain(error));
+                 disk_explain_file(entry->text, error, why));
         return;
     }
     /* Some editors begin a file with a byte order mark, and end it with a line end: these
@@ -569,7 +570,9 @@ settings_read_file(struct settings *s, const char *path)
      * in one source or replaced by a later one. */
     s->step++;
     if (error < 0) {
-        complain(s, &place, TEXT(""), "cannot read: %s", disk_explain(error));
+        char why[DISK_REASON_MAX];
+        complain(s, &place, TEXT(""), "cannot read: %s",
+                 disk_explain_file(path, error, why));
         return;
     }
     struct settings_file file;

@@ -203,7 +203,9 @@ tls_read_file(const char *path, char **content, size_t *length, char *error,
     int result = disk_read_regular(path, TLS_FILE_MAX, content, length);
     if (result == 0)
         return true;
-    snprintf(error, error_size, "cannot read %s: %s", path, disk_explain(result));
+    char why[DISK_REASON_MAX];
+    snprintf(error, error_size, "cannot read %s: %s", path,
+             disk_explain_file(path, result, why));
     return false;
 }
 

@@ -195,12 +195,12 @@ struct users *
 users_read(const char *path, const unsigned char secret[DIGEST_SIZE],
            struct buffer *errors)
 {
-    char *content;
+    char *content, why[DISK_REASON_MAX];
     size_t length;
     int error = disk_read_regular(path, USERS_FILE_MAX, &content, &length);
     if (error != 0) {
         (void)!buffer_format(errors, "auth_users: cannot read %s: %s\n", path,
-                             disk_explain(error));
+                             disk_explain_file(path, error, why));
         return NULL;
     }
     struct users *users = users_new(text_of(content, length), path, secret, errors);

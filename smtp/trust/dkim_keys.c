@@ -50,13 +50,14 @@ keys_complain(struct dkim_keys_reading *r, const char *format, ...)
 static void
 read_key_file(struct dkim_keys_reading *r, struct dkim_key *k)
 {
-    char *content;
+    char *content, reason[DISK_REASON_MAX];
     size_t length;
     const char *why;
     struct disk_info info;
     int error = disk_read_regular(k->path, SIGN_FILE_MAX, &content, &length);
     if (error < 0) {
-        keys_complain(r, "cannot read '%.1000s': %s", k->path, disk_explain(error));
+        keys_complain(r, "cannot read '%.1000s': %s", k->path,
+                      disk_explain_file(k->path, error, reason));
         return;
     }
     k->key = sign_key_read(r->keys->random, text_of(content, length), &why);

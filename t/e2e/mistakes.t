@@ -53,6 +53,14 @@ unlike +(check('listen = x'))[1], qr/no errors/, 'not of bad ones';
 warned('routes = * submission://smtp.example.org:465?tls=encrypt', 'smtp.example.org:465: port 465 has TLS from the first byte: write smtps://');
 warned('routes = * smtp://smtp.example.org:465', 'smtp.example.org:465: port 465');
 warned("routes = * smtps://smtp.example.org:$_?tls=encrypt", "smtp.example.org:$_: port $_ begins without TLS: write submission://") for 25, 587;
+warned('relay = submission://smtp.example.org', "smtp.example.org:587: port 587 usually takes mail only after a login, and no user is set: write submission://USER\@smtp.example.org, and a line 'smtp.example.org USER PASSWORD' into the file that auth_passwords names, unless this host is known there by its address");
+{   # What it asks for, as it says it, is heard no more.
+    my $passwords = Petrel::spit("$dir/passwords", "smtp.example.org joe x\n");
+    chmod 0600, $passwords;
+    ($code, $said) = check("relay = submission://joe\@smtp.example.org\nauth_passwords = $passwords");
+    is $code, 0, 'a user, and his line';
+    unlike $said, qr/after a login/, 'no word of a login';
+}
 warned("routes = * smtp://a.example.org?concurrency=2&initial=5", 'a.example.org: an initial concurrency of 5 is above the limit of 2');
 warned("routes =\n  * mx\n  example.net smtp://a.example.org", "FILE:3: routes: the route 'example.net' is never chosen, because '*' stands before it and the first match wins: move it up, or remove it");
 warned("routes = * mx\nsender_routes =\n  example.net mx\n  me\@Example.net mx", "FILE:4: sender_routes: the route 'me\@example.net' is never chosen, because 'example.net' stands before it");
@@ -68,16 +76,26 @@ chmod 0600, $secret;
 ($code, $said) = check("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password_file = $secret");
 unlike $said, qr/can be read by all users/, 'a file of mode 0600 is safe';
 SKIP: {
-    skip 'root alone can check as another user', 5 if $> != 0;
+    skip 'root alone can check as another user', 8 if $> != 0;
     chmod 0755, $dir;
     my $lines = "user = nobody\nrelay = smtp://me\@a.example.org?tls=encrypt\nrelay_password_file = $secret";
-    warned($lines, "$secret cannot be read by `user`: a reload will be refused, and a start by the unit of systemd; make `user` its owner (chown)");
+    warned($lines, "$secret cannot be read by `user`: a reload will be refused, and a start by the unit of systemd; it belongs to root (mode 0600): `chown nobody $secret` if the daemon runs as nobody; or name a copy");
     chown scalar(getpwnam 'nobody'), -1, $secret;
     ($code, $said) = check($lines);
     is $code, 0, 'the owner is `user`';
     unlike $said, qr/cannot be read/, 'who can read it';
     like $said, qr/have no errors/, 'and the check goes on to its end';
     chown 0, -1, $secret;
+    # The user itself reads it: at check, and the daemon at a reload, within the sandbox.
+    ($code, $said) = Petrel::command('', 'setpriv', '--reuid=nobody', '--clear-groups', $Petrel::binary, qw(-c /dev/null -o), "auth_passwords=$secret", '-o', 'relay=smtp://me@a.example.org?tls=encrypt', 'check');
+    is "$code $said", "78 command line: auth_passwords: cannot read '$secret': Permission denied; it belongs to root (mode 0600): `chown nobody $secret` if the daemon runs as nobody\n", 'whose it is, and the command that opens it';
+    my $petrel = Petrel->new(user => 'nobody', relay => 'smtp://me@a.example.org?tls=encrypt', relay_password_file => $secret);
+    chmod 0755, $petrel->{dir};
+    $petrel->start;
+    $petrel->run('reload');
+    ok $petrel->wait_log(qr/relay_password_file: cannot read '\Q$secret\E': Permission denied; it belongs to root \(mode 0600\): `chown nobody /), 'a reload says it, too';
+    unlike $petrel->log, qr/sandbox: system call/, 'and asks nothing that the sandbox forbids';
+    $petrel->stop;
 }
 umask 0022;
 warned("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password = x", 'relay_password: FILE can be read by all users: chmod 600');

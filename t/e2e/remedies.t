@@ -33,7 +33,7 @@ sub commands {
     push @found, $text =~ /\brun: ($shell [^\n;,`']+)/g, $text =~ /\n +($shell [^\n;,`']+)$/mg, $text =~ /\bsee (petrel \w+)/g;
     push @found, $text =~ /\A(systemctl [^\n]+)\z/;
     push @found, map { "petrel $_" } $text =~ /(?:^|\n) *%s ((?:init|oauth|queue|test)\b[^\n,;]*)/g;
-    push @found, $text =~ /\b((?:chmod|chown) -?[\w-]+(?: %s| [A-Z]+)*)/g;
+    push @found, $text =~ /\b((?:chmod|chown) -?[\w+-]+(?: %s| [A-Z]+)*)/g;
     return map { s/%(?:\.\*|\.\d+)?s/%s/gr =~ s/%s%s/%s/gr =~ s/[ .]+\z//r } @found;
 }
 
@@ -92,6 +92,7 @@ my @table = (
     ['petrel -c FILE init', "petrel -c $base/own.conf init", 64, $asks], ['petrel init --print', undef, 64, $asks],
     ['systemctl status petrel'], ['systemctl start petrel'], ['systemctl restart petrel'], ['systemctl enable petrel && systemctl restart petrel'], ['journalctl -u petrel -n 50'], ['make install'], ['ss -ltnp'],
     ['chmod 600 {FILE}', "chmod 600 $base/file"], ['chmod 600', "chmod 600 $base/file"], ['chmod g-w', "chmod g-w $base/file"], ['chmod o-w', "chmod o-w $base/file"], ['chown -R %s %s', "chown -R $> $base/file"],
+    ['chown %s %s', "chown $> $base/file"], ['chmod o+x %s', "chmod o+x $base/bin"],
     ['petrel queue retry --all'], ['petrel queue retry --forget-limits {SITE}', "petrel queue retry --forget-limits '$site'"], ['petrel queue release --queue defrag', undef, 0, 65],
     ['petrel drain --cancel'], ['petrel queue release %s', "petrel queue release $held"], ['petrel queue release --queue hold', undef, 0, 65], ['petrel queue release --all'],
     ['petrel queue rm --queue corrupt', undef, 0, 65], ['petrel queue rm --queue hold', undef, 0, 65], ['petrel queue rm %s', "petrel queue rm $deferred"], ['petrel run', 'timeout 1 petrel run', 69, 75, 78],

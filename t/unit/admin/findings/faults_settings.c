@@ -101,11 +101,22 @@ warns(const char *const settings[WORDS], size_t count)
         printf("# %.*s\n", TEXT_ARGS(buffer_text(&said)));
 }
 
-TEST(values)
+struct row {
+    const char *const settings[WORDS], *line; /* NULL: none */
+};
+
+static void
+warns_all(const struct row *rows, size_t count)
 {
-    static const struct {
-        const char *const settings[WORDS], *line;
-    } rows[] = {
+    for (size_t i = 0; i < count; i++) {
+        warns(rows[i].settings, rows[i].line != NULL);
+        ok_named(rows[i].line == NULL || is_said(rows[i].line), rows[i].line ? rows[i].line : "nothing is said");
+    }
+}
+
+TEST(smarthosts)
+{
+    static const struct row rows[] = {
         {{"relay=smtp://h.test:465"},
          "warning: h.test:465: port 465 has TLS from the first byte: write smtps://\n"},
         {{"relay=smtps://h.test:587"},
@@ -114,9 +125,32 @@ TEST(values)
          "warning: h.test:25: port 25 begins without TLS: write submission://\n"      },
         {{"relay=smtp://a.test|b.test:465"},
          "warning: b.test:465: port 465 has TLS from the first byte: write smtps://\n"},
-        {{"relay=smtps://h.test"},                                       NULL         },
-        {{"relay=submission://h.test"},                                  NULL         },
+        {{"relay=smtps://h.test:2525"},
+         "warning: h.test:2525: port 2525 begins without TLS: write submission://\n"  },
+        {{"relay=submission://h.test:2465"},
+         "warning: h.test:2465: port 2465 has TLS from the first byte: write smtps://\n"},
+        {{"relay=smtps://h.test"},
+         "warning: h.test:465: port 465 usually takes mail only after a login, and no "
+         "user is set: write smtps://USER@h.test, and a line 'h.test USER PASSWORD' "
+         "into the file that auth_passwords names, unless this host is known there by "
+         "its address\n"                                                              },
+        {{"relay=smtp://a.test|u@b.test:587|c.test:587?tls=encrypt", "relay_password=x"},
+         "warning: c.test:587: port 587 usually takes mail only after a login, and no "
+         "user is set: write submission://USER@c.test, and a line 'c.test USER "
+         "PASSWORD'"                                                                  },
+        {{"relay=submission://u@h.test", "relay_password=x"},            NULL         },
+        {{"relay=submission://127.0.0.1"},                               NULL         },
+        {{"relay=submission://h.test?cert=/a.pem&key=/b.pem"},           NULL         },
+        {{"relay=smtp://h.test:587"},                                    NULL         },
+        {{"relay=smtps://h.test:2465"},                                  NULL         },
         {{"relay=smtp://h.test:2525"},                                   NULL         },
+    };
+    warns_all(rows, sizeof(rows) / sizeof(*rows));
+}
+
+TEST(values)
+{
+    static const struct row rows[] = {
         {{"routes=* smtp://h.test?concurrency=2&initial=3"},
          "warning: h.test: an initial concurrency of 3 is above the limit of 2, which "
          "applies\n"                                                                  },
@@ -162,10 +196,7 @@ TEST(values)
         {{"rewrite=* a@b.test\n    x@y.test c@d.test"},
          "warning: command line: rewrite: 'x@y.test' never matches, because '*' stands before it and the first match wins: move it up, or remove it\n"},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        warns(rows[i].settings, rows[i].line != NULL);
-        ok_named(rows[i].line == NULL || is_said(rows[i].line), rows[i].line ? rows[i].line : "nothing is said");
-    }
+    warns_all(rows, sizeof(rows) / sizeof(*rows));
 }
 
 /* Ten are named, one a line. */

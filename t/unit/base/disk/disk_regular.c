@@ -48,6 +48,48 @@ is_refused(const char *path, int error, const char *name)
     ok_named(content == NULL && length == 7, "nothing comes of it");
 }
 
+/* The reason of -EACCES: words in front of and behind the path that is named twice. */
+static void
+explains(const char *name, const char *before, const char *within, const char *behind, const char *named)
+{
+    char want[DISK_REASON_MAX], why[DISK_REASON_MAX], path[300];
+    snprintf(path, sizeof(path), "%s", folder_path(folder, name));
+    snprintf(want, sizeof(want), "Permission denied; it%s%s%s%s", before, within, named, behind);
+    is_string(disk_explain_file(path, -EACCES, why), want, name);
+}
+
+/* The owner of a closed file is named, and the command that opens it: to another user than root. */
+static void
+test_closed(void)
+{
+    char inner[300], mine[300], why[DISK_REASON_MAX], longest[3000];
+    snprintf(mine, sizeof(mine), "%s", folder_path(folder, "mine"));
+    snprintf(inner, sizeof(inner), "%s", folder_path(folder, "closed"));
+    spit("mine", 1);
+    if (mkdir(inner, 0700) != 0 || chmod(folder, 0755) != 0)
+        abort();
+    spit("closed/far", 1);
+    if (chmod(folder_path(folder, "mine"), 0640) != 0)
+        abort();
+    is_string(disk_explain_file(mine, -EACCES, why), "Permission denied", "our own: no permission forbids it");
+    if (geteuid() != 0)
+        return;
+    if (seteuid(65533) != 0) /* a number without a name */
+        abort();
+    explains("mine", " belongs to root (mode 0640): `chown 65533 ", "", "` if the daemon runs as 65533", mine);
+    is_string(disk_explain_file(mine, -ENOENT, why), strerror(ENOENT), "no more of other errors");
+    char before[400];
+    snprintf(before, sizeof(before), "s directory %s belongs to root (mode 0700): move it elsewhere, or ", inner);
+    explains("closed/far", before, "`chmod o+x ", "`", inner);
+    explains("closed/none/far", before, "`chmod o+x ", "`", inner);
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    is_string(disk_explain_file(longest, -EACCES, why), "Permission denied", "a path too long to be looked at");
+    is_string(disk_explain_file("x", -EACCES, why), "Permission denied", "one without a directory");
+    if (seteuid(0) != 0)
+        abort();
+}
+
 int
 main(void)
 {
@@ -82,6 +124,7 @@ main(void)
     int writer = open(folder_path(folder, "fifo"), O_RDWR);
     is_refused(folder_path(folder, "fifo"), -EINVAL, "one with a writer that says nothing");
     close(writer);
+    test_closed();
     folder_remove(folder);
     return done();
 }
