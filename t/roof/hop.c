@@ -29,11 +29,16 @@ enum {
     IDLE_MS = 5 * 60 * 1000,
     HANDSHAKE = 2000,
     EARLY_LINES = 40,
-    ON_ITS_WAY_MS = 50 /* a connection, on a path that is not narrow */
+    ON_ITS_WAY_MS = 50, /* a connection, on a path that is not narrow */
+    HEARD_MS = 5000,    /* at the latest, behind a slow path */
+    WHERE_MAX = 48
 };
 
 struct hop {
+    struct hop *next;
     const char *name;
+    char address[WHERE_MAX]; /* "[10.0.1.2]:" */
+    int64_t lied_ms;         /* the last reply out of step; 0: there is none */
     bool lmtp, pipelining, chunking, tls, dsn;
     unsigned requires;        /* in a thousand: REQUIRETLS is offered */
     bool has_login, by_login; /* AUTH LOGIN alone */
@@ -96,6 +101,7 @@ struct visit {
     unsigned unsure_count;
 };
 
+static struct hop *all_hops;
 static struct visit *visits;
 static unsigned open_count, most_count, most_rcpts, visit_count;
 static uint64_t requires_chance;
@@ -239,6 +245,7 @@ visit_on_late(void *context)
 {
     struct visit *v = context;
     v->waits = false;
+    v->hop->lied_ms = v->lies ? roof_now_ms() : v->hop->lied_ms;
     for (unsigned i = 0; i < v->unsure_count; i++)
         v->unsure[i].since_ms = roof_now_ms();
     struct text reply = buffer_text(&v->reply);
@@ -273,6 +280,8 @@ say(struct visit *v, const char *text)
 {
     const struct hop_mood *m = &v->hop->mood;
     char line[REPLY_MAX];
+    if (v->lies)
+        v->hop->lied_ms = roof_now_ms();
     if (roof_chance(m->cut)) {
         roof_note("%s: cuts in place of %s", v->hop->name, text);
         peer_cut(&v->peer, (enum peer_end)roof_below(PEER_ENDS));
@@ -357,6 +366,15 @@ path_of(struct text line)
     return text_before(text_after(line, from + 1), to - from - 1);
 }
 
+/* The client may have another reply for that of MAIL, and names no recipient then. */
+static void
+refuse_unnamed(const struct visit *v, const struct model_message *m)
+{
+    for (unsigned i = 0; m != NULL && v->lies && i < m->rcpt_count; i++)
+        if (m->rcpts[i].stored == 0)
+            hop_refuses(v, &m->rcpts[i]);
+}
+
 static void
 on_mail(struct visit *v, struct text line)
 {
@@ -366,6 +384,7 @@ on_mail(struct visit *v, struct text line)
         roof_break("whole", NULL, "%s hears MAIL within a transaction", v->hop->name);
     forget_transaction(v);
     law_adoption_mail(v->client, path_of(line));
+    refuse_unnamed(v, model_find_sender(path_of(line)));
     /* A refusal here would be one of recipients that are not known yet. */
     if (v->hop->has_login && !v->logged_in) {
         say(v, "530 5.7.0 log in first");
@@ -963,6 +982,8 @@ hop_new(const char *name, const char *ip, unsigned port, bool lmtp, bool pipelin
     h->pipelining = pipelining || lmtp;
     h->chunking = chunking;
     h->route = -1;
+    snprintf(h->address, sizeof(h->address), "[%s]:", ip);
+    LL_PREPEND(all_hops, h);
     h->service = network_serve(&at, hop_on_accept, h);
     return h;
 }
@@ -1037,6 +1058,17 @@ hop_set_requires(struct hop *h, unsigned permille)
 {
     requires_chance = roof_fork("hops that require");
     h->requires = permille;
+}
+
+bool
+hop_has_lied(struct text line)
+{
+    const struct hop *h;
+    LL_FOREACH (all_hops, h)
+        if (h->lied_ms > 0 && roof_now_ms() - h->lied_ms < HEARD_MS &&
+            memmem(line.at, line.length, h->address, strlen(h->address)) != NULL)
+            return true;
+    return false;
 }
 
 void

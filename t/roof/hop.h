@@ -2,6 +2,8 @@
 #ifndef T_ROOF_HOP_H
 #define T_ROOF_HOP_H
 
+#include "base/text.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -70,6 +72,9 @@ unsigned hops_visits(void);
 void hops_forget_visits(void);
 /* The largest number of recipients of a transaction since the last call. */
 unsigned hops_take_most_rcpts(void);
+/* The hop that this line of a log names has said replies twice, a moment ago: its client may take
+ * one for the reply to a command that the hop never hears. */
+bool hop_has_lied(struct text line);
 /* Ends all connections: nothing is left of their moods. */
 void hops_reset(void);
 

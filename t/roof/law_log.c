@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "t/roof/dead.h"
 #include "t/roof/group.h"
+#include "t/roof/hop.h"
 #include "t/roof/host.h"
 #include "t/roof/law_age.h"
 #include "t/roof/mailbox.h"
@@ -152,6 +153,8 @@ take_verdict(struct life *l, struct text line)
         return; /* each fragment has a life of its own */
     if (sent && !may_be_sent(l, r))
         break_life(l, "sent, and no hop has stored it", line);
+    if (!sent && !deferred && hop_has_lied(line))
+        model_refused(r);
     model_logged(r, sent ? MODEL_SUCCESS : deferred ? MODEL_DELAY : MODEL_FAILURE);
     if (deferred && !has(line, "in reply to RCPT TO"))
         model_site_failed(r->message);
