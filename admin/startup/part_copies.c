@@ -32,6 +32,7 @@ part_copies_start(struct daemon *d)
         &(struct copies_keeper_setup){.loop = d->loop,
                                       .log = d->log,
                                       .queue = manager_queue(d->manager),
+                                      .manager = d->manager,
                                       .engine = d->copies.engine,
                                       .settings = &d->copies.settings,
                                       .identity = d->peer.spool,

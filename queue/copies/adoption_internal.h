@@ -110,7 +110,7 @@ struct adoption {
     uint64_t number,
         bound;       /* of the engine's last batch; up to which our disk has all */
     uint64_t losses; /* of the engine, at the last comparison */
-    bool has_bound, has_compared, has_checked, is_checking;
+    bool has_bound, is_bound_synced, has_compared, has_checked, is_checking;
     struct queue_barrier barrier;
     struct queue_walk *here;
     struct adoption_state state;

@@ -55,8 +55,15 @@ comparison_note(struct adoption *a)
     uint64_t durable = keeper->durable(keeper->context);
     snprintf(line, sizeof(line), "%" PRIu64 "\n", durable);
     if ((a->has_compared || a->number <= a->bound) && durable > a->bound &&
-        manager_hint_write(a->setup.manager, comparison_file, text_from(line)) == 0)
+        manager_hint_write(a->setup.manager, comparison_file, text_from(line)) == 0) {
         a->bound = durable;
+        a->is_bound_synced = false;
+    }
+    /* While the engine hears of ends an old number does no harm. */
+    if (a->stage == ADOPTION_AWAY && !a->is_bound_synced) {
+        a->is_bound_synced = true;
+        (void)!manager_hint_sync(a->setup.manager, comparison_file);
+    }
     if (a->stage != ADOPTION_OPEN || keeper->losses(keeper->context) == a->losses)
         return;
     a->losses = keeper->losses(keeper->context);

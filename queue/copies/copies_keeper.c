@@ -10,8 +10,10 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/copies/copies_batch.h"
+#include "queue/copies/copies_ends.h"
 #include "queue/copies/copies_scripts.h"
 #include "queue/queue_copier.h"
+#include "queue/queue_operator.h"
 #include "queue/queue_walk.h"
 
 #include <assert.h>
@@ -25,6 +27,7 @@
 enum {
     ITEMS_MAX = 200000, /* nobody waits for them; then all messages are walked over */
     FLUSH_MS = 100,     /* changes and ends wait for others */
+    ENDS_MS = 1000,     /* from one sync of lock/ended to the next */
     GRACE_MS = 1000,    /* mail waits for an engine that has gone */
     REST_MS = 1000,     /* after a refusal */
     CHECK_MS = 5000,    /* whether it has lost something */
@@ -57,6 +60,7 @@ struct copies_item {
     enum line line;
     bool is_own;
     bool is_there;         /* perhaps: a batch had it */
+    bool is_noted;         /* its end, in lock/ended */
     uint32_t at;           /* the next piece of a message in pieces */
     int64_t not_before_ms; /* of a large envelope's change; monotonic */
     struct copies_item *prev, *next;
@@ -88,7 +92,8 @@ struct copies_keeper {
     struct queue_walk *walk;
     bool walk_is_read;
     uint64_t walk_left;
-    struct loop_timer flush, away, check;
+    struct copies_ends ends;
+    struct loop_timer flush, away, check, ends_sync;
     struct loop_task task, walk_task;
     struct copies_state counted;
 };
@@ -168,6 +173,45 @@ keeper_take(struct copies_keeper *k, struct id id, bool is_waited_for)
     HASH_ADD(hh, k->items, id, sizeof(item->id), item);
     keeper_enter(k, item, LINE_BEHIND);
     return item;
+}
+
+/* --- Ends that the engine does not hear ------------------------------------------- */
+
+static void
+keeper_note_end(struct copies_keeper *k, struct copies_item *item)
+{
+    if (((item->wants | item->in_batch) & WANT_END) == 0 || item->is_noted)
+        return;
+    item->is_noted = true;
+    copies_ends_note(&k->ends, item->id);
+}
+
+static void
+keeper_on_ends_sync(void *context)
+{
+    struct copies_keeper *k = context;
+    copies_ends_sync(&k->ends);
+}
+
+static void
+keeper_write_ends(struct copies_keeper *k)
+{
+    if (copies_ends_write(&k->ends) && !heap_has(&k->ends_sync.node))
+        loop_timer_start(k->setup.loop, &k->ends_sync, ENDS_MS, keeper_on_ends_sync, k);
+}
+
+/* An end of an earlier run. A message whose end was not durable is here, and has a copy. */
+static void
+keeper_met_end(void *context, struct id id)
+{
+    struct copies_keeper *k = context;
+    struct copies_item *item =
+        queue_lacks(k->setup.queue, id) ? keeper_take(k, id, false) : NULL;
+    if (item == NULL)
+        return;
+    item->wants = WANT_END;
+    item->is_noted = true;
+    keeper_line_up(k, item);
 }
 
 /* --- Refusals --------------------------------------------------------------------- */
@@ -596,11 +640,17 @@ keeper_at_end(void *context)
     bool is_lazy = k->counts[LINE_OWN] + k->counts[LINE_CHANGE] + k->counts[LINE_END] +
                        k->counts[LINE_BEHIND] >
                    0;
-    k->is_recovered = k->is_recovered || queue_has_found_all(k->setup.queue);
+    if (!k->is_recovered && queue_has_found_all(k->setup.queue)) {
+        k->is_recovered = true;
+        copies_ends_read(&k->ends, keeper_met_end, k);
+    }
+    keeper_write_ends(k);
     if (k->walk != NULL && k->counts[LINE_BEHIND] < WALK_AHEAD && k->is_recovered)
         loop_post(k->setup.loop, &k->walk_task, keeper_walk_on, k);
     if (!k->is_met || k->is_fenced || k->is_flying)
         return;
+    if (k->is_recovered && k->counts[LINE_END] == 0)
+        copies_ends_drop(&k->ends);
     if (k->is_overflown && HASH_COUNT(k->items) < ITEMS_MAX / 2)
         keeper_make_up(k);
     if (!keeper_is_urgent(k)) {
@@ -741,6 +791,9 @@ keeper_on_lost(void *context)
     k->is_asked = false;
     k->away_since_ms = loop_monotonic_ms(k->setup.loop);
     keeper_drop_batch(k);
+    struct copies_item *item;
+    DL_FOREACH (k->lines[LINE_END], item)
+        keeper_note_end(k, item);
     if (!k->refuses)
         loop_timer_start(k->setup.loop, &k->away, GRACE_MS, keeper_rest_over, k);
 }
@@ -856,6 +909,8 @@ keeper_ended(void *context, struct id id)
         return;
     item->waiter = NULL;
     item->wants = item->is_there && !k->is_fenced ? WANT_END : 0;
+    if (!k->is_met)
+        keeper_note_end(k, item);
     keeper_line_up(k, item);
 }
 
@@ -962,6 +1017,7 @@ copies_keeper_new(const struct copies_keeper_setup *setup)
                                                           .ended = keeper_ended});
     loop_at_end(setup->loop, LOOP_SEND_COPIES, keeper_at_end, k);
     loop_timer_start(setup->loop, &k->check, CHECK_MS, keeper_on_check, k);
+    copies_ends_begin(&k->ends, setup->manager);
     k->away_since_ms = loop_monotonic_ms(setup->loop);
     loop_timer_start(setup->loop, &k->away, GRACE_MS, keeper_rest_over, k);
     if (copies_engine_is_ready(setup->engine))
@@ -979,6 +1035,11 @@ copies_keeper_free(struct copies_keeper **keeper)
     *keeper = NULL;
     k->is_due = true; /* ends, for another host may adopt what we do not end */
     keeper_at_end(k);
+    HASH_ITER (hh, k->items, item, next)
+        keeper_note_end(k, item); /* the engine may not hear what was sent */
+    (void)copies_ends_write(&k->ends);
+    copies_ends_sync(&k->ends);
+    copies_ends_free(&k->ends);
     queue_set_copier(k->setup.queue, NULL);
     copies_engine_leave(k->setup.engine, &k->client);
     queue_walk_end(&k->walk);
@@ -986,6 +1047,7 @@ copies_keeper_free(struct copies_keeper **keeper)
     loop_timer_stop(k->setup.loop, &k->flush);
     loop_timer_stop(k->setup.loop, &k->away);
     loop_timer_stop(k->setup.loop, &k->check);
+    loop_timer_stop(k->setup.loop, &k->ends_sync);
     loop_unpost(k->setup.loop, &k->task);
     loop_unpost(k->setup.loop, &k->walk_task);
     HASH_ITER (hh, k->items, item, next)

@@ -16,6 +16,7 @@
 
 struct copies_keeper;
 struct loop;
+struct manager;
 struct queue;
 
 struct copies_keeper_events {
@@ -28,6 +29,7 @@ struct copies_keeper_setup {
     struct loop *loop;
     struct log *log;
     struct queue *queue;
+    struct manager *manager; /* of the queue: for lock/ended. NULL: there is none */
     struct copies_engine *engine;
     const struct copies_settings *settings;
     const char *identity; /* of the spool */

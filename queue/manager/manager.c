@@ -405,6 +405,28 @@ manager_hint_append(const struct manager *m, const char *name, struct text text)
     return result;
 }
 
+int
+manager_hint_sync(const struct manager *m, const char *name)
+{
+    char path[MANAGER_HINT_MAX];
+    struct disk *disk = queue_disk(m->queue);
+    manager_hint_path(m, name, path);
+    int file = disk_open_file(disk, path, true);
+    if (file < 0)
+        return file;
+    int result = disk_sync(disk, file);
+    disk_close_file(disk, file);
+    return result;
+}
+
+void
+manager_hint_drop(const struct manager *m, const char *name)
+{
+    char path[MANAGER_HINT_MAX];
+    manager_hint_path(m, name, path);
+    (void)!disk_unlink(queue_disk(m->queue), path);
+}
+
 /* Writes the file again when startup has found all messages, to drop the reasons of
  * missing ones. */
 static void

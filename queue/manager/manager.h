@@ -284,14 +284,16 @@ void manager_take_over(struct manager *manager, struct envelope **e, const char 
 enum { MANAGER_HINT_MAX = 64 };
 void manager_hint_path(const struct manager *manager, const char *name,
                        char out[MANAGER_HINT_MAX]);
-/* That file, whole, as spool_read_path() does; written anew; or its end. Never synced. 0 or
- * -errno; append: -ENOENT without a file, which it does not make. */
+/* That file, whole, as spool_read_path() does; written anew; or its end. Not synced, but by
+ * manager_hint_sync(). 0 or -errno; append: -ENOENT without a file, which it does not make. */
 int manager_hint_read(const struct manager *manager, const char *name,
                       struct buffer *out);
 int manager_hint_write(const struct manager *manager, const char *name,
                        struct text text);
 int manager_hint_append(const struct manager *manager, const char *name,
                         struct text text);
+int manager_hint_sync(const struct manager *manager, const char *name);
+void manager_hint_drop(const struct manager *manager, const char *name);
 
 /* --- For the reassembly of fragments ---------------------------------------------- */
 

@@ -855,6 +855,33 @@ TEST(no_number)
     is_number((int64_t)adoption_state(a->adoption).recalled, 1, "taken back");
 }
 
+static int64_t
+syncs_of(const struct site *s)
+{
+    const struct disk_pace *pace = disk_pace(queue_disk(manager_queue(s->w.manager)));
+    int64_t sum = 0;
+    for (unsigned i = 0; i <= DISK_PACE_BOUNDS; i++)
+        sum += (int64_t)pace->syncs[i];
+    return sum;
+}
+
+/* An old number does harm when ends are not heard: only then it has to outlive a power cut. */
+TEST(durable_number)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    group_up(&g, 1);
+    int64_t before = syncs_of(a);
+    for (unsigned i = 0; i < 10; i++) {
+        a->durable += 7;
+        group_pass(&g, ADOPTION_BEAT_MS);
+    }
+    is_number(syncs_of(a), before, "no sync while the server hears us");
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 10 * ADOPTION_BEAT_MS);
+    is_number(syncs_of(a), before + 1, "one when it does not");
+}
+
 /* The server has lost everything, and says nothing of it. */
 TEST(emptied)
 {

@@ -21,6 +21,26 @@ struct keeping {
 };
 
 static void
+keeper_start(struct keeping *g)
+{
+    g->engine = sim_engine_new(g->database);
+    g->keeper = copies_keeper_new(&(struct copies_keeper_setup){.loop = g->w.loop,
+                                                                .log = g->w.log,
+                                                                .queue = manager_queue(g->w.manager),
+                                                                .manager = g->w.manager,
+                                                                .engine = g->engine,
+                                                                .settings = &g->settings,
+                                                                .identity = "i"});
+}
+
+static void
+keeper_stop(struct keeping *g)
+{
+    copies_keeper_free(&g->keeper);
+    sim_engine_free(&g->engine);
+}
+
+static void
 keeping_begin(struct keeping *g)
 {
     memset(g, 0, sizeof(*g));
@@ -29,20 +49,13 @@ keeping_begin(struct keeping *g)
     snprintf(g->settings.host, sizeof(g->settings.host), "relay1");
     g->settings.message_max = 1024 * 1024;
     g->database = copies_database_new();
-    g->engine = sim_engine_new(g->database);
-    g->keeper = copies_keeper_new(&(struct copies_keeper_setup){.loop = g->w.loop,
-                                                                .log = g->w.log,
-                                                                .queue = manager_queue(g->w.manager),
-                                                                .engine = g->engine,
-                                                                .settings = &g->settings,
-                                                                .identity = "i"});
+    keeper_start(g);
 }
 
 static void
 keeping_end(struct keeping *g)
 {
-    copies_keeper_free(&g->keeper);
-    sim_engine_free(&g->engine);
+    keeper_stop(g);
     manager_world_end(&g->w);
     copies_database_free(&g->database);
 }
@@ -117,18 +130,86 @@ TEST(removed_while_it_waits)
     is_number((int64_t)copies_database_count(g.database), 1, "with a copy");
 }
 
-/* Another host has adopted everything, which removes the hash and its number. */
-TEST(adopted_meanwhile)
+static uint64_t
+syncs_of(const struct keeping *g)
+{
+    const struct disk_pace *pace = disk_pace(queue_disk(manager_queue(g->w.manager)));
+    uint64_t sum = 0;
+    for (unsigned i = 0; i <= DISK_PACE_BOUNDS; i++)
+        sum += pace->syncs[i];
+    return sum;
+}
+
+/* The IDs in lock/ended. -1: there is none. */
+static int
+ended_lines(struct keeping *g)
+{
+    struct buffer all;
+    struct text rest, line;
+    struct id id;
+    int lines = -1;
+    buffer_init(&all, 1 << 20);
+    if (manager_hint_read(g->w.manager, "ended", &all) >= 0)
+        for (rest = buffer_text(&all), lines = 0; text_cut(&rest, '\n', &line);)
+            lines += id_parse(line, &id);
+    buffer_free(&all);
+    return lines;
+}
+
+static void
+keeping_restart(struct keeping *g)
+{
+    keeper_stop(g);
+    world_restart(&g->w);
+    keeper_start(g);
+    keeping_pass(g, 100);
+}
+
+/* The copy of what ends while the engine hears nothing ends in the next run. */
+TEST(ended_meanwhile)
 {
     FIXTURE(keeping, g, keeping_begin, keeping_end);
+    enum { ENDS = 50 };
+    struct id ids[ENDS], lives;
     sim_engine_up(g.engine);
-    keeping_pass(&g, 1000);
+    for (unsigned i = 0; i < ENDS; i++) {
+        world_send(&g.w, "me@a.test", "good@b.test");
+        ids[i] = g.w.id;
+        keeping_pass(&g, 100);
+    }
     world_send(&g.w, "me@a.test", "good@b.test");
+    lives = g.w.id;
     keeping_pass(&g, 1000);
-    copies_keeper_close(g.keeper, "it adopts the mail of this host");
-    copies_database_flush(g.database);
-    copies_keeper_open(g.keeper, 0, 0);
+    must(queue_remove(manager_queue(g.w.manager), ids[0]));
     keeping_pass(&g, 1000);
-    is_number((int64_t)copies_keeper_state(g.keeper).losses, 0, "the engine has lost nothing");
-    is_number((int64_t)copies_database_count(g.database), 1, "what is left here is stored again");
+    is_number((int64_t)copies_database_count(g.database), ENDS, "copies");
+    is_number(ended_lines(&g), -1, "nothing is noted of what the engine hears");
+
+    must(queue_remove(manager_queue(g.w.manager), ids[1]));
+    sim_loop_advance(g.w.loop, 1);
+    sim_engine_down(g.engine, false);
+    uint64_t before = syncs_of(&g);
+    keeping_pass(&g, 1);
+    is_number(ended_lines(&g), 1, "one that waited for others is, when the engine goes");
+    for (unsigned i = 2; i < ENDS; i++) {
+        must(queue_remove(manager_queue(g.w.manager), ids[i]));
+        keeping_pass(&g, 100);
+    }
+    is_number(ended_lines(&g), ENDS - 1, "each is noted in its turn");
+    int64_t seconds = ENDS * 100 / 1000, syncs = (int64_t)(syncs_of(&g) - before);
+    ok_named(syncs > 0 && syncs <= seconds + 1, "and synced once a second at most");
+    must(manager_hint_append(g.w.manager, "ended", text_from("01JXT2YQ")) == 0); /* cut off */
+
+    keeping_restart(&g);
+    must(manager_hint_append(g.w.manager, "ended", text_from("\n")) == 0);
+    must(manager_hint_append(g.w.manager, "ended", text_from(ID_TEXT(lives))) == 0);
+    must(manager_hint_append(g.w.manager, "ended", text_from("\n")) == 0);
+    keeping_restart(&g);
+    ok_named(copies_keeper_is_ending(g.keeper, ids[1]) && copies_keeper_is_ending(g.keeper, ids[ENDS - 1]),
+             "another run knows them");
+    ok_named(!copies_keeper_is_ending(g.keeper, lives), "but not as the end of one that is here");
+    sim_engine_up(g.engine);
+    keeping_pass(&g, 5000);
+    is_number((int64_t)copies_database_count(g.database), 1, "and ends them there");
+    is_number(ended_lines(&g), -1, "then nothing is left of them");
 }
