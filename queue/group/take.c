@@ -35,6 +35,7 @@ struct known {
     struct taking *waiting; /* NULL: it is durable */
     struct envelope *kept;  /* adopted: then, until take_decide(); and its hold */
     char *hold;
+    char *before; /* where the giver had it from; "", or NULL: of an earlier run */
     struct known *prev, *next;
     struct known *storing_prev, *storing_next;
     UT_hash_handle hh;
@@ -87,6 +88,7 @@ known_free(struct take *t, struct known *k)
     DL_DELETE(t->oldest, k);
     envelope_free(&k->kept);
     free(k->hold);
+    free(k->before);
     free(k->came);
     free(k);
 }
@@ -425,11 +427,38 @@ taking_note_move(const struct taking *g, struct envelope *e)
     e->moved.given++;
 }
 
+static bool
+taking_is_known(struct taking *g, const char *came)
+{
+    struct known *k = take_find(g->take, came);
+    if (k == NULL)
+        return false;
+    g->known = k;
+    if (k->waiting != NULL)
+        DL_APPEND(k->waiting, g);
+    else
+        taking_answer(g);
+    return true;
+}
+
+/* The lost host had adopted it, and the copy that it had it from may be left: one message. The
+ * disk may have lost what an earlier run took. */
+static bool
+taking_is_known_before(struct taking *g, const struct envelope *e)
+{
+    char *before = text_string(e->moved.came);
+    const struct known *k = take_find(g->take, before);
+    bool is_known = k != NULL && k->before != NULL && taking_is_known(g, before);
+    free(before);
+    return is_known;
+}
+
 static void
 taking_store(struct taking *g, struct envelope *e)
 {
     struct take *t = g->take;
     struct known *k = take_remember(t, g->came, loop_monotonic_ms(t->setup.loop));
+    k->before = text_string(e->moved.came);
     (void)text_copy(g->hold, sizeof(g->hold), e->moved.hold);
     taking_note_move(g, e);
     g->known = k;
@@ -448,15 +477,8 @@ take_end(struct taking **taking, sibling_taken *taken, void *taken_context)
     g->taken = taken;
     g->context = taken_context;
     /* Perhaps it was given a second time before the first was durable. */
-    struct known *k = take_find(g->take, g->came);
-    if (k != NULL) {
-        g->known = k;
-        if (k->waiting != NULL)
-            DL_APPEND(k->waiting, g);
-        else
-            taking_answer(g);
+    if (taking_is_known(g, g->came))
         return;
-    }
     if (g->draft == NULL) { /* it was forgotten meanwhile */
         taking_refuse(g, 451, "4.3.0", "Give it once more");
         taking_answer(g);
@@ -467,8 +489,20 @@ take_end(struct taking **taking, sibling_taken *taken, void *taken_context)
     struct envelope *e = g->refused ? NULL : taking_read(g);
     if (e == NULL)
         taking_answer(g);
+    else if (g->adopts && taking_is_known_before(g, e))
+        envelope_free(&e);
     else
         taking_store(g, e);
+}
+
+static void
+take_remember_before(struct take *t, const struct known *k)
+{
+    if (take_find(t, k->before) != NULL)
+        return;
+    struct known *same = take_remember(t, k->before, k->taken_ms);
+    same->own = k->own;
+    same->before = memory_string("");
 }
 
 void
@@ -481,6 +515,8 @@ take_decide(struct take *t, const char *host, struct id was, bool is_ours)
         return;
     struct id own = k->own;
     if (is_ours) {
+        if (k->before[0] != '\0')
+            take_remember_before(t, k);
         take_tell(t, k->kept, true);
         manager_take_over(t->setup.manager, &k->kept, k->hold);
         return;

@@ -43,7 +43,8 @@ void take_serve(struct take *take, struct sibling_service *service);
 
 /* A copy of a message of a lost host (queue/copies/adoption.h), which is read by take_bytes()
  * and take_end() of the service: of any size, and however often it moved. When it is durable it
- * is not delivered yet: `taken` is followed by take_decide(). NULL: as `take`. */
+ * is not delivered yet: `taken` is followed by take_decide(). A copy of what this run has taken
+ * from where that host had it, or the other way round, is the same message. NULL: as `take`. */
 struct taking *take_adopt(struct take *take, const char *host,
                           const struct sibling_message *message,
                           struct outcome *refusal);

@@ -7,6 +7,7 @@
 #include "queue/copies/copies_keys.h"
 #include "queue/copies/copies_scripts.h"
 #include "queue/queue_operator.h"
+#include "queue/queue_walk.h"
 #include "sched/sched.h"
 #include "t/sim/copies_engine.h"
 #include "t/support/give_kit.h"
@@ -705,6 +706,57 @@ TEST(succeeded)
     site_go(c);
     is_number(b->w.attempts + c->w.attempts, 30, "each once");
     ok(b->w.attempts >= 10 && c->w.attempts > 0);
+}
+
+static bool
+take_note(void *context, struct id id)
+{
+    *(struct id *)context = id;
+    return true;
+}
+
+/* Its adopter had stored it, with a copy, and came no further: both are copies of one message. */
+static void
+adopted_halfway(struct group *g, const char *first, const char *second)
+{
+    struct site *a = &g->sites[0], *b = &g->sites[1], *c = &g->sites[2];
+    struct id half = {0};
+    char why[ADOPTION_WHY_MAX];
+    group_up(g, 3);
+    site_send(a, 1);
+    sim_engine_down(a->engine, false);
+    group_pass(g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    for (unsigned i = 0; i < 100 && half.time_ms == 0; i++) {
+        sim_engine_carry(b->engine);
+        sim_loop_advance(b->w.loop, 1);
+        struct queue_walk *walk = queue_walk_begin(manager_queue(b->w.manager), take_note, &half);
+        (void)!queue_walk_read(walk, 100);
+        queue_walk_end(&walk);
+    }
+    site_copy(b, half, 1);
+    sim_engine_down(b->engine, false);
+    is_number((int64_t)copies_database_count(g->database), 2, "copies");
+    group_pass(g, 10 * 1000);
+    must(adoption_order(c->adoption, text_from(first), why));
+    group_pass(g, 5000);
+    must(adoption_order(c->adoption, text_from(second), why));
+    group_pass(g, 5000);
+    is_number((int64_t)copies_database_count(g->database), 0, "both are taken");
+    site_go(c);
+    is_number(c->w.attempts, 1, "and delivered once");
+}
+
+TEST(halfway_first)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    adopted_halfway(&g, "relay1", "relay2");
+}
+
+TEST(halfway_second)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    adopted_halfway(&g, "relay2", "relay1");
 }
 
 /* The answer is lost, and the server has done it. */
