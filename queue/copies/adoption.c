@@ -518,7 +518,7 @@ adoption_go(void *context)
     struct adoption *a = context;
     if (!copies_engine_is_ready(a->setup.engine))
         return;
-    if (a->is_waiting && a->stage >= ADOPTION_CHECKING)
+    if (a->is_waiting && a->stage >= ADOPTION_COMPARING)
         adoption_release(a);
     comparison_go(a);
     adoption_walk_go(a);

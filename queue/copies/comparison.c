@@ -131,11 +131,10 @@ comparison_on_compared(struct adoption *a, const char *name)
     /* Else the next comparison would think that it has ended. */
     a->has_compared |= row == NULL || row->unreadable == 0;
     a->stage = a->has_checked ? ADOPTION_OPEN : ADOPTION_CHECKING;
-    adoption_release(a);
     adoption_stir(a);
 }
 
-/* Nothing is delivered while a message could be taken back that ends meanwhile. */
+/* Mail that is here goes on meanwhile: what ends is_ending(), until its copy is gone. */
 static void
 comparison_open(struct adoption *a)
 {
@@ -144,10 +143,7 @@ comparison_open(struct adoption *a)
     a->stage = !a->has_compared ? ADOPTION_COMPARING
                : a->has_checked ? ADOPTION_OPEN
                                 : ADOPTION_CHECKING;
-    if (!a->has_compared && a->number > a->bound)
-        manager_pause(a->setup.manager, true);
-    else
-        adoption_release(a);
+    adoption_release(a);
     adoption_stir(a);
 }
 
