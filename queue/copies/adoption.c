@@ -584,13 +584,12 @@ static void
 adoption_on_lost(void *context)
 {
     struct adoption *a = context;
-    bool has_others = a->is_fenced || a->stage == ADOPTION_GIVING_UP;
     comparison_stop(a);
     adoption_walk_end(a);
     a->is_waiting = false;
     if (a->stage != ADOPTION_CLOSED)
         a->stage = ADOPTION_AWAY;
-    if (a->stage == ADOPTION_AWAY && !has_others)
+    if (a->stage == ADOPTION_AWAY && !a->is_fenced)
         manager_pause(a->setup.manager, false);
     if (a->away_ms == 0)
         a->away_ms = a->sent_ms = adoption_now_ms(a);

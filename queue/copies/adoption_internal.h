@@ -87,7 +87,7 @@ struct adoption {
     struct copies_client client;
     struct sibling_service gifts; /* of take */
     enum adoption_stage stage;
-    bool is_fenced; /* heard, and not undone since */
+    bool is_fenced; /* others have our mail, and not all of that has ended here */
     struct adoption_row *rows;
     size_t row_count;
     int64_t heard_ms; /* the last list */

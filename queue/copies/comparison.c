@@ -234,6 +234,7 @@ comparison_begin(struct adoption *a, uint64_t number, uint64_t adopted)
         return;
     }
     a->stage = ADOPTION_GIVING_UP;
+    a->is_fenced = true; /* whoever goes meanwhile */
     snprintf(a->why, sizeof(a->why), "mail that other hosts have adopted ends here");
     a->setup.keeper.close(a->setup.keeper.context, a->why);
     manager_pause(a->setup.manager, true);

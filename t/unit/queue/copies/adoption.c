@@ -421,6 +421,32 @@ TEST(adopted_all)
     adopted_all(3);
 }
 
+/* It has heard that its mail was adopted, and the engine goes before it has given it up. */
+TEST(adopted_and_away)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    adoption_reload(b->adoption, 10 * 1000);
+    group_up(&g, 2);
+    site_send(a, 1);
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 20 * 1000);
+    site_restart(a, true);
+    sim_engine_up(a->engine);
+    for (unsigned i = 0; i < 100 && strstr(a->why, "ends here") == NULL; i++) {
+        sim_loop_advance(a->w.loop, 10);
+        must(a->opened == 0);
+        sim_engine_carry(a->engine);
+    }
+    sim_engine_down(a->engine, false);
+    site_go(a);
+    group_pass(&g, 2 * ADOPTION_PATIENCE_MS);
+    is_number(a->w.attempts, 0, "it is not delivered here");
+    sim_engine_up(a->engine);
+    group_pass(&g, 5000);
+    ok_named(world_is_empty(&a->w) && a->opened == 1, "but ends");
+}
+
 /* Back from where nothing could be delivered, the first that is says so, and the rest waits for
  * the engine. */
 TEST(in_doubt)
