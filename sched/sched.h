@@ -372,6 +372,7 @@ struct sched_site {
     const char *key;
     bool is_direct;                           /* found by MX, not named by a route */
     const struct transport_params *transport; /* its settings */
+    const struct target *target;              /* the same, and where it leads */
     int window, sessions, limit;
     int busy;                 /* sessions that carry mail */
     int idle;                 /* found no mail to carry */

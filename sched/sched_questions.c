@@ -280,6 +280,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         .key = site->key,
         .is_direct = site->transport->target.kind == TARGET_MX,
         .transport = site_transport(site),
+        .target = &site->transport->target,
         .window = window_size(site),
         .limit = site->window.limit,
         .sessions = site->sessions,

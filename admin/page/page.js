@@ -275,6 +275,9 @@ function bound(s) {
 const isDead = (s) => s.state === 'dead';
 const statePill = (s) => s.state !== 'alive' && pill(s.state, isDead(s) ? 'bad' : 'warn');
 const siteLink = (s) => link('sites/' + encodeURIComponent(s.site), s.site);
+/* Sites of one name differ in the options of their routes. */
+const siteKey = (s) => s.site + ' ' + (s.options || '');
+const siteName = (s, list) => [siteLink(s), list.some((x) => x !== s && x.site === s.site) && muted(` ${s.options || 'no options'}`)];
 const image = (tag, text, ...children) => h(tag, { role: 'img', 'aria-label': text, title: text }, ...children);
 
 function slots(s) {
@@ -287,11 +290,11 @@ function slots(s) {
 
 const part = (n, kind) => h('i' + (kind ? '.' + kind : ''), { css: { 'flex-grow': String(n) } });
 
-function lane(s, most) {
+function lane(s, most, list) {
 	const all = s.waiting + s.backlogged, left = (s.bound_until_ms || 0) - now();
 	const text = [s.waiting && count(s.waiting, 'message'), s.backlogged && `${number(s.backlogged)} backlogged`].filter(Boolean).join(', ') || 'nothing waits';
-	return h('li.lane', { 'data-key': s.site },
-		h('div.name', siteLink(s), statePill(s)), slots(s),
+	return h('li.lane', { 'data-key': siteKey(s) },
+		h('div.name', siteName(s, list), statePill(s)), slots(s),
 		h('div', image('div.track', text, part(s.waiting), part(s.backlogged, 'back'), part(Math.max(most - all, all ? 0 : 1), 'none')), h('div.small.muted.n', text)),
 		h('div', { class: 'small' + (isDead(s) ? ' bad' : '') }, bound(s),
 			/rate/.test(s.bound) && h('div.rate', h('i', { css: { width: Math.min(100, Math.max(0, left / 10)) + '%' } }))));
@@ -305,7 +308,7 @@ function lanes() {
 			muted(`${number(s.out)} of ${count(status.limits.delivery_session_limit, 'session')}; ${number(t.waiting)} waiting`, t.backlogged > 0 && `, ${number(t.backlogged)} backlogged`, t.dead > 0 && `; ${number(t.dead)} dead`),
 			t.sites > list.length && link('sites', `all ${number(t.sites)}`)),
 		list.length > 0 && h('div.lane.lanes-head', { 'aria-hidden': 'true' }, ['site', 'sessions', 'messages', 'bound'].map((x) => h('span', x))),
-		list.length ? h('ul.lanes', list.map((x) => lane(x, most))) : empty(t.sites ? 'No mail waits for any site.' : 'No mail has gone out yet.'));
+		list.length ? h('ul.lanes', list.map((x) => lane(x, most, list))) : empty(t.sites ? 'No mail waits for any site.' : 'No mail has gone out yet.'));
 }
 
 /* --- Now --- */
@@ -662,7 +665,7 @@ function drawSites({ rest }) {
 	const columns = [['site', 'site'], ['state', 'state'], ['waiting', 'waiting'], ['backlogged', 'backlogged'], ['busy', 'sessions'], ['window', 'window'], ['latency_ms', 'latency'], ['bound', 'bound']];
 	return [head('Sites', muted(sites.all && count(list.length, 'site') + (list.length > 500 ? ', 500 shown' : ''), sites.all && [', as of ', time(sites.asked)]), button('Refresh', sites.load)),
 		card(null, failure(sites.error), sites.all && !list.length && empty('No mail has gone out yet.'),
-			list.length > 0 && table(columns.map(column), shown.map((s) => [s.site, ['a', null, siteLink(s)], [isDead(s) && 'bad', null, s.state], ['n', 'waiting', number(s.waiting)], ['n', 'backlogged', number(s.backlogged)],
+			list.length > 0 && table(columns.map(column), shown.map((s) => [siteKey(s), ['a', null, siteName(s, shown)], [isDead(s) && 'bad', null, s.state], ['n', 'waiting', number(s.waiting)], ['n', 'backlogged', number(s.backlogged)],
 				['n', 'sessions', `${s.busy} of ${s.sessions} busy`], ['n', 'window', `${s.window} of ${s.limit}`], ['n', 'latency', s.latency_ms ? number(s.latency_ms) + ' ms' : ''], ['a small', null, bound(s)]])))];
 }
 
@@ -672,9 +675,9 @@ function drawSite(name) {
 	latest(site, name, 'api/site?name=');
 	const { error, data } = site, { failed, site: known } = data || {}, s = (status ? status.sites : []).find((x) => x.site === name) || known;
 	if (!s) return [head(name), failure(error) || empty('Loading…')];
-	return [head([s.site, ' ', statePill(s)], link('sites', 'all sites')), card(null, h('ul.lanes', lane(s, Math.max(1, s.waiting + s.backlogged)))),
+	return [head([s.site, ' ', statePill(s)], link('sites', 'all sites')), card(null, h('ul.lanes', lane(s, Math.max(1, s.waiting + s.backlogged), []))),
 		card('Limits and addresses', facts(['bound', bound(s)], ['domains', s.domains.map((d, i) => [i ? ', ' : '', /:/.test(d) ? d : link('queue?to=' + encodeURIComponent(d), d)])], ['window', `${s.window} of ${s.limit}${s.ceiling ? ', ceiling ' + s.ceiling : ''}`],
-			['rate', s.rate || 'not limited', s.learnt_rate > 0 && `; learnt ${rate(s.learnt_rate)}`], ['latency', s.latency_ms ? number(s.latency_ms) + ' ms' : 'not known yet'],
+			s.options && ['options', s.options], ['rate', s.rate || 'not limited', s.learnt_rate > 0 && `; learnt ${rate(s.learnt_rate)}`], ['latency', s.latency_ms ? number(s.latency_ms) + ' ms' : 'not known yet'],
 			s.dead_since_ms && ['dead', 'since ', time(s.dead_since_ms), s.dead_until_ms ? [', until ', time(s.dead_until_ms)] : ', being tried now'], s.reason && ['reason', s.reason], s.remote && ['address', h('code', s.remote)])),
 		failed && card('Its last failed conversation', muted(time(failed.begun_ms), ' with ', failed.relay), h('pre', { tabindex: 0 }, failed.lines.map((l) => `${l.from.padEnd(5)}${l.text}\n`).join('')))];
 }

@@ -19,7 +19,7 @@
 #include <strings.h>
 #include <sysexits.h>
 
-enum { RATE_MAX = 40, SITE_WIDTH = 34, SITE_WIDTH_MAX = 60 };
+enum { RATE_MAX = 40, SITE_WIDTH = 34, SITE_WIDTH_MAX = 60, OPTIONS_MAX = 1000 };
 
 /* --- Output ----------------------------------------------------------------------- */
 
@@ -98,6 +98,53 @@ static const struct member site_quota[] = {NUMBER(quota), NUMBER(quota_period)};
 static const struct member site_lease[] = {
     NUMBER(hosts), NUMBER(lease_tokens), NUMBER(shared_tokens), NUMBER(lease_sessions)};
 
+/* Options of routes that neither the name of the site has nor another member. */
+#define OPTION(name, member) MEMBER(struct target, transport.member, name)
+#define CHOICE(name, member) MEMBER(struct target, member, name)
+static const struct member site_options[] = {
+    OPTION("concurrency", concurrency_limit),
+    OPTION("initial", initial_concurrency),
+    OPTION("recipients", recipient_limit),
+    OPTION("cohort", failed_cohort_limit),
+    OPTION("quota/s", quota.amounts[QUOTA_SECOND]),
+    OPTION("quota/m", quota.amounts[QUOTA_MINUTE]),
+    OPTION("quota/h", quota.amounts[QUOTA_HOUR]),
+    OPTION("quota/d", quota.amounts[QUOTA_DAY]),
+    OPTION("verp", verp),
+    OPTION("adaptive", adaptive),
+    OPTION("reuse", reuse_limit),
+    OPTION("minimal_backoff_ms", minimal_backoff_ms),
+    OPTION("maximal_backoff_ms", maximal_backoff_ms),
+    OPTION("lifetime_ms", lifetime_ms),
+    OPTION("rate_delay_ms", rate_delay_ms),
+    CHOICE("no_dane", no_dane),
+    CHOICE("no_sts", no_sts),
+    CHOICE("defragment", defragment),
+};
+
+/* "rate=1/s recipients=10": those that are not the defaults. */
+static void
+put_options(json_t *view, const struct target *target)
+{
+    char rate[RATE_MAX];
+    struct target usual = {.kind = target->kind};
+    struct buffer words;
+    buffer_init(&words, OPTIONS_MAX);
+    transport_params_default(&usual.transport);
+    if (rate_words(&target->transport.rate, rate)[0] != '\0')
+        (void)!buffer_format(&words, " rate=%s", rate);
+    for (size_t i = 0; i < sizeof(site_options) / sizeof(*site_options); i++) {
+        const struct member *m = &site_options[i];
+        int64_t number = members_number(m, target);
+        if (number != members_number(m, &usual))
+            (void)!buffer_format(&words, " %s=%" PRId64, m->name, number);
+    }
+    if (words.length > 0)
+        json_object_set_new(view, "options",
+                            listing_text(text_after(buffer_text(&words), 1)));
+    buffer_free(&words);
+}
+
 json_t *
 site_view_make(const struct sched_site *site)
 {
@@ -111,6 +158,8 @@ site_view_make(const struct sched_site *site)
     MEMBERS_PUT(view, site_state, site);
     json_object_set_new(view, "rate",
                         json_string(rate_words(&site->transport->rate, rate)));
+    if (site->target != NULL)
+        put_options(view, site->target);
     json_object_set_new(view, "learnt_rate", json_real(site->rate / 1000.0));
     json_object_set_new(view, "bound", json_string(sched_bound_word(site->bound)));
     put_time(view, "bound_until_ms", site->bound_until_ms);
@@ -262,7 +311,7 @@ static void
 site_view_print_row(const json_t *view, int width, int64_t now_ms)
 {
     char rate[RATE_MAX];
-    print_site(json_field_string(view, "site"), width);
+    print_site(json_field_string(view, "label"), width);
     words_print("{#waiting%7} {#backlogged%10} {#window%6} {#sessions%4} {#busy%4} "
                 "{#idle%4} {ceiling@dash%7} ",
                 view, now_ms);
@@ -271,14 +320,38 @@ site_view_print_row(const json_t *view, int width, int64_t now_ms)
                 now_ms);
 }
 
+/* Sites of one name have different routes: their options are shown, too. */
+static void
+label_sites(const json_t *sites)
+{
+    size_t index;
+    json_t *view, *names = json_object();
+    json_array_foreach (sites, index, view) {
+        const char *name = json_field_string(view, "site");
+        json_object_set_new(names, name,
+                            json_boolean(json_object_get(names, name) != NULL));
+    }
+    json_array_foreach (sites, index, view) {
+        const char *name = json_field_string(view, "site"),
+                   *options = json_field_string(view, "options");
+        json_object_set_new(
+            view, "label",
+            json_is_true(json_object_get(names, name))
+                ? json_sprintf("%s (%s)", name, options[0] ? options : "no options")
+                : json_string(name));
+    }
+    json_decref(names);
+}
+
 void
 site_view_print_table(const json_t *sites, int64_t now_ms)
 {
     size_t index;
     json_t *view;
     int width = SITE_WIDTH;
+    label_sites(sites);
     json_array_foreach (sites, index, view)
-        width = wider(width, json_field_string(view, "site"));
+        width = wider(width, json_field_string(view, "label"));
     printf("  %-*s %7s %10s %6s %4s %4s %4s %7s %8s %8s  %s\n", width, "site",
            "waiting", "backlogged", "window", "open", "busy", "idle", "ceiling", "rate",
            "latency", "state, and bound");

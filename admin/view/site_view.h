@@ -22,6 +22,8 @@ struct options;
  *   ceiling        sessions it was seen to bear, 0 = not known; ceiling_probe_ms: then
  *                  one more is tried
  *   rate           configured: "10/s", or ""; rate_delay_ms, transport_rate_delay_ms
+ *   options        of its route, where they are not the defaults: "rate=10/s verp=1";
+ *                  sites of one name differ in them
  *   learnt_rate    a second; 0 = none
  *   latency_ms, failures (connections that failed in a row)
  *   bound          what binds: a word of sched_bound_word(); bound_until_ms

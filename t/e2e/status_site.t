@@ -52,6 +52,20 @@ my $text = join "\n", @said;
 unlike $text, qr/\Q$secret\E|am9l|AGpvZQ/, 'no password, in no form';
 is scalar(grep { /^we (?:AUTH|[A-Za-z0-9+\/=]+$)/ && !/^we (?:QUIT|DATA|RSET)$/ } @said), scalar(grep { $_ eq 'we AUTH ...' } @said), 'and no answers to challenges';
 
+# Two routes to one host: sites of one name, which their options tell apart.
+{
+    my $two = Petrel->new(routes => "slow.test smtp://127.0.0.1:$sink->{port}?rate=30/m, * smtp://127.0.0.1:$sink->{port}")->start;
+    $two->send_mail('s@x.test', $_, $body) for 'a@slow.test', 'b@fast.test';
+    ok Petrel::wait_for(sub { (() = $two->log =~ /status=sent/g) == 2 }), 'mail goes by both';
+    my @rows = @{ decode_json(($two->run('status', '--sites', '--json'))[1])->{sites} };
+    is_deeply [map { $_->{site} } @rows], [($name) x 2], 'which have one name';
+    is_deeply [sort map { $_->{options} // '' } @rows], ['', 'rate=30/m'], 'and other options';
+    my $table = ($two->run('status', '--sites'))[1];
+    like $table, qr/^  \Q$name $_\E +0 /m, "the table has it: $_" for '(no options)', '(rate=30/m)';
+    unlike +($petrel->run('status', '--sites'))[1], qr/options/, 'one name alone has none';
+    $two->stop;
+}
+
 # Errors.
 $sink->stop;
 is +(site('--json'))[0], 65, 'a name is taken as it is';

@@ -233,6 +233,41 @@ TEST(json)
     }
 }
 
+/* Sites of one name: their options tell them apart, and stand nowhere else. */
+TEST(options)
+{
+    static const struct {
+        const char *key, *options, *words, *row;
+    } rows[] = {
+        {"one", "",                                    NULL,                              "\n  one         "},
+        {"two", "",                                    NULL,                              "\n  two (no options)      "},
+        {"two", "rate=10/s&recipients=1&verp=yes",     "rate=10/s recipients=1 verp=1",   "\n  two (rate=10/s recipients=1 verp=1) "},
+        {"two", "quota=5/m,7/d&lifetime=1h",           "quota/m=5 quota/d=7 lifetime_ms=3600000", "\n  two (quota/m=5 quota/d=7 lifetime_ms=3600000) "},
+        {"six", "rate=1/s",                            "rate=1/s",                        "\n  six         "},
+    };
+    json_t *sites = json_array();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct target target = {.kind = TARGET_SMTP};
+        struct sched_site site = {.key = rows[i].key, .transport = &target.transport, .target = &target};
+        struct text rest = text_from(rows[i].options), option;
+        transport_params_default(&target.transport);
+        while (text_cut(&rest, '&', &option)) {
+            size_t at = text_find(option, '=');
+            ok(at == TEXT_NONE || transport_params_option(&target.transport, text_before(option, at), text_after(option, at + 1)));
+        }
+        site_view_put(sites, &site);
+        const char *words = json_string_value(json_object_get(json_array_get(sites, i), "options"));
+        ok_named(rows[i].words == NULL ? words == NULL : words != NULL && strcmp(words, rows[i].words) == 0, rows[i].options);
+    }
+    struct printed p;
+    printed_begin(&p);
+    site_view_print_table(sites, now);
+    const char *text = printed_end(&p);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        ok_named(strstr(text, rows[i].row) != NULL, rows[i].row + 1);
+    json_decref(sites);
+}
+
 /* --- Lists ------------------------------------------------------------------------ */
 
 static const char *
