@@ -782,6 +782,19 @@ wake_time(struct site *site, int64_t now_ms)
     return wake;
 }
 
+void
+site_wake_at(struct sites *set, struct site *site, int64_t wake_ms)
+{
+    if (heap_has(&site->timer)) {
+        if (wake_ms == site->wake_ms)
+            return;
+        heap_remove(&set->timers, &site->timer);
+    }
+    site->wake_ms = wake_ms;
+    if (wake_ms != INT64_MAX)
+        heap_add(&set->timers, &site->timer);
+}
+
 /* Everything derived from the site's state is set anew, so no caller must know the
  * effects of its change. */
 void
@@ -801,15 +814,7 @@ site_update(struct sites *set, struct site *site, int64_t now_ms)
         leave_ready(set, site);
     site_make_space(site, now_ms);
     site_set_stalled(set, site, site->idle > 0 && lanes_matched(&site->lanes) > 0);
-    int64_t wake = wake_time(site, now_ms);
-    if (heap_has(&site->timer)) {
-        if (wake == site->wake_ms)
-            return;
-        heap_remove(&set->timers, &site->timer);
-    }
-    site->wake_ms = wake;
-    if (wake != INT64_MAX)
-        heap_add(&set->timers, &site->timer);
+    site_wake_at(set, site, wake_time(site, now_ms));
 }
 
 /* The share keeps the transport while its sites are updated: the last of them may free

@@ -98,7 +98,8 @@ struct site {
         home_hash; /* hash of the key of the site that its domain comes from, and will
                     * probably return to: its learnt state is of that; 0: none */
     int64_t crowded_since_ms;
-    struct site_lease *lease; /* NULL: its limits are this host's own */
+    struct site_lease *lease;             /* NULL: its limits are this host's own */
+    struct site *lease_prev, *lease_next; /* all of the lease */
     unsigned asked; /* entries of the message that sched_is_excess() asks about */
     unsigned recalled, passed; /* since it became crowded: messages recalled, and those
                                 * of new senders that passed the backlog */
@@ -122,6 +123,8 @@ struct sites {
 void sites_init(struct sites *set, uint64_t seed);
 void sites_free(struct sites *set); /* no site may be left */
 
+/* 0: at the next tick. */
+void site_wake_at(struct sites *set, struct site *site, int64_t wake_ms);
 /* The site with that key, made if missing. */
 struct site *site_get(struct sites *set, struct transport *transport, struct text key);
 const struct transport_params *site_transport(const struct site *site);

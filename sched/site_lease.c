@@ -14,19 +14,19 @@
 /* --- The group ---------------------------------------------------------------------- */
 
 static struct lease_terms
-site_lease_terms(const struct site *site)
+site_lease_terms(const struct site_lease *lease)
 {
-    const struct sched_group *hosts = &site->lease->group->hosts;
-    const struct transport_params *t = site_transport(site);
+    const struct sched_group *hosts = &lease->group->hosts;
+    const struct transport_params *t = site_transport(lease->site);
     return (struct lease_terms){.rate = t->rate,
-                                .sessions = site->window.limit,
+                                .sessions = lease->site->window.limit,
                                 .is_strict = transport_params_is_strict(t),
-                                .has_bank = hosts->has_bank && !site->lease->is_apart,
+                                .has_bank = hosts->has_bank && !lease->is_apart,
                                 .members = hosts->members,
                                 .lost = hosts->lost,
                                 .late = hosts->late,
                                 .index = hosts->index,
-                                .doubt_ms = site->lease->group->doubt_ms};
+                                .doubt_ms = lease->group->doubt_ms};
 }
 
 /* Behind a route the target names the servers, else the look-up does. */
@@ -57,29 +57,34 @@ site_is_shared(const struct sites *set, const struct site *site)
     return false;
 }
 
+static struct site_lease *
+site_lease_new(struct sites *set, const char *name, size_t length, bool is_apart)
+{
+    struct site_lease *lease = memory_new(sizeof(*lease) + length + 1);
+    lease->group = set->group;
+    lease->is_apart = is_apart;
+    memcpy(lease->name, name, length + 1);
+    if (!is_apart)
+        HASH_ADD_KEYPTR(hh, set->group->by_name, lease->name, length, lease);
+    return lease;
+}
+
 /* The bank knows one site of that name. Another one of current settings has a route with
- * limits of its own there. */
+ * limits of its own there; one of former settings shares them with its sessions. */
 void
 site_lease_join(struct sites *set, struct site *site)
 {
-    struct site_lease *old;
+    struct site_lease *lease;
     char name[SITE_STATE_KEY_MAX];
     if (site->lease || !site_is_shared(set, site))
         return;
     site_remembered_key(site, name);
     size_t length = strlen(name);
-    HASH_FIND(hh, set->group->by_name, name, length, old);
-    struct site_lease *lease = memory_new(sizeof(*lease) + length + 1);
-    lease->is_apart = old && !old->site->transport->is_gone;
-    if (old && !lease->is_apart) { /* its sessions get no mail any more */
-        lease->lease = old->lease;
-        site_lease_leave(set, old->site);
-    }
+    HASH_FIND(hh, set->group->by_name, name, length, lease);
+    if (!lease || !lease->site->transport->is_gone)
+        lease = site_lease_new(set, name, length, lease != NULL);
+    DL_APPEND2(lease->sites, site, lease_prev, lease_next);
     lease->site = site;
-    lease->group = set->group;
-    memcpy(lease->name, name, length + 1);
-    if (!lease->is_apart)
-        HASH_ADD_KEYPTR(hh, set->group->by_name, lease->name, length, lease);
     site->lease = lease;
 }
 
@@ -110,15 +115,32 @@ site_lease_rejoin(struct sites *set, struct site_lease *lease)
     HASH_ADD_KEYPTR(hh, set->group->by_name, lease->name, length, lease);
 }
 
+/* But for one that has changed them. */
+static void
+site_lease_wake(struct sites *set, const struct site_lease *lease,
+                const struct site *site)
+{
+    struct site *other;
+    DL_FOREACH2 (lease->sites, other, lease_next)
+        if (other != site)
+            site_wake_at(set, other, 0);
+}
+
 void
 site_lease_leave(struct sites *set, struct site *site)
 {
     struct site_lease *lease = site->lease;
+    DL_DELETE2(lease->sites, site, lease_prev, lease_next);
+    site->lease = NULL;
+    if (lease->sites) {
+        lease->site = lease->sites->lease_prev;
+        site_lease_wake(set, lease, NULL);
+        return;
+    }
     leave_due(set, lease);
     if (!lease->is_apart)
         HASH_DELETE(hh, set->group->by_name, lease);
     free(lease);
-    site->lease = NULL;
 }
 
 void
@@ -209,23 +231,32 @@ lane_senders(const struct lane *lane)
 }
 
 /* A site on probation is tried with mail that waits on disk, too. */
-static struct lease_load
-site_lease_load(const struct site *site)
+static void
+site_lease_add(const struct site *site, struct lease_load *load)
 {
     const struct lane *lane, *next;
-    size_t works = lanes_worth(&site->lanes),
-           senders = lane_senders(&site->lanes.plain);
+    size_t works = lanes_worth(&site->lanes);
+    load->senders += lane_senders(&site->lanes.plain);
     HASH_ITER (hh, site->lanes.by_demand, lane, next)
-        senders += lane_senders(lane);
+        load->senders += lane_senders(lane);
     if (works == 0 && site->window.probing && backlog_waits(site))
         works = 1;
     if (site->dead)
         works = 0;
     size_t need = (size_t)site->carrying + works, most = (size_t)site->window.size;
-    return (struct lease_load){.works = works,
-                               .senders = senders,
-                               .open = site->sessions,
-                               .need = (int)(need < most ? need : most)};
+    load->works += works;
+    load->open += site->sessions;
+    load->need += (int)(need < most ? need : most);
+}
+
+static struct lease_load
+site_lease_load(const struct site_lease *lease)
+{
+    struct lease_load load = {0};
+    const struct site *site;
+    DL_FOREACH2 (lease->sites, site, lease_next)
+        site_lease_add(site, &load);
+    return load;
 }
 
 /* The first of those that ask, with its question; NULL: none does. site_update() must
@@ -235,8 +266,8 @@ site_lease_next(struct sites *set, int64_t now_ms, struct bank_question *questio
 {
     struct site_lease *lease;
     while (set->group && (lease = set->group->due) != NULL) {
-        struct lease_terms terms = site_lease_terms(lease->site);
-        struct lease_load load = site_lease_load(lease->site);
+        struct lease_terms terms = site_lease_terms(lease);
+        struct lease_load load = site_lease_load(lease);
         leave_due(set, lease);
         if (lease_ask_ms(&lease->lease, &terms) <= now_ms &&
             lease_ask(&lease->lease, now_ms, &terms, &load, &set->random, question))
@@ -256,11 +287,12 @@ site_lease_granted(struct sites *set, const char *name, int64_t now_ms,
         HASH_FIND_STR(set->group->by_name, name, lease);
     if (!lease) /* the site is gone */
         return;
-    struct lease_terms terms = site_lease_terms(lease->site);
+    struct lease_terms terms = site_lease_terms(lease);
     if (grant)
         lease_granted(&lease->lease, &terms, grant, &set->random);
     else
         lease_failed(&lease->lease, now_ms);
+    site_lease_wake(set, lease, lease->site);
     site_update(set, lease->site, now_ms);
 }
 
@@ -269,15 +301,19 @@ site_lease_granted(struct sites *set, const char *name, int64_t now_ms,
 int
 site_lease_limit(const struct site *site, int64_t now_ms, bool is_new, int allowed)
 {
-    struct lease_terms terms = site_lease_terms(site);
+    struct lease_terms terms = site_lease_terms(site->lease);
     int leased = lease_sessions(&site->lease->lease, now_ms, &terms, is_new);
+    const struct site *other;
+    if (leased != INT_MAX)
+        DL_FOREACH2 (site->lease->sites, other, lease_next)
+            leased -= other != site ? other->sessions : 0;
     return leased < allowed ? leased : allowed;
 }
 
 int64_t
 site_lease_delay(struct site *site, int64_t now_ms, int64_t ready_ms)
 {
-    struct lease_terms terms = site_lease_terms(site);
+    struct lease_terms terms = site_lease_terms(site->lease);
     int64_t leased_ms = lease_ready_ms(&site->lease->lease, now_ms, &terms);
     return leased_ms > ready_ms ? leased_ms : ready_ms;
 }
@@ -285,24 +321,26 @@ site_lease_delay(struct site *site, int64_t now_ms, int64_t ready_ms)
 uint32_t
 site_lease_passes(const struct site *site, int64_t now_ms, int64_t until_ms)
 {
-    struct lease_terms terms = site_lease_terms(site);
+    struct lease_terms terms = site_lease_terms(site->lease);
     return lease_passes(&site->lease->lease, now_ms, until_ms, &terms);
 }
 
 void
 site_lease_take(struct site *site, int64_t now_ms)
 {
-    struct lease_terms terms = site_lease_terms(site);
+    struct lease_terms terms = site_lease_terms(site->lease);
     lease_take(&site->lease->lease, now_ms, &terms);
 }
 
-/* Idle sessions over the lease end now, others when they are idle. */
+/* Idle sessions over the lease end now, others when they are idle. Those of a former route are
+ * not kept for mail, which takes the new one. */
 static void
 site_lease_release(struct site *site, int64_t now_ms)
 {
     struct sched_session *session;
-    int over = site->sessions - site->released -
-               site_lease_limit(site, now_ms, false, INT_MAX);
+    int over = site->sessions;
+    if (!site->transport->is_gone || site == site->lease->site)
+        over -= site->released + site_lease_limit(site, now_ms, false, INT_MAX);
     DL_FOREACH2 (site->idlers, session, idlers_next) {
         if (over <= 0)
             return;
@@ -315,10 +353,15 @@ void
 site_lease_update(struct sites *set, struct site *site, int64_t now_ms)
 {
     struct site_lease *lease = site->lease;
-    struct lease_load load = site_lease_load(site);
+    struct lease_load load = site_lease_load(lease);
     if (lease->is_apart && load.works > 0)
         site_lease_rejoin(set, lease);
-    struct lease_terms terms = site_lease_terms(site);
+    if (lease->site->transport->is_gone && !site->transport->is_gone)
+        lease->site = site; /* its route is back */
+    if (load.open < lease->open)
+        site_lease_wake(set, lease, site);
+    lease->open = load.open;
+    struct lease_terms terms = site_lease_terms(lease);
     lease_update(&lease->lease, now_ms, &terms, &load);
     bool is_due = lease_ask_ms(&lease->lease, &terms) <= now_ms;
     if (!is_due) {
@@ -333,7 +376,7 @@ site_lease_update(struct sites *set, struct site *site, int64_t now_ms)
 int64_t
 site_lease_wake_ms(const struct site *site, int64_t now_ms)
 {
-    struct lease_terms terms = site_lease_terms(site);
+    struct lease_terms terms = site_lease_terms(site->lease);
     const struct lease *lease = &site->lease->lease;
     int64_t ask = lease_ask_ms(lease, &terms);
     int64_t wake = lease_wake_ms(lease, now_ms, &terms);
@@ -341,15 +384,16 @@ site_lease_wake_ms(const struct site *site, int64_t now_ms)
 }
 
 void
-site_lease_shift(struct site *site, int64_t delta_ms)
+site_lease_shift(const struct site *site, int64_t delta_ms)
 {
-    lease_shift(&site->lease->lease, delta_ms);
+    if (site == site->lease->site)
+        lease_shift(&site->lease->lease, delta_ms);
 }
 
 void
 site_lease_view(const struct site *site, int64_t now_ms, struct sched_site *view)
 {
-    struct lease_terms terms = site_lease_terms(site);
+    struct lease_terms terms = site_lease_terms(site->lease);
     const struct lease *l = &site->lease->lease;
     const struct rate *r = &terms.rate;
     int sessions = lease_sessions(l, now_ms, &terms, false);

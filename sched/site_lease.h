@@ -15,7 +15,10 @@ enum { SITE_LEASE_HOSTS_MAX = 1000 };
 struct site_lease {
     UT_hash_handle hh;              /* in the group's, by name, unless it is apart */
     struct site_lease *prev, *next; /* those that want to ask */
-    struct site *site;
+    struct site *site; /* whose route has the limits; a member, the newest */
+    struct site
+        *sites; /* members: also those of former routes, until their mail is gone */
+    int open;   /* sessions of all of them at the last update */
     const struct site_group *group;
     struct lease lease;
     bool is_due;
@@ -46,7 +49,7 @@ void site_lease_take(struct site *site, int64_t now_ms);
 /* Whether it asks, and which sessions are over the lease. */
 void site_lease_update(struct sites *set, struct site *site, int64_t now_ms);
 int64_t site_lease_wake_ms(const struct site *site, int64_t now_ms);
-void site_lease_shift(struct site *site, int64_t delta_ms);
+void site_lease_shift(const struct site *site, int64_t delta_ms);
 void site_lease_view(const struct site *site, int64_t now_ms, struct sched_site *view);
 
 #endif

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 
 enum {
-    REROUTED_MS = 25 * MINUTE_MS, /* a delivery to a hop that is late */
     WINDOW_MS = MINUTE_MS,
     PERIODS = 12,               /* of the bank, in a minute */
     PASSING_MS = 5 * SECOND_MS, /* the end of one is on its way */
@@ -22,14 +21,10 @@ static struct site {
     unsigned number;
     struct roof_timer over; /* too many are open */
     bool is_over;
-    unsigned open;
-    bool has_begun_in_doubt; /* the latest session */
-    bool is_rerouted;        /* sessions of the former routes may be open */
+    unsigned doubtful; /* sessions that are open and may have begun in doubt */
     int64_t *begun_ms;       /* of transactions */
     size_t count;
 } sites[LAW_GROUP_SITES];
-
-static int64_t rerouted_ms; /* 0: never */
 
 void
 law_group_begin(unsigned site, const struct law_group_limits *limits)
@@ -46,25 +41,9 @@ was_in_doubt(int64_t ago_ms)
     return trouble_ms != INT64_MIN && roof_now_ms() - ago_ms - trouble_ms < DOUBT_MS;
 }
 
-/* The routes have other options: deliveries of the former ones end, beside new ones that know
- * nothing of them. */
-void
-law_group_rerouted(void)
-{
-    rerouted_ms = roof_now_ms();
-    for (unsigned i = 0; i < LAW_GROUP_SITES; i++)
-        sites[i].is_rerouted = true;
-}
-
-static bool
-was_rerouted(int64_t ago_ms)
-{
-    return rerouted_ms > 0 && roof_now_ms() - ago_ms - rerouted_ms < REROUTED_MS;
-}
-
 /* Without a bank those that cannot be divided go from host to host, and one that lasts long
  * is open beyond its turn. While it is in doubt a host begins with its part of what others
- * still have. A session that began then may outlast the doubt. */
+ * still have. Sessions that began then may outlast the doubt. */
 static unsigned
 most_sessions(const struct site *s)
 {
@@ -72,11 +51,11 @@ most_sessions(const struct site *s)
     unsigned parts = (l->sessions + l->hosts - 1) / l->hosts * l->hosts;
     if (roof_breaks("shared sessions"))
         return 0;
-    if (s->is_rerouted)
-        return 2 * parts + l->sessions;
     if (!l->has_bank)
         return parts;
-    return was_in_doubt(0) || s->has_begun_in_doubt ? l->sessions + parts : l->sessions;
+    if (was_in_doubt(0))
+        return l->sessions + parts;
+    return s->doubtful > l->sessions ? s->doubtful : l->sessions;
 }
 
 static void
@@ -104,11 +83,9 @@ law_group_session(unsigned site)
     bool was_over = s->is_over;
     unsigned most = roof_breaks("shared sessions") ? 0 : s->limits.sessions,
              open = hops_shared_sessions(site);
-    if (open > s->open)
-        s->has_begun_in_doubt = was_in_doubt(0);
-    s->open = open;
+    if (was_in_doubt(0) || s->doubtful > open)
+        s->doubtful = open;
     s->is_over = open > most;
-    s->is_rerouted = s->is_rerouted && (s->is_over || was_rerouted(0));
     if (!s->is_over)
         roof_timer_stop(&s->over);
     else if (!was_over)
@@ -126,8 +103,6 @@ most_transactions(const struct site *s)
                     l->rate_a_minute / PERIODS + l->burst + l->hosts + 1;
     if (roof_breaks("shared rate"))
         return 0;
-    if (was_rerouted(WINDOW_MS))
-        return 2 * most;
     return was_in_doubt(WINDOW_MS) ? most + l->rate_a_minute / l->hosts : most;
 }
 

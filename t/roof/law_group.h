@@ -21,7 +21,4 @@ void law_group_session(unsigned site);
 /* A transaction has begun. */
 void law_group_transaction(unsigned site);
 
-/* All routes have other options from now on. */
-void law_group_rerouted(void);
-
 #endif

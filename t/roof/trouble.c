@@ -10,7 +10,6 @@
 #include "t/roof/lost_disk.h"
 #include "t/roof/host.h"
 #include "t/roof/group.h"
-#include "t/roof/law_group.h"
 #include "t/roof/law_history.h"
 #include "t/roof/law_log.h"
 #include "t/roof/limits.h"
@@ -311,7 +310,6 @@ change_joining(void)
     editor_add_option(course.joins_not ? "" : SPLIT_OPTIONS);
     split_forgive();
     hops_forget_windows();
-    law_group_rerouted();
 }
 
 static void

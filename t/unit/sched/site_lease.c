@@ -1,6 +1,7 @@
 /* A group of hosts as its scheduler sees it: which sites ask the bank, what the answers
  * allow, and three schedulers with one bank. */
 #include "sched/limits/lease.h"
+#include "sched/route/route.h"
 #include "sched/route/target.h"
 #include "t/support/sched_world.h"
 
@@ -348,6 +349,76 @@ TEST(heir)
             answer(&w, all.sites[0], 0, 0);
     }
     is_number((long)interval_us, 50000, "then the other asks");
+}
+
+/* As a reload does: new mail has that route, and none leads to the former one. */
+static void
+reroute(struct world *w, struct route_table **table, const char *relay)
+{
+    struct route_settings s = {.relay = text_from(relay), .passwords = TEXT("")};
+    struct route_table *was = *table;
+    struct address address;
+    struct buffer errors;
+    buffer_init(&errors, 4096);
+    transport_params_default(&s.base);
+    *table = route_new(&s, &errors);
+    world_must(*table != NULL && address_parse(TEXT("x@x.example"), &address), relay);
+    memcpy(&w->target, route_find(*table, &address), sizeof(w->target));
+    sched_change(w->s, &(struct sched_settings){.active_limit = 1000, .session_limit = 100});
+    sched_rerouted(w->s, was, *table);
+    route_free(&was);
+    buffer_free(&errors);
+}
+
+/* All that sessions carry ends, one at a time. The most that were open. */
+static int
+serve_all(struct world *w)
+{
+    int most = w->open_now;
+    for (int i = 0; i < 1000 && w->open_now > 0; i++) {
+        struct channel *c = world_channel(w, "", 0);
+        if (c->busy || channel_take(w, c))
+            channel_send(w, c);
+        else
+            channel_end(w, c, NULL);
+        world_pass(w, 100);
+        most = w->open_now > most ? w->open_now : most;
+        struct wishes all = ask(w);
+        for (size_t n = 0; n < all.count; n++)
+            answer(w, all.sites[n], 0, 4);
+    }
+    return most;
+}
+
+/* Sessions of the former route count, and end in favour of the new one. */
+TEST(rerouted)
+{
+    FIXTURE(world, w, start, sched_world_end, "smtp://[h.test]:25?concurrency=4&shared=yes", &group);
+    struct route_table *table = NULL;
+    struct wishes all;
+    for (int i = 0; i < 3; i++) {
+        reroute(&w, &table,
+                i == 1 ? "smtp://[h.test]:25?concurrency=4&shared=yes&timeout_scale=2"
+                       : "smtp://[h.test]:25?concurrency=4&shared=yes");
+        add(&w, 12);
+        all = ask(&w);
+        ok_named(all.count == (i == 0), "one question for both");
+        if (i == 0)
+            answer(&w, all.sites[0], 0, 4);
+        is_number(w.open_now, 4, "all that the group may have");
+        for (int n = 0; n < 4; n++) {
+            struct channel *c = world_channel(&w, "", n);
+            if (!c->busy)
+                (void)channel_take(&w, c);
+        }
+    }
+    world_pass(&w, 5000);
+    all = ask(&w);
+    ok_named(all.count == 1 && all.questions[0].open == 4, "they are counted");
+    answer(&w, all.sites[0], 0, 4);
+    is_number(serve_all(&w), 4, "never more are open");
+    is_number(w.finishes, 36, "all mail goes");
+    route_free(&table);
 }
 
 /* A session of the domain has looked it up. */
