@@ -879,6 +879,7 @@ fail_flood(unsigned syncs, int64_t delay_ms)
 {
     static struct roof_timer fault;
     struct model_message *m[FLOOD];
+    size_t before = sim_disk_count(HOST_SPOOL "/info");
     if (!begin_flood(m))
         return;
     sim_disk_set_sync_spread(SYNC_MS, roof_random());
@@ -891,6 +892,9 @@ fail_flood(unsigned syncs, int64_t delay_ms)
     sim_disk_fail_syncs(0, 0);
     sim_disk_set_sync_spread(0, 0);
     (void)world_run_for(SETTLED_MS, NULL);
+    if (sim_disk_count(HOST_SPOOL "/info") > before + model_open())
+        roof_break("clean", NULL, "%zu messages are in info/, and %u are open",
+                   sim_disk_count(HOST_SPOOL "/info"), model_open());
     world_restart(roof_chance(500));
     (void)audit_has_gone(longest_ms());
     audit_departure("mail of a flood on a disk that failed");
