@@ -92,6 +92,21 @@ set_backoff(bool is_short)
     world_set_route("");
 }
 
+/* Startup removes them, too. */
+static bool
+has_failures_left(void)
+{
+    return model_open() == 0 && sim_disk_count(HOST_SPOOL "/bounce") > 0;
+}
+
+static void
+judge_failures_left(void)
+{
+    (void)world_run_for(LEAVES_MS, NULL);
+    if (sim_disk_count(HOST_SPOOL "/bounce") > 0)
+        roof_break("clean", NULL, "failures of mail that has gone are left in bounce/");
+}
+
 /* The host ends, or the disk fails, while the failures of a message are on their way to its
  * files, which it has from the beginning, or since it was deferred: each of them is
  * reported. */
@@ -124,15 +139,15 @@ audit_failures(void)
             world_set_moods(&good);
         }
         await_start();
+        if (has_failures_left())
+            judge_failures_left();
         world_restart(false); /* a disk that has failed takes no mail until then */
     }
     world_set_moods(&good);
     set_backoff(false);
     (void)audit_has_gone(audit_longest_ms());
     audit_departure("mail that failed when the host ended");
-    (void)world_run_for(LEAVES_MS, NULL);
-    if (sim_disk_count(HOST_SPOOL "/bounce") > 0)
-        roof_break("clean", NULL, "failures of mail that has gone are left in bounce/");
+    judge_failures_left();
 }
 
 /* One recipient of a message in files has its mail, and the other waits: the power goes when
