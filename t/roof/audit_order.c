@@ -11,6 +11,7 @@
 #include "t/sim/sim_disk.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 enum {
     ROUNDS = 8,
@@ -92,19 +93,18 @@ set_backoff(bool is_short)
     world_set_route("");
 }
 
-/* Startup removes them, too. */
-static bool
-has_failures_left(void)
-{
-    return model_open() == 0 && sim_disk_count(HOST_SPOOL "/bounce") > 0;
-}
-
+/* Startup would remove them, too; what a cut has brought back of others is left to it. */
 static void
-judge_failures_left(void)
+judge_failures_of(const struct model_message *m)
 {
+    char path[MODEL_ID_MAX + sizeof(HOST_SPOOL "/bounce/")];
+    snprintf(path, sizeof(path), HOST_SPOOL "/bounce/%s", m->id);
+    if (model_open() > 0 || sim_disk_content(path).at == NULL)
+        return;
     (void)world_run_for(LEAVES_MS, NULL);
-    if (sim_disk_count(HOST_SPOOL "/bounce") > 0)
-        roof_break("clean", NULL, "failures of mail that has gone are left in bounce/");
+    if (sim_disk_content(path).at != NULL)
+        roof_break("clean", m->id, "m%u has gone, and its failures are in bounce/",
+                   m->number);
 }
 
 /* The host ends, or the disk fails, while the failures of a message are on their way to its
@@ -139,15 +139,16 @@ audit_failures(void)
             world_set_moods(&good);
         }
         await_start();
-        if (has_failures_left())
-            judge_failures_left();
+        judge_failures_of(order.messages[0]);
         world_restart(false); /* a disk that has failed takes no mail until then */
     }
     world_set_moods(&good);
     set_backoff(false);
     (void)audit_has_gone(audit_longest_ms());
     audit_departure("mail that failed when the host ended");
-    judge_failures_left();
+    (void)world_run_for(LEAVES_MS, NULL);
+    if (sim_disk_count(HOST_SPOOL "/bounce") > 0)
+        roof_break("clean", NULL, "failures of mail that has gone are left in bounce/");
 }
 
 /* One recipient of a message in files has its mail, and the other waits: the power goes when
