@@ -312,6 +312,7 @@ static const struct {
     {64,  31,  "http,post,mood,kill"         },
     {64,  29,  "sibling,mood"                },
     {64,  63,  "sibling,mood,kill,stop"      },
+    {128, 77,  "group,mood,clock,stop"       },
 };
 
 /* Every second run has a theme; NULL: this one has none. */
