@@ -779,6 +779,8 @@ static void
 keeper_on_ready(void *context)
 {
     struct copies_keeper *k = context;
+    if (!k->is_closed)
+        snprintf(k->why, sizeof(k->why), "it is not known yet whose the copies are");
     if (!k->setup.is_led)
         keeper_ask(k);
 }

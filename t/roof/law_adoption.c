@@ -329,7 +329,8 @@ law_adoption_line(unsigned number, struct text line)
         note_move(number, line);
     if (!text_starts(line, TEXT("copies: ")))
         return;
-    if (has(line, " the mail of this host") && !has(line, "no copies can be kept"))
+    if (group_count() > 0 && has(line, " the mail of this host") &&
+        !has(line, "no copies can be kept"))
         note_fence(number);
     else if (has(line, "copies are kept again"))
         note_again(number);

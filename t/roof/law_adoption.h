@@ -25,7 +25,8 @@ struct model_rcpt;
 int law_adoption_host(const struct net_address *a);
 /* Said by the engine, before it is done. owners: "HOST RUN"; key: of the hash. */
 void law_adoption_claimed(struct text was, struct text is, struct text key);
-/* By the group: a line of the log of that host; it has ended. */
+/* A line of the log of that host; it has ended. Without a group: of host 0, which may adopt its
+ * own mail when its disk was lost. */
 void law_adoption_line(unsigned number, struct text line);
 void law_adoption_ended(unsigned number);
 /* The host has lost its disk. */

@@ -3,6 +3,7 @@
 
 #include "t/roof/engine.h"
 #include "t/roof/host.h"
+#include "t/roof/law_adoption.h"
 #include "t/roof/model.h"
 #include "t/roof/roof.h"
 #include "t/roof/world_internal.h"
@@ -62,9 +63,19 @@ forgive_window(void)
     }
 }
 
+/* From now on it may adopt. */
+static void
+on_line(const struct host *h, struct text line)
+{
+    if (h == &host)
+        law_adoption_line(0, line);
+}
+
 static void
 lose(void)
 {
+    if (!course.with[WITH_GROUP])
+        hosts_on_line(on_line);
     roof_note("host: its disk is lost");
     forgive_window();
     trouble_end_host(false);

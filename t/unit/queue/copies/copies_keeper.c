@@ -18,6 +18,7 @@ struct keeping {
     struct copies_settings settings;
     struct copies_engine *engine;
     struct copies_keeper *keeper;
+    bool is_led;
 };
 
 static void
@@ -30,7 +31,8 @@ keeper_start(struct keeping *g)
                                                                 .manager = g->w.manager,
                                                                 .engine = g->engine,
                                                                 .settings = &g->settings,
-                                                                .identity = "i"});
+                                                                .identity = "i",
+                                                                .is_led = g->is_led});
 }
 
 static void
@@ -128,6 +130,26 @@ TEST(removed_while_it_waits)
     keeping_pass(&g, 1000);
     is_number(g.w.accepted, true, "and is accepted");
     is_number((int64_t)copies_database_count(g.database), 1, "with a copy");
+}
+
+/* The reason of now, not that of an absence before. */
+TEST(reasons)
+{
+    FIXTURE(keeping, g, keeping_begin, keeping_end);
+    g.settings.required = g.is_led = true;
+    keeper_stop(&g);
+    keeper_start(&g);
+    sim_engine_up(g.engine);
+    copies_keeper_close(g.keeper, "another host has them");
+    keeping_pass(&g, 2000);
+    is_text(text_from(copies_keeper_state(g.keeper).why), TEXT("another host has them"), "of the present");
+    copies_keeper_open(g.keeper, 0, 0);
+    sim_engine_down(g.engine, false);
+    sim_engine_up(g.engine);
+    keeping_pass(&g, 2000);
+    ok(copies_keeper_state(g.keeper).is_away);
+    is_text(text_from(copies_keeper_state(g.keeper).why), TEXT("it is not known yet whose the copies are"), "and not of before");
+    ok(world_logged(&g.w, "mail is refused: it is not known yet whose"));
 }
 
 static uint64_t
