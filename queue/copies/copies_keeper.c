@@ -763,16 +763,29 @@ keeper_on_number(void *context, const struct redis_reply *reply, const char *why
 }
 
 static void
-keeper_ask(struct copies_keeper *k)
+keeper_run(struct copies_keeper *k, const char *script, copies_answered *done)
 {
     const struct text words[] = {TEXT("2"), text_from(k->place.owner),
                                  text_from(k->place.copies), text_from(k->place.host),
                                  text_from(k->place.name)};
-    if (k->is_asked)
-        return;
+    copies_engine_run(k->setup.engine, script, words, sizeof(words) / sizeof(words[0]),
+                      false, done, k);
+}
+
+static void
+keeper_ask(struct copies_keeper *k)
+{
+    if (!k->is_asked)
+        keeper_run(k, copies_script_number, keeper_on_number);
     k->is_asked = true;
-    copies_engine_run(k->setup.engine, copies_script_number, words,
-                      sizeof(words) / sizeof(words[0]), false, keeper_on_number, k);
+}
+
+static void
+keeper_on_farewell(void *context, const struct redis_reply *reply, const char *why)
+{
+    (void)context;
+    (void)reply;
+    (void)why;
 }
 
 static void
@@ -1037,6 +1050,8 @@ copies_keeper_free(struct copies_keeper **keeper)
     *keeper = NULL;
     k->is_due = true; /* ends, for another host may adopt what we do not end */
     keeper_at_end(k);
+    if (k->is_met && !k->is_fenced && copies_engine_is_ready(k->setup.engine))
+        keeper_run(k, copies_script_farewell, keeper_on_farewell);
     HASH_ITER (hh, k->items, item, next)
         keeper_note_end(k, item); /* the engine may not hear what was sent */
     (void)copies_ends_write(&k->ends);

@@ -63,3 +63,10 @@ const char copies_script_store[] = COPIES_FENCE
 
 const char copies_script_number[] =
     COPIES_FENCE "return redis.call('HGET', KEYS[2], 'n') or ''\n";
+
+const char copies_script_farewell[] = COPIES_FENCE
+    "if redis.call('EXISTS', KEYS[2] .. ':adopted') == 0 and\n"
+    "   redis.call('HLEN', KEYS[2]) == redis.call('HEXISTS', KEYS[2], 'n') then\n"
+    "  redis.call('HDEL', KEYS[1], ARGV[2])\n"
+    "end\n"
+    "return ''\n";

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { SCRIPTS = 9 };
+enum { SCRIPTS = 10 };
 
 /* A field of a hash, or of a list, whose names are numbers from 0 on. */
 struct field {
@@ -431,6 +431,20 @@ run_number(struct call *c)
 }
 
 static bool
+run_farewell(struct call *c)
+{
+    char adopted[1024];
+    struct text owner = fence_of(c);
+    if (c->has_fence && owner.at != NULL && !text_equal(owner, c->args[1]))
+        return fenced(c, owner);
+    snprintf(adopted, sizeof(adopted), "%.*s:adopted", TEXT_ARGS(c->keys[2]));
+    if (size_of(c->d, text_from(adopted)) == 0 &&
+        size_of(c->d, c->keys[2]) == (get(c->d, c->keys[2], TEXT("n")).at != NULL))
+        unset(c->d, c->keys[1], c->args[2]);
+    return true;
+}
+
+static bool
 run_beat(struct call *c)
 {
     const struct key *owners = key_find(c->d, c->keys[1]);
@@ -582,6 +596,7 @@ know(void)
     const struct known all[SCRIPTS] = {
         {copies_script_store,          run_store,   ""},
         {copies_script_number,         run_number,  ""},
+        {copies_script_farewell,       run_farewell, ""},
         {adoption_script_beat.text,    run_beat,    ""},
         {adoption_script_claim.text,   run_claim,   ""},
         {adoption_script_page.text,    run_page,    ""},

@@ -19,7 +19,8 @@ struct step {
     const char *keys, *arguments[9], *want;
 };
 
-static const struct adoption_script store = {copies_script_store, "", true};
+static const struct adoption_script store = {copies_script_store, "", true},
+                                    farewell = {copies_script_farewell, "", false};
 static const struct step steps[] = {
     {"nobody owns anything", &adoption_script_beat, "2 o b", {FIRST, NAME, "1"}, ""},
     {"the first owner",
@@ -106,6 +107,13 @@ static const struct step steps[] = {
     {"and starts anew", &adoption_script_claim, ALL, {"h1 R5", NAME, "", "-"}, "- 0"},
     {"stored again", &store, "2 o c",
      {"h1 R5", NAME, "16", "C", "E", "", "S", "E", "16\nform"}, " 16"},
+    {"a farewell with copies", &farewell, "2 o c", {"h1 R5", NAME}, ""},
+    {"leaves an owner", &adoption_script_beat, "2 o b", {"h1 R5", NAME, ""}, "h1:i1 h1 R5 -"},
+    {"one of another is refused", &farewell, "2 o c", {"h2 R3", NAME}, "FENCED h1 R5"},
+    {"the last end", &store, "2 o c", {"h1 R5", NAME, "17", "E", "E"}, "16 17"},
+    {"a farewell without", &farewell, "2 o c", {"h1 R5", NAME}, ""},
+    {"leaves none", &adoption_script_beat, "2 o b", {"h1 R5", NAME, ""}, ""},
+    {"but the number", &adoption_script_claim, ALL, {"h1 R6", NAME, "", "-"}, "17 0"},
 };
 
 static void

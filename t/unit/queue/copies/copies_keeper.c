@@ -235,3 +235,27 @@ TEST(ended_meanwhile)
     is_number((int64_t)copies_database_count(g.database), 1, "and ends them there");
     is_number(ended_lines(&g), -1, "then nothing is left of them");
 }
+
+/* A host that stops without mail leaves no owner. */
+TEST(farewell)
+{
+    FIXTURE(keeping, g, keeping_begin, keeping_end);
+    sim_engine_up(g.engine);
+    for (unsigned mail = 1; mail <= 2; mail++) {
+        world_send(&g.w, "me@a.test", "good@b.test");
+        keeping_pass(&g, 1000);
+        must(copies_database_field(g.database, "pc:{relay1}:owner", "relay1:i").length > 0);
+        if (mail == 2)
+            world_unstall(&g.w);
+        sim_loop_advance(g.w.loop, 1); /* the ends are not sent yet */
+        copies_keeper_free(&g.keeper);
+        while (sim_engine_carry(g.engine))
+            ;
+        is_number((int64_t)copies_database_field(g.database, "pc:{relay1}:owner", "relay1:i").length,
+                  mail == 1 ? 6 : 0, mail == 1 ? "the owner of a copy" : "none without any");
+        sim_engine_free(&g.engine);
+        keeper_start(&g);
+        sim_engine_up(g.engine);
+        keeping_pass(&g, 1000);
+    }
+}
