@@ -10,6 +10,7 @@
 #include "t/roof/lost_disk.h"
 #include "t/roof/host.h"
 #include "t/roof/group.h"
+#include "t/roof/law_adoption.h"
 #include "t/roof/law_history.h"
 #include "t/roof/law_log.h"
 #include "t/roof/limits.h"
@@ -100,10 +101,12 @@ trouble_host_stopped(struct host *h)
         window_ms = LATE_MARKS_MS;
     if (was_bad)
         window_ms = INT64_MAX / 2;
-    if (course.with[WITH_GROUP])
+    if (course.with[WITH_GROUP]) {
         group_first_ended(window_ms);
-    else
+    } else {
         slices_first_ended(window_ms);
+        law_adoption_ended(0);
+    }
     start_again(course.is_good     ? SECOND_MS
                 : course.storm > 0 ? roof_between(0, STORM_RESTARTED_MS)
                                    : roof_between(0, RESTARTED_MS));
