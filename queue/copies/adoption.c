@@ -138,6 +138,8 @@ adoption_read_row(struct adoption *a, struct text line)
     row->signs = strcmp(row->owner, owner) == 0 ? row->signs + 1 : 0;
     if (strcmp(owner, a->setup.who) != 0)
         row->unreadable = 0; /* for us to say */
+    if (text_equal(host, adoption_host(row->name)))
+        row->is_ordered = false; /* it is back */
     row->since_ms = adoption_now_ms(a);
     memcpy(row->owner, owner, sizeof(owner));
     (void)text_copy(row->beat, sizeof(row->beat), beat);
@@ -285,8 +287,7 @@ adoption_close(struct adoption *a, const char *owner)
     struct text host = adoption_host(owner);
     bool is_own = adoption_is_own_host(a, owner);
     comparison_stop(a);
-    if (strcmp(a->walk.name, a->name) == 0)
-        adoption_walk_end(a);
+    adoption_walk_end(a);
     a->stage = ADOPTION_CLOSED;
     if (is_own)
         snprintf(a->why, sizeof(a->why),
@@ -300,7 +301,8 @@ adoption_close(struct adoption *a, const char *owner)
     a->is_fenced = true;
     manager_pause(a->setup.manager, true);
     log_say(a->setup.log, LOG_LEVEL_WARNING, "copies", NULL,
-            "%s: no mail is accepted or delivered until it has ended", a->why);
+            "%s: none is accepted or delivered until what it has taken has ended here",
+            a->why);
 }
 
 static void
@@ -353,7 +355,8 @@ adoption_claim(struct adoption *a, const char *name, const struct adoption_row *
         ADOPTION_WORDS(row != NULL ? row->owner : "", row != NULL ? row->beat : "-"));
 }
 
-/* A clean stop leaves no sign, and no doubt. */
+/* A clean stop leaves no sign, and no doubt. Nor is there any when another host adopts: the claim
+ * fences it, and each message that it has taken is known. */
 static void
 adoption_judge_own(struct adoption *a)
 {
@@ -365,8 +368,11 @@ adoption_judge_own(struct adoption *a)
         (!is_ours && (adoption_is_silent(a, row, ADOPTION_SILENT_MS) ||
                       (row->beat[0] == '-' && adoption_is_own_host(a, row->owner)))))
         adoption_claim(a, a->name, row, adoption_on_own);
-    else if (!is_ours)
+    else if (!is_ours) {
         adoption_close(a, row->owner);
+        if (!adoption_is_own_host(a, row->owner))
+            adoption_claim(a, a->name, row, adoption_on_own);
+    }
 }
 
 /* Two hosts that live have one name, or one spool. */
@@ -490,12 +496,21 @@ void
 adoption_refused(struct adoption *a, const char *name, const char *why)
 {
     struct text owner;
+    struct adoption_row *row = adoption_find(a, text_from(name));
     if (!copies_engine_is_ready(a->setup.engine) || !copies_is_fenced(why, &owner))
         return;
-    if (strcmp(name, a->name) == 0)
+    if (strcmp(name, a->name) == 0) {
         adoption_fenced(a);
-    else if (strcmp(name, a->walk.name) == 0)
-        adoption_walk_end(a);
+        return;
+    }
+    if (row != NULL) /* the next list says by whom */
+        row->rest_until_ms = adoption_now_ms(a) + ADOPTION_BEAT_MS;
+    if (strcmp(name, a->walk.name) != 0)
+        return;
+    adoption_walk_end(a);
+    log_say(a->setup.log, LOG_LEVEL_INFO, "copies", NULL,
+            "the rest of the mail of %.*s is another host's",
+            TEXT_ARGS(adoption_host(name)));
 }
 
 /* The next list says by whom. */

@@ -8,9 +8,10 @@
  * delivered after that. It stays known where it went, for a host that comes back.
  *
  * Our own copies are ours when the engine has said so. Until then no mail comes in, and no
- * delivery begins, for a while. What others have adopted ends here; what is there and not here
- * has ended, or our disk has forgotten it; what is here and not there is stored again
- * (comparison.c). */
+ * delivery begins, for a while. They are taken back from a host that adopts them, also while it
+ * does: it has what it has taken by then, and no more. What others have adopted ends here; what
+ * is there and not here has ended, or our disk has forgotten it; what is here and not there is
+ * stored again (comparison.c). */
 #ifndef QUEUE_COPIES_ADOPTION_H
 #define QUEUE_COPIES_ADOPTION_H
 

@@ -44,6 +44,7 @@ struct adoption_slot {
     bool is_asked; /* the engine, or the queue */
     char name[COPIES_NAME_MAX + 1];
     struct id id, own;
+    char batch[24]; /* of the copy; "" once it is asked whose the message is */
     struct buffer form;
     int64_t at, content; /* bytes of the content */
     struct taking *taking;

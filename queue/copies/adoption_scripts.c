@@ -71,18 +71,22 @@ static const char adoption_text_piece[] =
           "end\n"
           "return table.concat(out)\n";
 
-/* Asked again after an answer that was lost it is ours still, whoever owns the others now. */
-static const char adoption_text_taken[] =
-    OWNER "local there = redis.call('HGET', KEYS[3], ARGV[3])\n"
-          "if there == ARGV[4] then return 'ours' end\n"
-          "if owner ~= ARGV[1] or there then\n"
-          "  local is_there = there or redis.call('HEXISTS', KEYS[2], ARGV[3]) == 1\n"
-          "  return is_there and 'theirs' or 'nobody\\'s'\n"
-          "end\n"
-          "redis.call('HSET', KEYS[3], ARGV[3], ARGV[4])\n"
-          "redis.call('HDEL', KEYS[2], ARGV[3], ARGV[3] .. ':c')\n"
-          "redis.call('DEL', KEYS[4], KEYS[4] .. ':n', KEYS[4] .. ':e')\n"
-          "return 'ours'\n";
+/* Asked again after an answer that was lost it is ours still, whoever owns the others now; also
+ * when its host is back, has ended it, and has forgotten us. At the first time a copy that is
+ * gone has ended by its owner, unless the server has lost it. */
+static const char adoption_text_taken[] = OWNER
+    "local there = redis.call('HGET', KEYS[3], ARGV[3])\n"
+    "if there == ARGV[4] then return 'ours' end\n"
+    "if owner ~= ARGV[1] or there then\n"
+    "  local number = tonumber(redis.call('HGET', KEYS[2], 'n') or '0')\n"
+    "  local is_theirs = there or redis.call('HEXISTS', KEYS[2], ARGV[3]) == 1 or\n"
+    "    ARGV[5] ~= '' and number >= tonumber(ARGV[5])\n"
+    "  return is_theirs and 'theirs' or 'nobody\\'s'\n"
+    "end\n"
+    "redis.call('HSET', KEYS[3], ARGV[3], ARGV[4])\n"
+    "redis.call('HDEL', KEYS[2], ARGV[3], ARGV[3] .. ':c')\n"
+    "redis.call('DEL', KEYS[4], KEYS[4] .. ':n', KEYS[4] .. ':e')\n"
+    "return 'ours'\n";
 
 static const char adoption_text_done[] =
     FENCE "redis.call('DEL', KEYS[2])\n"

@@ -32,9 +32,10 @@ extern const struct adoption_script adoption_script_page, adoption_script_page_a
 /* KEYS: owners, copies, chunks. ARGV: who, name, id, "form" or "content", offset, size. The
  * answer is that part of it, shorter at its end. */
 extern const struct adoption_script adoption_script_piece;
-/* KEYS: owners, copies, adopted, chunks. ARGV: who, name, id, HOST/ID. The message is there,
- * durably, so its copy goes. The answer: "ours"; or nothing is done: "theirs", another owner has
- * it, or will; "nobody's". */
+/* KEYS: owners, copies, adopted, chunks. ARGV: who, name, id, HOST/ID, number. The message is
+ * there, durably, so its copy goes. number: of the batch of that copy, or "" if that was asked
+ * before. The answer: "ours"; or nothing is done: "theirs", another owner has it, will, or had
+ * it; "nobody's". */
 extern const struct adoption_script adoption_script_taken;
 /* KEYS: owners, copies, adopted, beats. ARGV: who, name, seconds. All copies are taken: nobody
  * owns them, and for these seconds it is known where they are now; also that there were none,

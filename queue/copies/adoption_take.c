@@ -80,7 +80,8 @@ slot_say_taken(struct adoption_slot *slot)
              ID_TEXT(slot->own));
     slot->is_asked = true;
     adoption_ask(a, slot_hear_taken, slot, &adoption_script_taken, slot->name,
-                 ADOPTION_WORDS(ID_TEXT(slot->id), there));
+                 ADOPTION_WORDS(ID_TEXT(slot->id), there, slot->batch));
+    slot->batch[0] = '\0';
 }
 
 static void
@@ -166,12 +167,13 @@ slot_begin_taking(struct adoption_slot *slot)
     struct adoption *a = slot->adoption;
     struct outcome refusal;
     struct text sections;
-    uint64_t batch;
+    uint64_t batch = 0;
     char host[GROUP_HOST_MAX + 1];
     struct envelope *e = envelope_new();
     bool is_whole = copies_read_field(buffer_text(&slot->form), &batch, &sections) &&
                     envelope_read_todo(sections, slot->id, e) == PROGRESS_DONE;
     slot->content = e->content_size;
+    snprintf(slot->batch, sizeof(slot->batch), "%" PRIu64, batch);
     envelope_free(&e);
     if (!is_whole)
         return "its envelope cannot be read";
@@ -242,6 +244,7 @@ slot_new(struct adoption *a, struct id id)
             continue;
         slot->id = id;
         slot->at = slot->content = 0;
+        slot->batch[0] = '\0';
         memcpy(slot->name, a->walk.name, sizeof(slot->name));
         buffer_init(&slot->form, SIBLING_SECTIONS_MAX + 24);
         return slot;

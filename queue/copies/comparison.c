@@ -68,6 +68,7 @@ comparison_note(struct adoption *a)
         return;
     a->losses = keeper->losses(keeper->context);
     a->number = UINT64_MAX; /* whatever comes meanwhile */
+    adoption_walk_end(a);   /* of a lost host */
     a->stage = ADOPTION_COMPARING;
 }
 

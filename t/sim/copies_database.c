@@ -548,8 +548,11 @@ run_taken(struct call *c)
         return true;
     }
     if (!is_owner(c) || there.at != NULL) {
-        bool is_there = there.at != NULL || field_find(c->d, c->keys[2], c->args[3]);
-        say(c, is_there ? TEXT("theirs") : TEXT("nobody's"));
+        struct text number = get(c->d, c->keys[2], TEXT("n"));
+        bool is_theirs = there.at != NULL || field_find(c->d, c->keys[2], c->args[3]) ||
+                         (c->args[5].length > 0 && number.length > 0 &&
+                          number_of(number) >= number_of(c->args[5]));
+        say(c, is_theirs ? TEXT("theirs") : TEXT("nobody's"));
         return true;
     }
     set(c->d, c->keys[3], c->args[3], c->args[4]);

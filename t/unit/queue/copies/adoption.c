@@ -811,15 +811,21 @@ TEST(lost_answers)
     is_number(b->w.attempts, 20, "each once");
 }
 
-/* Back while the other one still adopts. */
-TEST(back_early)
+/* Back while the other one still adopts, which has space, or has not, is slow, or cut off with
+ * answers under way: each message has one owner, and nothing waits. */
+enum early { EARLY_GOOD, EARLY_FULL, EARLY_SLOW, EARLY_CUT };
+
+static void
+back_early(enum early early)
 {
     FIXTURE(group, g, group_begin, group_end);
     struct site *a = &g.sites[0], *b = &g.sites[1];
     char why[ADOPTION_WHY_MAX];
+    char number[12];
+    struct id ids[30];
     group_up(&g, 2);
     for (unsigned i = 1; i <= 30; i++)
-        site_send(a, i);
+        ids[i - 1] = site_send(a, i);
     site_send(a, 0); /* without a copy: nobody adopts it */
     sim_engine_down(a->engine, false);
     group_pass(&g, 5000);
@@ -828,22 +834,47 @@ TEST(back_early)
         sim_engine_carry(b->engine);
         sim_loop_advance(b->w.loop, 1);
     }
+    if (early == EARLY_FULL)
+        b->host.closed = "no space";
     a->w.stalled = false;
     sim_engine_up(a->engine);
-    while (sim_engine_carry(a->engine))
-        ;
-    for (unsigned i = 0; i < 40; i++) {
-        sim_loop_advance(a->w.loop, 50);
+    if (early == EARLY_CUT)
+        sim_engine_down(b->engine, true);
+    for (unsigned i = 0; i < 40 && early >= EARLY_SLOW; i++) {
         while (sim_engine_carry(a->engine))
             ;
+        sim_loop_advance(a->w.loop, 50);
+        if (i == 20)
+            world_unstall(&a->w);
     }
-    ok(strstr(a->why, "relay2 adopts the mail of this host") != NULL);
+    for (unsigned i = 0; i < 30 && early >= EARLY_SLOW; i++) { /* all have ended */
+        snprintf(number, sizeof(number), "%u", 100 + i);
+        site_copy_bytes(a, a->who, number, ids[i], NULL);
+    }
+    if (early == EARLY_CUT)
+        sim_engine_up(b->engine);
+    group_pass(&g, 500);
     world_unstall(&a->w);
-    group_pass(&g, 20 * 1000);
+    group_pass(&g, 10 * 1000);
+    is_number(a->opened, 2, "it is not kept waiting");
+    ok(world_logged(&a->w, "relay2 adopts the mail of this host"));
+    ok(early == EARLY_CUT || world_logged(&b->w, "the rest of the mail of relay1 is another host's"));
+    b->host.closed = NULL;
     site_go(b);
-    is_number(b->w.attempts, 30, "what was adopted is delivered there");
-    is_number(a->w.attempts, 1, "the rest here");
-    ok(world_is_empty(&a->w));
+    ok_named(b->w.attempts >= 5 && b->w.attempts < 30, "what was adopted is delivered there");
+    is_number(a->w.attempts + b->w.attempts, 31, "each once");
+    ok(world_is_empty(&a->w) && world_is_empty(&b->w));
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 20 * 1000);
+    is_number(world_log_count(&b->w, "adopting the mail of relay1"), 1, "the order is over");
+}
+
+TEST(back_early)
+{
+    back_early(EARLY_GOOD);
+    back_early(EARLY_FULL);
+    back_early(EARLY_SLOW);
+    back_early(EARLY_CUT);
 }
 
 /* The table of a restart with the disk: here or not, there or not, the number of the copy, and
