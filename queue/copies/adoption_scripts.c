@@ -1,4 +1,4 @@
-/* Lua. */
+/* Lua. What is written comes behind a removal: then a server that is full takes it, too. */
 #include "queue/copies/adoption_scripts.h"
 
 #include "queue/copies/copies_scripts.h"
@@ -12,8 +12,8 @@
 /* The answer is below REDIS_REPLY_MAX, however many hosts have died: those without a sign fill
  * half of it. */
 static const char adoption_text_beat[] =
-    "if ARGV[3] == '' then redis.call('HDEL', KEYS[2], ARGV[1])\n"
-    "else redis.call('HSET', KEYS[2], ARGV[1], ARGV[3]) end\n"
+    "redis.call('HDEL', KEYS[2], ARGV[1])\n"
+    "if ARGV[3] ~= '' then redis.call('HSET', KEYS[2], ARGV[1], ARGV[3]) end\n"
     "local out, size, all = {}, 0, redis.call('HGETALL', KEYS[1])\n"
     "for i = 1, #all, 2 do\n"
     "  local beat = redis.call('HGET', KEYS[2], all[i + 1])\n"
@@ -32,8 +32,8 @@ static const char adoption_text_claim[] =
           "  if (owner or '') ~= ARGV[3] or (owner and beat ~= ARGV[4]) then\n"
           "    return redis.error_reply('" COPIES_FENCED "' .. (owner or 'nobody'))\n"
           "  end\n"
+          "  redis.call('HDEL', KEYS[3], owner or '')\n"
           "  redis.call('HSET', KEYS[1], ARGV[2], ARGV[1])\n"
-          "  if owner then redis.call('HDEL', KEYS[3], owner) end\n"
           "end\n"
           "return (redis.call('HGET', KEYS[2], 'n') or '-') .. ' ' ..\n"
           "  redis.call('HLEN', KEYS[4])\n";
@@ -83,9 +83,9 @@ static const char adoption_text_taken[] = OWNER
     "    ARGV[5] ~= '' and number >= tonumber(ARGV[5])\n"
     "  return is_theirs and 'theirs' or 'nobody\\'s'\n"
     "end\n"
-    "redis.call('HSET', KEYS[3], ARGV[3], ARGV[4])\n"
     "redis.call('HDEL', KEYS[2], ARGV[3], ARGV[3] .. ':c')\n"
     "redis.call('DEL', KEYS[4], KEYS[4] .. ':n', KEYS[4] .. ':e')\n"
+    "redis.call('HSET', KEYS[3], ARGV[3], ARGV[4])\n"
     "return 'ours'\n";
 
 static const char adoption_text_done[] =

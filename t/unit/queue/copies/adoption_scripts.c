@@ -120,6 +120,16 @@ static const struct step steps[] = {
     {"but the number", &adoption_script_claim, ALL, {"h1 R6", NAME, "", "-"}, "17 0"},
 };
 
+/* In a server that is full. */
+static const struct step full[] = {
+    {"who lives says so", &adoption_script_beat, "2 o b", {"h2 R6", NAME, "3"}, "h1:i1 h1 R5 -"},
+    {"an owner that is lost is replaced", &adoption_script_claim, ALL,
+     {"h2 R6", NAME, "h1 R5", "-"}, "12 0"},
+    {"what is taken ends there", &adoption_script_taken, "4 o c c:adopted c:E",
+     {"h2 R6", NAME, "E", "h2/Y", "12"}, "ours"},
+    {"and all of it", &adoption_script_done, "4 o c c:adopted b", {"h2 R6", NAME, "100"}, "done"},
+};
+
 static void
 put(FILE *redis, const char *word, size_t length)
 {
@@ -174,6 +184,18 @@ sort_page(char *page)
     }
 }
 
+static void
+ask_all(FILE *redis, const struct step *all, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char got[1024];
+        ask(redis, &all[i]);
+        hear(redis, got);
+        sort_page(got);
+        is_string(got, all[i].want, all[i].what);
+    }
+}
+
 /* The same of the stand-in. */
 static void
 test_stand_in(void)
@@ -218,13 +240,12 @@ main(void)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     must(connect(fd, (struct sockaddr *)&name, sizeof(name)) == 0);
     FILE *redis = fdopen(fd, "r+");
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        char got[1024];
-        ask(redis, &steps[i]);
-        hear(redis, got);
-        sort_page(got);
-        is_string(got, steps[i].want, steps[i].what);
-    }
+    char got[1024];
+    ask_all(redis, steps, sizeof(steps) / sizeof(steps[0]));
+    fprintf(redis, "CONFIG SET maxmemory 1\r\n");
+    hear(redis, got);
+    is_string(got, "OK", "it is full");
+    ask_all(redis, full, sizeof(full) / sizeof(full[0]));
     server_stop(&s);
     return done();
 }
