@@ -305,35 +305,46 @@ adoption_close(struct adoption *a, const char *owner)
             a->why);
 }
 
+/* "NUMBER ADOPTED", or "- ADOPTED". False: it is no answer of that script, and nothing is known. */
+static bool
+adoption_read_claim(struct adoption *a, struct text answer, uint64_t *number,
+                    uint64_t *adopted)
+{
+    struct text word;
+    *number = 0;
+    bool is_good =
+        text_word(&answer, " ", &word) &&
+        (text_equal(word, TEXT("-")) || text_number(word, UINT64_MAX, number)) &&
+        text_number(text_trim(answer), UINT64_MAX, adopted);
+    if (!is_good)
+        copies_engine_fail(a->setup.engine, "an odd answer of the server");
+    return is_good;
+}
+
 static void
 adoption_on_own(struct adoption *a, struct adoption_slot *slot,
                 const struct redis_reply *reply, const char *why)
 {
-    struct text rest, word;
-    uint64_t number = 0, adopted = 0;
+    uint64_t number, adopted;
     (void)slot;
     a->is_claiming = false;
-    if (reply == NULL) {
+    if (reply == NULL)
         adoption_refused(a, a->name, why);
-        return;
-    }
-    rest = reply->text;
-    if (text_word(&rest, " ", &word))
-        (void)!text_number(word, UINT64_MAX, &number);
-    (void)!text_number(text_trim(rest), UINT64_MAX, &adopted);
-    comparison_begin(a, number, adopted);
+    else if (adoption_read_claim(a, reply->text, &number, &adopted))
+        comparison_begin(a, number, adopted);
 }
 
 static void
 adoption_on_lease(struct adoption *a, struct adoption_slot *slot,
                   const struct redis_reply *reply, const char *why)
 {
+    uint64_t number, adopted;
     (void)slot;
     a->is_claiming = false;
-    if (reply == NULL) {
+    if (reply == NULL)
         adoption_refused(a, a->claimed, why);
+    if (reply == NULL || !adoption_read_claim(a, reply->text, &number, &adopted))
         return;
-    }
     struct adoption_row *row = adoption_find(a, text_from(a->claimed));
     if (row != NULL) /* until the next list */
         snprintf(row->owner, sizeof(row->owner), "%s", a->setup.who);

@@ -89,7 +89,10 @@ static const char adoption_text_taken[] = OWNER
     "return 'ours'\n";
 
 static const char adoption_text_done[] =
-    FENCE "redis.call('DEL', KEYS[2])\n"
+    FENCE "if redis.call('HLEN', KEYS[2]) > redis.call('HEXISTS', KEYS[2], 'n') then\n"
+          "  return 'more'\n"
+          "end\n"
+          "redis.call('DEL', KEYS[2])\n"
           "redis.call('HDEL', KEYS[1], ARGV[2])\n"
           "redis.call('HSET', KEYS[3], ':', '')\n"
           "redis.call('EXPIRE', KEYS[3], ARGV[3])\n"

@@ -37,9 +37,9 @@ extern const struct adoption_script adoption_script_piece;
  * before. The answer: "ours"; or nothing is done: "theirs", another owner has it, will, or had
  * it; "nobody's". */
 extern const struct adoption_script adoption_script_taken;
-/* KEYS: owners, copies, adopted, beats. ARGV: who, name, seconds. All copies are taken: nobody
- * owns them, and for these seconds it is known where they are now; also that there were none,
- * which is no loss of the server. */
+/* KEYS: owners, copies, adopted, beats. ARGV: who, name, seconds. All copies are taken, unless the
+ * answer is "more": nobody owns them, and for these seconds it is known where they are now; also
+ * that there were none, which is no loss of the server. */
 extern const struct adoption_script adoption_script_done;
 /* KEYS: owners, adopted. Forgets what others have adopted. */
 extern const struct adoption_script adoption_script_forget;

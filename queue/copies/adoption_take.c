@@ -98,18 +98,20 @@ slot_decide(struct adoption_slot *slot, bool is_ours)
     slot_free(slot);
 }
 
-/* Without a word it waits for the next: it may be ours, or another host's. */
+/* Without a word, or with an odd one, it waits for the next: it may be ours, or another host's. */
 static void
 slot_hear_taken(struct adoption *a, struct adoption_slot *slot,
                 const struct redis_reply *reply, const char *why)
 {
     (void)why;
     slot->is_asked = false;
-    if (reply == NULL) {
+    struct text word = reply != NULL ? reply->text : TEXT("");
+    bool is_theirs = text_equal(word, TEXT("theirs"));
+    if (!is_theirs && !text_equal(word, TEXT("ours")) &&
+        !text_equal(word, TEXT("nobody's"))) {
         a->rest_until_ms = walk_now_ms(a) + REST_MS;
         return;
     }
-    bool is_theirs = text_equal(reply->text, TEXT("theirs"));
     if (is_theirs && strcmp(slot->name, a->walk.name) == 0)
         adoption_walk_end(a);
     slot_decide(slot, !is_theirs);
@@ -299,7 +301,8 @@ walk_read_page(struct adoption *a, struct text page)
 {
     struct adoption_walk *w = &a->walk;
     struct text id, word;
-    if (!text_word(&page, " ", &word) ||
+    uint64_t cursor;
+    if (!text_word(&page, " ", &word) || !text_number(word, UINT64_MAX, &cursor) ||
         !text_copy(w->cursor, sizeof(w->cursor), word)) {
         w->is_last = true; /* odd: all that is left comes in the next round */
         w->later++;

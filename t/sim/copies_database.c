@@ -569,6 +569,11 @@ run_done(struct call *c)
 {
     if (!is_owner(c))
         return fenced(c, owner_of(c));
+    if (size_of(c->d, c->keys[2]) >
+        (size_t)(field_find(c->d, c->keys[2], TEXT("n")) != NULL)) {
+        say(c, TEXT("more"));
+        return true;
+    }
     key_drop(c->d, c->keys[2]);
     unset(c->d, c->keys[1], c->args[2]);
     set(c->d, c->keys[3], TEXT(":"), TEXT(""));

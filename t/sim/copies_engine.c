@@ -22,6 +22,7 @@ struct copies_engine {
     struct copies_client *clients;
     struct call *calls;
     bool is_ready;
+    const char *lie_script, *lie; /* NULL: none */
 };
 
 struct copies_engine *
@@ -129,7 +130,9 @@ run_first(struct copies_engine *e, bool is_lost, bool is_done)
     void *context = c->context;
     bool good = true;
     buffer_init(&reply, SIZE_MAX / 2);
-    if (is_done)
+    if (c->script == e->lie_script && buffer_add(&reply, text_from(e->lie)))
+        e->lie_script = NULL;
+    else if (is_done)
         good = copies_database_run(e->database, c->script, c->words, c->count, &reply);
     bool fits = buffer_add_byte(&reply, '\0');
     assert(fits);
@@ -140,6 +143,13 @@ run_first(struct copies_engine *e, bool is_lost, bool is_done)
         done(context, is_lost || !good ? NULL : &answer,
              is_lost ? "it is gone" : good ? NULL : reply.at);
     buffer_free(&reply);
+}
+
+void
+sim_engine_lie(struct copies_engine *e, const char *script, const char *answer)
+{
+    e->lie_script = script;
+    e->lie = answer;
 }
 
 void

@@ -11,6 +11,8 @@ void sim_engine_free(struct copies_engine **engine);
 void sim_engine_up(struct copies_engine *engine);
 /* Calls under way have no answer; done: but the server has done them. */
 void sim_engine_down(struct copies_engine *engine, bool done);
+/* The next call of that script is answered so, and not done. */
+void sim_engine_lie(struct copies_engine *engine, const char *script, const char *answer);
 /* Does what was asked; calls back. False: nothing was. */
 bool sim_engine_carry(struct copies_engine *engine);
 

@@ -4,6 +4,7 @@
 #include "queue/copies/adoption.h"
 
 #include "base/crc.h"
+#include "queue/copies/adoption_scripts.h"
 #include "queue/copies/copies_keys.h"
 #include "queue/copies/copies_scripts.h"
 #include "queue/queue_operator.h"
@@ -809,6 +810,50 @@ TEST(lost_answers)
     is_number((int64_t)copies_database_count(g.database), 0, "all are taken");
     site_go(b);
     is_number(b->w.attempts, 20, "each once");
+}
+
+/* A server that says what is no answer decides nothing. */
+static void
+odd_answer(const struct adoption_script *script, const char *answer)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    adoption_reload(b->adoption, 10 * 1000);
+    group_up(&g, 2);
+    for (unsigned i = 1; i <= 5; i++)
+        site_send(a, i);
+    sim_engine_down(a->engine, false);
+    sim_engine_lie(b->engine, script->text, answer);
+    for (unsigned i = 0; i < 2; i++) { /* it ends a connection that says such things */
+        group_pass(&g, 20 * 1000);
+        sim_engine_up(b->engine);
+    }
+    is_number((int64_t)adoption_state(b->adoption).adopted, 5, answer);
+    is_number((int64_t)copies_database_count(g.database), 0, "none is left");
+    if (strcmp(answer, "0") != 0) /* a page that hides all */
+        sim_engine_lie(a->engine, script->text, answer);
+    for (unsigned i = 0; i < 3; i++) {
+        sim_engine_up(a->engine);
+        group_pass(&g, 3000);
+    }
+    site_go(a);
+    site_go(b);
+    is_number(a->w.attempts, 0, "none is its own any more");
+    is_number(b->w.attempts, 5, "each once");
+    ok(adoption_state(a->adoption).is_ours && world_is_empty(&a->w));
+}
+
+TEST(odd_answers)
+{
+    static const char *const odd[] = {"", "7", "1 2 3 4 x"};
+    for (unsigned i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
+        odd_answer(&adoption_script_claim, odd[i]);
+        odd_answer(&adoption_script_taken, odd[i]);
+        odd_answer(&adoption_script_done, odd[i]);
+    }
+    odd_answer(&adoption_script_page, "0");
+    odd_answer(&adoption_script_page, "");
+    odd_answer(&adoption_script_page, "x");
 }
 
 /* Back while the other one still adopts, which has space, or has not, is slow, or cut off with

@@ -97,6 +97,8 @@ static const struct step steps[] = {
     {"one that the server has lost", &adoption_script_taken, "4 o c c:adopted c:D",
      {"h2 R3", NAME, "D", "h2/Z", "11"}, "nobody's"},
     {"the rest", &adoption_script_page, "2 o c", {"h3 R4", NAME, "0", "100"}, "0 A 7"},
+    {"it does not end before that", &adoption_script_done, "4 o c c:adopted b",
+     {"h3 R4", NAME, "100"}, "more"},
     {"is taken", &adoption_script_taken, "4 o c c:adopted c:A", {"h3 R4", NAME, "A", "h3/V", "7"},
      "ours"},
     {"the end", &adoption_script_done, "4 o c c:adopted b", {"h3 R4", NAME, "100"}, "done"},
