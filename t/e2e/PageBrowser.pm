@@ -22,7 +22,7 @@ sub missing {
 # A key of the page, as `petrel page` gets it.
 sub key {
     my ($petrel) = @_;
-    my $control = IO::Socket::UNIX->new(Peer => "$petrel->{dir}/spool/control") or die "control: $!";
+    my $control = IO::Socket::UNIX->new(Peer => "$petrel->{settings}{spool}/control") or die "control: $!";
     print $control qq({"command":"page"}\n);
     return decode_json(scalar <$control>)->{key};
 }
