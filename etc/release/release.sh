@@ -24,7 +24,7 @@ for triplet; do
     images="$images build-image-$processor/petrel.oci.tar"
 done
 # shellcheck disable=SC2086
-etc/release/index.py "$out/petrel-$version.oci.tar" "$version" $images
+etc/release/index.py "$out/petrel-$version.oci.tar" $images
 etc/release/chart.py etc/helm/petrel "$version" "$out/petrel-chart-$version.tgz"
 for suite in ${DEBIAN-bookworm trixie}; do etc/release/debian.sh "$suite" "$out/debian" aarch64-linux-gnu; done
 etc/release/sbom.py "$version" build-musl/source "$out"/petrel-"$version"-linux-* >"$out/petrel-$version.spdx.json"

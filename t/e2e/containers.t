@@ -217,9 +217,27 @@ sub blob {
 }
 is_deeply decode_json(Petrel::slurp("$scratch/layout/oci-layout")), { imageLayoutVersion => '1.0.0' }, 'the layout';
 my ($entry) = @{ decode_json(Petrel::slurp("$scratch/layout/index.json"))->{manifests} };
+# The name under which the commands of the pages find it: of podman and containerd, and of Docker without containerd's images.
+my @pages = map { "$root/$_" } qw(doc/container.md doc/install.md etc/compose/relay.yml etc/compose/fleet.yml);
+for my $page (@pages) {
+    my $text = Petrel::slurp($page);
+    my ($used) = $text =~ /^docker run (?:.*\\\n)*.* (\S+)$/m ? $1 : $text =~ /^ +image: (petrel\S*)$/m;
+    my ($name, $tag) = split /:/, $used;
+    is $entry->{annotations}{'io.containerd.image.name'}, "docker.io/library/$name:" . ($tag // 'latest'), "$page: the image that it loads has the name that it runs";
+    like $text, qr/docker load -i \S*petrel\S*\.oci\.tar/, 'and is loaded before';
+}
+{   # A release: one archive of several processors has the same name, and for older Docker a tag for each.
+    my ($code, $said) = Petrel::command('', 'sh', '-c', "$root/etc/container/image.sh $scratch/root $scratch/arm.tar aarch64-linux-gnu 0.1 && $root/etc/release/index.py $scratch/all.tar $scratch/1.tar $scratch/arm.tar");
+    is $code, 0, 'index.py' or diag $said;
+    my $read = sub { return decode_json(`tar -xOf $scratch/all.tar $_[0]`) };
+    is_deeply $read->('index.json')->{manifests}[0]{annotations}, $entry->{annotations}, 'the name is the same';
+    is_deeply [map { $_->{RepoTags} } @{ $read->('manifest.json') }], [[qw(petrel:amd64 petrel:latest)], ['petrel:arm64']], 'and each processor has a tag';
+}
 is_deeply $entry->{platform}, { architecture => 'amd64', os => 'linux' }, 'the platform';
 my $manifest = decode_json(Petrel::slurp(blob($entry)));
 my $config = decode_json(Petrel::slurp(blob($manifest->{config})));
+is_deeply decode_json(Petrel::slurp("$scratch/layout/manifest.json")), [{ Config => 'blobs/sha256/' . $manifest->{config}{digest} =~ s/.*://r, RepoTags => ['petrel:latest'],
+    Layers => ['blobs/sha256/' . $manifest->{layers}[0]{digest} =~ s/.*://r] }], 'Docker without them finds the same in a file of its own';
 is $config->{created}, '2023-11-14T22:13:20Z', 'the time of the release';
 is_deeply $config->{config}, {
     User => '65532:0', ExposedPorts => { '2525/tcp' => {}, '8025/tcp' => {} }, Env => [ map { "$_=$image{$_}" } qw(PETREL_SPOOL PETREL_LISTEN PETREL_HTTP) ],
