@@ -49,16 +49,17 @@ findings_age(int64_t ms, char out[FINDINGS_AGE_MAX])
     return out;
 }
 
-/* False: an object that no shell would leave as it is, even within quotes. */
+/* Words of their own, or one: the name of a site may have a space. False: an object that
+ * no shell would leave as it is, even within quotes. */
 static bool
-findings_quote(const char *object, char out[FINDINGS_SUBJECT_MAX + 80])
+findings_quote(const char *object, bool splits, char out[FINDINGS_SUBJECT_MAX + 80])
 {
     struct text rest = text_from(object), word;
     size_t used = 0;
     out[0] = '\0';
     if (strpbrk(object, "'`") != NULL || object[0] == '-' || text_has_control(rest))
         return false;
-    while (text_word(&rest, " ", &word)) {
+    while (text_word(&rest, splits ? " " : "", &word)) {
         bool is_plain = true;
         for (size_t i = 0; i < word.length; i++)
             is_plain = is_plain && (isalnum((unsigned char)word.at[i]) ||
@@ -86,7 +87,7 @@ findings_remedy(const char *remedy, const char *object, char out[FINDINGS_REMEDY
     }
     hole = text_after(all, begin + 1);
     hole = text_before(hole, text_find(hole, '}'));
-    bool fits = findings_quote(object, quoted);
+    bool fits = findings_quote(object, text_find(hole, ' ') != TEXT_NONE, quoted);
     snprintf(out, FINDINGS_REMEDY_MAX, "%.*s%.*s%s", (int)begin, remedy,
              TEXT_ARGS(fits ? text_from(quoted) : hole), hole.at + hole.length + 1);
     return out;

@@ -288,6 +288,8 @@ TEST(objects)
     fills("receiver_refuses_us", "", "`petrel trace RECEIVER`");
     fills("sts_unreachable", "a.test", "reaches mta-sts.a.test by");
     fills("site_dead", "smtp:[127.0.0.1]:25?tls=none", "`petrel status --site 'smtp:[127.0.0.1]:25?tls=none'`");
+    fills("site_dead", "mx:10 in.shop.test", "`petrel status --site 'mx:10 in.shop.test'`");
+    fills("oauth_refused", "smtp.test a$b", "`petrel oauth login smtp.test 'a$b'`");
     fills("corrupt", "x", "`petrel queue ls --queue corrupt`");
 }
 
