@@ -440,6 +440,23 @@ opensmtpd_listen(struct import *im, struct import_line *line)
         import_listen(im, line, at, port, tls ? "?tls" : "");
 }
 
+/* "4h, 1d": all are an option of routes, the first is a setting. */
+static void
+opensmtpd_times(struct import *im, struct import_line *line, struct text times)
+{
+    struct buffer all;
+    struct text one;
+    buffer_init(&all, IMPORT_VALUE_MAX);
+    while (text_word(&times, ", \t", &one))
+        (void)!buffer_format(&all, "%s%.*s", all.length > 0 ? "," : "", TEXT_ARGS(one));
+    if (text_find(buffer_text(&all), ',') != TEXT_NONE)
+        line->why = import_format(im,
+                                  "the first time alone; for all of them write "
+                                  "?notices=%.*s behind the host of `relay`",
+                                  TEXT_ARGS(buffer_text(&all)));
+    buffer_free(&all);
+}
+
 /* The second or third word of lines such as "pki NAME cert PATH". */
 static void
 opensmtpd_value(struct import *im, struct import_line *line)
@@ -464,6 +481,9 @@ opensmtpd_value(struct import *im, struct import_line *line)
                 import_say(line, IMPORT_TAKEN, NULL);
                 import_put(im, line, words[i].setting,
                            import_keep(im, text_before(word, text_find(word, ','))));
+                if (strcmp(line->name, "bounce") == 0)
+                    opensmtpd_times(im, line,
+                                    text_of(word.at, word.length + rest.length));
                 break;
             }
 }
@@ -608,6 +628,18 @@ exim_address(struct import *im, struct import_line *entry)
                              TEXT_ARGS(is_bare ? host : TEXT("")), entry->value));
 }
 
+/* Debian's Exim reads the macros beside the answers to debconf, too. */
+static void
+exim_begin(struct import *im)
+{
+    const char *file = im->count > 0 ? im->lines[0].file : NULL, *name, *why;
+    struct text content;
+    if (file != NULL &&
+        text_ends_nocase(text_from(file), TEXT("update-exim4.conf.conf")) &&
+        import_read(im, file, "exim4.conf.localmacros", &content, &name, &why))
+        import_read_equals(im, name, content);
+}
+
 /* Debian's Exim has two files in the directory above. */
 static void
 exim_end(struct import *im)
@@ -617,8 +649,11 @@ exim_end(struct import *im)
     struct text content;
     if (import_read(im, file, "../mailname", &content, &name, &why) &&
         (line = import_add(im, name, 1, TEXT("mailname"),
-                           text_before(content, text_find(content, '\n')))) != NULL)
-        import_put(im, line, "hostname", line->value);
+                           text_before(content, text_find(content, '\n')))) != NULL) {
+        import_say(line, IMPORT_NEEDLESS, "MAIN_HARDCODE_PRIMARY_HOSTNAME is hostname");
+        if (!import_has(im, "hostname"))
+            import_put(im, line, "hostname", line->value);
+    }
     (void)import_entries(im, &beside, TEXT("../email-addresses"), ":", exim_address);
 }
 
@@ -648,6 +683,6 @@ const struct import_kind import_exim = {"exim",
                                         "update-exim4.conf.conf exim4.conf.localmacros",
                                         import_read_equals,
                                         exim_rows,
-                                        NULL,
+                                        exim_begin,
                                         exim_end,
                                         false};
