@@ -32,12 +32,19 @@ sub kind {
     return;
 }
 
-# The objects in what a command has printed, which may have other lines in between: standard error is with it.
+# The objects in what a command has printed, of a line or of several, which may have other lines in between: standard error is
+# with it.
 sub objects {
     my $text = shift;
     my $whole = eval { decode_json($text) };
     return $text if ref $whole eq 'HASH';
-    return grep { ref eval { decode_json($_) } eq 'HASH' } split /\n/, $text;
+    my ($end, @found);
+    for (my @lines = split /\n/, $text; @lines;) {
+        my $one = shift @lines;
+        $one = join "\n", $one, splice @lines, 0, $end + 1 if $one eq '{' && (($end) = grep { $lines[$_] eq '}' } 0 .. $#lines);
+        push @found, $one if ref eval { decode_json($one) } eq 'HASH';
+    }
+    return @found;
 }
 
 # Keeps what a command has printed.

@@ -49,6 +49,13 @@ my $copier = Petrel->new(copies => "redis://127.0.0.1:$dead", copies_required =>
 my $status = decode_json(($copier->run(qw(status --json)))[1]);
 my $copies = $status->{copies};
 ok valid('status', $status), 'the status of copies' or diag Petrel::slurp("$dir/said");
+# Settings that are warned of: the warnings are no part of the object.
+{
+    my ($code, $text) = Petrel::command('', $Petrel::binary, '-c', '/dev/null', '-o', "copies=redis://127.0.0.1:$dead", qw(-o suppress=yes -o hostname=here -o spool=here check --json));
+    my ($first) = Schema::objects($text);
+    ok $code == 0 && $text =~ /^main: warning: /m, 'check warns of settings';
+    ok valid('check', decode_json($first // '{}')), 'and its JSON fulfils the schema' or diag $text;
+}
 ok !valid('status', { %$status, copies => { %$copies, nonsense => 1 } }), 'but not with what is not there';
 ok !valid('status', { %$status, copies => { map { $_ => $copies->{$_} } grep { $_ ne 'adopted' } keys %$copies } }), 'nor without what is';
 
@@ -65,5 +72,6 @@ is Schema::kind('-c', 'x', 'queue', 'rm', '--json', '--all'), 'queue-change', 'f
 is Schema::kind('queue', 'ls', '--cluster', '--json'), 'queue-cluster', 'of all hosts';
 is Schema::kind('status'), undef, 'no JSON, no schema';
 is_deeply [Schema::objects(qq(petrel: warning: x\n{"a":1}\n{"b"\n[1]\n{"c":2}\n))], ['{"a":1}', '{"c":2}'], 'objects between other lines';
+is_deeply [Schema::objects(qq(petrel: x\n{\n "a": {\n }\n}\nmain: y\n{\n}\n{\n))], [qq({\n "a": {\n }\n}), qq({\n})], 'of several lines, too';
 is_deeply [Schema::objects(qq({\n "a": 1\n}\n))], [qq({\n "a": 1\n}\n)], 'an object of several lines';
 done_testing;
