@@ -42,6 +42,8 @@ make_musl() {
     for change in symbols relr; do patch -p1 <"$here/musl-$change.patch"; done
     # Its older malloc() needs two thirds of the time; even less if it keeps what each message needs again.
     sed -i 's/^#define RECLAIM .*/#define RECLAIM (4 << 20)/' src/malloc/oldmalloc/*.h src/malloc/oldmalloc/*.c
+    # Of the hashes of passwords SHA-512 alone (base/crypto/verifier.c): for others crypt_r() gives what no hash is.
+    sed -i 's/__crypt_\(md5\|blowfish\|sha256\|des\)(key, salt, output)/"*"/' src/crypt/crypt_r.c
     ./configure --prefix="$prefix" --syslibdir="$prefix/lib" --disable-shared --disable-wrapper --with-malloc=oldmalloc CC="$triplet-gcc" \
         CROSS_COMPILE="$triplet-" CFLAGS="$flags $map"
     build
@@ -68,15 +70,24 @@ make_cares() {
     build
     build install
 }
-# The configuration of its authors (Debian's adds old digests and locks for threads) without what mail does not speak.
+# The configuration of its authors (Debian's adds old digests and locks for threads) without what mail does not speak, what no
+# suite of base/tls/ needs, and what reads keys with a passphrase (base/tls/tls_own.c refuses them).
 make_mbedtls() {
     for feature in DEBUG_C SELF_TEST CERTS_C RIPEMD160_C CAMELLIA_C ARIA_C SSL_PROTO_DTLS SSL_DTLS_ANTI_REPLAY SSL_DTLS_HELLO_VERIFY \
-        SSL_DTLS_CLIENT_PORT_REUSE SSL_DTLS_CONNECTION_ID SSL_DTLS_CONNECTION_ID_COMPAT SSL_DTLS_BADMAC_LIMIT; do
+        SSL_DTLS_CLIENT_PORT_REUSE SSL_DTLS_CONNECTION_ID SSL_DTLS_CONNECTION_ID_COMPAT SSL_DTLS_BADMAC_LIMIT \
+        ARC4_C BLOWFISH_C CCM_C DES_C XTEA_C CIPHER_MODE_CFB CIPHER_MODE_CTR CIPHER_MODE_OFB CIPHER_MODE_XTS PKCS5_C PKCS12_C \
+        KEY_EXCHANGE_PSK_ENABLED KEY_EXCHANGE_DHE_PSK_ENABLED KEY_EXCHANGE_RSA_PSK_ENABLED KEY_EXCHANGE_DHE_RSA_ENABLED \
+        KEY_EXCHANGE_ECDH_ECDSA_ENABLED KEY_EXCHANGE_ECDH_RSA_ENABLED DHM_C SSL_CONTEXT_SERIALIZATION SSL_TRUNCATED_HMAC \
+        ECP_DP_SECP192R1_ENABLED ECP_DP_SECP224R1_ENABLED ECP_DP_SECP192K1_ENABLED ECP_DP_SECP224K1_ENABLED; do
         python3 scripts/config.py unset "MBEDTLS_$feature" || true # of the other version
     done
     # Chance from the kernel, by getrandom(): a root without /dev has no other.
     sed -i 's/defined(__linux__) && defined(__GLIBC__)/defined(__linux__)/' library/entropy_poll.c
-    build -C library static CC="$cc" AR="$triplet-ar" RL="$triplet-ranlib" CFLAGS="-O2 $flags $map"
+    # What a handshake and each byte of a session take is fast, the others small.
+    hot=$(cd library && ls aes*.c bignum*.c chacha20.c ecp*.c gcm.c md5.c poly1305.c sha*.c | sed 's/c$/o/')
+    # shellcheck disable=SC2086
+    build -C library $hot CC="$cc" CFLAGS="-O2 $flags $map"
+    build -C library static CC="$cc" AR="$triplet-ar" RL="$triplet-ranlib" CFLAGS="-Os $flags $map"
     cp library/*.a "$prefix/lib"
     cp -R include/mbedtls include/psa "$prefix/include"
 }
@@ -86,7 +97,7 @@ make_jansson() {
     build install-pkgconfigDATA
 }
 make_hiredis() {
-    build libhiredis.a CC="$cc" AR="$triplet-ar" OPTIMIZATION=-Os CFLAGS="$flags $map" DEBUG=
+    build libhiredis.a CC="$cc" AR="$triplet-ar" OPTIMIZATION=-Os CFLAGS="$flags $map" DEBUG_FLAGS=
     mkdir -p "$prefix/include/hiredis"
     cp ./*.h "$prefix/include/hiredis"
     cp libhiredis.a "$prefix/lib"
