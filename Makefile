@@ -56,10 +56,11 @@ PREFIX_MAP := $(if $(findstring --coverage,$(CFLAGS)),,$(call supported,-ffile-p
 LARGE_FILES := $(if $(findstring __LP64__,$(shell echo __LP64__ | $(CC) -E -P -x c - 2>/dev/null)),-D_FILE_OFFSET_BITS=64)
 
 # Nothing unwinds at run time: debuggers have .debug_frame, profilers the frame pointer.
+FRAME_POINTER := -fno-omit-frame-pointer
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=c11 -Wall -Wextra -Wshadow -Wvla -Wundef -Wformat=2 \
     -Wswitch-enum -Wconversion -Wwrite-strings -Wstrict-prototypes \
-    -Wmissing-prototypes -fstack-protector-strong -fno-omit-frame-pointer -fPIE \
+    -Wmissing-prototypes -fstack-protector-strong $(FRAME_POINTER) -fPIE \
     -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables \
     $(HARDENING) $(PREFIX_MAP) $(if $(WERROR),-Werror)
 override CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP -DPETREL_VERSION='"$(VERSION)"' \
@@ -349,8 +350,8 @@ STATIC_LD := $(if $(filter petrel-static,$(MAKECMDGOALS)),$(if $(findstring pack
     $(patsubst %,-Wl$(comma)--defsym=%=abort,syscall_resolve_name syscall_resolve_name_kver syscall_resolve_num syscall_resolve_num_kver syscall_iterate)
 STATIC_BUILD := build-static$(CROSS:%=-%)
 # Make with the libraries above. A request of ioctl() is an int there. No kernel tracks branches of a program of musl, which does not
-# ask for it: -fcf-protection would be 20 kB for nothing.
-MUSL_MAKE = $(MAKE) HARDENING='$(filter-out -fcf-protection,$(HARDENING))' CC=$(CURDIR)/$(MUSL)/bin/musl-gcc PKG_CONFIG='PKG_CONFIG_LIBDIR=$(CURDIR)/$(MUSL)/lib/pkgconfig pkg-config' \
+# ask for it: -fcf-protection would be 20 kB for nothing. Frame pointers would be 70 kB, for profilers that find no symbols.
+MUSL_MAKE = $(MAKE) FRAME_POINTER= HARDENING='$(filter-out -fcf-protection,$(HARDENING))' CC=$(CURDIR)/$(MUSL)/bin/musl-gcc PKG_CONFIG='PKG_CONFIG_LIBDIR=$(CURDIR)/$(MUSL)/lib/pkgconfig pkg-config' \
     LIBHIREDIS=-lhiredis CFLAGS='-Os -g -Wno-sign-conversion'
 musl: ## Builds the libraries of the static program with musl, from Debian's sources, into build-musl/.
 	etc/release/sources.sh build-musl/source $(MUSL_SOURCES)

@@ -12,7 +12,7 @@ fail() { echo "musl.sh: $*" >&2; exit 1; }
 "$triplet-gcc" --version >/dev/null 2>&1 || fail "$triplet-gcc is not installed: make deps-release"
 
 # As the program itself is compiled; nothing unwinds. No path of this machine is in the objects.
-flags="-fPIE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables -fno-omit-frame-pointer -fstack-protector-strong -g0"
+flags="-fPIE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables -fstack-protector-strong -g0"
 
 # library NAME FUNCTION: runs it in a copy of its source.
 library() {
@@ -44,6 +44,9 @@ make_musl() {
     sed -i 's/^#define RECLAIM .*/#define RECLAIM (4 << 20)/' src/malloc/oldmalloc/*.h src/malloc/oldmalloc/*.c
     # Of the hashes of passwords SHA-512 alone (base/crypto/verifier.c): for others crypt_r() gives what no hash is.
     sed -i 's/__crypt_\(md5\|blowfish\|sha256\|des\)(key, salt, output)/"*"/' src/crypt/crypt_r.c
+    # A failed assert names its file and line; the names of all functions would be large.
+    sed -i 's/__LINE__, __func__)/__LINE__, 0)/' include/assert.h
+    sed -i 's/%s: %s: %d/%s:%d/; s/file, func, line/file, line/' src/exit/assert.c
     ./configure --prefix="$prefix" --syslibdir="$prefix/lib" --disable-shared --disable-wrapper --with-malloc=oldmalloc CC="$triplet-gcc" \
         CROSS_COMPILE="$triplet-" CFLAGS="$flags $map"
     build
