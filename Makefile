@@ -420,7 +420,7 @@ PROCESSORS ?= x86_64-linux-gnu aarch64-linux-gnu arm-linux-gnueabihf riscv64-lin
 release: ## Builds all files of a release from a tag into build-release/ (doc/releasing.md); ANY=1 of any commit.
 	+SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) etc/release/release.sh $(VERSION) $(RELEASE) $(PROCESSORS)
 
-check-release: $(BUILD)/t/bench/sink ## Tests the files in build-release/: each is installed in a bare root, and used.
+check-release: petrel $(BUILD)/t/bench/sink ## Tests the files in build-release/: each is installed in a bare root, and used.
 	$(Q)BUILD=$(BUILD) RELEASE=$(RELEASE) prove $(wildcard t/release/*.t)
 
 # For a release: the same source makes the same bytes. WHAT=deb builds the packages alone; WHAT=release that in build-release/ once more.
