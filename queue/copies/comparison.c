@@ -24,6 +24,18 @@ static const char comparison_file[] = "copies";
 
 /* --- The number ---------------------------------------------------------------------- */
 
+/* Copies that were made under another name of the group: nobody there has our mail. */
+static void
+comparison_judge_group(const struct adoption *a, struct text group)
+{
+    if (!text_equal(group, copies_key_group(a->setup.settings)))
+        log_say(
+            a->setup.log, LOG_LEVEL_WARNING, "copies", NULL,
+            "the group of the copies was %.*s: those that are left there, of %s, are "
+            "for you to remove (doc/cluster.md)",
+            TEXT_ARGS(group), a->name);
+}
+
 static void
 comparison_read_bound(struct adoption *a)
 {
@@ -35,8 +47,11 @@ comparison_read_bound(struct adoption *a)
         struct text rest = buffer_text(&text);
         /* A line without an end was cut off. */
         if (text_find(rest, '\n') != TEXT_NONE && text_cut(&rest, '\n', &line) &&
-            text_number(line, UINT64_MAX, &bound))
+            text_number(line, UINT64_MAX, &bound)) {
             a->bound = bound;
+            if (text_cut(&rest, '\n', &line))
+                comparison_judge_group(a, line);
+        }
     }
     buffer_free(&text);
     a->has_bound = true;
@@ -51,9 +66,10 @@ void
 comparison_note(struct adoption *a)
 {
     const struct adoption_keeper *keeper = &a->setup.keeper;
-    char line[24];
+    char line[24 + GROUP_HOST_MAX + 1];
     uint64_t durable = keeper->durable(keeper->context);
-    snprintf(line, sizeof(line), "%" PRIu64 "\n", durable);
+    snprintf(line, sizeof(line), "%" PRIu64 "\n%.*s\n", durable,
+             TEXT_ARGS(copies_key_group(a->setup.settings)));
     if ((a->has_compared || a->number <= a->bound) && durable > a->bound &&
         manager_hint_write(a->setup.manager, comparison_file, text_from(line)) == 0) {
         a->bound = durable;

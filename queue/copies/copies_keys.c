@@ -2,11 +2,19 @@
 #include "queue/copies/copies_keys.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static const char *
+/* The slices of a host, whatever their number is, have one hash of owners. */
+struct text
 copies_key_group(const struct copies_settings *settings)
 {
-    return settings->group[0] != '\0' ? settings->group : settings->host;
+    struct text host = text_from(settings->host);
+    const char *dot = strrchr(settings->host, '.');
+    if (settings->group[0] != '\0')
+        return text_from(settings->group);
+    return settings->slices > 1 && dot != NULL
+               ? text_before(host, (size_t)(dot - settings->host))
+               : host;
 }
 
 void
@@ -19,8 +27,8 @@ void
 copies_key(const struct copies_settings *settings, const char *name,
            char out[COPIES_KEY_MAX + 1])
 {
-    snprintf(out, COPIES_KEY_MAX + 1, COPIES_PREFIX "{%s}:%s",
-             copies_key_group(settings), name);
+    snprintf(out, COPIES_KEY_MAX + 1, COPIES_PREFIX "{%.*s}:%s",
+             TEXT_ARGS(copies_key_group(settings)), name);
 }
 
 void
@@ -29,8 +37,8 @@ copies_key_chunks(const struct copies_settings *settings, const char *name,
 {
     char field[ID_LENGTH + 1];
     id_format(id, field);
-    snprintf(out, COPIES_KEY_MAX + 1, COPIES_PREFIX "{%s}:%s:%s",
-             copies_key_group(settings), name, field);
+    snprintf(out, COPIES_KEY_MAX + 1, COPIES_PREFIX "{%.*s}:%s:%s",
+             TEXT_ARGS(copies_key_group(settings)), name, field);
 }
 
 void

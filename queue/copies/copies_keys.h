@@ -10,7 +10,8 @@
  *   pc:{GROUP}:HOST:IDENTITY:ID:n  list: such chunks on their way
  *   pc:{GROUP}:HOST:IDENTITY:ID:e  list: an envelope on its way
  *
- * GROUP is the name of the group, or HOST without one. IDENTITY is lock/identity of the spool.
+ * GROUP is the name of the group, or HOST without one, and without the number of a slice.
+ * IDENTITY is lock/identity of the spool.
  * A copy that lacks bytes of its content was not acknowledged: its client heard 451. */
 #ifndef QUEUE_COPIES_COPIES_KEYS_H
 #define QUEUE_COPIES_COPIES_KEYS_H
@@ -27,6 +28,8 @@ enum {
     COPIES_KEY_MAX = GROUP_HOST_MAX + COPIES_NAME_MAX + ID_LENGTH + 16
 };
 
+/* GROUP. */
+struct text copies_key_group(const struct copies_settings *settings);
 /* HOST:IDENTITY. */
 void copies_name(const char *host, const char *identity, char out[COPIES_NAME_MAX + 1]);
 /* name: HOST:IDENTITY. */

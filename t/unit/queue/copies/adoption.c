@@ -230,8 +230,9 @@ group_up(struct group *g, unsigned count)
 static void
 key_of(const struct site *s, const char *suffix, char out[COPIES_KEY_MAX + 1])
 {
-    snprintf(out, COPIES_KEY_MAX + 1, "pc:{mail}:%s:%s%s", s->settings.host, s->identity,
-             suffix);
+    char name[COPIES_KEY_MAX];
+    snprintf(name, sizeof(name), "%s:%s%s", s->settings.host, s->identity, suffix);
+    copies_key(&s->settings, name, out);
 }
 
 /* A copy of a message of that host, as the keeper makes it, with that number. */
@@ -250,7 +251,7 @@ site_copy(struct site *s, struct id id, unsigned batch)
     int64_t size =
         queue_content_read(manager_queue(s->w.manager), file, 0, content, sizeof(content));
     queue_content_close(manager_queue(s->w.manager), file);
-    snprintf(key, sizeof(key), "%s", "pc:{mail}:owner");
+    copies_key_owner(&s->settings, key);
     key_of(s, "", name);
     snprintf(number, sizeof(number), "%u", batch);
     const struct text words[] = {TEXT("2"), text_from(key), text_from(name),
@@ -675,6 +676,52 @@ TEST(slices)
     is_number((int64_t)adoption_state(b->adoption).given_up, 0, "nothing is given up");
     site_go(b);
     is_number(b->w.attempts, 1, "delivered once");
+}
+
+/* Without a group, too, the copies of a number of slices before are found. */
+TEST(fewer_slices)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    site_stop(a, true);
+    a->settings.group[0] = '\0';
+    snprintf(a->settings.host, sizeof(a->settings.host), "relay1.0");
+    a->settings.slices = 2;
+    site_start(a);
+    group_up(&g, 1);
+    site_send(a, 1);
+    site_stop(a, true);
+    is_number((int64_t)copies_database_count(g.database), 1, "a copy of a slice");
+    snprintf(a->settings.host, sizeof(a->settings.host), "relay1");
+    a->settings.slices = 1;
+    a->durable = 0;
+    world_restart(&a->w);
+    site_start(a);
+    sim_engine_up(a->engine);
+    group_pass(&g, 10000);
+    is_number((int64_t)copies_database_count(g.database), 0, "leaves Redis");
+    site_go(a);
+    is_number(a->w.attempts, 1, "delivered once");
+}
+
+TEST(another_group)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    group_up(&g, 1);
+    a->durable = 5;
+    group_pass(&g, 2000);
+    site_restart(a, true);
+    group_up(&g, 1);
+    is_number(world_log_count(&a->w, "the group of the copies was"), 0, "the same group");
+    site_stop(a, true);
+    snprintf(a->settings.group, sizeof(a->settings.group), "post");
+    world_restart(&a->w);
+    site_start(a);
+    group_up(&g, 1);
+    is_number(world_log_count(&a->w, "the group of the copies was mail: those that are left there, of relay1:000"), 1,
+              "another one is said");
+    is_number((int64_t)a->number, 5, "and the number goes on");
 }
 
 /* The adopter ends with a message stored and its copy there. */
