@@ -148,6 +148,14 @@ queue_remove(struct queue *q, struct id id)
     return true;
 }
 
+void
+queue_disown(struct queue *q, struct id id)
+{
+    if (q->journaled.journal != NULL)
+        (void)journal_end_refused(q->journaled.journal, id, NULL);
+    (void)queue_remove(q, id);
+}
+
 bool
 queue_remove_listed(struct queue *q, struct id id)
 {

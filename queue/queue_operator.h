@@ -49,6 +49,9 @@ struct envelope *queue_peek(struct queue *queue, struct id id, enum queue_place 
 bool queue_lacks(struct queue *queue, struct id id);
 /* Removes every file of id, wherever it is. False: there was none. */
 bool queue_remove(struct queue *queue, struct id id);
+/* The same, of a message that was taken and is another host's: queue_each_taken() does not know
+ * it any more, for it may come again. */
+void queue_disown(struct queue *queue, struct id id);
 /* Removes a message that queue_each() has just reported outside HOLD and CORRUPT,
  * without a search of the other directories. */
 bool queue_remove_listed(struct queue *queue, struct id id);

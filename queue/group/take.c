@@ -522,7 +522,7 @@ take_decide(struct take *t, const char *host, struct id was, bool is_ours)
         return;
     }
     known_free(t, k);
-    (void)queue_remove(manager_queue(t->setup.manager), own);
+    queue_disown(manager_queue(t->setup.manager), own);
 }
 
 static void

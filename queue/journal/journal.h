@@ -149,8 +149,8 @@ void journal_mark(struct journal *journal, struct id id, struct text payload);
  * the batch; if that fails: journal_again(). */
 uint64_t journal_end(struct journal *journal, struct id id,
                      const struct journal_place *place, enum record_type type);
-/* END of a message whose client was refused: it has a payload, so that nobody is answered that
- * the message was accepted (journaled_each_taken()). */
+/* END of a message whose client was refused, or that is another host's: it has a payload, so that
+ * nobody is answered that the message was accepted (journaled_each_taken()). */
 uint64_t journal_end_refused(struct journal *journal, struct id id,
                              const struct journal_place *place);
 /* After a failed batch, when `settled` is called: the batch with the last of the ends that

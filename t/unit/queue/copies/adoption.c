@@ -969,6 +969,44 @@ TEST(back_early)
     back_early(EARLY_CUT);
 }
 
+/* What an adopter has stored and not got is not known to it as taken, also after a restart: it
+ * is adopted another time. */
+TEST(adopted_again)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    char why[ADOPTION_WHY_MAX];
+    group_up(&g, 2);
+    for (unsigned i = 1; i <= 30; i++)
+        site_send(a, i);
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    for (unsigned i = 0; i < 4000 && copies_database_count(g.database) > 25; i++) {
+        sim_engine_carry(b->engine);
+        sim_loop_advance(b->w.loop, 1);
+    }
+    sim_engine_up(a->engine);
+    for (unsigned i = 0; i < 10; i++) {
+        while (sim_engine_carry(a->engine))
+            ;
+        sim_loop_advance(a->w.loop, 50);
+    }
+    group_pass(&g, 3000);
+    size_t left = copies_database_count(g.database);
+    must(left > 0 && left < 30);
+    site_restart(b, true);
+    sim_engine_up(b->engine);
+    group_pass(&g, 3000);
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    group_pass(&g, 10 * 1000);
+    is_number((int64_t)copies_database_count(g.database), 0, "all are adopted");
+    site_go(b);
+    is_number(b->w.attempts, 30, "and delivered, each once");
+}
+
 /* The table of a restart with the disk: here or not, there or not, the number of the copy, and
  * that in lock/copies. */
 TEST(comparison)
