@@ -969,8 +969,8 @@ TEST(back_early)
     back_early(EARLY_CUT);
 }
 
-/* What an adopter has stored and not got is not known to it as taken, also after a restart: it
- * is adopted another time. */
+/* A message that an adopter has stored and not got is not known to it as taken, also after a
+ * restart: it is adopted another time. */
 TEST(adopted_again)
 {
     FIXTURE(group, g, group_begin, group_end);
