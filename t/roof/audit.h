@@ -14,6 +14,8 @@ void audit_drill(void);
 /* Hosts of a group with copies (siblings.h): one is taken for lost while it lives, and drains; its
  * heir is cut off in the middle, and another goes on. */
 void audit_siblings(void);
+/* Hosts of a group: a host drains, and answers to its gifts are lost. */
+void audit_gifts(void);
 /* It has damaged a journal, whose bytes the host keeps in corrupt/. */
 bool audit_has_damaged(void);
 

@@ -1,5 +1,5 @@
-/* Questions to a group whose hosts have copies (siblings.h). The first host, which has mail, is cut
- * off from the engine and taken for lost. */
+/* Questions to the hosts of a group: of gifts whose answer is lost; and, where they have copies
+ * (siblings.h), of a first host with mail that is cut off from the engine and taken for lost. */
 #include "t/roof/audit.h"
 
 #include "t/roof/audit_internal.h"
@@ -23,7 +23,8 @@ enum {
     FENCED_MS = 95 * 1000, /* until a gift breaks the law (law_adoption.c) */
     DRAINS_MS = 20 * 1000,
     WELL_MS = 10 * 60 * 1000,
-    ROUNDS = 4
+    ROUNDS = 4,
+    GIVES_MS = 30 * 1000
 };
 
 static unsigned claims;
@@ -113,4 +114,25 @@ audit_siblings(void)
     }
     (void)world_run_for(SILENT_MS, NULL); /* all hosts know that their mail has gone */
     (void)roof_exchange_stream(outer);
+}
+
+/* The same host is asked again, though another has room: a message goes once. */
+void
+audit_gifts(void)
+{
+    struct hop_mood good = {0}, refusing = {.rcpt = 1000};
+    if (group_count() < 3)
+        return;
+    world_set_moods(&refusing);
+    for (unsigned i = 0; i < SOME; i++)
+        (void)audit_give(i % 2, 1);
+    group_lose_answers(SOME / 2);
+    operator_tell(&host, "{\"command\":\"drain\",\"wait_ms\":60000}");
+    (void)world_run_for(GIVES_MS, NULL);
+    operator_tell(&host, "{\"command\":\"drain\",\"cancel\":true}");
+    group_lose_answers(0);
+    world_set_moods(&good);
+    audit_departure("mail of a host that has drained");
+    (void)world_run_for(WELL_MS, judge_is_empty);
+    (void)world_run_for(SILENT_MS, NULL); /* all hosts know that their mail has gone */
 }

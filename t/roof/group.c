@@ -33,6 +33,7 @@ enum {
     LAST_MS = HOUR_MS,
     TRIED_MS = 5 * MINUTE_MS, /* a bank that has refused a question */
     STEP_WITHIN_MS = 2 * SECOND_MS,
+    SILENT_MS = 500, /* the answer is lost, and the next question is not */
     DRAIN_MAX_MS = 10 * MINUTE_MS
 };
 
@@ -47,11 +48,13 @@ static struct {
         struct group_wire *wire; /* to it */
         int64_t gives_until_ms, warned_ms;
         int warnings;
+        struct roof_timer passing;
     } hosts[GROUP_MEMBERS_MAX];
     unsigned rate_a_minute;
     char lines[GROUP_LINES_MAX], options[LAW_GROUP_SITES][OPTIONS_MAX];
     struct roof_timer release, back, step;
     void (*steps)(void); /* when the first host gives mail next, or NULL */
+    unsigned losing;     /* answers to the next gifts of the first host */
     struct member *away;
     bool has_answered;
 } group;
@@ -149,16 +152,35 @@ on_step(void *context)
     group.steps = NULL;
 }
 
+static void
+on_passing(void *context)
+{
+    struct group_host *taker = context;
+    group_wire_become_good(taker->wire);
+}
+
 /* It is lent: the taker has it, and the giver hears nothing of that. */
 static void
 step_within(struct group_host *taker, struct text line)
 {
     static const char taken[] = ": from=relay0, was=";
-    if (group.steps == NULL || group.is_good ||
+    bool steps = group.steps != NULL && !group.is_good;
+    if ((!steps && group.losing == 0) ||
         memmem(line.at, line.length, taken, sizeof(taken) - 1) == NULL)
         return;
     group_wire_silence(taker->wire);
-    roof_timer_start(&group.step, STEP_WITHIN_MS, on_step, NULL);
+    if (steps) {
+        roof_timer_start(&group.step, STEP_WITHIN_MS, on_step, NULL);
+        return;
+    }
+    group.losing--;
+    roof_timer_start(&taker->passing, SILENT_MS, on_passing, taker);
+}
+
+void
+group_lose_answers(unsigned count)
+{
+    group.losing = count;
 }
 
 void

@@ -435,6 +435,9 @@ world_run(const struct wishes *wishes)
         engine_audit();
     if (course.with[WITH_SIBLINGS] && course.is_dense && plan_takes("audit", 2))
         audit_siblings();
+    if (course.with[WITH_GROUP] && !course.with[WITH_SIBLINGS] && course.is_dense &&
+        plan_takes("audit", 3))
+        audit_gifts();
     group_ask_status();
     world_run_until(roof_now_ms() + MINUTE_MS, group_has_answered);
     if (can_audit() && plan_takes("audit", 0)) {
