@@ -85,7 +85,7 @@ may admin/history base+disk+event+log+loop sched/limits
 may admin/view base+log+loop+net+sandbox sched+limits queue+manager admin/settings
 may admin/answer base+disk+event+log+loop+settings mime queue+envelope+manager+suppression smtp/oauth admin/settings admin/history admin/view
 may admin/control base+log+loop+net queue+group+manager admin/answer
-may admin/findings base+disk+dns+event+http+log+loop+net+sandbox+tls mime+auth sched/route queue smtp/oauth smtp/trust admin/settings admin/view
+may admin/findings base+disk+dns+event+http+log+loop+net+sandbox+tls mime+auth sched/route queue smtp/access smtp/oauth smtp/trust admin/settings admin/view
 may admin/page base+crypto
 may admin/http base+crypto+event+http+log+loop+net
 may admin/metrics base+disk+dns+event+log+loop+tls sched/limits queue/manager admin/view admin/control admin/http

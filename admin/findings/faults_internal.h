@@ -6,7 +6,7 @@
 
 fault_judge faults_judge_names, faults_judge_hostname, faults_judge_source,
     faults_judge_secrets, faults_judge_spool_path, faults_judge_slices,
-    faults_judge_bounces, faults_judge_units, faults_judge_targets,
+    faults_judge_bounces, faults_judge_bursts, faults_judge_units, faults_judge_targets,
     faults_judge_required, faults_judge_hidden_routes, faults_judge_hidden_rewrites,
     faults_judge_fragments, faults_judge_accounts, faults_judge_quotas,
     faults_judge_copies, faults_judge_suppression, faults_judge_events,

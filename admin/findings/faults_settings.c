@@ -8,6 +8,7 @@
 #include "sched/route/copies.h"
 #include "sched/route/peers.h"
 #include "sched/route/target.h"
+#include "smtp/access/client_usage.h"
 
 #include <inttypes.h>
 #include <sched.h>
@@ -129,6 +130,34 @@ faults_judge_units(const struct fault_world *w, struct faults *out)
                          settings_origin(w->settings, key), rows[i].key, value, value,
                          rows[i].unit, value, rows[i].unit[0], value);
     }
+    return false;
+}
+
+/* By SMTP the others come later. By HTTP all recipients of a message come together. */
+bool
+faults_judge_bursts(const struct fault_world *w, struct faults *out)
+{
+    const struct options *o = w->options;
+    const int kind = CLIENT_USAGE_RECIPIENT;
+    struct client_usage_rules rules = {0};
+    struct buffer errors;
+    buffer_init(&errors, FAULTS_TEXT_MAX);
+    bool good =
+        o->http_keys != NULL && client_usage_read(&rules, &o->server.clients, &errors);
+    const struct rate *rates[] = {&rules.each[kind], &rules.all[kind]};
+    for (size_t i = 0; i < sizeof(rates) / sizeof(*rates) && good; i++)
+        if (rates[i]->amount > 0 &&
+            rates[i]->burst < (uint64_t)o->server.recipient_limit)
+            faults_found(out,
+                         "%s: a message by HTTP with more recipients than its burst "
+                         "of %" PRIu32 " is refused for good: append ,burst=%u, or set "
+                         "recipient_limit = %" PRIu32,
+                         i == 0 ? "client_recipient_rate" : "server_recipient_rate",
+                         rates[i]->burst, (unsigned)o->server.recipient_limit,
+                         rates[i]->burst);
+    if (good)
+        client_usage_rules_free(&rules);
+    buffer_free(&errors);
     return false;
 }
 

@@ -559,6 +559,7 @@ static const struct fault_row fault_rows[] = {
     {"bounces_outlive", FAULT_WARNING, FAULT_READ, JUDGE(faults_judge_bounces),
      "bounce_queue_lifetime is longer than maximal_queue_lifetime, which ends "
      "bounces, too", NULL},
+    {"recipients_burst", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_bursts)},
     {"unit_missing", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_units)},
     {"bind_missing", FAULT_WARNING, FAULT_READ, SAYS(faults_judge_targets)},
     {"port_tls", FAULT_WARNING, FAULT_READ, SAID_ABOVE},

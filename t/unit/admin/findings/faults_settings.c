@@ -187,6 +187,18 @@ TEST(values)
         {{"slices=4", "slice=3"},
          "warning: slices = 4: each daemon applies the limits of clients (client_..., "
          "server_...) by itself, so all together may reach 4 times as much: divide them\n"},
+        {{"http_keys=/x", "client_recipient_rate=5/s"},
+         "warning: client_recipient_rate: a message by HTTP with more recipients than "
+         "its burst of 5 is refused for good: append ,burst=1000, or set "
+         "recipient_limit = 5\n"                                                      },
+        {{"http_keys=/x", "server_recipient_rate=9/s,burst=999"},
+         "warning: server_recipient_rate: a message by HTTP with more recipients than "
+         "its burst of 999 is refused for good: append ,burst=1000, or set "
+         "recipient_limit = 999\n"                                                    },
+        {{"http_keys=/x", "client_recipient_rate=5/s,burst=1000",
+          "server_recipient_rate=1000/s"},                               NULL         },
+        {{"http_keys=/x", "client_recipient_rate=5/s", "recipient_limit=5"}, NULL     },
+        {{"client_recipient_rate=1/s"},                                  NULL         },
         {{"slices=1"},                                                   NULL         },
         {{"routes=* mx\n    a.test smtp://h.test"},
          "warning: command line: routes: the route 'a.test' is never chosen, because "
