@@ -332,6 +332,38 @@ take_tell(const struct take *t, const struct envelope *e, bool adopted)
                                                 .field_count = count});
 }
 
+static void
+take_remember_before(struct take *t, const struct known *k)
+{
+    if (k->before[0] == '\0' || take_find(t, k->before) != NULL)
+        return;
+    struct known *same = take_remember(t, k->before, k->taken_ms);
+    same->own = k->own;
+    same->before = memory_string("");
+}
+
+static void
+known_take_over(struct take *t, struct known *k, bool adopted)
+{
+    if (adopted)
+        take_remember_before(t, k);
+    take_tell(t, k->kept, adopted);
+    manager_take_over(t->setup.manager, &k->kept, k->hold);
+    free(k->hold);
+    k->hold = NULL;
+}
+
+/* Its owner has given it: whatever the engine says of its copy afterwards it is ours. */
+static bool
+known_is_given(const struct known *k)
+{
+    const struct taking *g;
+    DL_FOREACH (k->waiting, g)
+        if (!g->adopts)
+            return true;
+    return false;
+}
+
 /* All that have asked for it get the same answer. A refused one is not known. */
 static void
 take_stored(void *context, struct envelope *e, const struct outcome *refusal)
@@ -341,13 +373,10 @@ take_stored(void *context, struct envelope *e, const struct outcome *refusal)
     struct take *t = first->take;
     if (refusal == NULL) {
         k->own = e->id;
-        if (first->adopts) {
-            k->kept = e;
-            k->hold = memory_string(first->hold);
-        } else {
-            take_tell(t, e, false);
-            manager_take_over(t->setup.manager, &e, first->hold);
-        }
+        k->kept = e;
+        k->hold = memory_string(first->hold);
+        if (known_is_given(k))
+            known_take_over(t, k, first->adopts);
     }
     DL_DELETE2(t->storing, k, storing_prev, storing_next);
     /* The one that was stored last had its id before others waited for it. */
@@ -434,6 +463,8 @@ taking_is_known(struct taking *g, const char *came)
     if (k == NULL)
         return false;
     g->known = k;
+    if (k->kept != NULL && !g->adopts)
+        known_take_over(g->take, k, true);
     if (k->waiting != NULL)
         DL_APPEND(k->waiting, g);
     else
@@ -495,16 +526,6 @@ take_end(struct taking **taking, sibling_taken *taken, void *taken_context)
         taking_store(g, e);
 }
 
-static void
-take_remember_before(struct take *t, const struct known *k)
-{
-    if (take_find(t, k->before) != NULL)
-        return;
-    struct known *same = take_remember(t, k->before, k->taken_ms);
-    same->own = k->own;
-    same->before = memory_string("");
-}
-
 void
 take_decide(struct take *t, const char *host, struct id was, bool is_ours)
 {
@@ -515,10 +536,7 @@ take_decide(struct take *t, const char *host, struct id was, bool is_ours)
         return;
     struct id own = k->own;
     if (is_ours) {
-        if (k->before[0] != '\0')
-            take_remember_before(t, k);
-        take_tell(t, k->kept, true);
-        manager_take_over(t->setup.manager, &k->kept, k->hold);
+        known_take_over(t, k, true);
         return;
     }
     known_free(t, k);

@@ -643,7 +643,7 @@ test_quota(void)
 /* A copy of a lost host: of any size, moved often, and not delivered before it is decided whose
  * it is. */
 static void
-adopt(struct taker *t, uint64_t hash)
+adopt_begin(struct taker *t, uint64_t hash)
 {
     struct envelope *e = sample("good@b.test");
     struct outcome refusal;
@@ -663,9 +663,45 @@ adopt(struct taker *t, uint64_t hash)
     t->host.service.take_bytes(taking, buffer_text(&form));
     t->host.service.take_bytes(taking, TEXT(BODY));
     t->host.service.take_end(&taking, on_taken, t);
-    world_turns(&t->w);
     buffer_free(&form);
     envelope_free(&e);
+}
+
+static void
+adopt(struct taker *t, uint64_t hash)
+{
+    adopt_begin(t, hash);
+    world_turns(&t->w);
+}
+
+/* The lost host is back, owns its copies again and gives the message, which is stored here and
+ * not decided, or is about to be stored: that there is a copy of another host is no news then. */
+TEST(given_while_adopted)
+{
+    for (int is_stored = 0; is_stored < 2; is_stored++) {
+        FIXTURE(taker, t, taker_begin, taker_end);
+        struct id was = there;
+        was.hash = 3;
+        adopt_begin(&t, was.hash);
+        if (is_stored)
+            world_turns(&t.w);
+        struct envelope *e = sample("good@b.test");
+        e->id = was;
+        struct buffer form = form_of(e);
+        struct sibling_message message = message_of(&form);
+        message.id = was;
+        is_number(offer_message(&t, &message, &form), 0, "it is taken");
+        is_number(t.answers, 2, "for both");
+        take_decide(t.host.take, "relay1", was, false);
+        sim_loop_advance(t.w.loop, 60 * 1000);
+        world_saw(&t.w, "me@a.test>good@b.test ", "and delivered, once");
+        adopt(&t, was.hash);
+        take_decide(t.host.take, "relay1", was, true);
+        sim_loop_advance(t.w.loop, 60 * 1000);
+        world_saw(&t.w, "", "it stays known");
+        buffer_free(&form);
+        envelope_free(&e);
+    }
 }
 
 TEST(adopted)
