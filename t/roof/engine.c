@@ -74,17 +74,17 @@ static struct {
     struct known_id *stored; /* ever */
     int64_t lost_ms;         /* when the disk was lost last; 0: never */
     int64_t bad_ms;          /* when anything was not well last */
+    int64_t heard_ms;        /* when a script of the first host was run last */
     bool has_forgotten;      /* ends: another server took over, or the host died */
     bool is_settled;         /* all copies are judged now */
     struct roof_timer look, old;
 } engine;
 
-
 struct asker {
     struct asker *prev, *next;
     struct peer peer;
     struct buffer in, reply;
-    bool waits;
+    bool is_first, waits; /* is_first: of the first host */
     struct roof_timer timer;
 };
 
@@ -151,7 +151,8 @@ judge_owner(const struct text *words)
         abort();
     struct text owner = copies_database_field(engine.data, owners, name);
     if (!text_equal(owner, words[WHO]))
-        roof_break("fenced", NULL, "a batch of %.*s is taken, and its copies are %.*s's",
+        roof_break("fenced", NULL,
+                   "a batch of %.*s is taken, and its copies are %.*s's",
                    TEXT_ARGS(words[WHO]), TEXT_ARGS(owner));
 }
 
@@ -213,6 +214,8 @@ run_script(struct asker *a, const struct text *words, size_t count)
         (void)copies_database_run(engine.replica, script, words, count, &same);
         buffer_free(&same);
     }
+    if (good && a->is_first)
+        engine.heard_ms = roof_now_ms();
     if (good && stores)
         judge_owner(words);
     if (good && stores)
@@ -376,6 +379,7 @@ asker_on_accept(void *context, struct network_end *end)
 {
     struct asker *a = memory_new(sizeof(*a));
     (void)context;
+    a->is_first = law_adoption_host(network_from(end)) == 0;
     buffer_init(&a->in, INPUT_MAX);
     buffer_init(&a->reply, REPLY_MAX);
     a->peer = (struct peer){
@@ -487,6 +491,24 @@ engine_may_return(struct text reply)
 }
 
 void
+engine_host_ended(void)
+{
+    if (!engine.is_there || engine.heard_ms >= host.started_ms)
+        return;
+    for (unsigned i = 0; i < model_count(); i++) {
+        const struct model_message *m = model_at(i);
+        bool ended = false;
+        for (unsigned r = 0; r < m->rcpt_count; r++)
+            ended =
+                ended ||
+                (m->rcpts[r].stored > 0 && m->rcpts[r].stored_ms >= host.started_ms) ||
+                (m->rcpts[r].refused && m->rcpts[r].refused_ms >= host.started_ms);
+        if (ended && m->id[0] != '\0')
+            model_moved_twice(text_from(m->id));
+    }
+}
+
+void
 engine_acked(struct text id)
 {
     struct known_id *known = NULL;
@@ -584,8 +606,7 @@ message_of(const struct envelope *e)
 {
     char address[MODEL_ADDRESS_MAX];
     struct model_rcpt *r = NULL;
-    if (e->count > 0 &&
-        text_copy(address, sizeof(address), e->recipients[0].address))
+    if (e->count > 0 && text_copy(address, sizeof(address), e->recipients[0].address))
         r = model_find(text_from(address));
     return r != NULL ? r->message : NULL;
 }
@@ -611,8 +632,7 @@ look_at_copy(void *context, const struct engine_copy *copy)
     if (m == NULL)
         return;
     has[m->number] = true;
-    if (!engine.is_settled || !is_judged(m) ||
-        roof_now_ms() - m->acked_ms < SETTLED_MS)
+    if (!engine.is_settled || !is_judged(m) || roof_now_ms() - m->acked_ms < SETTLED_MS)
         return;
     judge_bytes(m, copy);
     if (!course.with[WITH_GROUP]) /* on its way two hosts have it */

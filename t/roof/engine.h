@@ -21,6 +21,9 @@ void engine_acked(struct text id);
 /* The message was refused by this reply when it was durable already: a host that dies before its
  * end is durable has it still. */
 bool engine_may_return(struct text reply);
+/* The first host has ended: what it delivered in a run in which nothing of it came here may come
+ * twice (doc/cluster.md "What is there, and what is here"). */
+void engine_host_ended(void);
 /* It has a copy of each message that was acknowledged and is open, of which there are some, and
  * did well for a while. */
 bool engine_has_all(void);

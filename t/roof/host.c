@@ -212,6 +212,7 @@ host_start(struct host *h)
         .sources = {.file = HOST_FILE, .overrides = h->override_list}
     };
     h->starts++;
+    h->started_ms = roof_now_ms();
     h->lines_before = h->lines;
     law_log_start(host_log(h));
     if (h == &host)

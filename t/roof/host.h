@@ -48,7 +48,7 @@ struct host {
     uint64_t turns, idle_turns; /* the latter in succession */
     uint64_t task_turns, lines; /* turns of a posted task, likewise; lines of its log */
     uint64_t lines_before;      /* of them: before its last start */
-    int64_t turned_ms;          /* when its last turn was */
+    int64_t started_ms, turned_ms; /* when it began, and its last turn was */
     void (*fill_dns)(struct dns *dns);
     void (*stopped)(struct host *h);
 };

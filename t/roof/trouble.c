@@ -97,6 +97,7 @@ trouble_host_stopped(struct host *h)
     course.has_failed = false;
     mailbox_look();
     dead_host_ended(0, course.slowest_ms);
+    engine_host_ended();
     if (course.is_audited)
         window_ms = LATE_MARKS_MS;
     if (was_bad)
