@@ -241,22 +241,6 @@ sched_quota_refresh(struct sched *s)
         }
 }
 
-/* A day of the quota is a day also when the clock is set: it would have passed twice, or
- * not at all. */
-void
-sched_quota_tick(struct sched *s)
-{
-    struct hop_quotas *hops = &s->destinations.sites.transports.hops;
-    if (s->steady_ms == NULL)
-        return;
-    int64_t ahead_ms = s->now_ms - s->steady_ms(s->steady_context);
-    int64_t by_ms = ahead_ms - hops->shift_ms;
-    if (by_ms > -QUOTA_SLACK_MS && by_ms < QUOTA_SLACK_MS)
-        return;
-    hops->shift_ms = ahead_ms;
-    sched_quota_refresh(s);
-}
-
 static void
 move_birth(void *context, struct message_index *k)
 {
@@ -265,25 +249,25 @@ move_birth(void *context, struct message_index *k)
         k->message->birth_ms += *by_ms;
 }
 
+/* A day of the quota is a day also when the clock is set: it would have passed twice, or
+ * not at all. A clock that went back may have moved all other times by some of the step. */
 void
-sched_quota_moved(struct sched *s, int64_t by_ms)
+sched_quota_tick(struct sched *s, bool is_back)
 {
-    if (s->stepped == NULL || (by_ms < SCHED_STEP_MS && by_ms > -SCHED_STEP_MS))
+    int64_t *shift_ms = &s->destinations.sites.transports.hops.shift_ms, by_ms = 0;
+    if (s->steady_ms != NULL)
+        by_ms = s->now_ms - s->steady_ms(s->steady_context) - *shift_ms;
+    if (!is_back && by_ms > -QUOTA_SLACK_MS && by_ms < QUOTA_SLACK_MS)
         return;
-    message_index_each(&s->known, move_birth, &by_ms);
-    s->stepped(s->steady_context, by_ms);
+    *shift_ms += by_ms;
+    by_ms = s->stepped != NULL ? s->stepped(s->steady_context) : 0;
+    if (by_ms != 0)
+        message_index_each(&s->known, move_birth, &by_ms);
+    sched_quota_refresh(s); /* an earlier day of a ramp has less */
 }
 
 void
-sched_quota_step(struct sched *s)
-{
-    int64_t shift_ms = s->destinations.sites.transports.hops.shift_ms;
-    if (s->stepped != NULL)
-        sched_quota_moved(s, s->now_ms - s->steady_ms(s->steady_context) - shift_ms);
-}
-
-void
-sched_on_step(struct sched *s, void (*stepped)(void *context, int64_t by_ms))
+sched_on_step(struct sched *s, int64_t (*stepped)(void *context))
 {
     assert(s->steady_ms != NULL);
     s->stepped = stepped;

@@ -238,13 +238,9 @@ sched_tick(struct sched *s)
         message_index_shift(&s->known, delta);
         destinations_shift(&s->destinations, delta);
         hosts_shift(s->hosts, delta);
-        sched_quota_moved(s, delta);
     }
     s->now_ms = s->destinations.sites.transports.hops.now_ms = now_ms;
-    sched_quota_step(s);
-    sched_quota_tick(s);
-    if (is_back)
-        sched_quota_refresh(s); /* an earlier day of a ramp has less */
+    sched_quota_tick(s, is_back);
     sites_tick(&s->destinations.sites, now_ms);
     struct site *idle;
     while ((idle = destinations_idle_site(&s->destinations, now_ms)) != NULL) {

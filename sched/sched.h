@@ -485,11 +485,13 @@ void sched_quotas(const struct sched *s,
  * before the use is restored. Else a clock that is set forward is taken for time. */
 void sched_quota_clock(struct sched *s, int64_t (*steady_ms)(void *context),
                        void *context);
-/* After that. stepped: the clock was set by SCHED_STEP_MS or more, ahead or back. The mail
- * in memory is as old as before; other births are the caller's, who gives the context of
- * that clock. It calls nothing of this header. */
-enum { SCHED_STEP_MS = 60 * 60 * 1000 };
-void sched_on_step(struct sched *s, void (*stepped)(void *context, int64_t by_ms));
+/* After that. stepped: the clock was set by a second or more, ahead or back; returns by how
+ * much births of mail move, which is as old as before, or 0. Births that are not in the
+ * scheduler are the caller's, who gives the context of that clock. It calls nothing of this
+ * header. */
+void sched_on_step(struct sched *s, int64_t (*stepped)(void *context));
+/* Advances the scheduler's time, as events do: a step until now calls `stepped`. */
+void sched_tick(struct sched *s);
 bool sched_has_quotas(const struct sched *s);
 int64_t sched_quota_ahead_ms(const struct sched *s);
 /* The targets that pause because a provider has said that the account has reached its

@@ -49,13 +49,11 @@ struct sched {
     struct sched_message *ending, **ending_last; /* all settled */
     int64_t (*steady_ms)(void *context); /* NULL: only a clock that goes back is seen */
     void *steady_context;
-    void (*stepped)(void *context, int64_t by_ms); /* or NULL */
+    int64_t (*stepped)(void *context);     /* or NULL */
     struct sched_part *entering, *leaving; /* messages of very many destinations */
     struct outcome outcome;                /* of the last SETTLE, or a sched_site */
 };
 
-/* Advances the scheduler's time. */
-void sched_tick(struct sched *s);
 /* A verdict; the last one ends the message's attempt. Takes the share of reason. */
 void sched_message_settled(struct sched *s, struct sched_message *m, unsigned slot,
                            struct reason *reason);
@@ -103,14 +101,9 @@ void sched_quota_settled(struct sched *s, struct site *site,
 void sched_quota_end(struct sched *s, struct transport *transport);
 /* Settings have changed. */
 void sched_quota_forget(struct sched *s);
-/* The present time is known: mail becomes no older by a step forward of the clock. Before
- * sched_quota_tick(). */
-void sched_quota_step(struct sched *s);
-/* It was set by so much. */
-void sched_quota_moved(struct sched *s, int64_t by_ms);
-/* The same moment: the lead of the clock over the steady one may have changed. */
-void sched_quota_tick(struct sched *s);
-/* All quotas of next hops anew: the clock went back. */
+/* The present time is known: the lead of the clock over the steady one may have changed. */
+void sched_quota_tick(struct sched *s, bool is_back);
+/* All quotas of next hops anew. */
 void sched_quota_refresh(struct sched *s);
 /* Makes all backlogged messages of the site due now. */
 void sched_site_wake(struct sched *s, struct site *site);

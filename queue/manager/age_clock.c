@@ -95,16 +95,17 @@ age_clock_add(struct age_clock *clock, int64_t until_ms, int64_t by_ms)
         (struct age_step){.until_ms = until_ms, .by_ms = by_ms};
 }
 
-void
+int64_t
 age_clock_note(struct age_clock *clock, struct disk *disk, const char *path,
                int64_t now_ms, int64_t steady_ms)
 {
     int64_t lead_ms = now_ms - steady_ms, by_ms = lead_ms - clock->lead_ms;
     if (by_ms < AGE_STEP_MS && by_ms > -AGE_STEP_MS)
-        return;
+        return 0;
     age_clock_add(clock, steady_ms + clock->lead_ms, by_ms);
     clock->lead_ms = lead_ms;
     age_clock_write(clock, disk, path);
+    return by_ms;
 }
 
 void
@@ -120,7 +121,7 @@ age_clock_start(struct age_clock *clock, struct disk *disk, const char *path,
                 age_clock_parse(clock, buffer_text(&all));
     buffer_free(&all);
     if (read) {
-        age_clock_note(clock, disk, path, now_ms, steady_ms);
+        (void)age_clock_note(clock, disk, path, now_ms, steady_ms);
         return;
     }
     clock->count = 0;
@@ -251,15 +252,17 @@ manager_clock_begun_ms(const struct manager *m, const struct envelope *e,
     return begun_ms > e->birth_ms ? begun_ms : e->birth_ms;
 }
 
-static void
-manager_clock_stepped(void *context, int64_t by_ms)
+static int64_t
+manager_clock_stepped(void *context)
 {
     struct manager *m = context;
     struct active *a, *next;
     char path[MANAGER_HINT_MAX];
     manager_hint_path(m, "clock", path);
-    age_clock_note(&m->age, queue_disk(m->queue), path, loop_now_ms(m->loop),
-                   loop_monotonic_ms(m->loop));
+    int64_t by_ms = age_clock_note(&m->age, queue_disk(m->queue), path,
+                                   loop_now_ms(m->loop), loop_monotonic_ms(m->loop));
+    if (by_ms == 0)
+        return 0;
     HASH_ITER (hh, m->actives, a, next) {
         if (a->envelope != NULL)
             clock_move_birth(m, a->envelope, by_ms);
@@ -268,6 +271,7 @@ manager_clock_stepped(void *context, int64_t by_ms)
         if (by_ms < 0 && a->loaned) /* the scheduler has not got its time now */
             a->envelope->delivery.due_ms += by_ms;
     }
+    return by_ms;
 }
 
 void

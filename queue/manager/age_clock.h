@@ -2,7 +2,8 @@
  *
  * A device without a clock of its own boots in the past and learns the time later: mail
  * that came before would be days old then, and expire at its first deferral. So each
- * step of AGE_STEP_MS or more is remembered for this boot, ahead or back. A birth belongs to
+ * step of AGE_STEP_MS or more is remembered for this boot, ahead or back, and smaller ones
+ * as one when their sum is as large. A birth belongs to
  * the last clock of this boot by which it can have been, and moves by the steps since; what
  * came before the boot belongs to the first. lock/clock keeps the steps over a restart of
  * the daemon: a title, the boot, "LEAD" (wall clock less monotonic clock), then "UNTIL BY"
@@ -14,7 +15,7 @@
 #include "base/disk/disk.h"
 
 enum {
-    AGE_STEP_MS = 60 * 60 * 1000, /* smaller ones are time that has passed */
+    AGE_STEP_MS = 60 * 60 * 1000, /* less is time that has passed */
     AGE_STEPS_MAX = 8,            /* of a boot; then the oldest is forgotten */
     AGE_BOOT_MAX = 64             /* the name of a boot */
 };
@@ -32,9 +33,9 @@ struct age_clock {
  * writes it when it is not of this boot, or when the clock has been set since. */
 void age_clock_start(struct age_clock *clock, struct disk *disk, const char *path,
                      const char *boot, int64_t now_ms, int64_t steady_ms);
-/* The same while the daemon runs. */
-void age_clock_note(struct age_clock *clock, struct disk *disk, const char *path,
-                    int64_t now_ms, int64_t steady_ms);
+/* The same while the daemon runs. Returns the step that it remembers, or 0. */
+int64_t age_clock_note(struct age_clock *clock, struct disk *disk, const char *path,
+                       int64_t now_ms, int64_t steady_ms);
 /* When the mail would have come by the clock as it is now. */
 int64_t age_clock_birth_ms(const struct age_clock *clock, int64_t birth_ms,
                            int64_t now_ms);

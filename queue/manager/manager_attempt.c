@@ -59,6 +59,7 @@ manager_active_new(struct manager *m, struct envelope *e)
     a->id = e->id;
     a->manager = m;
     a->envelope = e;
+    sched_tick(m->sched); /* a step that is seen later would move this birth, too */
     a->awaits_until_ms = INT64_MAX;
     HASH_ADD(hh, m->actives, id, sizeof(a->id), a);
     m->recipients += e->count;

@@ -134,6 +134,22 @@ TEST(damage)
     ok_named(strchr(boot, '\n') == NULL, "the boot is a word");
 }
 
+/* Steps of less than an hour are known as one when they are large together: else new mail
+ * would soon seem to be of the clock before. */
+TEST(small_steps)
+{
+    struct age_clock c = begin("boot-6", NOW, 0);
+    int64_t now_ms = NOW - 40 * DAY_MS;
+    is_number(age_clock_note(&c, disk, PATH, now_ms, 0), -40 * DAY_MS, "a large one is told");
+    for (int i = 0; i < 5; i++) {
+        now_ms -= HOUR_MS - 1000;
+        is_number(age_clock_note(&c, disk, PATH, now_ms, 0),
+                  i % 2 == 0 ? 0 : -2 * HOUR_MS + 2000, i % 2 == 0 ? "a small one is not" : "two are");
+        is_number(age_clock_birth_ms(&c, now_ms, now_ms), now_ms, "new mail is new");
+    }
+    is_number(age_clock_birth_ms(&c, NOW, now_ms), now_ms + HOUR_MS - 1000, "mail before them all moves with them");
+}
+
 int
 main(void)
 {

@@ -58,3 +58,20 @@ TEST(many)
     is_number(sched_count(manager_sched(w.manager)).active, MANY - 1,
               "its reports wait there now");
 }
+
+/* The first that the host hears of a step is the mail itself; and steps of less than an hour,
+ * as those look that came while it slept, are large together. */
+TEST(clock_was_set)
+{
+    enum { HOUR_MS = 3600000 };
+    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://a.test");
+    world_turns(&w);
+    sim_loop_step_wall(w.loop, INT64_C(-40) * 24 * HOUR_MS);
+    for (int i = 0; i < 4; i++) {
+        world_deliver(&w, "ann@a.test", "later@x.test");
+        ok_named(!world_logged(&w, "status=expired"), "it is new, and waits");
+        (void)world_operate(&w, MANAGER_REMOVE);
+        sim_loop_advance(w.loop, HOUR_MS / 3);
+        sim_loop_step_wall(w.loop, -HOUR_MS);
+    }
+}
