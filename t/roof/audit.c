@@ -15,7 +15,6 @@
 #include "t/sim/sim_disk.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,10 +36,7 @@ enum {
     DOT_LINES = 60000,
     SILENCE_MS = 70 * 1000,
     ARRIVED_MS = 200, /* what was sent */
-    FLOOD = 13,       /* messages whose ends come together */
     FLOOD_OCTETS = 180 * 1000,
-    ALL_SYNCS = 1 << 20,
-    SYNC_MS = 3000,
     SLOW_REPLY_MS = 5000,
     REVIVED = 14,
     EXPIRY_PERMILLE = 250,
@@ -804,21 +800,21 @@ audit_slow_second(void)
 static bool
 all_are_answered(void)
 {
-    for (unsigned i = 0; i < FLOOD; i++)
+    for (unsigned i = 0; i < AUDIT_FLOOD; i++)
         if (audit.tellers[i].code == 0 && !audit.tellers[i].over)
             return false;
     return true;
 }
 
-/* All but the last octet of each; false: the settings take no flood. */
-static bool
-begin_flood(struct model_message *m[FLOOD])
+bool
+audit_begin_flood(struct model_message *m[AUDIT_FLOOD])
 {
     const struct options *o = audit_options();
-    if (o->server.clients.sessions < 4 * FLOOD || o->manager.queue.journal_size == 0 ||
+    if (o->server.clients.sessions < 4 * AUDIT_FLOOD ||
+        o->manager.queue.journal_size == 0 ||
         o->manager.queue.journal_message_max < FLOOD_OCTETS + 8192)
         return false;
-    for (unsigned i = 0; i < FLOOD; i++) {
+    for (unsigned i = 0; i < AUDIT_FLOOD; i++) {
         struct teller *t = &audit.tellers[i];
         m[i] = new_message(1, FLOOD_OCTETS - roof_below(FLOOD_OCTETS / 6));
         expect(t, teller_begin(t, i), 220, "a client of a flood is greeted");
@@ -837,14 +833,14 @@ begin_flood(struct model_message *m[FLOOD])
     return true;
 }
 
-static void
-end_flood(struct model_message *m[FLOOD], bool may_fail)
+void
+audit_end_flood(struct model_message *m[AUDIT_FLOOD], bool may_fail)
 {
-    for (unsigned i = 0; i < FLOOD; i++)
+    for (unsigned i = 0; i < AUDIT_FLOOD; i++)
         if (!audit.tellers[i].over)
             peer_say(&audit.tellers[i].peer, TEXT("\n"));
     (void)world_run_for(ANSWER_MS, all_are_answered);
-    for (unsigned i = 0; i < FLOOD; i++) {
+    for (unsigned i = 0; i < AUDIT_FLOOD; i++) {
         struct teller *t = &audit.tellers[i];
         expect(t, t->code != 0 || t->over, true, "a client of a flood hears a reply");
         if (t->code == 250)
@@ -861,56 +857,11 @@ end_flood(struct model_message *m[FLOOD], bool may_fail)
 void
 audit_flood(void)
 {
-    struct model_message *m[FLOOD];
-    if (!begin_flood(m))
+    struct model_message *m[AUDIT_FLOOD];
+    if (!audit_begin_flood(m))
         return;
-    end_flood(m, false);
+    audit_end_flood(m, false);
     audit_departure("mail of a flood");
-}
-
-static void
-flood_on_fault(void *context)
-{
-    sim_disk_fail_syncs(*(const unsigned *)context, EIO);
-}
-
-static void
-fail_flood(unsigned syncs, int64_t delay_ms)
-{
-    static struct roof_timer fault;
-    struct model_message *m[FLOOD];
-    size_t before = sim_disk_count(HOST_SPOOL "/info");
-    if (!begin_flood(m))
-        return;
-    sim_disk_set_sync_spread(SYNC_MS, roof_random());
-    sim_disk_fail_syncs(delay_ms == 0 ? syncs : 0, EIO);
-    if (delay_ms > 0)
-        roof_timer_start(&fault, delay_ms, flood_on_fault, &syncs);
-    world_note_fault();
-    end_flood(m, true);
-    roof_timer_stop(&fault);
-    sim_disk_fail_syncs(0, 0);
-    sim_disk_set_sync_spread(0, 0);
-    (void)world_run_for(SETTLED_MS, NULL);
-    if (sim_disk_count(HOST_SPOOL "/info") > before + model_open())
-        roof_break("clean", NULL, "%zu messages are in info/, and %u are open",
-                   sim_disk_count(HOST_SPOOL "/info"), model_open());
-    world_restart(roof_chance(500));
-    (void)audit_has_gone(longest_ms());
-    audit_departure("mail of a flood on a disk that failed");
-}
-
-void
-audit_failed_flood(void)
-{
-    fail_flood(ALL_SYNCS, 0);
-}
-
-void
-audit_failed_sync(void)
-{
-    int64_t wait_ms = roof_between(1, SYNC_MS);
-    fail_flood(1 + roof_below(3), wait_ms);
 }
 
 /* The power goes some time after mail has left: it does not come back, though the journal

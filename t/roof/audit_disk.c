@@ -20,6 +20,7 @@ enum {
     LARGE = 30 * 1000, /* more than the journal takes, in half of the runs */
     SYNC_MS = 3000,
     FAULT_MS = 15 * 1000,
+    SETTLED_MS = 10 * 1000, /* until marks and due times are durable */
     WRITTEN_MS = 45 * 1000, /* results are written each 10 s, and once more then */
     SLOW_MS = 100 * 1000,   /* a reply of the second hop */
     LEAVES_MS = 60 * 1000,
@@ -376,6 +377,51 @@ audit_torn_batches(void)
     }
     (void)audit_has_gone(audit_longest_ms());
     audit_departure("mail of torn batches");
+}
+
+static void
+flood_on_fault(void *context)
+{
+    sim_disk_fail_syncs(*(const unsigned *)context, EIO);
+}
+
+static void
+fail_flood(unsigned syncs, int64_t delay_ms)
+{
+    static struct roof_timer fault;
+    struct model_message *m[AUDIT_FLOOD];
+    size_t before = sim_disk_count(HOST_SPOOL "/info");
+    if (!audit_begin_flood(m))
+        return;
+    sim_disk_set_sync_spread(SYNC_MS, roof_random());
+    sim_disk_fail_syncs(delay_ms == 0 ? syncs : 0, EIO);
+    if (delay_ms > 0)
+        roof_timer_start(&fault, delay_ms, flood_on_fault, &syncs);
+    world_note_fault();
+    audit_end_flood(m, true);
+    roof_timer_stop(&fault);
+    sim_disk_fail_syncs(0, 0);
+    sim_disk_set_sync_spread(0, 0);
+    (void)world_run_for(SETTLED_MS, NULL);
+    if (sim_disk_count(HOST_SPOOL "/info") > before + model_open())
+        roof_break("clean", NULL, "%zu messages are in info/, and %u are open",
+                   sim_disk_count(HOST_SPOOL "/info"), model_open());
+    world_restart(roof_chance(500));
+    (void)audit_has_gone(audit_longest_ms());
+    audit_departure("mail of a flood on a disk that failed");
+}
+
+void
+audit_failed_flood(void)
+{
+    fail_flood(ALL, 0);
+}
+
+void
+audit_failed_sync(void)
+{
+    int64_t wait_ms = roof_between(1, SYNC_MS);
+    fail_flood(1 + roof_below(3), wait_ms);
 }
 
 void

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { AUDIT_FLOOD = 13 }; /* messages whose ends come together */
+
 /* Those in force. */
 const struct options *audit_options(void);
 /* The latest end of a wait for the next attempt that begins now. */
@@ -33,6 +35,9 @@ bool audit_give_to_dying(struct model_message *m, unsigned calls, bool by_cut);
 bool audit_has_gone(int64_t ms);
 /* More mail at once than the journal has room for, if it takes such mail; it leaves. */
 void audit_flood(void);
+/* All but the last octet of each; false: the settings take no flood. Then the rest. */
+bool audit_begin_flood(struct model_message *m[AUDIT_FLOOD]);
+void audit_end_flood(struct model_message *m[AUDIT_FLOOD], bool may_fail);
 /* Removals so far are durable, also without a journal. */
 void audit_settle(void);
 /* All that was given leaves soon, with the weather good, or the run has failed. */

@@ -35,7 +35,7 @@ void group_act(void);
 /* When the first host gives mail next, its way falls silent within that, and step() comes. */
 void group_step_within(void (*step)(void));
 void group_become_good(void);
-/* Of the next gifts of the first host so many are taken, and the answer is lost. */
+/* The next gifts of the first host, so many, are taken, and the answers are lost. */
 void group_lose_answers(unsigned count);
 /* The most time that one more transaction may need. */
 int64_t group_pace_ms(void);
