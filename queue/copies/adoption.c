@@ -689,6 +689,14 @@ adoption_free(struct adoption **adoption)
     free(a);
 }
 
+/* Its copies, or those that it had begun to take. */
+static bool
+adoption_is_of(const struct adoption_row *row, struct text host)
+{
+    return text_equal_nocase(adoption_host(row->name), host) ||
+           text_equal_nocase(adoption_host(row->owner), host);
+}
+
 bool
 adoption_order(struct adoption *a, struct text host, char why[ADOPTION_WHY_MAX])
 {
@@ -698,8 +706,7 @@ adoption_order(struct adoption *a, struct text host, char why[ADOPTION_WHY_MAX])
         snprintf(why, ADOPTION_WHY_MAX, "the server of copies does not answer");
     for (size_t i = 0; i < a->row_count && why[0] == '\0'; i++) {
         struct adoption_row *row = &a->rows[i];
-        if (!text_equal_nocase(adoption_host(row->name), host) ||
-            strcmp(row->name, a->name) == 0)
+        if (!adoption_is_of(row, host) || strcmp(row->name, a->name) == 0)
             continue;
         struct text owner = adoption_host(row->owner);
         if (row->beat[0] != '-' && !adoption_is_silent(a, row, ADOPTION_SILENT_MS) &&
@@ -713,7 +720,7 @@ adoption_order(struct adoption *a, struct text host, char why[ADOPTION_WHY_MAX])
         snprintf(why, ADOPTION_WHY_MAX, "there are no copies of mail of %.*s",
                  TEXT_ARGS(host));
     for (size_t i = 0; i < a->row_count && why[0] != '\0'; i++)
-        if (text_equal_nocase(adoption_host(a->rows[i].name), host))
+        if (adoption_is_of(&a->rows[i], host))
             a->rows[i].is_ordered = false;
     adoption_stir(a);
     return why[0] == '\0';
