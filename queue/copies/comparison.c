@@ -255,6 +255,7 @@ comparison_begin(struct adoption *a, uint64_t number, uint64_t adopted)
     snprintf(a->why, sizeof(a->why), "mail that other hosts have adopted ends here");
     a->setup.keeper.close(a->setup.keeper.context, a->why);
     manager_pause(a->setup.manager, true);
+    manager_rest_loads(a->setup.manager); /* they would wait for the end of the pause */
 }
 
 /* Until startup has found all messages nobody can say what is here. */
