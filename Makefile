@@ -151,8 +151,13 @@ $(patsubst %,$(BUILD)/t/bench/%,$(PEERS) mime): $(BUILD)/t/bench/%: $(BUILD)/t/b
 	$(Q)echo "  link $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-# The page is in the program.
-$(BUILD)/admin/page/page.o: $(wildcard admin/page/*.html admin/page/*.css admin/page/*.js admin/page/*.svg)
+# The page is in the program, its large files as browsers take them.
+PAGE_PACKED := $(BUILD)/admin/page/
+$(PAGE_PACKED)%.gz: admin/page/%
+	@mkdir -p $(@D)
+	$(Q)gzip -n9 <$< >$@.new && mv $@.new $@
+$(BUILD)/admin/page/page.o: admin/page/index.html admin/page/icon.svg $(PAGE_PACKED)page.css.gz $(PAGE_PACKED)page.js.gz
+$(BUILD)/admin/page/page.o: override CPPFLAGS += -DPAGE_PACKED='"$(PAGE_PACKED)"'
 
 # So are the paragraphs of petrel.conf(5), as small as `petrel help` can read them.
 HELP_TEXT := $(BUILD)/admin/command/help_text.bin

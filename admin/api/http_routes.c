@@ -73,12 +73,30 @@ http_has_tag(struct text tags, struct text tag)
     return false;
 }
 
+/* A client that says nothing takes all (RFC 9110 12.5.3). */
+static bool
+http_takes_gzip(const struct http_exchange *x)
+{
+    static const struct text field = TEXT("Accept-Encoding");
+    return http_reader_field(x->request, field).at == NULL ||
+           http_exchange_accepts(x, field, TEXT("gzip")) ||
+           http_exchange_accepts(x, field, TEXT("*"));
+}
+
 static void
 http_on_page(const struct http_routes *routes, struct http_exchange *x)
 {
     const struct page_file *file = page_find(x->target.path);
     char tag[PAGE_TAG_SIZE];
     (void)routes;
+    if (file->is_packed) {
+        http_answer_field(x, "Vary", "Accept-Encoding");
+        if (!http_takes_gzip(x)) {
+            http_answer_error(x, 406,
+                              "this file is sent in gzip: accept that encoding");
+            return;
+        }
+    }
     page_tag(file, tag);
     x->may_be_kept = true;
     http_answer_field(x, "ETag", tag);
@@ -89,6 +107,8 @@ http_on_page(const struct http_routes *routes, struct http_exchange *x)
     }
     x->status = 200;
     x->type = file->type;
+    if (file->is_packed)
+        http_answer_field(x, "Content-Encoding", "gzip");
     (void)!buffer_add(&x->body,
                       text_of(file->begin, (size_t)(file->end - file->begin)));
 }

@@ -48,6 +48,7 @@ http_status_phrase(unsigned status)
         {403, "Forbidden"                      },
         {404, "Not Found"                      },
         {405, "Method Not Allowed"             },
+        {406, "Not Acceptable"                 },
         {408, "Request Timeout"                },
         {409, "Conflict"                       },
         {411, "Length Required"                },
@@ -102,6 +103,27 @@ http_answer_rule(struct http_exchange *x, unsigned status, const char *field,
     http_answer_json(x, status,
                      json_pack("{s:{s:s?,s:s,s:s}}", "error", "field", field, "rule",
                                rule, "message", why));
+}
+
+bool
+http_exchange_accepts(const struct http_exchange *x, struct text field,
+                      struct text value)
+{
+    struct text all = http_reader_field(x->request, field), one;
+    while (all.at != NULL && text_word(&all, ",", &one)) {
+        struct text parameter, name;
+        bool refused = false;
+        if (!text_cut(&one, ';', &name) || !text_equal_nocase(text_trim(name), value))
+            continue;
+        while (one.at != NULL && text_cut(&one, ';', &parameter)) {
+            parameter = text_trim(parameter);
+            refused = refused || text_equal_nocase(parameter, TEXT("q=0")) ||
+                      text_starts_nocase(parameter, TEXT("q=0.0"));
+        }
+        if (!refused)
+            return true;
+    }
+    return false;
 }
 
 void

@@ -82,6 +82,9 @@ const char *http_exchange_parameters(
     void *context);
 /* The body as JSON, the caller's; NULL: it is none. */
 json_t *http_exchange_body(const struct http_exchange *exchange);
+/* Accept, Accept-Encoding: the field names that value, and not with q=0. */
+bool http_exchange_accepts(const struct http_exchange *exchange, struct text field,
+                           struct text value);
 /* {"ok": false, "error": why}; on HTTP_PATH_MAIL as http_answer_rule(). */
 void http_answer_error(struct http_exchange *exchange, unsigned status,
                        const char *why);

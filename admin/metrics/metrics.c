@@ -281,28 +281,6 @@ metrics_gather(struct metrics *m, size_t most)
 
 /* --- Answers ----------------------------------------------------------------------- */
 
-/* Named, and not with q=0. */
-static bool
-metrics_wants_open(struct text accept)
-{
-    struct text one;
-    while (text_word(&accept, ",", &one)) {
-        struct text parameter, type;
-        bool refused = false;
-        if (!text_cut(&one, ';', &type) ||
-            !text_equal_nocase(text_trim(type), TEXT("application/openmetrics-text")))
-            continue;
-        while (one.at != NULL && text_cut(&one, ';', &parameter)) {
-            parameter = text_trim(parameter);
-            refused = refused || text_equal_nocase(parameter, TEXT("q=0")) ||
-                      text_starts_nocase(parameter, TEXT("q=0.0"));
-        }
-        if (!refused)
-            return true;
-    }
-    return false;
-}
-
 static void
 metrics_write_page(struct metrics *m, bool open, struct buffer *out)
 {
@@ -335,8 +313,8 @@ metrics_more(void *context, struct buffer *out)
 void
 metrics_answer(struct metrics *m, struct http_exchange *x)
 {
-    struct text accept = http_reader_field(x->request, TEXT("Accept"));
-    bool open = accept.at != NULL && metrics_wants_open(accept);
+    bool open =
+        http_exchange_accepts(x, TEXT("Accept"), TEXT("application/openmetrics-text"));
     buffer_clear(&x->body);
     x->status = 200;
     x->type = open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"

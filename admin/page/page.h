@@ -1,4 +1,4 @@
-/* The files of the page, as they are in this folder: they are part of the program.
+/* The files of the page: they are part of the program, the large ones in gzip.
  *
  * There is no data in them, so everybody may read them; data come from the HTTP API. */
 #ifndef ADMIN_PAGE_PAGE_H
@@ -6,11 +6,14 @@
 
 #include "base/text.h"
 
+#include <stdbool.h>
+
 enum { PAGE_TAG_SIZE = 20 };
 
 struct page_file {
     const char *path, *type;
     const char *begin, *end;
+    bool is_packed; /* in gzip (RFC 1952) */
 };
 
 /* The file at the path of a request, or NULL. */

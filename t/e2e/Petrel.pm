@@ -9,6 +9,7 @@ use File::Temp qw(tempdir);
 use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
+use IO::Uncompress::Gunzip qw(gunzip);
 use lib dirname(__FILE__);
 use POSIX qw(:sys_wait_h);
 use Schema;
@@ -111,6 +112,7 @@ sub wait_for {
 }
 
 sub slurp { my $f = shift; open my $h, '<:raw', $f or return ''; local $/; my $c = <$h>; return $c // '' }
+sub unpacked { my $packed = shift; gunzip(\$packed => \my $plain) or return ''; return $plain }
 sub count { my ($text, $pattern) = @_; return scalar(() = $text =~ /$pattern/g) }
 sub spit { my ($f, $c) = @_; open my $h, '>:raw', $f or die "$f: $!"; print $h $c; close $h or die; return $f }
 

@@ -19,7 +19,9 @@ sub get {
     my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$port", Timeout => 20) or return '';
     print $socket "GET $path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" . ($fields // '') . "\r\n";
     local $/;
-    return scalar <$socket> // '';
+    my ($head, $body) = split /\r\n\r\n/, scalar <$socket> // '', 2;
+    $body = Petrel::unpacked($body) if ($head // '') =~ /^Content-Encoding: gzip\r?$/m;
+    return defined $body ? "$head\r\n\r\n$body" : '';
 }
 
 # --- The files
@@ -39,6 +41,14 @@ for my $path (sort keys %type) {
 }
 unlike get('/page.js'), qr/innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|https?:\/\/(?!www\.w3\.org\/2000\/svg)/, 'the script makes no markup of texts';
 cmp_ok -s "$Petrel::root/admin/page/page.js", '<=', 48 * 1024, 'and is small';
+for my $row ([ 200, '' ], [ 200, 'gzip, br' ], [ 200, 'br;q=1, GZIP;q=0.5' ], [ 200, '*' ], [ 406, 'identity' ], [ 406, 'br, gzip;q=0' ]) {
+    my ($code, $accepted) = @$row;
+    my $answer = get('/page.js', length $accepted ? "Accept-Encoding: $accepted\r\n" : '');
+    like $answer, qr/^HTTP\/1\.1 $code .*^Vary: Accept-Encoding\r$/ms, "$code in gzip: '$accepted'";
+    is $answer =~ /^Content-Encoding: gzip\r$/m ? 200 : 406, $code, 'and said so';
+    is length($answer =~ s/.*?\r\n\r\n//sr) == -s "$Petrel::root/admin/page/page.js" ? 200 : 406, $code, 'whole';
+}
+unlike get('/'), qr/^(?:Content-Encoding|Vary):/m, 'small files are as they are';
 like get('/index.html'), qr/^HTTP\/1\.1 (401|403)/, 'there are no other files';
 
 # --- In a browser
