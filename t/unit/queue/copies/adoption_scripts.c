@@ -11,6 +11,7 @@
 #define ALL   "4 o c b c:adopted"
 #define FIRST "h1 R1"
 #define NAME  "h1:i1"
+#define OTHER "h9:i9"
 
 /* One question and its answer. keys: their number, and they; arguments end with NULL. */
 struct step {
@@ -103,23 +104,24 @@ static const struct step steps[] = {
     {"and starts anew", &adoption_script_claim, ALL, {"h1 R5", NAME, "", "-"}, "- 0"},
     {"stored again", &store, "2 o c",
      {"h1 R5", NAME, "12", "C", "E", "", "S", "E", "12\nform"}, " 12"},
-    {"a mark leaves the number of the batch that stored it", &store, "2 o c",
-     {"h1 R5", NAME, "13", "M", "E", "13\nchanged"}, "12 13"},
-    {"a part of a large mark", &store, "2 o c",
-     {"h1 R5", NAME, "14", "P", "E", "0", "14\nlar"}, "13 14"},
-    {"the rest", &store, "2 o c", {"h1 R5", NAME, "15", "P", "E", "1", "ge"}, "14 15"},
-    {"takes them, with that number", &store, "2 o c", {"h1 R5", NAME, "16", "M", "E", ""}, "15 16"},
-    {"as a page says", &adoption_script_page, "2 o c", {"h1 R5", NAME, "0", "100"}, "0 E 12"},
-    {"the whole form", &adoption_script_piece, "3 o c c:E", {"h1 R5", NAME, "E", "form", "0", "9"}, "12\nlarge"},
-    {"a mark of what is not there", &store, "2 o c",
-     {"h1 R5", NAME, "17", "M", "C", "17\nform"}, "16 17 C"},
-    {"a farewell with copies", &farewell, "2 o c", {"h1 R5", NAME}, ""},
-    {"leaves an owner", &adoption_script_beat, "2 o b", {"h1 R5", NAME, ""}, "h1:i1 h1 R5 -"},
-    {"one of another is refused", &farewell, "2 o c", {"h2 R3", NAME}, "FENCED h1 R5"},
-    {"the last end", &store, "2 o c", {"h1 R5", NAME, "18", "E", "E"}, "17 18"},
-    {"a farewell without", &farewell, "2 o c", {"h1 R5", NAME}, ""},
-    {"leaves none", &adoption_script_beat, "2 o b", {"h1 R5", NAME, ""}, ""},
-    {"but the number", &adoption_script_claim, ALL, {"h1 R6", NAME, "", "-"}, "18 0"},
+    /* Of another host, by keys of its own. */
+    {"a copy", &store, "2 p d", {"h9 R1", OTHER, "12", "C", "E", "", "S", "E", "12\nform"}, " 12"},
+    {"a mark leaves the number of the batch that stored it", &store, "2 p d",
+     {"h9 R1", OTHER, "13", "M", "E", "13\nchanged"}, "12 13"},
+    {"a part of a large mark", &store, "2 p d", {"h9 R1", OTHER, "14", "P", "E", "0", "14\nlar"}, "13 14"},
+    {"the rest", &store, "2 p d", {"h9 R1", OTHER, "15", "P", "E", "1", "ge"}, "14 15"},
+    {"takes them, with that number", &store, "2 p d", {"h9 R1", OTHER, "16", "M", "E", ""}, "15 16"},
+    {"as a page says", &adoption_script_page, "2 p d", {"h9 R1", OTHER, "0", "100"}, "0 E 12"},
+    {"the whole form", &adoption_script_piece, "3 p d d:E", {"h9 R1", OTHER, "E", "form", "0", "9"}, "12\nlarge"},
+    {"a mark of what is not there", &store, "2 p d",
+     {"h9 R1", OTHER, "17", "M", "C", "17\nform"}, "16 17 C"},
+    {"a farewell with copies", &farewell, "2 p d", {"h9 R1", OTHER}, ""},
+    {"leaves an owner", &adoption_script_beat, "2 p q", {"h9 R1", OTHER, ""}, "h9:i9 h9 R1 -"},
+    {"one of another is refused", &farewell, "2 p d", {"h2 R3", OTHER}, "FENCED h9 R1"},
+    {"the last end", &store, "2 p d", {"h9 R1", OTHER, "18", "E", "E"}, "17 18"},
+    {"a farewell without", &farewell, "2 p d", {"h9 R1", OTHER}, ""},
+    {"leaves none", &adoption_script_beat, "2 p q", {"h9 R1", OTHER, ""}, ""},
+    {"but the number", &adoption_script_claim, "4 p d q d:adopted", {"h9 R2", OTHER, "", "-"}, "18 0"},
 };
 
 /* In a server that is full. */
