@@ -76,6 +76,9 @@ static const char adoption_text_piece[] =
  * gone has ended by its owner, unless the server has lost it. */
 static const char adoption_text_taken[] = OWNER
     "local there = redis.call('HGET', KEYS[3], ARGV[3])\n"
+    "if owner ~= ARGV[1] and not there then\n"
+    "  there = redis.call('HGET', KEYS[3] .. ':past', ARGV[3])\n"
+    "end\n"
     "if there == ARGV[4] then return 'ours' end\n"
     "if owner ~= ARGV[1] or there then\n"
     "  local number = tonumber(redis.call('HGET', KEYS[2], 'n') or '0')\n"
@@ -98,8 +101,13 @@ static const char adoption_text_done[] =
           "redis.call('EXPIRE', KEYS[3], ARGV[3])\n"
           "return 'done'\n";
 
-static const char adoption_text_forget[] = FENCE "redis.call('DEL', KEYS[2])\n"
-                                                 "return 'done'\n";
+/* Adopters whose answers were lost ask for it still. */
+static const char adoption_text_forget[] =
+    FENCE "if redis.call('EXISTS', KEYS[2]) == 1 then\n"
+          "  redis.call('RENAME', KEYS[2], KEYS[2] .. ':past')\n"
+          "  redis.call('EXPIRE', KEYS[2] .. ':past', ARGV[3])\n"
+          "end\n"
+          "return 'done'\n";
 
 /* clang-format off */
 const struct adoption_script adoption_script_beat = {adoption_text_beat, "b", false};

@@ -41,7 +41,8 @@ extern const struct adoption_script adoption_script_taken;
  * answer is "more": nobody owns them, and for these seconds it is known where they are now; also
  * that there were none, which is no loss of the server. */
 extern const struct adoption_script adoption_script_done;
-/* KEYS: owners, adopted. Forgets what others have adopted. */
+/* KEYS: owners, adopted. ARGV: who, name, seconds. What others have adopted has ended at its host:
+ * for these seconds only those that have it may ask. */
 extern const struct adoption_script adoption_script_forget;
 
 #endif

@@ -217,9 +217,11 @@ static void
 comparison_on_durable(void *context)
 {
     struct adoption *a = context;
+    char known[16];
+    snprintf(known, sizeof(known), "%d", ADOPTION_KNOWN_S);
     if (copies_engine_is_ready(a->setup.engine))
         adoption_ask(a, comparison_hear_forgotten, NULL, &adoption_script_forget,
-                     a->name, (const char *const[]){NULL});
+                     a->name, ADOPTION_WORDS(known));
 }
 
 static void

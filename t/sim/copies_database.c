@@ -543,6 +543,8 @@ run_taken(struct call *c)
 {
     struct text there = get(c->d, c->keys[3], c->args[3]);
     char name[1024];
+    if (!is_owner(c) && there.at == NULL)
+        there = get(c->d, joined(c->keys[3], ":past", name, sizeof(name)), c->args[3]);
     if (there.at != NULL && text_equal(there, c->args[4])) {
         say(c, TEXT("ours"));
         return true;
@@ -586,7 +588,9 @@ run_forget(struct call *c)
 {
     if (!is_owner(c))
         return fenced(c, owner_of(c));
-    key_drop(c->d, c->keys[2]);
+    char past[1024];
+    if (key_find(c->d, c->keys[2]) != NULL)
+        key_rename(c->d, c->keys[2], joined(c->keys[2], ":past", past, sizeof(past)));
     say(c, TEXT("done"));
     return true;
 }
