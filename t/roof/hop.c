@@ -958,7 +958,7 @@ hop_on_accept(void *context, struct network_end *end)
                             .over = visit_on_over,
                             .context = v};
     DL_APPEND(visits, v);
-    visit_count++;
+    visit_count += strcmp(v->hop->name, "back") != 0;
     if (++open_count > most_count)
         most_count = open_count;
     peer_take(&v->peer, end);

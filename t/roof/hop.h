@@ -67,7 +67,7 @@ void hop_set_weather(struct hop *h, enum hop_weather weather);
 unsigned hops_open(void);
 unsigned hops_most(void);
 void hops_forget_most(void);
-/* Connections since hops_forget_visits(). */
+/* Connections since hops_forget_visits(), but for those with reports to senders. */
 unsigned hops_visits(void);
 void hops_forget_visits(void);
 /* The largest number of recipients of a transaction since the last call. */
