@@ -9,6 +9,7 @@
 #include "queue/envelope/envelope.h"
 #include "t/roof/audit_internal.h"
 #include "t/roof/editor.h"
+#include "t/roof/group.h"
 #include "t/roof/host.h"
 #include "t/roof/law_adoption.h"
 #include "t/roof/model.h"
@@ -671,12 +672,22 @@ look_at_copies(const struct model_message **lacking, int64_t settled_ms)
     return count;
 }
 
+/* Those of a group go for a while, with their mail. */
+static bool
+hosts_run(void)
+{
+    for (unsigned i = 0; i < group_count() && !course.with[WITH_SIBLINGS]; i++)
+        if (!group_host(i)->running)
+            return false;
+    return host.running;
+}
+
 static void
 engine_on_look(void *context)
 {
     const struct model_message *lacking = NULL;
     (void)context;
-    if (engine.mood != ENGINE_UP || !host.running || !siblings_are_well())
+    if (engine.mood != ENGINE_UP || !hosts_run() || !siblings_are_well())
         engine.bad_ms = roof_now_ms();
     if (roof_now_ms() - engine.bad_ms > SETTLED_MS)
         (void)look_at_copies(&lacking, SETTLED_MS);
