@@ -33,6 +33,7 @@ struct owned {
 struct adopted {
     struct text what;
     unsigned by;
+    int64_t at_ms;
     UT_hash_handle hh;
 };
 
@@ -50,6 +51,7 @@ static struct {
         int64_t fenced_ms; /* 0: not */
         size_t sessions;   /* that were open then: each may have one more message */
         bool adopts, is_lost;
+        unsigned twice;   /* messages that another has adopted, too, in this adoption */
         int64_t again_ms; /* when its copies were its own again; 0: never */
     } hosts[GROUP_MEMBERS_MAX];
 } law;
@@ -261,9 +263,21 @@ judge_gift(unsigned giver, struct text line)
                    TEXT_ARGS(line));
 }
 
+/* It was cut off with some stored, and perhaps said to be its own; the host whose they were is
+ * back since, and has forgotten who had them. */
+static bool
+may_adopt_twice(unsigned number, unsigned giver, const struct adopted *a)
+{
+    bool may = law.hosts[number].adopts && law.hosts[giver].again_ms > a->at_ms &&
+               law.hosts[number].twice < ADOPTION_SLOTS;
+    law.hosts[number].twice += may;
+    law.left += may;
+    return may;
+}
+
 /* One host takes a message, however many try. */
 static void
-judge_adopted(unsigned number, struct text line)
+judge_adopted(unsigned number, unsigned giver, struct text line)
 {
     struct text what = text_after(line, text_find(line, '='));
     struct adopted *a = NULL;
@@ -272,9 +286,10 @@ judge_adopted(unsigned number, struct text line)
         a = memory_new(sizeof(*a));
         a->what = text_from(text_string(what));
         a->by = number;
+        a->at_ms = roof_now_ms();
         HASH_ADD_KEYPTR(hh, law.adopted, a->what.at, a->what.length, a);
     }
-    if (a->by != number)
+    if (a->by != number && !may_adopt_twice(number, giver, a))
         roof_break("fenced", NULL, "relay%u adopts what relay%u has adopted: %.*s", number,
                    a->by, TEXT_ARGS(line));
 }
@@ -290,7 +305,7 @@ note_move(unsigned number, struct text line)
     if (is_gift)
         judge_gift(giver, line);
     else
-        judge_adopted(number, line);
+        judge_adopted(number, giver, line);
     for (unsigned i = 0; i < model_count(); i++) {
         struct model_message *m = model_at(i);
         for (unsigned j = 0; j < m->rcpt_count && text_equal(text_from(m->id), first);
@@ -334,9 +349,10 @@ law_adoption_line(unsigned number, struct text line)
         note_fence(number);
     else if (has(line, "copies are kept again"))
         note_again(number);
-    else if (has(line, "adopting the mail of"))
+    else if (has(line, "adopting the mail of")) {
         law.hosts[number].adopts = true;
-    else if (has(line, " is adopted"))
+        law.hosts[number].twice = 0;
+    } else if (has(line, " is adopted"))
         law.hosts[number].adopts = false;
 }
 
