@@ -108,7 +108,7 @@ static const struct step steps[] = {
     {"and starts anew", &adoption_script_claim, ALL, {"h1 R5", NAME, "", "-"}, "- 0"},
     {"stored again", &store, "2 o c",
      {"h1 R5", NAME, "12", "C", "E", "", "S", "E", "12\nform"}, " 12"},
-    /* Of another host, by keys of its own. */
+    /* Another host, with keys of its own. */
     {"a copy", &store, "2 p d", {"h9 R1", OTHER, "12", "C", "E", "", "S", "E", "12\nform"}, " 12"},
     {"a mark leaves the number of the batch that stored it", &store, "2 p d",
      {"h9 R1", OTHER, "13", "M", "E", "13\nchanged"}, "12 13"},
