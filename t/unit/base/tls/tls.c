@@ -338,7 +338,7 @@ test_spoilt(const struct secrets *k)
               "TLS: the peer ended the connection without close_notify", "is no end");
     d->client_end.broken = -ETIMEDOUT;
     is_number(tls_session_read(d->client, out, sizeof(out)), -ETIMEDOUT, "a failure");
-    is_string(tls_session_error(d->client), "TLS: Connection timed out", "of the pipe");
+    ok_named(strncmp(tls_session_error(d->client), "TLS: ", 5) == 0 && strcmp(tls_session_error(d->client) + 5, strerror(ETIMEDOUT)) == 0, "of the pipe");
     duel_free(&d);
 
     d = duel_new(server, client, &options);
