@@ -138,7 +138,7 @@ adoption_read_row(struct adoption *a, struct text line)
     row->signs = strcmp(row->owner, owner) == 0 ? row->signs + 1 : 0;
     if (strcmp(owner, a->setup.who) != 0)
         row->unreadable = 0; /* for us to say */
-    if (text_equal(host, adoption_host(row->name)))
+    if (text_equal(host, adoption_host(row->name)) && !text_equal(beat, TEXT("-")))
         row->is_ordered = false; /* it is back */
     row->since_ms = adoption_now_ms(a);
     memcpy(row->owner, owner, sizeof(owner));
