@@ -417,7 +417,9 @@ static const char *
 taking_judge(const struct taking *g, struct envelope *e)
 {
     taking_set_times(g, e);
-    return injected_take_given(e, loop_now_ms(g->take->setup.loop));
+    const char *why = injected_take_given(e, loop_now_ms(g->take->setup.loop));
+    e->birth_ms = manager_clock_written_ms(g->take->setup.manager, e->birth_ms);
+    return why;
 }
 
 /* NULL: it is refused. */

@@ -169,6 +169,20 @@ age_clock_birth_ms(const struct age_clock *clock, int64_t birth_ms, int64_t now_
 }
 
 int64_t
+age_clock_written_ms(const struct age_clock *clock, int64_t birth_ms, int64_t now_ms)
+{
+    int64_t written_ms = birth_ms;
+    for (size_t i = clock->count; i > 0; i--) {
+        const struct age_step *step = &clock->steps[i - 1];
+        if (written_ms >= step->until_ms + step->by_ms) /* when that clock began */
+            break;
+        written_ms -= step->by_ms;
+    }
+    bool is_read_so = age_clock_birth_ms(clock, written_ms, now_ms) == birth_ms;
+    return is_read_so ? written_ms : birth_ms;
+}
+
+int64_t
 age_clock_release_ms(const struct age_clock *clock, int64_t release_ms, int64_t now_ms)
 {
     int64_t by_ms = 0, came_ms = now_ms;
@@ -240,6 +254,12 @@ manager_clock_set_birth(const struct manager *m, struct envelope *e)
         return;
     e->birth_ms = now_ms;
     e->birth_moved_ms = 0;
+}
+
+int64_t
+manager_clock_written_ms(const struct manager *m, int64_t birth_ms)
+{
+    return age_clock_written_ms(&m->age, birth_ms, loop_now_ms(m->loop));
 }
 
 int64_t

@@ -277,6 +277,9 @@ void manager_give_away(struct manager *manager, struct id id, const char *host,
                        struct id there);
 /* While nothing is delivered: mail that was about to be loaded waits again. */
 void manager_rest_loads(struct manager *manager);
+/* The birth to store for mail that is to be taken over, which has this one by our clock: by the
+ * clock of its day, as that of our own mail is. */
+int64_t manager_clock_written_ms(const struct manager *manager, int64_t birth_ms);
 /* A message that another host gave is stored (queue_takes()): it is known with its due
  * time, unless it is held. */
 void manager_take_over(struct manager *manager, struct envelope **e, const char *hold);

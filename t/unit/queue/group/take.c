@@ -1,5 +1,6 @@
 /* link: t/sim/loop.c */
 /* queue/group/take.c: what is refused, and why; what is stored, and remembered. */
+#include "queue/manager/manager_internal.h"
 #include "t/support/give_kit.h"
 
 #include "base/crc.h"
@@ -462,7 +463,8 @@ test_other_clock(int64_t ahead_ms, int64_t step_ms)
     envelope_free(&e);
     buffer_free(&form);
     e = load(&t);
-    int64_t age_ms = loop_now_ms(t.w.loop) - e->birth_ms,
+    int64_t now_ms = loop_now_ms(t.w.loop),
+            age_ms = now_ms - age_clock_birth_ms(&t.w.manager->age, e->birth_ms, now_ms),
             wait_ms = sched_find(manager_sched(t.w.manager), t.own).due_ms -
                       loop_now_ms(t.w.loop);
     ok_named(age_ms >= 7200 * 1000 && age_ms <= 7202 * 1000, "as old as there");

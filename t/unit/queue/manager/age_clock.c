@@ -150,6 +150,37 @@ TEST(small_steps)
     is_number(age_clock_birth_ms(&c, NOW, now_ms), now_ms + HOUR_MS - 1000, "mail before them all moves with them");
 }
 
+/* Whatever the steps were: a birth by the clock of now is written so that it is read as this. */
+TEST(written)
+{
+    static const int64_t steps[][4] = {
+        {-40 * DAY_MS},
+        {40 * DAY_MS},
+        {-40 * DAY_MS, -40 * DAY_MS, 2 * HOUR_MS, -3 * HOUR_MS},
+        {40 * DAY_MS, -80 * DAY_MS, 5 * HOUR_MS, 40 * DAY_MS},
+        {-2 * HOUR_MS, 40 * DAY_MS, -40 * DAY_MS, 2 * HOUR_MS},
+    };
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        struct age_clock c = begin("boot-7", NOW, 0);
+        int64_t now_ms = NOW, steady_ms = 0;
+        unsigned wrong = 0, moved = 0;
+        for (size_t n = 0; n < 4 && steps[i][n] != 0; n++) {
+            now_ms += DAY_MS + steps[i][n];
+            steady_ms += DAY_MS;
+            (void)age_clock_note(&c, disk, PATH, now_ms, steady_ms);
+        }
+        now_ms += DAY_MS;
+        for (int64_t age_ms = 0; age_ms < 7 * DAY_MS; age_ms += HOUR_MS / 2) {
+            int64_t birth_ms = now_ms - age_ms,
+                    written_ms = age_clock_written_ms(&c, birth_ms, now_ms);
+            wrong += llabs(age_clock_birth_ms(&c, written_ms, now_ms) - birth_ms) > 6 * HOUR_MS;
+            moved += written_ms != birth_ms;
+        }
+        is_number(wrong, 0, "as it was, but for the small steps");
+        ok_named(moved > 0, "those before a step are written by the clock of then");
+    }
+}
+
 int
 main(void)
 {
