@@ -105,6 +105,16 @@ http_answer_rule(struct http_exchange *x, unsigned status, const char *field,
                                rule, "message", why));
 }
 
+/* RFC 9110 12.4.2: a weight of nothing but zeros. */
+static bool
+http_exchange_refuses(struct text parameter)
+{
+    bool refuses = text_starts_nocase(parameter, TEXT("q=0"));
+    for (size_t i = 2; i < parameter.length && refuses; i++)
+        refuses = parameter.at[i] == '0' || parameter.at[i] == '.';
+    return refuses;
+}
+
 bool
 http_exchange_accepts(const struct http_exchange *x, struct text field,
                       struct text value)
@@ -115,11 +125,8 @@ http_exchange_accepts(const struct http_exchange *x, struct text field,
         bool refused = false;
         if (!text_cut(&one, ';', &name) || !text_equal_nocase(text_trim(name), value))
             continue;
-        while (one.at != NULL && text_cut(&one, ';', &parameter)) {
-            parameter = text_trim(parameter);
-            refused = refused || text_equal_nocase(parameter, TEXT("q=0")) ||
-                      text_starts_nocase(parameter, TEXT("q=0.0"));
-        }
+        while (one.at != NULL && text_cut(&one, ';', &parameter))
+            refused = refused || http_exchange_refuses(text_trim(parameter));
         if (!refused)
             return true;
     }

@@ -562,7 +562,7 @@ static const struct metrics_row {
     ROW("petrel_copies_given_up", COUNTER, write_members,
         "Messages that ended here because another host had adopted them", ""),
     ROW("petrel_copies_unreadable", GAUGE, write_members,
-        "Copies of a lost host that cannot be read", ""),
+        "Copies in Redis that cannot be read, of a lost host or of this one", ""),
     ROW("petrel_http_requests", COUNTER, write_requests, "Requests to the HTTP server",
         "path: page, api, metrics, health, events, mail, other; class: 2, 4, 5"),
     ROW("petrel_config_reloads", COUNTER, write_members, "Reloads of the settings",

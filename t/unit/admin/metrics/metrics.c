@@ -204,6 +204,8 @@ test_formats(struct metrics *m)
               open, "OpenMetrics among others");
     ok(strcmp(page + strlen(page) - 7, "\n# EOF\n") == 0);
     is_string(scrape(m, "Accept: application/openmetrics-text; q=0\r\n"), older, "refused");
+    is_string(scrape(m, "Accept: application/openmetrics-text; Q=0.000\r\n"), older, "likewise");
+    is_string(scrape(m, "Accept: application/openmetrics-text; q=0.05\r\n"), open, "not refused");
     is_string(scrape(m, "Accept: application/openmetrics-textual\r\n"), older, "another type");
 }
 
