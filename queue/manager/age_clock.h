@@ -43,8 +43,8 @@ int64_t age_clock_birth_ms(const struct age_clock *clock, int64_t birth_ms,
  * age_clock_birth_ms() makes it this one again, wherever it can. */
 int64_t age_clock_written_ms(const struct age_clock *clock, int64_t birth_ms,
                              int64_t now_ms);
-/* As age_clock_birth_ms(), for a time that mail was to wait for: one that a step ahead has left out came with
- * that step. The time of now: it has not come. */
+/* As age_clock_birth_ms(), for a time that mail was to wait for: one that a step ahead has left
+ * out came with that step. The time of now: it has not come. */
 int64_t age_clock_release_ms(const struct age_clock *clock, int64_t release_ms,
                              int64_t now_ms);
 /* The boot of this system, or "". */

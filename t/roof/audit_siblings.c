@@ -107,7 +107,7 @@ audit_siblings(void)
         if (world_run_for(COPIED_MS, engine_has_all))
             ask(there[first], there[!first]);
         world_set_moods(&good);
-        /* Of some an heir has been told to come later, once more. */
+        /* Some have been told by an heir's hop to come later, once more. */
         (void)audit_has_gone(audit_longest_ms());
         audit_departure("mail of a host that was taken for lost");
         (void)world_run_for(WELL_MS, judge_is_empty); /* two may have had it */

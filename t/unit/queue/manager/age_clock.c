@@ -150,7 +150,7 @@ TEST(small_steps)
     is_number(age_clock_birth_ms(&c, NOW, now_ms), now_ms + HOUR_MS - 1000, "mail before them all moves with them");
 }
 
-/* Whatever the steps were: a birth by the clock of now is written so that it is read as this. */
+/* Each birth by the clock of now is written so that it is read as this, whatever the steps were. */
 TEST(written)
 {
     static const int64_t steps[][4] = {
