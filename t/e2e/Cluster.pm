@@ -45,9 +45,10 @@ sub hosts {
 }
 
 # The figures of the channel: sets, messages, reassembled, redirected, alone, registry, ...
-sub fragments { my $host = shift; return JSON::PP::decode_json($host->status)->{fragments} }
-sub figure { my ($name, @hosts) = @_; return sum map { fragments($_)->{$name} } @hosts }
-sub wait_figure { my ($host, $name, $value) = @_; return Petrel::wait_for(sub { fragments($host)->{$name} eq $value }) }
+# A host that waits for a file system says none.
+sub fragments { my $status = shift->status; return $status =~ /^\{/ ? JSON::PP::decode_json($status)->{fragments} : {} }
+sub figure { my ($name, @hosts) = @_; return sum map { fragments($_)->{$name} // 0 } @hosts }
+sub wait_figure { my ($host, $name, $value) = @_; return Petrel::wait_for(sub { (fragments($host)->{$name} // '') eq $value }) }
 
 # let_go(COUNT, HOSTS...): operators let go of all fragments, as they are; until so many more have arrived. One that is
 # being tried at that moment hears of the second command only.
