@@ -10,6 +10,7 @@
 #include "t/roof/law_log.h"
 #include "t/roof/operator.h"
 #include "t/roof/roof.h"
+#include "t/roof/world_internal.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
 
@@ -24,6 +25,7 @@ enum {
     AGAIN_MS = 5 * 1000,          /* "a session takes it next" is for less */
     PATIENCE_MS = 10 * 60 * 1000, /* its turn, or a reply, may need a time-out */
     REMOVED_MS = 10 * 1000,       /* files of what is done are gone by then */
+    SLOW_MS = 1000,               /* a sync */
     REASON_SIZE = 16 * 1024
 };
 
@@ -33,6 +35,7 @@ enum {
     INCOMING,
     ACTIVE,
     DEFERRED,
+    HOLD,
     DEFRAG = 5,
     STATES = sizeof(states) / sizeof(*states)
 };
@@ -142,6 +145,10 @@ judge_counts(struct counts after)
     bool may_be_careful = host.kills + host.cuts >= GUARD_ENDS_MAX;
     if (more > 0 && may_be_careful && more <= (long)operator_takings())
         listed.of[ACTIVE] = after.of[ACTIVE];
+    /* a held one that is removed has its file until a slow disk has heard of it */
+    more = after.of[HOLD] - listed.of[HOLD];
+    if (more > 0 && course.slowest_ms >= SLOW_MS && more <= (long)operator_takings())
+        listed.of[HOLD] = after.of[HOLD];
     for (int i = 0; i < STATES; i++)
         if (listed.of[i] != after.of[i])
             roof_break("truth", NULL, "status has %ld in `%s`, and the list has %ld",
