@@ -29,6 +29,7 @@ message_head_read(struct message_head *h, struct queue *queue, int content,
             got >= 0 && message_head_add(h, text_of(piece, got > 0 ? (size_t)got : 0));
         at += got;
     }
+    h->failed = content < 0 || got < 0;
     free(piece);
     return good && h->scan.length <= MESSAGE_HEAD_MAX;
 }
@@ -66,5 +67,7 @@ message_head_for_mailbox(struct queue *queue, int content, const struct envelope
         good && length >= e->prefix.length && length <= MESSAGE_HEAD_MAX &&
         message_head_write(text_before(all, length), e->ours, h.scan.unseparated, out);
     message_head_free(&h);
-    return good ? (int64_t)(length - e->prefix.length) : -1;
+    return good       ? (int64_t)(length - e->prefix.length)
+           : h.failed ? MESSAGE_HEAD_FAILED
+                      : -1;
 }
