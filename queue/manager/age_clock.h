@@ -16,7 +16,7 @@
 
 enum {
     AGE_STEP_MS = 60 * 60 * 1000, /* less is time that has passed */
-    AGE_STEPS_MAX = 8,            /* of a boot; then the oldest is forgotten */
+    AGE_STEPS_MAX = 32,           /* of a boot; then the oldest is forgotten */
     AGE_BOOT_MAX = 64             /* the name of a boot */
 };
 
