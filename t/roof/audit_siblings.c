@@ -112,7 +112,9 @@ audit_siblings(void)
         audit_departure("mail of a host that was taken for lost");
         (void)world_run_for(WELL_MS, judge_is_empty); /* two may have had it */
     }
-    (void)world_run_for(SILENT_MS, NULL); /* all hosts know that their mail has gone */
+    /* A gift may be on its way to a slow disk; then all hosts know that their mail has gone. */
+    (void)world_run_for(SLOW_SYNC_MS + SILENT_MS, NULL);
+    (void)world_run_for(WELL_MS, judge_is_empty);
     (void)roof_exchange_stream(outer);
 }
 
