@@ -391,31 +391,32 @@ manager_hint_write(const struct manager *m, const char *name, struct text text)
     return spool_write_path(queue_disk(m->queue), path, text);
 }
 
+/* A handle of a file that is there, or -errno. */
+static int
+manager_hint_open(const struct manager *m, const char *name)
+{
+    char path[MANAGER_HINT_MAX];
+    manager_hint_path(m, name, path);
+    return disk_open_file(queue_disk(m->queue), path, true);
+}
+
 int
 manager_hint_append(const struct manager *m, const char *name, struct text text)
 {
-    char path[MANAGER_HINT_MAX];
-    struct disk *disk = queue_disk(m->queue);
-    manager_hint_path(m, name, path);
-    int file = disk_open_file(disk, path, true);
-    if (file < 0)
-        return file;
-    int result = disk_write(disk, file, text);
-    disk_close_file(disk, file);
+    int file = manager_hint_open(m, name);
+    int result = file < 0 ? file : disk_write(queue_disk(m->queue), file, text);
+    if (file >= 0)
+        disk_close_file(queue_disk(m->queue), file);
     return result;
 }
 
 int
 manager_hint_sync(const struct manager *m, const char *name)
 {
-    char path[MANAGER_HINT_MAX];
-    struct disk *disk = queue_disk(m->queue);
-    manager_hint_path(m, name, path);
-    int file = disk_open_file(disk, path, true);
-    if (file < 0)
-        return file;
-    int result = disk_sync(disk, file);
-    disk_close_file(disk, file);
+    int file = manager_hint_open(m, name);
+    int result = file < 0 ? file : disk_sync(queue_disk(m->queue), file);
+    if (file >= 0)
+        disk_close_file(queue_disk(m->queue), file);
     return result;
 }
 
