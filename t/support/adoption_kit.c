@@ -253,3 +253,19 @@ site_go(struct site *s)
     world_unstall(&s->w);
     group_pass(s->g, 3000);
 }
+
+void
+group_adopt_some(struct group *g, size_t left)
+{
+    struct site *a = &g->sites[0], *b = &g->sites[1];
+    char why[ADOPTION_WHY_MAX];
+    for (unsigned i = 1; i <= 30; i++)
+        site_send(a, i);
+    sim_engine_down(a->engine, false);
+    group_pass(g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    for (unsigned i = 0; i < 4000 && copies_database_count(g->database) > left; i++) {
+        sim_engine_carry(b->engine);
+        sim_loop_advance(b->w.loop, 1);
+    }
+}

@@ -436,17 +436,8 @@ TEST(adopter_restarts)
 {
     FIXTURE(group, g, group_begin, group_end);
     struct site *a = &g.sites[0], *b = &g.sites[1];
-    char why[ADOPTION_WHY_MAX];
     group_up(&g, 2);
-    for (unsigned i = 1; i <= 30; i++)
-        site_send(a, i);
-    sim_engine_down(a->engine, false);
-    group_pass(&g, 5000);
-    must(adoption_order(b->adoption, TEXT("relay1"), why));
-    for (unsigned i = 0; i < 4000 && copies_database_count(g.database) > 20; i++) {
-        sim_engine_carry(b->engine);
-        sim_loop_advance(b->w.loop, 1);
-    }
+    group_adopt_some(&g, 20);
     ok(copies_database_count(g.database) == 20);
     site_restart(b, false);
     sim_engine_up(b->engine);
@@ -463,19 +454,10 @@ TEST(adopter_restarts)
 TEST(succeeded)
 {
     FIXTURE(group, g, group_begin, group_end);
-    struct site *a = &g.sites[0], *b = &g.sites[1], *c = &g.sites[2];
-    char why[ADOPTION_WHY_MAX];
+    struct site *b = &g.sites[1], *c = &g.sites[2];
     adoption_reload(c->adoption, 20 * 1000);
     group_up(&g, 3);
-    for (unsigned i = 1; i <= 30; i++)
-        site_send(a, i);
-    sim_engine_down(a->engine, false);
-    group_pass(&g, 5000);
-    must(adoption_order(b->adoption, TEXT("relay1"), why));
-    for (unsigned i = 0; i < 4000 && copies_database_count(g.database) > 20; i++) {
-        sim_engine_carry(b->engine);
-        sim_loop_advance(b->w.loop, 1);
-    }
+    group_adopt_some(&g, 20);
     /* It is cut off: some are stored, and nobody has said whose they are. */
     sim_engine_down(b->engine, false);
     group_pass(&g, 40 * 1000);
@@ -543,18 +525,10 @@ TEST(halfway_second)
 TEST(adopter_ordered)
 {
     FIXTURE(group, g, group_begin, group_end);
-    struct site *a = &g.sites[0], *b = &g.sites[1], *c = &g.sites[2];
+    struct site *b = &g.sites[1], *c = &g.sites[2];
     char why[ADOPTION_WHY_MAX];
     group_up(&g, 3);
-    for (unsigned i = 1; i <= 30; i++)
-        site_send(a, i);
-    sim_engine_down(a->engine, false);
-    group_pass(&g, 5000);
-    must(adoption_order(b->adoption, TEXT("relay1"), why));
-    for (unsigned i = 0; i < 4000 && copies_database_count(g.database) > 20; i++) {
-        sim_engine_carry(b->engine);
-        sim_loop_advance(b->w.loop, 1);
-    }
+    group_adopt_some(&g, 20);
     group_pass(&g, 0);
     sim_engine_down(b->engine, false);
     group_pass(&g, 1000);
@@ -712,15 +686,7 @@ TEST(adopted_again)
     struct site *a = &g.sites[0], *b = &g.sites[1];
     char why[ADOPTION_WHY_MAX];
     group_up(&g, 2);
-    for (unsigned i = 1; i <= 30; i++)
-        site_send(a, i);
-    sim_engine_down(a->engine, false);
-    group_pass(&g, 5000);
-    must(adoption_order(b->adoption, TEXT("relay1"), why));
-    for (unsigned i = 0; i < 4000 && copies_database_count(g.database) > 25; i++) {
-        sim_engine_carry(b->engine);
-        sim_loop_advance(b->w.loop, 1);
-    }
+    group_adopt_some(&g, 25);
     sim_engine_up(a->engine);
     for (unsigned i = 0; i < 10; i++) {
         while (sim_engine_carry(a->engine))
