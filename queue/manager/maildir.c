@@ -318,6 +318,10 @@ maildir_begin_content(struct maildir_delivery *d, const struct envelope *e)
     maildir_put(&d->writing, used < 0 ? e->prefix : buffer_text(&header));
     d->offset = used < 0 ? 0 : used;
     buffer_free(&header);
+    if (used < 0 && used != -EMSGSIZE && d->content >= 0) {
+        queue_content_close(d->queue, d->content);
+        d->content = (int)used;
+    }
 }
 
 /* Return-Path is the envelope's sender, which no later reader could know. */

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 enum { HEAD_PIECE = 16 * 1024 };
@@ -19,17 +20,17 @@ message_head_read(struct message_head *h, struct queue *queue, int content,
                   const struct envelope *e)
 {
     char *piece = memory_new(HEAD_PIECE);
-    int64_t at = 0, got = 1;
+    int64_t at = 0, got = content < 0 ? content : 1;
     buffer_init(&h->bytes, MESSAGE_HEAD_MAX + HEAD_PIECE);
     header_scan_start(&h->scan);
-    bool good = content >= 0 && message_head_add(h, e->prefix);
+    bool good = got > 0 && message_head_add(h, e->prefix);
     while (good && !h->scan.ended && got > 0) {
         got = queue_content_read(queue, content, at, piece, HEAD_PIECE);
         good =
             got >= 0 && message_head_add(h, text_of(piece, got > 0 ? (size_t)got : 0));
         at += got;
     }
-    h->failed = content < 0 || got < 0;
+    h->error = got < 0 ? (int)got : 0;
     free(piece);
     return good && h->scan.length <= MESSAGE_HEAD_MAX;
 }
@@ -67,7 +68,7 @@ message_head_for_mailbox(struct queue *queue, int content, const struct envelope
         good && length >= e->prefix.length && length <= MESSAGE_HEAD_MAX &&
         message_head_write(text_before(all, length), e->ours, h.scan.unseparated, out);
     message_head_free(&h);
-    return good       ? (int64_t)(length - e->prefix.length)
-           : h.failed ? MESSAGE_HEAD_FAILED
-                      : -1;
+    return good           ? (int64_t)(length - e->prefix.length)
+           : h.error != 0 ? h.error
+                          : -EMSGSIZE;
 }

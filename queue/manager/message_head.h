@@ -5,19 +5,16 @@
 #include "mime/header.h"
 #include "queue/queue.h"
 
-enum {
-    MESSAGE_HEAD_MAX = 256 * 1024, /* of a header that can be read */
-    MESSAGE_HEAD_FAILED = -2
-};
+enum { MESSAGE_HEAD_MAX = 256 * 1024 }; /* of a header that can be read */
 
 struct message_head {
     struct buffer bytes; /* a little more than the header may be in it */
     struct header_scan scan;
-    bool failed; /* to be read */
+    int error; /* -errno: it cannot be read; else 0 */
 };
 
-/* content: open, or a failure. False: the header is too long (scan.length), or cannot be
- * read; the reader of the content will say so. To be freed in any case. */
+/* content: open, or -errno. False: the header is too long (scan.length), or cannot be
+ * read (error). To be freed in any case. */
 bool message_head_read(struct message_head *h, struct queue *queue, int content,
                        const struct envelope *e);
 void message_head_free(struct message_head *h);
@@ -26,9 +23,9 @@ void message_head_free(struct message_head *h);
  *
  * Appends the prefix, and the header that the content begins with: without the
  * Return-Path of an earlier delivery (RFC 5321 §4.4); of mail that is ours with the
- * empty line that it lacks. Returns how many bytes of content are in out; -1: the header is
- * too long, MESSAGE_HEAD_FAILED: it could not be read; prefix and content stay as they are, and
- * what is in out is undefined. content: open, or a failure. */
+ * empty line that it lacks. Returns how many bytes of content are in out. -EMSGSIZE: the header
+ * is too long, so that prefix and content stay as they are; other -errno: it cannot be read, and
+ * nothing is to be delivered now. Then what is in out is undefined. content: open, or -errno. */
 int64_t message_head_for_mailbox(struct queue *queue, int content,
                                  const struct envelope *e, struct buffer *out);
 

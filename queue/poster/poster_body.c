@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "queue/manager/message_head.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static bool
@@ -49,7 +50,7 @@ poster_body_open(struct poster_body *b, struct queue *queue, const struct envelo
     if (b->content < 0)
         return false;
     b->skip = message_head_for_mailbox(queue, b->content, e, &b->head);
-    if (b->skip == MESSAGE_HEAD_FAILED)
+    if (b->skip < 0 && b->skip != -EMSGSIZE)
         return false; /* of a disk that reads again the fields would be missing */
     if (b->skip < 0) {
         b->skip = 0;

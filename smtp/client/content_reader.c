@@ -18,7 +18,8 @@ content_reader_open(struct content_reader *c, struct queue *queue,
     c->queue = queue;
     c->envelope = e;
     c->outgoing = outgoing;
-    c->handle = queue_content_open(queue, e);
+    c->handle = outgoing != NULL && outgoing->error != 0 ? outgoing->error
+                                                         : queue_content_open(queue, e);
     c->open = c->handle >= 0;
     c->prefix_read = 0;
     c->offset = 0;

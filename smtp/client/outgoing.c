@@ -7,6 +7,7 @@
 #include "queue/manager/message_head.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +131,7 @@ outgoing_make(struct outgoing *o, struct queue *queue, const struct envelope *e,
     int content = queue_content_open(queue, e);
     bool read = message_head_read(&h, queue, content, e);
     bool made = read && write_header(o, &h, e, rules, log);
+    o->error = h.error;
     if (made) {
         o->size = e->content_size - o->skip + (int64_t)o->header.length;
         o->utf8_header = envelope_has_utf8_header(e) &&
@@ -188,6 +190,7 @@ outgoing_make_for_mailbox(struct outgoing *o, struct queue *queue,
     int content = queue_content_open(queue, e);
     int64_t used = message_head_for_mailbox(queue, content, e, &o->header);
     outgoing_close(queue, content);
+    o->error = used < 0 && used != -EMSGSIZE ? (int)used : 0;
     o->skip = used;
     o->size = e->content_size - used + (int64_t)o->header.length;
     o->utf8_header = envelope_has_utf8_header(e);
@@ -223,6 +226,7 @@ outgoing_read_header(struct outgoing *o, struct queue *queue, const struct envel
     struct text all = buffer_text(&h.bytes);
     size_t length = h.scan.ended ? h.scan.length : all.length;
     o->header.length = before;
+    o->error = h.error;
     bool good = read && length >= e->prefix.length && length <= MESSAGE_HEAD_MAX &&
                 buffer_add(&o->header, text_before(all, length));
     if (good) {
@@ -286,10 +290,10 @@ outgoing_new(struct queue *queue, const struct envelope *e,
     good = good && (!adds || buffer_add(&o->header, text_from(rules->add_header)));
     size_t before = o->header.length;
     bool is_new = outgoing_make_header(o, queue, e, rules, log);
-    bool is_whole =
-        is_new || (good && removes && outgoing_read_header(o, queue, e, before, log));
+    bool is_whole = is_new || (good && removes && o->error == 0 &&
+                               outgoing_read_header(o, queue, e, before, log));
     if (!is_whole)
-        good = changes && good && outgoing_keep_header(o, e, before);
+        good = (changes || o->error != 0) && good && outgoing_keep_header(o, e, before);
     if (good && removes && is_whole)
         good = outgoing_remove(o, before, rules->remove_header);
     if (good)

@@ -32,11 +32,13 @@ struct outgoing {
     char sender[REWRITES_ADDRESS_MAX]; /* of the envelope, replaced; "": it stays */
     bool null_sender;                  /* or it is the null sender */
     bool utf8_header;                  /* it needs SMTPUTF8, or that is unknown */
+    int error; /* -errno: the header cannot be read, and nothing leaves now; else 0 */
 };
 
 /* NULL: it leaves as it is stored. rules: NULL, and its header stays. way: of its
  * recipients; NULL: no alias, or none that the host is to see. A header that is too long
- * is logged. e must outlive it. */
+ * is logged; one that cannot be read is an error of the form, which content_reader_open()
+ * reports. e must outlive it. */
 struct outgoing *outgoing_new(struct queue *queue, const struct envelope *e,
                               const struct recipient_way *way,
                               const struct outgoing_rules *rules, struct log *log);

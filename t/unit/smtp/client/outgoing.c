@@ -7,6 +7,7 @@
 #include "t/support/queue_kit.h"
 #include "t/support/tap.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static char folder[] = "/tmp/petrel-outgoing-XXXXXX";
@@ -205,8 +206,9 @@ test_gone(struct kit *k)
     e->id = (struct id){.time_ms = 1700000000000, .hash = 5};
     e->ours = true;
     e->header_needs = HEADER_NEEDS_ALL;
-    ok_named(outgoing_new(k->queue, e, NULL, &rules, k->log) == NULL,
-             "a file that cannot be read: the reader will say so");
+    struct outgoing *o = outgoing_new(k->queue, e, NULL, &rules, k->log);
+    ok_named(o != NULL && o->error == -ENOENT, "a file that cannot be read");
+    outgoing_free(&o);
     envelope_free(&e);
     struct outgoing *none = NULL;
     outgoing_free(&none);
