@@ -46,7 +46,7 @@ static const char arguments_status[] =
 
 static const char help_status[] =
     "  --sites      all sites, not only the 20 with most mail\n"
-    "  --site NAME  one site, and its last conversation that failed\n"
+    "  --site NAME  the sites of that name, and the last conversation that failed\n"
     "  --quotas     the use of quotas, and when the next recipient may pass\n"
     "  --cluster    all hosts of the group, and the sites whose limits they share\n"
     "  --watch      the same text each second, until Ctrl-C\n"

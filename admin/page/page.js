@@ -671,14 +671,17 @@ function drawSites({ rest }) {
 
 const site = {};
 
+const siteFacts = (s) => card('Limits and addresses', facts(['bound', bound(s)], ['domains', s.domains.map((d, i) => [i ? ', ' : '', /:/.test(d) ? d : link('queue?to=' + encodeURIComponent(d), d)])], ['window', `${s.window} of ${s.limit}${s.ceiling ? ', ceiling ' + s.ceiling : ''}`],
+	s.options && ['options', s.options], ['rate', s.rate || 'not limited', s.learnt_rate > 0 && `; learnt ${rate(s.learnt_rate)}`], ['latency', s.latency_ms ? number(s.latency_ms) + ' ms' : 'not known yet'],
+	s.dead_since_ms && ['dead', 'since ', time(s.dead_since_ms), s.dead_until_ms ? [', until ', time(s.dead_until_ms)] : ', being tried now'], s.reason && ['reason', s.reason], s.remote && ['address', h('code', s.remote)]));
+
+/* All sites of that name. */
 function drawSite(name) {
 	latest(site, name, 'api/site?name=');
-	const { error, data } = site, { failed, site: known } = data || {}, s = (status ? status.sites : []).find((x) => x.site === name) || known;
-	if (!s) return [head(name), failure(error) || empty('Loading…')];
-	return [head([s.site, ' ', statePill(s)], link('sites', 'all sites')), card(null, h('ul.lanes', lane(s, Math.max(1, s.waiting + s.backlogged), []))),
-		card('Limits and addresses', facts(['bound', bound(s)], ['domains', s.domains.map((d, i) => [i ? ', ' : '', /:/.test(d) ? d : link('queue?to=' + encodeURIComponent(d), d)])], ['window', `${s.window} of ${s.limit}${s.ceiling ? ', ceiling ' + s.ceiling : ''}`],
-			s.options && ['options', s.options], ['rate', s.rate || 'not limited', s.learnt_rate > 0 && `; learnt ${rate(s.learnt_rate)}`], ['latency', s.latency_ms ? number(s.latency_ms) + ' ms' : 'not known yet'],
-			s.dead_since_ms && ['dead', 'since ', time(s.dead_since_ms), s.dead_until_ms ? [', until ', time(s.dead_until_ms)] : ', being tried now'], s.reason && ['reason', s.reason], s.remote && ['address', h('code', s.remote)])),
+	const { error, data } = site, { failed, sites: known } = data || {}, live = (status ? status.sites : []).filter((x) => x.site === name);
+	const list = known ? known.map((k) => live.find((x) => siteKey(x) === siteKey(k)) || k) : live, most = Math.max(1, ...list.map((s) => s.waiting + s.backlogged));
+	if (!list.length) return [head(name), failure(error) || empty('Loading…')];
+	return [head(name, link('sites', 'all sites')), ...list.flatMap((s) => [card(null, h('ul.lanes', lane(s, most, list))), siteFacts(s)]),
 		failed && card('Its last failed conversation', muted(time(failed.begun_ms), ' with ', failed.relay), h('pre', { tabindex: 0 }, failed.lines.map((l) => `${l.from.padEnd(5)}${l.text}\n`).join('')))];
 }
 

@@ -99,12 +99,12 @@ answer_site(void *context, const json_t *request)
 {
     const struct daemon *d = context;
     const char *name = json_field_string(request, "name");
-    json_t *site = site_view_find(manager_sched(d->manager), name);
+    json_t *sites = site_view_find(manager_sched(d->manager), name),
+           *first = json_array_get(sites, 0);
     const struct failed_dialogue *failed =
         failed_dialogues_find(delivery_failed_dialogues(d->delivery), name);
-    return json_pack("{s:b,s:o,s:o}", "ok", true, "site",
-                     site != NULL ? site : json_null(), "failed",
-                     conversation_make(failed));
+    return json_pack("{s:b,s:O?,s:o,s:o}", "ok", true, "site", first, "sites", sites,
+                     "failed", conversation_make(failed));
 }
 
 /* --- The level of the log ---------------------------------------------------------- */

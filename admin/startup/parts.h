@@ -212,7 +212,8 @@ void part_control_stop(struct daemon *d);
  *               until_ms), latest failure first, at most LOCKOUTS_SHOWN
  *   unlock      {clients}: their failures are forgotten. Answered by clients: for each
  *               client, locked
- *   site        {name}: site (site_view.h) and failed, its last failed conversation:
+ *   site        {name}: sites (site_view_find()), site, the first of them, and failed, the
+ *               last failed conversation there:
  *               begun_ms, relay, cut, lines (at_ms, from: we, they or note, text); null:
  *               there is none
  *   canary      a canary to each smarthost now (smarthost_health_ask()): asked, how many; and

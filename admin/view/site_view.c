@@ -382,6 +382,7 @@ struct top_site {
 };
 
 struct top {
+    const char *name;       /* only sites of that name, quiet ones, too; NULL: all */
     struct top_site *sites; /* most mail first */
     size_t count, limit, visited;
     struct site_view_totals *totals;
@@ -407,7 +408,8 @@ weigh(void *context, const struct sched_glance *site)
     t->totals->waiting += site->waiting;
     t->totals->backlogged += site->backlogged;
     t->totals->busy += (uint64_t)site->busy;
-    if (is_quiet(site) || t->limit == 0)
+    bool is_asked = t->name ? strcasecmp(site->key, t->name) == 0 : !is_quiet(site);
+    if (!is_asked || t->limit == 0)
         return;
     size_t at = t->count;
     while (at > 0 && site_view_compare(&it.row, &t->sites[at - 1].row) < 0)
@@ -426,19 +428,32 @@ site_view_put(void *array, const struct sched_site *site)
     json_array_append_new(array, site_view_make(site));
 }
 
+static json_t *
+top_list(const struct sched *sched, struct top *t)
+{
+    json_t *list = json_array();
+    t->sites = memory_array(t->limit + 1, sizeof(*t->sites));
+    *t->totals = (struct site_view_totals){0};
+    sched_glance(sched, weigh, t);
+    for (size_t i = 0; i < t->count; i++)
+        sched_look(sched, t->sites[i].site, site_view_put, list);
+    free(t->sites);
+    return list;
+}
+
 json_t *
 site_view_top(const struct sched *sched, size_t limit, struct site_view_totals *totals)
 {
-    struct top t = {.sites = memory_array(limit + 1, sizeof(*t.sites)),
-                    .limit = limit,
-                    .totals = totals};
-    json_t *list = json_array();
-    *totals = (struct site_view_totals){0};
-    sched_glance(sched, weigh, &t);
-    for (size_t i = 0; i < t.count; i++)
-        sched_look(sched, t.sites[i].site, site_view_put, list);
-    free(t.sites);
-    return list;
+    struct top t = {.limit = limit, .totals = totals};
+    return top_list(sched, &t);
+}
+
+json_t *
+site_view_find(const struct sched *sched, const char *name)
+{
+    struct site_view_totals totals;
+    struct top t = {.name = name, .limit = SITE_VIEW_NAMESAKES, .totals = &totals};
+    return top_list(sched, &t);
 }
 
 /* --- All -------------------------------------------------------------------------- */
@@ -483,49 +498,15 @@ site_view_sorted(const json_t *sites)
     return json_field_sort(sites, site_view_compare_mail);
 }
 
-struct site_search {
-    const char *name;
-    struct site *site;
-    json_t *found;
-};
-
-static void
-site_view_compare_name(void *context, const struct sched_glance *site)
-{
-    struct site_search *s = context;
-    if (s->site == NULL && strcasecmp(site->key, s->name) == 0)
-        s->site = site->site;
-}
-
-static void
-site_view_take(void *context, const struct sched_site *site)
-{
-    struct site_search *s = context;
-    s->found = site_view_make(site);
-}
-
-json_t *
-site_view_find(const struct sched *sched, const char *name)
-{
-    struct site_search s = {.name = name};
-    sched_glance(sched, site_view_compare_name, &s);
-    if (s.site != NULL)
-        sched_look(sched, s.site, site_view_take, &s);
-    return s.found;
-}
-
 /* --- The command ------------------------------------------------------------------ */
 
 static void
 site_view_print_one(const json_t *answer, int64_t now_ms)
 {
-    json_t *site = json_object_get(answer, "site"),
+    json_t *sites = json_object_get(answer, "sites"),
            *failed = json_object_get(answer, "failed");
-    if (json_is_object(site)) {
-        json_t *sites = json_pack("[O]", site);
+    if (json_array_size(sites) > 0)
         site_view_print_table(sites, now_ms);
-        json_decref(sites);
-    }
     words_print(json_is_object(failed)
                     ? "last failed conversation: {begun_ms@local}, with {relay}\n"
                       "[cut:           ...\n]"

@@ -59,10 +59,12 @@ void site_view_put(void *array, const struct sched_site *site);
 /* Most mail first. */
 json_t *site_view_sorted(const json_t *sites);
 
-/* NULL: no site has that name. Letters' case does not matter. */
+/* All sites of that name, with most mail first, as an array of site_view_make(). Letters'
+ * case does not matter. */
+enum { SITE_VIEW_NAMESAKES = 20 /* at most */ };
 json_t *site_view_find(const struct sched *sched, const char *name);
-/* `petrel status --site NAME`: one site, and its last failed conversation. A sysexits
- * code: EX_DATAERR without such a site or conversation. */
+/* `petrel status --site NAME`: the sites of that name, and the last conversation with one
+ * of them that failed. A sysexits code: EX_DATAERR without such a site or conversation. */
 int site_view_command(const char *name, bool json, const struct options *options);
 
 #endif

@@ -62,6 +62,12 @@ is scalar(grep { /^we (?:AUTH|[A-Za-z0-9+\/=]+$)/ && !/^we (?:QUIT|DATA|RSET)$/ 
     is_deeply [sort map { $_->{options} // '' } @rows], ['', 'rate=30/m'], 'and other options';
     my $table = ($two->run('status', '--sites'))[1];
     like $table, qr/^  \Q$name $_\E +0 /m, "the table has it: $_" for '(no options)', '(rate=30/m)';
+    my ($code, $both) = $two->run('status', '--site', $name);
+    is $code, 0, 'asked for by their name';
+    like $both, qr/^  \Q$name $_\E +0 /m, "both are there: $_" for '(no options)', '(rate=30/m)';
+    my $json = decode_json(($two->run('status', '--site', $name, '--json'))[1]);
+    is_deeply [sort map { $_->{options} // '' } @{ $json->{sites} }], ['', 'rate=30/m'], 'as JSON';
+    is_deeply $json->{site}, $json->{sites}[0], 'with the first of them';
     unlike +($petrel->run('status', '--sites'))[1], qr/options/, 'one name alone has none';
     $two->stop;
 }

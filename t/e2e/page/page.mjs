@@ -152,11 +152,13 @@ await inspect(page, 'site');
 const shown = decodeURIComponent(new URL(page.url()).hash.slice('#/sites/'.length));
 await page.route('**/api/site?name=probed', async (route) => {
   const got = await route.fetch({ url: route.request().url().replace('probed', encodeURIComponent(shown)) }), answer = await got.json();
-  answer.site = { ...answer.site, site: 'probed', dead_since_ms: 1, dead_until_ms: undefined };
+  const probed = { ...answer.site, site: 'probed', dead_since_ms: 1, dead_until_ms: undefined };
+  answer.sites = [probed, { ...probed, options: 'rate=1/s' }];
   await route.fulfill({ response: got, json: answer });
 });
 await go(page, '#/sites/probed', 'text=Limits and addresses');
 await shows(page, 'main', /, being tried now/, 'a dead site that is tried again says so');
+await shows(page, 'main', /no options.*Limits and addresses.*rate=1\/s.*Limits and addresses/s, 'sites of one name are all there');
 // The limits of a group, which this daemon has none of.
 for (const [name, words] of [['lease', "our part of the group's sessions"], ['lease_rate', "our part of the group's rate"]]) {
   const said = await page.evaluate((b) => bound({ bound: b }), name);

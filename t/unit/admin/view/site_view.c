@@ -305,6 +305,14 @@ TEST(lists)
     is_number((long)json_array_size(top), 0, "none is wanted");
     json_decref(top);
 
+    json_t *named = site_view_find(w.s, "SMTP:quiet.test");
+    is_number((long)json_array_size(named), 1, "a quiet one has a name");
+    is_string(key_of(named, 0), "smtp:quiet.test", "in any case");
+    json_decref(named);
+    named = site_view_find(w.s, "quiet.test");
+    is_number((long)json_array_size(named), 0, "no site has that name");
+    json_decref(named);
+
     json_t *all = json_array();
     for (size_t from = 0; from < 4; from++) {
         json_t *page = site_view_page(w.s, from, 1);
@@ -334,4 +342,22 @@ TEST(lists)
     sorted = site_view_sorted(NULL);
     is_number((long)json_array_size(sorted), 0, "of nothing");
     json_decref(sorted);
+}
+
+/* A name means all sites that have it. */
+TEST(namesakes)
+{
+    FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
+    for (unsigned limit = 1; limit <= SITE_VIEW_NAMESAKES + 1; limit++) {
+        w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = (int)limit;
+        world_add(&w, limit == 2 ? "a.test a.test a.test" : "a.test", 0, 0);
+        world_run(&w);
+        json_t *sites = site_view_find(w.s, "smtp:a.test");
+        is_number((long)json_array_size(sites), limit < SITE_VIEW_NAMESAKES ? limit : SITE_VIEW_NAMESAKES, "all, up to a limit");
+        json_t *first = json_array_get(sites, 0);
+        ok_named(limit == 1 || json_number_value(json_object_get(first, "limit")) == 2, "most mail first");
+        json_decref(sites);
+    }
+    for (struct channel *c; (c = world_channel(&w, "", 0));)
+        channel_drain(&w, c);
 }
