@@ -104,6 +104,16 @@ metrics_note_reload(struct metrics *m, bool good)
 
 /* --- Sites ------------------------------------------------------------------------- */
 
+/* The row of that name; top->count: it has none. */
+static size_t
+metrics_top_find(const struct metrics_top *top, const char *key)
+{
+    size_t i = 0;
+    while (i < top->count && strncmp(top->rows[i].key, key, METRICS_KEY_MAX - 1) != 0)
+        i++;
+    return i;
+}
+
 /* Those with most mail, found in one pass. */
 static void
 metrics_weigh(void *context, const struct sched_site *site)
@@ -114,6 +124,11 @@ metrics_weigh(void *context, const struct sched_site *site)
     size_t least = 0;
     if ((mail == 0 && site->sessions == 0) || m->setup.sites == 0)
         return;
+    size_t known = metrics_top_find(top, site->key);
+    if (known < top->count) {
+        top->rows[known].mail += mail;
+        return;
+    }
     if (top->count < m->setup.sites) {
         least = top->count++;
     } else {
@@ -158,6 +173,7 @@ metrics_choose_sites(struct metrics *m)
     }
 }
 
+/* Sites of one name share its series. */
 static void
 metrics_see_site(void *context, const struct sched_site *site)
 {
@@ -178,8 +194,11 @@ metrics_see_site(void *context, const struct sched_site *site)
     mine->rate += (double)site->rate / 1000;
     if (mine == &m->others)
         return;
-    mine->alive = !dead;
-    mine->latency_s = (double)site->latency_ms / 1000;
+    double latency_s = (double)site->latency_ms / 1000;
+    if (dead)
+        mine->alive = 0;
+    if (mine->latency_s < latency_s)
+        mine->latency_s = latency_s;
 }
 
 /* Reads the data that come in one piece. */

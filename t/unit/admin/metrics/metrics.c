@@ -11,6 +11,7 @@
 #include "base/event/event.h"
 /* link: t/sim/clock.c */
 #include "t/sim/clock.h"
+#include "sched/site.h"
 #include "t/support/control_world.h"
 #include "t/support/folder.h"
 #include "t/support/waiting_channel.h"
@@ -351,6 +352,38 @@ test_site_deliveries(void)
     metrics_free(&m);
 }
 
+static void
+slow_and_dead(void *context, const struct sched_glance *glance)
+{
+    int *seen = context;
+    if (strcmp(glance->key, "smtp:[127.0.0.1]:1") != 0)
+        return;
+    glance->site->latency.short_us = *seen == 0 ? 90000 : 20000;
+    glance->site->dead = *seen == 0;
+    glance->site->dead_until_ms = INT64_MAX;
+    ++*seen;
+}
+
+/* Two routes to one host: what each site has is in the series of their name. */
+static void
+test_namesakes(void)
+{
+    int seen = 0;
+    struct metrics *m = begin(4);
+    metrics_set_sites(m, 1);
+    wait_at(20, "slow.example");
+    wait_at(7, "fast.example");
+    sched_glance(manager_sched(w.manager), slow_and_dead, &seen);
+    is_number(seen, 2, "two sites of one name");
+    scrape(m, "");
+    is_number((long)m->site_count, 1, "have one series");
+    ok(says("petrel_site_waiting{site=\"smtp:[127.0.0.1]:1\"} 27"));
+    ok(says("petrel_site_alive{site=\"smtp:[127.0.0.1]:1\"} 0"));
+    ok(says("petrel_site_latency_seconds{site=\"smtp:[127.0.0.1]:1\"} 0.09"));
+    is_number((long)m->top.rows[0].mail, 27, "chosen by the mail of both");
+    metrics_free(&m);
+}
+
 /* The mean of a minute of what is used most; sessions, here. */
 static void
 test_busy(void)
@@ -430,9 +463,11 @@ main(void)
     test_manual();
     test_counters();
     folder_make(folder, sizeof(folder), "metrics");
-    control_world_begin(&w, folder, TEXT("* mx"));
+    control_world_begin(&w, folder, TEXT("slow.example smtp://127.0.0.1:1?recipients=7, "
+                                          "fast.example smtp://127.0.0.1:1, * mx"));
     hub = event_hub_new(NULL);
     manager_set_channel(w.manager, TARGET_MX, waiting_open, &w);
+    manager_set_channel(w.manager, TARGET_SMTP, waiting_open, &w);
     struct metrics *m = begin(20);
     test_formats(m);
     test_values(m);
@@ -441,6 +476,7 @@ main(void)
     test_sites();
     test_site_deliveries();
     test_busy();
+    test_namesakes();
     event_hub_free(&hub);
     for (size_t i = 0; i < waiting_count; i++)
         manager_session_ended(w.manager, waiting_sessions[i], &outcome_no_trouble);
