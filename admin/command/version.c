@@ -16,7 +16,10 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { PARTS_MAX = 8 };
+/* A library, and the feature that a build without it lacks. */
+struct part {
+    const char *version, *feature; /* version NULL or "": not there */
+};
 
 /* No date: the same source makes the same binary. */
 #ifdef __clang__
@@ -24,6 +27,12 @@ enum { PARTS_MAX = 8 };
 #else
 #define BUILT "C11, gcc " __VERSION__
 #endif
+
+static bool
+part_is_there(const struct part *part)
+{
+    return part->version != NULL && part->version[0] != '\0';
+}
 
 int
 command_version(int count, char **arguments, const char *redis)
@@ -36,36 +45,36 @@ command_version(int count, char **arguments, const char *redis)
     char dns[80], filter[80];
     struct sandbox_state offer;
     sandbox_offer(&offer);
-    sandbox_version(filter, sizeof(filter));
+    const char *seccomp = sandbox_version(filter, sizeof(filter));
     snprintf(dns, sizeof(dns), "c-ares %s", dns_version());
-    const char *parts[PARTS_MAX] = {loop_version(), dns, tls_version(),
-                                    "jansson " JANSSON_VERSION, filter};
-    size_t part_count = 5;
-    json_t *features = json_array();
-    if (idna_version() != NULL) {
-        parts[part_count++] = idna_version();
-        json_array_append_new(features, json_string("idna"));
-    }
-    if (*redis != '\0') {
-        parts[part_count++] = redis;
-        json_array_append_new(features, json_string("redis"));
-    }
-    if (sign_ed25519_version()[0] != '\0') {
-        parts[part_count++] = sign_ed25519_version();
-        json_array_append_new(features, json_string("ed25519"));
-    }
+    const struct part parts[] = {
+        {loop_version(),             NULL     },
+        {dns,                        NULL     },
+        {tls_version(),              NULL     },
+        {"jansson " JANSSON_VERSION, NULL     },
+        {seccomp,                    "seccomp"},
+        {idna_version(),             "idna"   },
+        {redis,                      "redis"  },
+        {sign_ed25519_version(),     "ed25519"},
+    };
+    enum { PARTS = sizeof(parts) / sizeof(*parts) };
     if (!json) {
         printf("petrel %s (%s)\n", PETREL_VERSION, BUILT);
-        for (size_t i = 0; i < part_count; i++)
-            printf("%s\n", parts[i]);
+        for (size_t i = 0; i < PARTS; i++)
+            if (part_is_there(&parts[i]))
+                printf("%s\n", parts[i].version);
         if (offer.missing[0])
             printf("sandbox: this system lacks: %s\n", offer.missing);
-        json_decref(features);
         return 0;
     }
-    json_t *libraries = json_array();
-    for (size_t i = 0; i < part_count; i++)
-        json_array_append_new(libraries, json_string(parts[i]));
+    json_t *libraries = json_array(), *features = json_array();
+    for (size_t i = 0; i < PARTS; i++) {
+        if (!part_is_there(&parts[i]))
+            continue;
+        json_array_append_new(libraries, json_string(parts[i].version));
+        if (parts[i].feature != NULL)
+            json_array_append_new(features, json_string(parts[i].feature));
+    }
     json_t *all = json_pack("{s:s,s:s,s:o,s:o,s:o}", "version", PETREL_VERSION, "build",
                             BUILT, "libraries", libraries, "features", features,
                             "sandbox", status_sandbox(&offer));

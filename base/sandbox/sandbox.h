@@ -65,8 +65,8 @@ bool sandbox_may_write(const struct sandbox *s, const char *directory);
 void sandbox_offer(struct sandbox_state *state);
 /* "Landlock (ABI 7), seccomp"; "off". */
 void sandbox_describe(const struct sandbox_state *state, char *out, size_t size);
-/* "libseccomp 2.5.4", or a text that it is not built in. */
-void sandbox_version(char *out, size_t size);
+/* "libseccomp 2.5.4", in out; "": it is not built in. */
+const char *sandbox_version(char *out, size_t size);
 
 /* The number of system calls refused with EPERM since startup. */
 unsigned sandbox_refused(void);

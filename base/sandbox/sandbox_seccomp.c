@@ -37,10 +37,11 @@ sandbox_seccomp_number(const void *architecture, const char *name)
 
 #ifndef HAVE_LIBSECCOMP
 
-void
+const char *
 sandbox_version(char *out, size_t size)
 {
-    snprintf(out, size, "no libseccomp");
+    (void)out, (void)size;
+    return "";
 }
 
 const char *
@@ -194,11 +195,12 @@ static const struct {
     {AF_INET6, SOCK_DGRAM,  IPPROTO_UDP},
 };
 
-void
+const char *
 sandbox_version(char *out, size_t size)
 {
     const struct scmp_version *v = seccomp_version();
     snprintf(out, size, "libseccomp %u.%u.%u", v->major, v->minor, v->micro);
+    return out;
 }
 
 const char *

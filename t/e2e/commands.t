@@ -147,12 +147,13 @@ my ($version) = $text =~ /^petrel (\S+)/;
 is $code, 0, 'version --json';
 my $json = eval { decode_json($text) } || {};
 is $json->{version}, $version, 'is JSON with the same';
-my ($hiredis) = grep { /^hiredis \d/ } @{ $json->{libraries} };
-is scalar(grep { $_ eq 'redis' } @{ $json->{features} }), defined $hiredis ? 1 : 0, 'Redis is a feature where hiredis is there';
 is ref $json->{libraries}, 'ARRAY', 'the libraries';
-my ($sodium) = grep { /^libsodium \d/ } @{ $json->{libraries} };
-is scalar(grep { $_ eq 'ed25519' } @{ $json->{features} }), defined $sodium ? 1 : 0, 'Ed25519 is one where libsodium is there';
 is ref $json->{features}, 'ARRAY', 'and the features';
+my %needs = (idna => 'libidn2', redis => 'hiredis', ed25519 => 'libsodium', seccomp => 'libseccomp');
+for my $feature (sort keys %needs) {
+    is scalar(grep { /^\Q$needs{$feature}\E \d/ } @{ $json->{libraries} }), scalar(grep { $_ eq $feature } @{ $json->{features} }), "$feature is one where $needs{$feature} is there";
+}
+is_deeply [grep { !$needs{$_} } @{ $json->{features} }], [], 'and no other';
 my $has_redis = grep { $_ eq 'redis' } @{ $json->{features} };
 is +(petrel('-c', 'good.conf', '-o', 'defrag_registry=redis://127.0.0.1', 'check'))[0], $has_redis ? 0 : 78, 'redis is told exactly when it can be named';
 

@@ -577,8 +577,8 @@ TEST(words)
     state.seccomp = true;
     sandbox_describe(&state, out, sizeof(out));
     is_string(out, "seccomp", "the other");
-    sandbox_version(out, sizeof(out));
-    ok(strstr(out, "libseccomp") != NULL);
+    const char *version = sandbox_version(out, sizeof(out));
+    ok(version[0] == '\0' || strncmp(version, "libseccomp ", 11) == 0);
 }
 
 TEST(identity)
