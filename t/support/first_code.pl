@@ -19,7 +19,7 @@ sub code {
     my $text = Petrel::slurp("$program.map") =~ s/\A.*^Linker script and memory map$//msr;
     while ($text =~ /^ (\.text\S*)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S+)$/mg) {
         my ($name, $address, $size, $file) = ($1, hex $2, hex $3, $4);
-        my $member = $file =~ m{([^/]+\.a)\(([^()]+)\)$} ? "$1:$2" : '';
+        my $member = $file =~ m{([^/]+\.a)\(([^()]+)\)$} ? "$1:$2" : $file =~ m{([^/]*crt1\.o)$} ? $1 : '';
         push @all, [$address, $size, $name, $member] if $address && $size;
     }
     return sort { $a->[0] <=> $b->[0] } @all;
@@ -61,7 +61,7 @@ my %section = ('.text.sandbox_*' => 1);
 if ($ENV{KEEP}) { # what is there: of the libraries of another release
     my $kept = Petrel::slurp($out);
     $member{$1} = 1 while $kept =~ /^ +\*(\S+)\(\.text \.text\.\*\)$/mg;
-    $section{$1} = 1 while $kept =~ /(?<=[ (])(\.text\.[a-z]\w*(?:\.?\*)?)(?=[ )\n])/g;
+    $section{$1} = 1 while $kept =~ /(?<=[ (])(\.text\.[a-z_]\w*(?:\.?\*)?)(?=[ )\n])/g;
     delete @section{ '.text.first', '.text.startup.main' };
 }
 my $at = 0;
@@ -70,8 +70,8 @@ for my $address (addresses("$work/run")) {
     my ($start, undef, $name, $member) = @{ $code[$at] };
     next if $address < $start;
     # Functions have sections of their own; where a library has none a file is the smallest part.
-    if ($member =~ /^lib/ && $name eq '.text') { $member{$member} = 1 unless $member =~ /^libseccomp/ }
-    elsif ($name =~ /^(\.text\.(?!unlikely\.|startup\.)[a-z]\w*)(\..*)?$/) {
+    if ($member =~ /^lib|crt1/ && $name eq '.text') { $member{$member} = 1 unless $member =~ /^libseccomp/ }
+    elsif ($name =~ /^(\.text\.(?!unlikely\.|startup\.)[a-z_]\w*)(\..*)?$/) {
         $section{$1} = 1;
         $section{"$1.*"} = 1 if defined $2;
     }
