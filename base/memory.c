@@ -30,7 +30,7 @@ memory_return_large(void)
 void
 memory_trim(void)
 {
-#ifdef __GLIBC__
+#if defined(__GLIBC__) || defined(malloc_trim) /* etc/release/musl-trim.patch */
     malloc_trim(0);
 #endif
 }
