@@ -57,6 +57,7 @@ enum event_kind {
     /* Sites and upstreams. */
     EVENT_SITE_DEAD,
     EVENT_SITE_ALIVE,
+    /* relay: which, text: what it does, reason: the code of a finding */
     EVENT_UPSTREAM_FAILED,
     EVENT_UPSTREAM_OK,
     EVENT_QUOTA,

@@ -421,6 +421,16 @@ line_limit(struct log_line *line, const struct event *v)
     log_remark(line, v->text);
 }
 
+/* The text of an event about an upstream says what that does. */
+static void
+line_sentence(struct log_line *line, const struct event *v)
+{
+    if (v->kind == EVENT_UPSTREAM_FAILED || v->kind == EVENT_UPSTREAM_OK)
+        log_sentence(line, "%.*s %.*s", TEXT_ARGS(v->relay), TEXT_ARGS(v->text));
+    else
+        log_sentence(line, "%.*s", TEXT_ARGS(v->text));
+}
+
 void
 event_log_petrel(struct event_log *l, const struct event *v)
 {
@@ -489,7 +499,7 @@ event_log_petrel(struct event_log *l, const struct event *v)
                      TEXT_ARGS(v->sender));
         break;
     default:
-        log_sentence(&line, "%.*s", TEXT_ARGS(v->text));
+        line_sentence(&line, v);
         break;
     }
     log_end(&line);

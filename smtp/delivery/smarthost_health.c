@@ -17,7 +17,7 @@ enum {
     SECOND = 1000,
     MINUTE = 60 * SECOND,
     SENDER_MAX = 320,
-    SMARTHOST_LINE_MAX = SMARTHOST_HEALTH_RELAY_MAX + SMARTHOST_HEALTH_TEXT_MAX + 64
+    SMARTHOST_LINE_MAX = SMARTHOST_HEALTH_TEXT_MAX + 64
 };
 
 enum smarthost_state {
@@ -115,7 +115,7 @@ smarthost_tell(const struct smarthost *u)
 {
     bool failed = u->state != SMARTHOST_GOOD;
     char line[SMARTHOST_LINE_MAX];
-    snprintf(line, sizeof(line), "%s %s%s", u->relay,
+    snprintf(line, sizeof(line), "%s%s",
              u->state == SMARTHOST_GOOD     ? "takes our mail again"
              : u->state == SMARTHOST_SENDER ? "refuses the sender: "
              : u->state == SMARTHOST_LOGIN  ? "refuses the login: "
@@ -358,8 +358,8 @@ smarthost_health_drop(struct smarthost_health *all,
         event_tell(all->setup.events, &(struct event){.kind = EVENT_UPSTREAM_OK,
                                                       .program = "smtp",
                                                       .relay = text_from(old->relay),
-                                                      .text = TEXT("no route leads "
-                                                                   "there any more")});
+                                                      .text = TEXT("is in no route "
+                                                                   "any more")});
     }
 }
 

@@ -1,4 +1,4 @@
-/* The lines of mail by sendmail(1) and of findings, in each style. */
+/* The lines of mail by sendmail(1), of findings and of upstreams, in each style. */
 /* link: t/sim/loop.c */
 #include "base/log/log_internal.h"
 #include "base/event/event.h"
@@ -62,11 +62,25 @@ test_findings(void)
              "it ends, without");
 }
 
+static void
+test_upstreams(void)
+{
+    char line[LOG_LINE_MAX + 1];
+    struct event event = {.kind = EVENT_UPSTREAM_FAILED, .program = "smtp", .relay = TEXT("mx:587"), .text = TEXT("refuses the login: 535")};
+    say_event(LOG_STYLE_PETREL, &event, line, sizeof(line));
+    ok_named(strstr(line, "smtp: warning: mx:587 refuses the login: 535\n"), "an upstream that fails is named");
+    event.kind = EVENT_UPSTREAM_OK;
+    event.text = TEXT("is in no route any more");
+    say_event(LOG_STYLE_POSTFIX, &event, line, sizeof(line));
+    ok_named(strstr(line, ": mx:587 is in no route any more\n"), "so is one that fails no more");
+}
+
 int
 main(void)
 {
     char line[LOG_LINE_MAX + 1];
     test_findings();
+    test_upstreams();
     say(LOG_STYLE_PETREL, "php@x.test", line, sizeof(line));
     ok_named(strstr(line, ": uid=33, from=<php@x.test>, size=1234, nrcpt=2 (queued)\n"),
              "petrel's");

@@ -112,7 +112,9 @@ on_event(void *context, const struct event *v)
     snprintf(b.told + used, sizeof(b.told) - used, "%s%s %s;",
              v->kind == EVENT_UPSTREAM_OK ? "+" : "-",
              v->reason != NULL ? v->reason : "",
-             text_starts(v->text, v->relay) ? "relay" : "other");
+             v->relay.length == 0 || text_starts(v->text, v->relay) ? "misnamed"
+             : text_starts(v->text, TEXT("is in no route"))         ? "other"
+                                                                    : "relay");
 }
 
 static void
@@ -456,7 +458,7 @@ TEST(reloads)
          "connect to x: Connection refused");
     told("-upstream_down relay;", "it fails");
     use("* mx", HOUR);
-    told("+ other;", "no route leads there any more: its trouble ends");
+    told("+ other;", "it is in no route any more: its trouble ends");
     /* A canary under way when all ends. */
     use(one(""), HOUR);
     b.hosts[0].replies[0] = NULL;
