@@ -24,6 +24,7 @@ sub plain {
 sub wrap {
     my ($text, $indent) = @_;
     $text =~ s/\b(see (?:[A-Z]+|[A-Z][a-z]+(?: [A-Za-z0-9]+)*)) below\b/$1 in petrel.conf(5)/g;
+    $text =~ s/\b([Ss]ee [A-Z]+)(?=[.,;:]|\s*\z)/$1 in petrel.conf(5)/g;
     my ($out, $line) = ('', '');
     for (split ' ', $text) {
         if (length($line) + length($_) + $indent >= 78) { $out .= ' ' x $indent . "$line\n"; $line = $_ }

@@ -94,6 +94,17 @@ static const char help_oauth[] = "  login [--browser] HOST[:PORT] USER\n"
                                  "  status [--json]\n"
                                  "  forget HOST[:PORT] USER\n";
 
+static const char help_queue[] =
+    "       " COMMAND_QUEUE_USES
+    "  ls, shape       a line for each message; how much waits for which domains\n"
+    "  show, cat       its recipients, attempts and events; the message itself\n"
+    "  why             why it waits, and until when\n"
+    "  hold, release   it is not delivered until it is released\n"
+    "  retry           it is tried now\n"
+    "  bounce, rm      it fails, and its sender is notified; it is gone, and nobody "
+    "is\n"
+    "  adopt           takes over the slice of a dead daemon\n";
+
 static const char help_doctor[] =
     "  DOMAIN         that mail is sent from; without any: all of the settings\n"
     "  ADDRESS        whether mail for it could go there, and with what TLS\n"
@@ -110,9 +121,8 @@ static const char help_init[] =
     "  --password-file FILE  its only line is the password; it is copied\n"
     "  --listen WHO          local, or networks that may send mail here\n"
     "  --root ADDRESS        gets the mail of root and cron\n"
-    "  --sender ADDRESS      the sender of their mail, as the smarthost wants it; "
-    "else\n"
-    "                        the user there or root, whichever is an address; or none\n"
+    "  --sender ADDRESS      the sender with which their mail leaves, or none; by\n"
+    "                        default the user there, or else the one of --root\n"
     "  --http ADDRESS        health checks and metrics; none by default\n";
 
 static const char help_import[] =
@@ -135,7 +145,7 @@ static const struct command_row command_table[] = {
      .arguments = "",
      .about = "the daemon, in the foreground (default)",
      .help = "",
-     .example = "petrel -c /etc/petrel.conf run",
+     .example = "petrel -c /etc/petrel/petrel.conf run",
      .kind = COMMAND_RUN,
      },
     {
@@ -143,7 +153,7 @@ static const struct command_row command_table[] = {
      .arguments = "[--changed] [--json] | --example",
      .about = "print the settings in effect, or their errors",
      .help = help_check,
-     .example = "petrel -c /etc/petrel.conf check",
+     .example = "petrel check --changed",
      .kind = COMMAND_CHECK,
      },
     {
@@ -333,7 +343,7 @@ static const struct command_row command_table[] = {
      .arguments = "DOMAIN [SELECTOR]",
      .about = "make a key for dkim_keys, and print its record",
      .help = help_dkim_key,
-     .example = "petrel dkim-key example.org",
+     .example = "petrel dkim-key example.org --directory /etc/petrel/dkim",
      .kind = COMMAND_OPTIONS,
      .run = dkim_key_command,
      },
@@ -349,7 +359,7 @@ static const struct command_row command_table[] = {
      .name = "queue",
      .arguments = "ls|show|why|cat|shape|hold|release|retry|rm|bounce|adopt ...",
      .about = "look at queued mail and change it",
-     .help = "       " COMMAND_QUEUE_USES,
+     .help = help_queue,
      .example = "petrel queue ls --to example.org --older 1h",
      .kind = COMMAND_OPTIONS,
      .run = command_queue,
@@ -385,11 +395,17 @@ command_find(const char *name)
     return NULL;
 }
 
+/* A verb, as of `petrel queue`, may stand between. */
 bool
 command_wants_help(int count, char **arguments)
 {
-    return count == 2 && strcmp(arguments[1], "--help") == 0 &&
-           command_find(arguments[0]) != NULL;
+    const struct command_row *row = count > 0 ? command_find(arguments[0]) : NULL;
+    if (row == NULL || count < 2 || count > 3)
+        return false;
+    const char *last = arguments[count - 1];
+    return (strcmp(last, "--help") == 0 || strcmp(last, "-h") == 0) &&
+           (count == 2 || (arguments[1][0] >= 'a' && arguments[1][0] <= 'z' &&
+                           strstr(row->arguments, arguments[1]) != NULL));
 }
 
 static void

@@ -120,13 +120,15 @@ for my $command (@commands) {
     my @said = outputs('help', $command);
     like $said[1], qr/\Ausage: petrel \Q$command\E[ \n].*^example: petrel .*\b\Q$command\E/ms, "help $command: arguments and an example";
     is_deeply [@said[0, 2]], [0, ''], 'exit code 0';
-    is_deeply [outputs($command, '--help')], \@said, "$command --help is the same";
+    is_deeply [outputs($command, $_)], \@said, "$command $_ is the same" for '--help', '-h';
 }
+is_deeply [outputs('queue', 'ls', $_)], [outputs('help', 'queue')], "so is queue ls $_" for '--help', '-h';
 for my $both (qw(cluster oauth suppress)) {
     like +(outputs('help', $both))[1], qr/\Ausage: petrel $both .*^The setting of that name:\n$both =/ms, "help $both: the command, and the setting of that name";
 }
 unlike +(outputs('help', 'status'))[1], qr/The setting/, 'others have none';
 like +(outputs('help', 'routes'))[1], qr/\Aroutes = \* mx\n  Where mail goes: .*see\s+ROUTES\s+in\s+petrel\.conf\(5\)\.\n\z/s, 'nothing is `below` in a paragraph by itself';
+like +(outputs('help', 'http'))[1], qr/\bSee HTTP\s+in\s+petrel\.conf\(5\)\.\n\z/, 'nor is a section of the manual unnamed';
 like +(outputs('help', 'dkim_keys'))[1], qr{^ +dkim_keys = /etc/petrel/dkim\n +dkim_keys = example\.org s1}m, 'lines of an example stay lines';
 like +(outputs('help', 'events_secret'))[1], qr/\Aevents_secret =\nevents_secret_file\n  Secrets/, 'so do the names of a setting';
 my @version = outputs('version');

@@ -71,11 +71,13 @@ TEST(help)
 
 TEST(wants)
 {
-    static char queue[] = "queue", flag[] = "--help", ls[] = "ls", frob[] = "frob";
+    static char queue[] = "queue", flag[] = "--help", ls[] = "ls", frob[] = "frob", letter[] = "-h", complete[] = "complete", dashes[] = "--";
     char *about_queue[] = {queue, flag, ls}, *no_command[] = {frob, flag}, *verb[] = {queue, ls};
+    char *about_ls[] = {queue, ls, letter}, *about_frob[] = {queue, frob, flag}, *completes[] = {complete, dashes, letter};
     ok(command_wants_help(2, about_queue));
     ok(!command_wants_help(1, about_queue) && !command_wants_help(3, about_queue) && !command_wants_help(0, NULL));
     ok(!command_wants_help(2, no_command) && !command_wants_help(2, verb));
+    ok(command_wants_help(3, about_ls) && !command_wants_help(3, about_frob) && !command_wants_help(3, completes));
 }
 
 TEST(unknown)
