@@ -278,6 +278,11 @@ const siteLink = (s) => link('sites/' + encodeURIComponent(s.site), s.site);
 /* Sites of one name differ in the options of their routes. */
 const siteKey = (s) => s.site + ' ' + (s.options || '');
 const siteName = (s, list) => [siteLink(s), list.some((x) => x !== s && x.site === s.site) && muted(` ${s.options || 'no options'}`)];
+/* Of mail that goes by MX; a route names its next hop. */
+function siteDomains(s) {
+	const shown = s.domains.filter((d) => !d.includes(':')).slice(0, 2), more = s.destinations - shown.length;
+	return shown.length > 0 && h('div.domains.small.muted', shown.join(', '), more > 0 && ` and ${number(more)} more`);
+}
 const image = (tag, text, ...children) => h(tag, { role: 'img', 'aria-label': text, title: text }, ...children);
 
 function slots(s) {
@@ -294,7 +299,7 @@ function lane(s, most, list) {
 	const all = s.waiting + s.backlogged, left = (s.bound_until_ms || 0) - now();
 	const text = [s.waiting && count(s.waiting, 'message'), s.backlogged && `${number(s.backlogged)} backlogged`].filter(Boolean).join(', ') || 'nothing waits';
 	return h('li.lane', { 'data-key': siteKey(s) },
-		h('div.name', siteName(s, list), statePill(s)), slots(s),
+		h('div.name', siteName(s, list), statePill(s), siteDomains(s)), slots(s),
 		h('div', image('div.track', text, part(s.waiting), part(s.backlogged, 'back'), part(Math.max(most - all, all ? 0 : 1), 'none')), h('div.small.muted.n', text)),
 		h('div', { class: 'small' + (isDead(s) ? ' bad' : '') }, bound(s),
 			/rate/.test(s.bound) && h('div.rate', h('i', { css: { width: Math.min(100, Math.max(0, left / 10)) + '%' } }))));
@@ -475,14 +480,17 @@ function drawQueue({ query }) {
 			all.length > 0 && table([mayAct() && h('td', pickAll), 'id', 'from', 'to', 'queue', ...['size', 'age'].map((t) => h('th.r', { scope: 'col' }, t)), 'why it waits'], all.map(queueRow)),
 			failure(error), loading ? empty('Loading…') : !all.length && !error && empty(String(query) ? 'No message matches.' : 'The queue is empty.'),
 			next && !loading && h('p.more', button('Show more', () => loadQueue())),
-			mayAct() && all.length > 0 && h('div.acts.tools', n > 0 ? [muted(`${number(n)} selected:`), verbButtons(() => [...queue.selected], fitting())] : muted('Select messages to act on them, or'),
+			mayAct() && all.length > 0 && h('div.acts.tools', n > 0 ? [muted(`${number(n)} selected:`), verbButtons(() => [...queue.selected], n > all.length ? undefined : fitting(all.filter((m) => selected.has(m.queue_id))))] : muted('Select messages to act on them, or'),
 				button(next ? 'select all that match' : 'select all', () => attempt(queue, selectMatching), 'link')))];
 }
 
-/* Held mail is released, other mail held or tried; of a part that is not shown nothing is known. */
-function fitting() {
-	const places = new Set(queue.all.filter((m) => queue.selected.has(m.queue_id)).map((m) => m.queue_name)), isHold = places.has('hold');
-	return Object.keys(VERBS).filter((v) => isDanger(v) || queue.selected.size > queue.all.length || (v === 'release' ? isHold : !isHold || places.size > 1));
+/* What does something for one of these messages, as `petrel queue` has it. */
+function fitting(list) {
+	const verbs = list.flatMap((m) => {
+		const mayGo = m.queue_name === 'defrag' || m.release_time * 1000 > now(); /* it waits for others, or for its time */
+		return { corrupt: ['release', 'rm'], hold: ['release', 'bounce', 'rm'] }[m.queue_name] || ['hold', mayGo ? 'release' : 'retry', 'bounce', 'rm'];
+	});
+	return Object.keys(VERBS).filter((v) => verbs.includes(v));
 }
 
 /* Every id that matches: what is confirmed is done. */
@@ -594,7 +602,7 @@ function eventSentence(e) {
 	const relay = e.relay && e.relay !== 'none' ? ' ' + e.relay : '', text = e.text ? ': ' + e.text : '';
 	if (e.type === 'accepted') return [`accepted from ${e.client || 'this host'}`, e.helo && ` (${e.helo})`, e.user && `, user ${e.user}`, e.tls && `, ${e.tls}`, e.recipients && `, for ${count(e.recipients, 'recipient')}`];
 	const by = { delivered: ' to', deferred: ' by', bounced: ' by' }[e.type] || '';
-	return to + e.type + (by && relay && by + relay) + text;
+	return to + (!by && e.text && e.text.includes(e.type) ? e.text : e.type + (by && relay && by + relay) + text);
 }
 
 function whySentences() {
@@ -612,7 +620,7 @@ function whySentences() {
 function messageRecipients() {
 	if (message.why) return message.why.recipients.map((r) => [r.address, r.done ? 'done' : 'open', local(r.delay_reason)]);
 	const last = {};
-	for (const e of message.life.events) if (e.recipient !== undefined) last[e.recipient] = e;
+	for (const e of message.life.events) if (e.recipient !== undefined && e.type !== 'notified') last[e.recipient] = e; /* the sender is notified */
 	return Object.entries(last).map(([a, e]) => [a, e.type, e.text || '']);
 }
 
@@ -627,7 +635,7 @@ function drawMessage({ rest: id }) {
 	const { why, life, loading, header } = message, m = why || life, arrived = why ? why.arrival_time * 1000 : life && life.time_ms;
 	const state = why ? why.queue_name : life && life.state, sentences = m ? whySentences() : [];
 	return [head(['Message ', h('span.id', id), ' ', state && pill(state)],
-		why && mayAct() && h('div.tools', verbButtons(() => [id], [state === 'hold' ? 'release' : 'hold', 'retry', 'bounce', 'rm']))),
+		why && mayAct() && h('div.tools', verbButtons(() => [id], fitting([why])))),
 	loading ? empty('Loading…') : !m && empty('Neither the queue nor the history knows this message.'),
 	m && card(null, facts(['from', address(m.sender)], ['size', bytes(why ? why.message_size : life.size)],
 		['arrived', time(arrived), muted(` ${span(now() - arrived, true)} ago`)], life && life.message_id && ['Message-ID', h('code', life.message_id)], messageParts())),
@@ -665,7 +673,7 @@ function drawSites({ rest }) {
 	const columns = [['site', 'site'], ['state', 'state'], ['waiting', 'waiting'], ['backlogged', 'backlogged'], ['busy', 'sessions'], ['window', 'window'], ['latency_ms', 'latency'], ['bound', 'bound']];
 	return [head('Sites', muted(sites.all && count(list.length, 'site') + (list.length > 500 ? ', 500 shown' : ''), sites.all && [', as of ', time(sites.asked)]), button('Refresh', sites.load)),
 		card(null, failure(sites.error), sites.all && !list.length && empty('No mail has gone out yet.'),
-			list.length > 0 && table(columns.map(column), shown.map((s) => [siteKey(s), ['a', null, siteName(s, shown)], [isDead(s) && 'bad', null, s.state], ['n', 'waiting', number(s.waiting)], ['n', 'backlogged', number(s.backlogged)],
+			list.length > 0 && table(columns.map(column), shown.map((s) => [siteKey(s), ['a', null, siteName(s, shown), siteDomains(s)], [isDead(s) && 'bad', null, s.state], ['n', 'waiting', number(s.waiting)], ['n', 'backlogged', number(s.backlogged)],
 				['n', 'sessions', `${s.busy} of ${s.sessions} busy`], ['n', 'window', `${s.window} of ${s.limit}`], ['n', 'latency', s.latency_ms ? number(s.latency_ms) + ' ms' : ''], ['a small', null, bound(s)]])))];
 }
 

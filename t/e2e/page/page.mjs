@@ -126,11 +126,17 @@ tell((await ask('deferred')) === '0', 'what was confirmed is deleted');
 // --- A message
 await go(page, '#/message/' + id, '.timeline li');
 await shows(page, 'main', /held/, 'a message says why it waits');
+await shows(page, 'main .head .tools', /^\s*Release\s+Return\s+Delete\s*$/, 'what is held is not offered to be tried');
 await page.click('text=Show the header');
 await shows(page, 'pre', /Subject: /, 'its header is text');
 const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Download')]);
 tell(download.suggestedFilename() === id + '.eml', 'it can be downloaded');
 await inspect(page, 'message');
+for (const [name, member, offered] of [['a part', { queue_name: 'defrag' }, 'hold release bounce rm'], ['mail for later', { queue_name: 'deferred', release_time: 4e9 }, 'hold release bounce rm'],
+  ['damaged mail', { queue_name: 'corrupt' }, 'release rm'], ['deferred mail', { queue_name: 'deferred', release_time: 1 }, 'hold retry bounce rm']]) {
+  const verbs = await page.evaluate((m) => fitting([m]).join(' '), member);
+  tell(verbs === offered, `${name} is offered what does something for it`, verbs);
+}
 await page.keyboard.press('Escape');
 await go(page, '#/message/0000000000-00000000', 'text=Neither the queue nor the history knows this message.');
 tell(true, 'an unknown message is said to be unknown');
@@ -168,6 +174,19 @@ for (const [perSecond, words] of [[250, '250/s'], [1, '1/s'], [0.017, '1/m'], [0
   const said = await page.evaluate((r) => bound({ bound: 'learnt_rate', learnt_rate: r }), perSecond);
   tell(said === `rate ${words}, learnt from its replies`, `a rate of ${perSecond} is not 0`, said);
 }
+for (const [domains, destinations, words] of [[['a.example'], 1, 'a.example'], [['a.example', 'b.example', 'c.example'], 4, 'a.example, b.example and 2 more'], [['smtp:[127.0.0.1]:25'], 1, '']]) {
+  const said = await page.evaluate(([d, n]) => (siteDomains({ domains: d, destinations: n }) || { textContent: '' }).textContent, [domains, destinations]);
+  tell(said === words, `a site with its domains: ${words}`, said);
+}
+const told = await page.evaluate(() => {
+  const events = [{ type: 'bounced', recipient: 'a@b', relay: 'mx:25', text: '550 bounced' }, { type: 'notified', recipient: 's@b', text: 'sender notified' }, { type: 'held', text: 'held by the operator' }], before = message.life;
+  message.life = { events };
+  const rows = [events.map(eventSentence).join('|'), messageRecipients().map(([a]) => a).join()];
+  message.life = before;
+  return rows;
+});
+tell(told[0] === '<a@b>: bounced by mx:25: 550 bounced|<s@b>: sender notified|held by the operator', 'the history says nothing twice', told[0]);
+tell(told[1] === 'a@b', 'a sender who was notified is no recipient', told[1]);
 // Each finding names its subject, and leads to its cause.
 const listed = await page.evaluate(() => {
   const before = status;
