@@ -448,8 +448,8 @@ static const struct fault_row fault_rows[] = {
     {"sender_refused", FAULT_ERROR, FAULT_BY_EVENT, ELSEWHERE, NULL,
      "Allow this sender at the smarthost, or set `rewrite` to one that may send there."},
     {"reports_lost", FAULT_ERROR, FAULT_RUNNING, ELSEWHERE, NULL,
-     "If it refuses MAIL FROM:<>, set `bounce_sender` to an address that may send "
-     "there; else follow its reply."},
+     "If it refuses the sender, set `rewrite` for mail of this host, and `bounce_sender` "
+     "for notifications (MAIL FROM:<>); else follow its reply."},
     {"receiver_refuses_us", FAULT_WARNING, FAULT_RUNNING, ELSEWHERE, NULL,
      "Correct what the text names; `petrel doctor` looks for it, and `petrel trace "
      "{RECEIVER}` has the replies."},
