@@ -429,6 +429,32 @@ import_finish(struct import_run *r)
     return fflush(stdout) != 0 || ferror(stdout) ? EX_IOERR : 0;
 }
 
+/* The steps that are left. The sender stays as the other program had it: `init` asks. */
+static void
+import_say_next(const struct import_run *r)
+{
+    bool is_usual = strcmp(r->output, import_default) == 0;
+    char self[IMPORT_WHY_MAX];
+    snprintf(self, sizeof(self), is_usual ? "petrel" : "petrel -c %.1000s", r->output);
+    if (r->im.lacks_password != NULL || import_lacks_relay(&r->im))
+        fputs("petrel import: mail is kept (routes = * hold): the comments in the file "
+              "say what is missing\n",
+              stderr);
+    else if (import_has(&r->im, "auth_passwords") && !import_has(&r->im, "rewrite"))
+        fputs("petrel import: mail of root and cron leaves as root@ this host, which "
+              "many "
+              "smarthosts refuse: `rewrite = local ADDRESS` gives it a sender of the "
+              "account\n",
+              stderr);
+    fprintf(stderr,
+            "petrel import: written: %s; next: %s, and %s test you@example.org\n",
+            r->output,
+            is_usual && geteuid() == 0
+                ? "systemctl enable petrel && systemctl restart petrel"
+                : self,
+            self);
+}
+
 /* The file that was written is read as the daemon will. */
 static int
 import_verify(const struct import_run *r)
@@ -442,9 +468,7 @@ import_verify(const struct import_run *r)
     complaint_write(&errors);
     buffer_free(&errors);
     if (good && !r->json)
-        fprintf(stderr,
-                "petrel import: written: %s; next: petrel -c %s test you@example.org\n",
-                r->output, r->output);
+        import_say_next(r);
     return good ? 0 : EX_CONFIG;
 }
 

@@ -127,7 +127,8 @@ import_write(const struct import *im, struct buffer *out)
         if (mark[0] != '\0')
             (void)!buffer_format(out,
                                  "# Mail is kept until %s has the password of\n"
-                                 "# %s; then remove `routes = * hold`.\n",
+                                 "# %s; then remove the # below, and "
+                                 "`routes = * hold`.\n",
                                  "`auth_passwords`", im->lacks_password);
         (void)!buffer_format(out, "%s%s =", mark, s->key);
         bool many = memchr(s->value.at, '\n', s->value.length) != NULL;
