@@ -21,6 +21,8 @@ for (const [width, colorScheme] of [[1280, 'light'], [375, 'dark']]) {
     tell(found.violations.length === 0, `${name}, ${colorScheme}: no barrier`, found.violations.map((v) => `${v.id} ${v.nodes[0].target}`).join('; '));
   }
   tell(await page.locator('.menu').evaluate((menu) => menu.open) === (width > 800), `the list of pages at ${width}`, 'is open, or is not');
+  const cut = await page.evaluate(() => [...document.querySelectorAll('td')].filter((td) => getComputedStyle(td).overflowWrap !== 'normal').length);
+  tell(cut === 0, `no table at ${width} breaks a word`, cut);
   const mark = await page.locator('.menu > summary').evaluate((summary) => getComputedStyle(summary).display);
   tell(mark === (width > 800 ? 'none' : 'list-item'), `its mark at ${width}`, mark);
   await page.fill('#search', 'client_session_rate');
