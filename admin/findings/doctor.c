@@ -60,7 +60,8 @@ doctor_say_unknown(struct faults *out, const char *subject, const char *what,
                    const char *reason)
 {
     faults_add(out, FAULT_WARNING, subject, "%s cannot be looked up: %s", what, reason);
-    faults_remedy(out, "Correct the name servers of the domain.");
+    faults_remedy(out, "See dns.resolver; if that is all right, correct the name "
+                       "servers of the domain.");
 }
 
 const struct target *

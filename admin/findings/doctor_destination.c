@@ -312,7 +312,8 @@ judge_tlsa(const struct proof_case *c, struct faults *out, const char *name,
                    "its TLSA records cannot be looked up: %s; senders that use DANE "
                    "do not deliver then",
                    a->reason);
-        faults_remedy(out, "Correct the name servers of the domain.");
+        faults_remedy(out, "See dns.resolver; if that is all right, correct the name "
+                           "servers of the domain.");
     } else if (fits > 0) {
         faults_add(out, FAULT_OK, name, "its TLSA record fits the certificate%s",
                    a->secure ? "" : ", but counts only in a zone that is signed");

@@ -339,8 +339,8 @@ judge_name(struct doctor *d, struct faults *out, const struct inquiry_answer *a,
     if (a->status == DNS_TRY_AGAIN) {
         faults_add(out, FAULT_WARNING, name, "its addresses cannot be looked up: %s",
                    a->reason);
-        faults_remedy(out, "Correct the name servers of the domain, or see "
-                           "dns.resolver.");
+        faults_remedy(out, "See dns.resolver; if that is all right, correct the name "
+                           "servers of the domain.");
         return;
     }
     if (a->data.count > 0 && (seen->is_published || is_ours(a, seen))) {

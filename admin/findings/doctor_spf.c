@@ -271,8 +271,10 @@ judge_error(const struct spf_case *c, struct faults *out)
     if (c->texts->status == DNS_TRY_AGAIN) {
         faults_add(out, FAULT_WARNING, c->domain,
                    "its SPF record cannot be looked up: %s", c->texts->reason);
-        faults_remedy(out, "Correct the name servers of the domain; receivers defer "
-                           "or refuse its mail meanwhile.");
+        faults_remedy(
+            out,
+            "See dns.resolver; if that is all right, correct the name "
+            "servers of the domain: receivers defer or refuse its mail meanwhile.");
         return true;
     }
     if (c->records == 0)

@@ -321,4 +321,5 @@ TEST(silence)
     ok(strstr(text, "bulk senders: not known: SPF DKIM DMARC") != NULL || strstr(text, "not known: SPF") != NULL);
     ok_named(strstr(text, "does not resolve") == NULL && strstr(text, "has no ") == NULL, "nothing is called missing");
     ok(strstr(text, "keys and passwords cannot be read by this user") != NULL);
+    ok_named(strstr(text, "cannot be looked up") != NULL && strstr(text, "\n  See dns.resolver; if that is all right, correct") != NULL && strstr(text, "  Correct the name servers of the domain") == NULL, "the domain is not blamed first");
 }
