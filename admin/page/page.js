@@ -634,10 +634,11 @@ function drawMessage({ rest: id }) {
 	if (message.id !== id) loadMessage(id);
 	const { why, life, loading, header } = message, m = why || life, arrived = why ? why.arrival_time * 1000 : life && life.time_ms;
 	const state = why ? why.queue_name : life && life.state, sentences = m ? whySentences() : [];
+	const { subject } = queue.all.find((x) => x.queue_id === id) || {}; /* where the list of the queue has it */
 	return [head(['Message ', h('span.id', id), ' ', state && pill(state)],
 		why && mayAct() && h('div.tools', verbButtons(() => [id], fitting([why])))),
 	loading ? empty('Loading…') : !m && empty('Neither the queue nor the history knows this message.'),
-	m && card(null, facts(['from', address(m.sender)], ['size', bytes(why ? why.message_size : life.size)],
+	m && card(null, facts(subject && ['subject', h('bdi', decoded(subject))], ['from', address(m.sender)], ['size', bytes(why ? why.message_size : life.size)],
 		['arrived', time(arrived), muted(` ${span(now() - arrived, true)} ago`)], life && life.message_id && ['Message-ID', h('code', life.message_id)], messageParts())),
 	sentences.length > 0 && card(why ? 'Why it waits' : 'Now', h('ul.reasons', sentences.map((s) => h('li', s)))),
 	m && card('Recipients', table(['address', 'state', 'last reply'], messageRecipients().slice(0, 500).map(([a, s, t]) => [a, ['a', null, mailbox(a)], s, ['a small', null, t]]))),

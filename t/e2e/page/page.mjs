@@ -81,6 +81,7 @@ await until(page, () => location.hash.includes('to=held.example') && document.qu
 tell(true, 'a filter by recipient');
 await go(page, '#/queue?to=dead.example', 'main tbody tr');
 await go(page, await page.getAttribute('main tbody a', 'href'), '.timeline li');
+await shows(page, 'main .facts', /^subject\s+<script>alert\(\d+\)<\/script>$/m, 'a message has its subject');
 await shows(page, 'main', /: dead until .*; 1\d messages waiting there\./, 'a message counts what waits for a dead site, in memory or not');
 await go(page, '#/queue?q=nobody-has-this', 'text=No message matches.');
 tell(true, 'an empty result says so');
