@@ -140,17 +140,20 @@ security_tls_options(const struct security *security)
 }
 
 /* A server that expects TLS from the first byte sends no greeting: each side waits for
- * the other one to begin. */
+ * the other one to begin. Ports of four digits are what providers offer where the others
+ * are blocked. */
 const char *
 security_other_scheme(const struct security *security, unsigned port,
                       enum activity_kind kind, int64_t waited_ms)
 {
     if (!security->implicit && kind == ACTIVITY_GREETING &&
-        (port == PORT_SMTPS || waited_ms >= SILENCE_MS))
+        (port == PORT_SMTPS || port == 2465 || waited_ms >= SILENCE_MS))
         return "smtps";
     if (!security->implicit || kind != ACTIVITY_HANDSHAKE)
         return NULL;
-    return port == PORT_SUBMISSION ? "submission" : port == PORT_SMTP ? "smtp" : NULL;
+    return port == PORT_SUBMISSION || port == 2525 || port == 2587 ? "submission"
+           : port == PORT_SMTP                                     ? "smtp"
+                                                                   : NULL;
 }
 
 /* --- Trust anchors ---------------------------------------------------------------- */

@@ -322,7 +322,10 @@ TEST(other_scheme)
         {true,  465,  ACTIVITY_HANDSHAKE, 99999, "none"      },
         {true,  587,  ACTIVITY_HANDSHAKE, 0,     "submission"},
         {true,  25,   ACTIVITY_HANDSHAKE, 0,     "smtp"      },
-        {true,  2525, ACTIVITY_HANDSHAKE, 99999, "none"      },
+        {true,  2525, ACTIVITY_HANDSHAKE, 99999, "submission"},
+        {true,  2587, ACTIVITY_HANDSHAKE, 0,     "submission"},
+        {false, 2465, ACTIVITY_GREETING,  0,     "smtps"     },
+        {true,  2465, ACTIVITY_HANDSHAKE, 99999, "none"      },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct security s = {.implicit = cases[i].implicit};
