@@ -361,7 +361,8 @@ const rank = (f) => ['error', 'warning', 'hint'].indexOf(f.severity);
 const CAUSES = { corrupt: 'queue?queue=corrupt', held_long: 'queue?queue=hold', hold_by_route: 'queue?queue=hold', expires_soon: 'queue?older=1d', fragments_stuck: 'fragments', port_25_blocked: 'sites' };
 
 function causes(f) {
-	const [id] = /\b[0-9A-Z]{10}-[0-9A-Z]{8}\b/.exec(f.text) || [], named = status.sites.find((s) => f.text.includes(s.site) || f.subject === s.site);
+	const [id] = /\b[0-9A-Z]{10}-[0-9A-Z]{8}\b/.exec(f.text) || [], isHost = /^(upstream|login|sender|receiver|reports)_/.test(f.code);
+	const named = status.sites.find((s) => f.text.includes(s.site) || f.subject === s.site || isHost && s.site.replace(/[[\]]/g, '').includes(f.subject));
 	return [CAUSES[f.code] && link(CAUSES[f.code], 'Show'), id && link('message/' + id, 'The message'), named ? siteLink(named) : /^site_/.test(f.code) && link('sites', 'The sites')].filter(Boolean).map((a) => [' ', a]);
 }
 

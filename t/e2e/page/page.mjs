@@ -194,7 +194,8 @@ const listed = await page.evaluate(() => {
   status = { ...status, findings: [{ code: 'receiver_refuses_us', severity: 'warning', subject: 'mx.dest.example', text: 'refuses mail (reputation), until Tue, 1 Dec 2026 06:38:35 +0000', remedy: 'See `petrel trace mx.dest.example`.' },
     { code: 'site_dead', severity: 'error', subject: '', text: `${status.sites[0].site} has not worked for 30 minutes`, remedy: 'x' },
     { code: 'mail_old', severity: 'warning', subject: '', text: 'mail has waited for 2 hours: 01JD3ZK5Q8-9F3K2C7A, not yet tried', remedy: 'x' },
-    { code: 'corrupt', severity: 'warning', subject: '', text: '1 message is quarantined', remedy: 'x' }] };
+    { code: 'corrupt', severity: 'warning', subject: '', text: '1 message is quarantined', remedy: 'x' },
+    { code: 'login_refused', severity: 'hint', subject: status.sites[0].site.replace(/^smtp:|[[\]]/g, ''), text: 'refuses the login', remedy: 'x' }] };
   const list = [...findings().children].map((li) => [li.textContent, [...li.querySelectorAll('a')].map((a) => a.getAttribute('href')).join()]);
   status = before;
   return list;
@@ -204,6 +205,7 @@ tell(!/\+0000/.test(listed[1][0]), 'times are those of the reader', listed[1][0]
 tell(/^#\/sites\/.+/.test(listed[0][1]), 'a finding about a site leads to it', listed[0][1]);
 tell(listed[2][1] === '#/message/01JD3ZK5Q8-9F3K2C7A', 'about a message likewise', listed[2][1]);
 tell(listed[3][1] === '#/queue?queue=corrupt', 'and about a place of the queue', listed[3][1]);
+tell(listed[4][1] === listed[0][1] && listed[4][1].startsWith('#/sites/'), 'one about a smarthost to its site', listed[4][1]);
 await go(page, '#/fragments', '.boxes');
 await shows(page, '.boxes .missing', /^2\n4$/, 'missing parts are marked');
 await inspect(page, 'fragments');
