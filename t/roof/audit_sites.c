@@ -81,7 +81,8 @@ ask_of_useless(const struct hop_mood *leaving)
     hops_forget_visits();
     for (unsigned i = 0; i < SOME; i++)
         (void)audit_give(0, 1);
-    law_truth_reason(model_at(model_count() - 1)->id, "the site has been dead since");
+    law_truth_reason(model_at(model_count() - 1)->id, "the site has been dead since",
+                     "one session tries the site before others do");
     (void)world_run_for(WATCHED_MS, NULL);
     if (hops_visits() > PROBES_MAX)
         roof_break("bounds", NULL,

@@ -315,9 +315,14 @@ explain(const char *id, struct doubt *d)
     operator_ask(line, hear_why, d);
 }
 
+struct wanted_words {
+    const char *words, *others;
+};
+
 static void
 hear_reason(void *context, struct text answer, bool whole)
 {
+    struct wanted_words *wanted = context;
     struct text first;
     char words[REASON_SIZE] = "";
     text_cut(&answer, '\n', &first);
@@ -325,20 +330,24 @@ hear_reason(void *context, struct text answer, bool whole)
     const char *id = json_field_string(listing, "queue_id");
     if (id[0] != '\0') {
         words_of(listing, words);
-        if (strstr(words, context) == NULL)
-            roof_break("truth", id, "`why` does not say `%s`:\n%s",
-                       (const char *)context, words);
+        if (strstr(words, wanted->words) == NULL &&
+            strstr(words, wanted->others) == NULL)
+            roof_break("truth", id, "`why` says neither `%s` nor `%s`:\n%s",
+                       wanted->words, wanted->others, words);
     }
     json_decref(listing);
+    free(wanted);
 }
 
 void
-law_truth_reason(const char *id, const char *words)
+law_truth_reason(const char *id, const char *words, const char *others)
 {
     char line[LINE_SIZE];
+    struct wanted_words *wanted = memory_new(sizeof(*wanted));
+    *wanted = (struct wanted_words){words, others};
     snprintf(line, sizeof(line), "{\"command\":\"show\",\"id\":\"%s\",\"why\":true}",
              id);
-    operator_ask(line, hear_reason, (void *)(uintptr_t)words);
+    operator_ask(line, hear_reason, wanted);
 }
 
 static void

@@ -7,8 +7,8 @@
 
 /* Asks, now and again. Nothing is judged when the host does not run, or is at work. */
 void law_truth_ask(void);
-/* `queue why` of the message is to say these words; borrowed. */
-void law_truth_reason(const char *id, const char *words);
+/* `queue why` of the message is to say these words, or those others; borrowed. */
+void law_truth_reason(const char *id, const char *words, const char *others);
 /* How often all was compared, and a message's reason was judged. */
 unsigned law_truth_compared(void);
 unsigned law_truth_explained(void);

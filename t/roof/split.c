@@ -311,16 +311,19 @@ conflict_of(const char *set)
     return NULL;
 }
 
+/* Its memory begins with its end, when it releases what it has; what passes later does not
+ * make it longer. */
 static void
-note_conflict(const char *set)
+note_conflict(const char *set, bool ends)
 {
     struct conflict *c = conflict_of(set);
+    ends = ends || c == NULL;
     if (c == NULL) {
         conflicts = memory_resize(conflicts, (conflict_count + 1) * sizeof(*conflicts));
         c = &conflicts[conflict_count++];
         (void)text_copy(c->set, sizeof(c->set), text_from(set));
     }
-    c->since_ms = roof_now_ms();
+    c->since_ms = ends ? roof_now_ms() : c->since_ms;
     c->starts = host.starts;
 }
 
@@ -336,7 +339,7 @@ split_line(struct text line)
     text_cut(&rest, ',', &name);
     (void)text_copy(set, sizeof(set), text_before(name, SET_NAME_MAX - 1));
     if (has_words(rest, "(the fragments contradict each other)")) {
-        note_conflict(set);
+        note_conflict(set, has_words(rest, "status=released"));
         return;
     }
     const struct conflict *c = conflict_of(set);
