@@ -41,8 +41,8 @@ settle_unparsable(struct active *a, unsigned index)
 
 /* A recipient that was found out not to be one when the aliases were looked up, or an
  * alias whose members have taken its place. False: it is neither. */
-static bool
-settle_alias(struct active *a, unsigned index)
+bool
+begin_settle_alias(struct active *a, unsigned index)
 {
     static const struct {
         int code;
@@ -85,7 +85,7 @@ begin_settle_refused(struct active *a)
     a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
     for (unsigned i = 0; i < e->count; i++)
         if (!e->recipients[i].done && e->recipients[i].refused != RECIPIENT_GOOD)
-            (void)settle_alias(a, i);
+            (void)begin_settle_alias(a, i);
 }
 
 /* A recipient that needs no session gets its verdict immediately, the others are
@@ -102,7 +102,7 @@ route_one(struct active *a, unsigned index)
         return;
     }
     struct outcome read;
-    if (settle_alias(a, index))
+    if (begin_settle_alias(a, index))
         return;
     if (a->manager->verp != NULL && manager_read_return(a, index, &read)) {
         a->kinds[index] = TARGET_DISCARD;

@@ -37,7 +37,7 @@ injected_add(struct world *w, const char *sender, const char *recipients)
         envelope_text(e, TEXT("Received: by h.test (Petrel, from userid 7)\r\n"));
     e->ours = true;
     while (text_word(&rest, " ", &one))
-        if (!envelope_add(e, one, 0, TEXT("")))
+        if (!envelope_add(e, one, w->notify, TEXT("")))
             abort();
     if (queue_open_injector(&queue, w->log, &w->settings.queue, error, sizeof(error)) !=
         0)

@@ -126,6 +126,25 @@ TEST(returned)
     manager_world_start(&w);
 }
 
+/* One that the sender wants to hear of is expanded all the same. */
+TEST(returned_alias)
+{
+    FIXTURE(world, w, copies_begin, copies_end, "good@arc.test");
+    struct aliases *aliases = injected_aliases(&w, "team: one@a.test, two@a.test\n");
+    w.notify = NOTIFY_SUCCESS | NOTIFY_FAILURE;
+    injected_held(&w, "me@h.test", "team@h.test");
+    manager_world_start(&w);
+    manager_set_aliases(w.manager, aliases, NULL);
+    ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_DONE);
+    ok(world_logged(&w, "to=<team@h.test>, ") && world_logged(&w, "status=sent (expanded into its members)"));
+    is_number(world_log_count(&w, "status=bounced (returned by the operator"), 3, "its members and the copy fail");
+    world_turns(&w);
+    is_number(times(&w, ">me@h.test "), 1, "the sender is notified");
+    world_stop(&w);
+    aliases_free(&aliases);
+    manager_world_start(&w);
+}
+
 TEST(reload)
 {
     FIXTURE(world, w, copies_begin, copies_end, "good@arc.test");
