@@ -375,6 +375,11 @@ heard_mail(struct client *c, const struct awaited_reply *w, const struct reply *
         client_front(c)->mail_heard = c->needs_reset = true;
         return;
     }
+    /* RFC 5321 §4.2.4: we are out of step with it, which says nothing about the mail. */
+    if (reply->code == 503) {
+        refused_handshake(c, reply, "in reply to MAIL FROM command");
+        return;
+    }
     struct outcome outcome = client_judge(c, reply, "in reply to MAIL FROM command");
     /* RFC 3207 §4: it demands TLS, which failed only now: no reason to bounce. */
     if (reply->code == 530 && c->lacks_tls)
