@@ -137,3 +137,13 @@ group_moves_unheard(const char *taker)
         if (m->given_ms == 0 && strcmp(m->taker, taker) == 0)
             move_come_twice(m);
 }
+
+void
+group_moves_cut(const char *host)
+{
+    struct move *m, *next;
+    DL_FOREACH_SAFE (moves, m, next)
+        if (m->given_ms == 0 &&
+            (strcmp(m->taker, host) == 0 || strcmp(m->giver, host) == 0))
+            move_come_twice(m);
+}

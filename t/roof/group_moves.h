@@ -13,5 +13,7 @@ void group_moves_line(const char *host, struct text line);
 void group_moves_ended(const char *host);
 /* The same of messages that it has taken: nobody can ask it. */
 void group_moves_unheard(const char *taker);
+/* The same of those that it has taken or given: it is cut off from the others. */
+void group_moves_cut(const char *host);
 
 #endif

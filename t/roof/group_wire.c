@@ -9,8 +9,6 @@
 #include <utlist.h>
 
 enum {
-    AWAY_MS =
-        40 * SECOND_MS, /* a giver asks for 60 s, and a line may be out for some */
     /* bytes of messages, and of a handshake with some answers */
     CUT_MESSAGES_MAX = 8000,
     CUT_ANSWERS_MAX = 1500
@@ -136,7 +134,7 @@ wire_on_away(void *context)
 {
     struct group_wire *w = context;
     w->away(w->taker);
-    roof_timer_start(&w->away_timer, AWAY_MS, wire_on_away, w);
+    roof_timer_start(&w->away_timer, GROUP_WIRE_AWAY_MS, wire_on_away, w);
 }
 
 static void
@@ -162,7 +160,7 @@ set_mood(struct group_wire *w, enum wire_mood mood)
     if (mood == WIRE_UP)
         roof_timer_stop(&w->away_timer);
     else if (was_up)
-        roof_timer_start(&w->away_timer, AWAY_MS, wire_on_away, w);
+        roof_timer_start(&w->away_timer, GROUP_WIRE_AWAY_MS, wire_on_away, w);
 }
 
 void

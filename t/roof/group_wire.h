@@ -4,6 +4,10 @@
 #define T_ROOF_GROUP_WIRE_H
 
 #include "t/roof/network.h"
+#include "t/roof/roof.h"
+
+/* A giver asks for 60 s, and a line may be out for some. */
+enum { GROUP_WIRE_AWAY_MS = 40 * SECOND_MS };
 
 struct group_wire;
 /* away(): it has been no way to taker until a giver turns to another host. */

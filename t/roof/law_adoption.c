@@ -51,6 +51,8 @@ static struct {
         int64_t fenced_ms; /* 0: not */
         size_t sessions;   /* that were open then: each may have one more message */
         bool adopts, is_lost;
+        bool
+            is_excused; /* its own mail went to another, and what it had stored with it */
         unsigned twice;   /* messages that another has adopted, too, in this adoption */
         int64_t again_ms; /* when its copies were its own again; 0: never */
     } hosts[GROUP_MEMBERS_MAX];
@@ -150,6 +152,26 @@ host_of_owner(struct text owner)
     return (unsigned)(owner.at[NAME_DIGIT] - '0');
 }
 
+static bool
+is_of_host(struct text key, unsigned number)
+{
+    struct text rest = text_after(key, text_find(key, '}'));
+    return text_starts(rest, TEXT("}:")) &&
+           host_of_owner(text_after(rest, 2)) == number;
+}
+
+/* Its own mail goes to another while it adopts: what it had stored and not taken goes with it,
+ * and may have gone back to the host whose it was. */
+static void
+excuse_adopter(unsigned from, unsigned to, struct text key)
+{
+    if (from == to || !law.hosts[from].adopts || law.hosts[from].is_excused ||
+        !is_of_host(key, from))
+        return;
+    law.hosts[from].is_excused = true;
+    law.left += ADOPTION_SLOTS;
+}
+
 /* A host that begins again claims its own copies, and has its disk. */
 void
 law_adoption_claimed(struct text was, struct text is, struct text key)
@@ -161,9 +183,10 @@ law_adoption_claimed(struct text was, struct text is, struct text key)
     assert(from < GROUP_MEMBERS_MAX && to < GROUP_MEMBERS_MAX);
     if (from == to && !law.hosts[from].is_lost)
         return;
-    roof_note("engine: the copies of %.*s, at %.*s, are those of %.*s",
-              TEXT_ARGS(key), TEXT_ARGS(was), TEXT_ARGS(is));
+    roof_note("engine: the copies of %.*s, at %.*s, are those of %.*s", TEXT_ARGS(key),
+              TEXT_ARGS(was), TEXT_ARGS(is));
     law.claims++;
+    excuse_adopter(from, to, key);
     engine_each_copy(claim_copy, &c);
 }
 
@@ -229,8 +252,8 @@ void
 law_adoption_acked(unsigned number)
 {
     if (number < group_count() && is_fenced((int)number))
-        roof_break("fenced", NULL, "relay%u says 250, and knows that its mail is another's",
-                   number);
+        roof_break("fenced", NULL,
+                   "relay%u says 250, and knows that its mail is another's", number);
 }
 
 /* --- Logs --- */
@@ -290,8 +313,8 @@ judge_adopted(unsigned number, unsigned giver, struct text line)
         HASH_ADD_KEYPTR(hh, law.adopted, a->what.at, a->what.length, a);
     }
     if (a->by != number && !may_adopt_twice(number, giver, a))
-        roof_break("fenced", NULL, "relay%u adopts what relay%u has adopted: %.*s", number,
-                   a->by, TEXT_ARGS(line));
+        roof_break("fenced", NULL, "relay%u adopts what relay%u has adopted: %.*s",
+                   number, a->by, TEXT_ARGS(line));
 }
 
 /* "queue: ID: from=relay1, was=ID, first=ID": this host has it. The one that is its owner may
@@ -351,6 +374,7 @@ law_adoption_line(unsigned number, struct text line)
         note_again(number);
     else if (has(line, "adopting the mail of")) {
         law.hosts[number].adopts = true;
+        law.hosts[number].is_excused = false;
         law.hosts[number].twice = 0;
     } else if (has(line, " is adopted"))
         law.hosts[number].adopts = false;
@@ -359,7 +383,8 @@ law_adoption_line(unsigned number, struct text line)
 void
 law_adoption_ended(unsigned number)
 {
-    law.left += law.hosts[number].adopts ? ADOPTION_SLOTS : 0;
+    bool may = law.hosts[number].adopts && !law.hosts[number].is_excused;
+    law.left += may ? ADOPTION_SLOTS : 0;
     law.hosts[number].adopts = false;
     law.hosts[number].fenced_ms = 0;
 }

@@ -4,8 +4,8 @@
  * When the engine hands the copies of one host to another, each recipient whose end is not in
  * its copy, and who has got the message, may get it once more. From then on the message is the
  * new owner's: what another host stores still, as it has not heard of that, may come twice, too.
- * A host that ends while it adopts may have up to ADOPTION_SLOTS messages that the next one
- * takes again.
+ * A host that ends while it adopts, or whose own mail is adopted meanwhile, may have up to
+ * ADOPTION_SLOTS messages that the next one takes again.
  *
  * Law "fenced": from the moment when a host has heard that its mail is another's it says no 250,
  * and begins no delivery but those that its sessions have, until its copies are its own again. */

@@ -6,6 +6,8 @@
 #include "t/roof/engine.h"
 #include "t/roof/fleet_internal.h"
 #include "t/roof/group.h"
+#include "t/roof/group_moves.h"
+#include "t/roof/group_wire.h"
 #include "t/roof/host.h"
 #include "t/roof/law_adoption.h"
 #include "t/roof/lost_disk.h"
@@ -38,7 +40,7 @@ static struct {
     struct kin {
         enum cut cut;
         bool is_gone; /* for good */
-        struct roof_timer back, uncut, order, middle;
+        struct roof_timer back, uncut, order, middle, unheard;
     } all[GROUP_MEMBERS_MAX];
     /* The next to lose its disk, once the engine has all. */
     unsigned loser, looks;
@@ -148,7 +150,18 @@ on_uncut(void *context)
         return;
     s->cut = CUT_NOT;
     roof_timer_stop(&s->uncut);
+    roof_timer_stop(&s->unheard);
     roof_note("relay%u: is not cut off any more", number_of(s));
+}
+
+static void
+on_unheard(void *context)
+{
+    struct kin *s = context;
+    char name[16];
+    snprintf(name, sizeof(name), "relay%u", number_of(s));
+    group_moves_cut(name);
+    roof_timer_start(&s->unheard, GROUP_WIRE_AWAY_MS, on_unheard, s);
 }
 
 static void
@@ -163,6 +176,8 @@ cut_off(struct kin *s)
     roof_timer_start(&s->uncut,
                      roof_between_of(&siblings.chance, SECOND_MS, CUT_MAX_MS), on_uncut,
                      s);
+    if (s->cut != CUT_ENGINE)
+        roof_timer_start(&s->unheard, GROUP_WIRE_AWAY_MS, on_unheard, s);
 }
 
 void
