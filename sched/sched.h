@@ -423,15 +423,8 @@ struct site_change {
     struct outcome why; /* of its death */
 };
 bool sched_site_change(struct sched *s, struct site_change *out);
-/* The size of the window of a site with that key, the one that sched_sites() has last;
- * 0: it is dead, or unknown. Nothing is counted: for a question after each attempt. */
-int sched_window(const struct sched *s, const char *key);
-/* Every site, in no order. */
-void sched_sites(const struct sched *s,
-                 void (*each)(void *context, const struct sched_site *site),
-                 void *context);
-/* The same with few members, in a tenth of the time: for sums over very many sites, and to
- * choose those that sched_look() then shows. */
+/* Few members of every site, in no order: for sums over very many sites, and to choose
+ * those that sched_look() then shows in ten times the time. */
 struct site;
 struct sched_glance {
     struct site *site; /* for sched_look(), in the same turn */
@@ -449,8 +442,8 @@ void sched_glance(const struct sched *s,
 void sched_look(const struct sched *s, struct site *site,
                 void (*each)(void *context, const struct sched_site *site),
                 void *context);
-/* The same in steps, for a daemon that has other work: sites that are there from begin to
- * end are met once, others perhaps. False: none is left. A walk may outlive the
+/* All members of every site in steps, for a daemon that has other work: sites that are
+ * there from begin to end are met once, others perhaps. False: none is left. A walk may outlive the
  * scheduler, and finds none then. */
 struct sched_walk;
 struct sched_walk *sched_walk_begin(struct sched *s);

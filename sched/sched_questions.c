@@ -359,38 +359,6 @@ sched_site_change(struct sched *s, struct site_change *out)
     return site_changes_take(s->destinations.sites.changes, out);
 }
 
-void
-sched_sites(const struct sched *s,
-            void (*each)(void *context, const struct sched_site *site), void *context)
-{
-    struct site_visit v = {.s = s,
-                           .checked_most = SCHED_BACKLOG_CHECKED_ALL,
-                           .each = each,
-                           .context = context};
-    sites_each(&s->destinations.sites, sched_questions_visit, &v);
-}
-
-struct window_question {
-    const char *key;
-    int size;
-};
-
-static void
-sched_questions_window(void *context, struct site *site)
-{
-    struct window_question *q = context;
-    if (strcmp(site->key, q->key) == 0)
-        q->size = window_size(site);
-}
-
-int
-sched_window(const struct sched *s, const char *key)
-{
-    struct window_question q = {.key = key};
-    sites_each(&s->destinations.sites, sched_questions_window, &q);
-    return q.size;
-}
-
 struct site_glance {
     const struct sched *s;
     size_t checked_most; /* ids of backlogs */

@@ -54,7 +54,7 @@ json_t *site_view_top(const struct sched *sched, size_t limit,
 /* count of all sites but for the first from of them, in no order; an empty array at the
  * end. Between two calls sites come and go. */
 json_t *site_view_page(const struct sched *sched, size_t from, size_t count);
-/* Appends the site to an array: for sched_sites() and its kin. */
+/* Appends the site to an array: for sched_look() and sched_walk_step(). */
 void site_view_put(void *array, const struct sched_site *site);
 /* Most mail first. */
 json_t *site_view_sorted(const json_t *sites);

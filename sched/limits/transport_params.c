@@ -257,9 +257,3 @@ transport_params_option(struct transport_params *t, struct text key, struct text
     }
     return false;
 }
-
-const char *
-transport_params_name(size_t at)
-{
-    return at < sizeof(options) / sizeof(*options) ? options[at].name : NULL;
-}

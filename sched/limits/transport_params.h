@@ -62,7 +62,5 @@ bool transport_params_is_strict(const struct transport_params *t);
  * or bad value. */
 bool transport_params_option(struct transport_params *t, struct text key,
                              struct text value);
-/* The short name of one of them, counted from 0; NULL behind the last. */
-const char *transport_params_name(size_t at);
 
 #endif

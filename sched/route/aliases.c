@@ -708,15 +708,6 @@ aliases_end(struct aliases_making **making)
     return a;
 }
 
-struct aliases *
-aliases_new(const struct aliases_settings *settings, struct buffer *errors)
-{
-    struct aliases_making *r = aliases_begin(settings, errors);
-    while (!aliases_go_on(r))
-        ;
-    return aliases_end(&r);
-}
-
 void
 aliases_free(struct aliases **aliases)
 {

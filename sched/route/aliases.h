@@ -50,19 +50,16 @@ struct aliases_settings {
     void *context;
 };
 
-/* NULL with one line per error: "FILE:LINE: ..." or "root: ...". The table has one
- * owner. */
-struct aliases *aliases_new(const struct aliases_settings *settings,
-                            struct buffer *errors);
-/* The same in steps, for a loop that serves others. The settings with all that they name,
- * and errors must stay. */
+/* A table is made in steps, for a loop that serves others. The settings with all that they
+ * name, and errors must stay. */
 struct aliases_making;
 struct aliases_making *aliases_begin(const struct aliases_settings *settings,
                                      struct buffer *errors);
 /* True: the table is complete, or has errors. False: ALIASES_STEPS_PER_TURN lines, names
  * and addresses have been read or checked. A file of :include: is opened as one step. */
 bool aliases_go_on(struct aliases_making *making) __attribute__((warn_unused_result));
-/* As aliases_new(), and sets *making to NULL. NULL as well if it was given up early. */
+/* Sets *making to NULL. NULL with one line per error: "FILE:LINE: ..." or "root: ...";
+ * NULL as well if it was given up early. The table has one owner. */
 struct aliases *aliases_end(struct aliases_making **making);
 void aliases_free(struct aliases **aliases);
 /* True: no address has an alias. aliases may be NULL, here and below. */

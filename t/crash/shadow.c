@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "queue/manager/expansion.h"
 #include "sched/route/route.h"
+#include "t/support/aliases_whole.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +83,7 @@ shadow_expand(const struct message *m, struct envelope *e)
         return;
     struct route_table *routes =
         route_new(&(struct route_settings){.local_domains = TEXT("example.org")}, NULL);
-    struct aliases *aliases = aliases_new(
+    struct aliases *aliases = aliases_whole(
         &(struct aliases_settings){.files = &file, .file_count = 1, .routes = routes},
         NULL);
     struct expansion_rules rules = {.routes = routes, .aliases = aliases};

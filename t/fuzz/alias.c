@@ -5,6 +5,7 @@
 
 #include "mime/address.h"
 #include "sched/route/route.h"
+#include "t/support/aliases_whole.h"
 #include "t/support/must.h"
 
 #include <stdint.h>
@@ -89,7 +90,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                         .context = &rest};
     buffer_init(&errors, 64 * 1024);
     buffer_init(&normal, 1024);
-    struct aliases *a = aliases_new(&settings, &errors);
+    struct aliases *a = aliases_whole(&settings, &errors);
     must((a == NULL) == (errors.length > 0));
     if (a != NULL && address_parse(address, &parsed) && address_write(&parsed, &normal))
         ask(a, buffer_text(&normal));

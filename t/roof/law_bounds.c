@@ -13,6 +13,7 @@
 #include "t/roof/roof.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
+#include "t/support/sites_look.h"
 
 #include <inttypes.h>
 
@@ -124,6 +125,6 @@ law_bounds_sleep(void)
             roof_break("in time", NULL, "%s sleeps, and results are to be written",
                        h->name);
         if (h->turns % TURNS_APART == 0)
-            sched_sites(manager_sched(h->daemon.manager), judge_dead, h);
+            sites_look(manager_sched(h->daemon.manager), judge_dead, h);
     }
 }

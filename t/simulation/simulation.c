@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "sched/site_key.h"
 #include "sched/limits/retry.h"
+#include "sched/sched_internal.h"
 #include "t/simulation/simulation_internal.h"
 
 #include <assert.h>
@@ -219,17 +220,31 @@ simulation_load(struct simulation *s, struct id id)
 
 /* --- Observation ------------------------------------------------------------------ */
 
+struct window_question {
+    const char *key;
+    int size; /* 0: the site is dead */
+};
+
+static void
+window_see(void *context, struct site *site)
+{
+    struct window_question *q = context;
+    if (strcmp(site->key, q->key) == 0)
+        q->size = site->dead ? 0 : site->window.size;
+}
+
 void
 simulation_feedback(struct simulation *s, size_t place)
 {
     if (s->scenario->site_count > WATCHED_SITES_MAX)
         return;
-    int window = sched_window(s->sched, s->places[place].key);
-    if (window == 0)
-        return; /* dead */
+    struct window_question q = {.key = s->places[place].key};
+    sites_each(&s->sched->destinations.sites, window_see, &q);
+    if (q.size == 0)
+        return;
     s->result->window_events++;
-    s->window_sum += window;
-    s->window_squares += (double)window * window;
+    s->window_sum += q.size;
+    s->window_squares += (double)q.size * q.size;
 }
 
 static void

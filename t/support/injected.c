@@ -1,4 +1,5 @@
 #include "t/support/injected.h"
+#include "t/support/aliases_whole.h"
 
 struct aliases *
 injected_aliases(const struct world *w, const char *file)
@@ -6,7 +7,7 @@ injected_aliases(const struct world *w, const char *file)
     struct aliases_file one = {"aliases", text_from(file)};
     struct buffer errors;
     buffer_init(&errors, 4096);
-    struct aliases *made = aliases_new(
+    struct aliases *made = aliases_whole(
         &(struct aliases_settings){.files = &one, .file_count = 1, .routes = w->routes},
         &errors);
     is_text(buffer_text(&errors), TEXT(""), "aliases");

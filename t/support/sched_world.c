@@ -1,6 +1,7 @@
 /* A world for the scheduler. */
 #include "t/support/sched_world.h"
 #include "t/support/message_now.h"
+#include "t/support/sites_look.h"
 
 void
 world_must(bool good, const char *what)
@@ -305,7 +306,7 @@ struct world_site_query
 world_site(struct world *w, const char *key)
 {
     struct world_site_query q = {.key = key};
-    sched_sites(w->s, world_site_each, &q);
+    sites_look(w->s, world_site_each, &q);
     return q;
 }
 
@@ -348,6 +349,6 @@ struct sched_site
 world_last_site(struct world *w)
 {
     struct sched_site site = {0};
-    sched_sites(w->s, keep_site, &site);
+    sites_look(w->s, keep_site, &site);
     return site;
 }

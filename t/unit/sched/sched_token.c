@@ -2,6 +2,7 @@
  * leaves when there is one. */
 #include "sched/route/target.h"
 #include "t/support/sched_world.h"
+#include "t/support/sites_look.h"
 
 static void
 start(struct world *w, const char *target)
@@ -43,7 +44,7 @@ static struct seen
 look(struct world *w)
 {
     struct seen seen = {0};
-    sched_sites(w->s, keep_site, &seen);
+    sites_look(w->s, keep_site, &seen);
     return seen;
 }
 

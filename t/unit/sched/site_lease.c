@@ -4,6 +4,7 @@
 #include "sched/route/route.h"
 #include "sched/route/target.h"
 #include "t/support/sched_world.h"
+#include "t/support/sites_look.h"
 
 #define SITE "smtp:[h.test]:25"
 #define SERVERS "mx:10 h.test"
@@ -302,7 +303,7 @@ TEST(siblings)
                problem);
     add(&w, 40);
     for (int i = 0; i < 3; i++) {
-        sched_sites(w.s, keep_limit, hosts);
+        sites_look(w.s, keep_limit, hosts);
         ok_named(hosts[0] == 3 && hosts[1] == 3, "both are shared");
         sched_members(w.s, &group);
     }

@@ -3,6 +3,7 @@
 #include "queue/manager/expansion.h"
 
 #include "sched/route/route.h"
+#include "t/support/aliases_whole.h"
 #include "t/support/tap.h"
 
 struct world {
@@ -30,7 +31,7 @@ world_start(struct world *w)
                                                    .local = TEXT("maildir:/m/%u"),
                                                    .local_domains = TEXT("d.test")},
                           &errors);
-    w->aliases = aliases_new(
+    w->aliases = aliases_whole(
         &(struct aliases_settings){
             .files = &file, .file_count = 1, .has_local = true, .routes = w->routes},
         &errors);
@@ -245,7 +246,7 @@ TEST(limit)
         snprintf(to + strlen(to), sizeof(to) - strlen(to), "l%u@d.test ", i);
     }
     struct aliases_file one = {"a", buffer_text(&file)};
-    w.rules.aliases = w.aliases = aliases_new(
+    w.rules.aliases = w.aliases = aliases_whole(
         &(struct aliases_settings){.files = &one, .file_count = 1, .routes = w.routes},
         &errors);
     struct envelope *e = envelope_to("me@d.test", to, 0);

@@ -2,6 +2,7 @@
 /* After a reload mail that waits in memory for the target of an old route goes by the new
  * one: whatever holds it back there, and whatever has become of its route. */
 #include "t/support/manager_world.h"
+#include "t/support/sites_look.h"
 
 #include <limits.h>
 
@@ -172,7 +173,7 @@ static size_t
 waits_for(const struct world *w, const char *key)
 {
     struct waiting waiting = {.key = key};
-    sched_sites(manager_sched(w->manager), count_waiting, &waiting);
+    sites_look(manager_sched(w->manager), count_waiting, &waiting);
     return waiting.recipients;
 }
 

@@ -5,6 +5,7 @@
 #include "sched/route/aliases.h"
 #include "t/support/manager_disk.h"
 #include "t/sim/sim_disk.h"
+#include "t/support/aliases_whole.h"
 
 enum { MINUTE_MS = 60 * 1000, HOUR_MS = 60 * MINUTE_MS };
 
@@ -259,7 +260,7 @@ owned_by(const struct world *w, const char *file)
     struct aliases_file one = {"aliases", text_from(file)};
     struct buffer errors;
     buffer_init(&errors, 1000);
-    struct aliases *made = aliases_new(
+    struct aliases *made = aliases_whole(
         &(struct aliases_settings){.files = &one, .file_count = 1, .routes = w->routes},
         &errors);
     if (made == NULL)

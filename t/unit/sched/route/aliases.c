@@ -3,6 +3,7 @@
 #include "sched/route/aliases.h"
 
 #include "sched/route/route.h"
+#include "t/support/aliases_whole.h"
 #include "t/support/tap.h"
 
 #include <stdarg.h>
@@ -48,7 +49,7 @@ table_with(const struct route_table *routes, const char *first, const char *seco
     };
     struct buffer got;
     buffer_init(&got, 64 * 1024);
-    struct aliases *a = aliases_new(&(struct aliases_settings){.files = files,
+    struct aliases *a = aliases_whole(&(struct aliases_settings){.files = files,
                                                                .file_count = 2,
                                                                .root = text_from(root),
                                                                .has_local = has_local,
