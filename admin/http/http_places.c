@@ -5,37 +5,6 @@
 
 static const char separators[] = ", \t\r\n";
 
-/* Three octal digits, optionally after a 0. */
-static bool
-http_read_mode(struct text digits, unsigned *mode)
-{
-    *mode = 0;
-    for (size_t i = 0; i < digits.length; i++) {
-        if (digits.at[i] < '0' || digits.at[i] > '7')
-            return false;
-        *mode = *mode * 8 + (unsigned)(digits.at[i] - '0');
-    }
-    return digits.length >= 3 && digits.length <= 4 && *mode > 0 && *mode <= 0777;
-}
-
-static const char *
-http_read_unix(struct http_place *place, struct text option)
-{
-    uint64_t uid;
-    if (place->address.family != NET_UNIX)
-        return "only allowed for unix:PATH";
-    if (text_starts(option, TEXT("mode=")))
-        return http_read_mode(text_after(option, 5), &place->mode)
-                   ? NULL
-                   : "the mode of a socket is like 0660";
-    if (!text_number(text_after(option, 4), UINT32_MAX - 1, &uid))
-        return "not a user id; use uid=NUMBER, once for each";
-    if (place->uid_count == HTTP_UIDS_MAX)
-        return "too many user ids: use a group and mode=0660";
-    place->uids[place->uid_count++] = (unsigned)uid;
-    return NULL;
-}
-
 bool
 http_place_is_safe(const struct http_place *place)
 {
@@ -67,7 +36,7 @@ http_read_option(struct http_place *place, struct text option)
     if (text_starts(option, TEXT("access=")))
         return http_read_access(place, text_after(option, 7));
     if (text_starts(option, TEXT("mode=")) || text_starts(option, TEXT("uid=")))
-        return http_read_unix(place, option);
+        return net_users_read(&place->users, &place->address, option);
     if (text_equal(option, TEXT("tls")))
         place->tls = true;
     else if (text_equal(option, TEXT("page=no")))
@@ -81,17 +50,6 @@ http_read_option(struct http_place *place, struct text option)
     return NULL;
 }
 
-/* A second one would be ambiguous. */
-static bool
-http_option_is_repeated(struct text options, struct text option)
-{
-    struct text other, name = text_before(option, text_find(option, '='));
-    while (text_word(&options, "&", &other) && other.at != option.at)
-        if (text_equal(text_before(other, text_find(other, '=')), name))
-            return !text_equal(name, TEXT("uid"));
-    return false;
-}
-
 static bool
 http_read_place(struct http_place *place, struct text word, struct buffer *errors)
 {
@@ -103,21 +61,13 @@ http_read_place(struct http_place *place, struct text word, struct buffer *error
                                 "not an address (127.0.0.1:8025, [::1]:8025 or "
                                 "unix:/path)");
     while (text_word(&options, "&", &option)) {
-        const char *why = http_option_is_repeated(all, option)
+        const char *why = net_option_is_repeated(all, option)
                               ? "given twice"
                               : http_read_option(place, option);
         if (why != NULL)
             good = buffer_add_error(errors, "http", option, why);
     }
     return good;
-}
-
-/* Port 0 is a new port each time. */
-static bool
-http_is_same_place(const struct net_address *a, const struct net_address *b)
-{
-    bool has_port = a->family == NET_IPV4 || a->family == NET_IPV6;
-    return net_address_equal(a, b) && (!has_port || a->port != 0);
 }
 
 bool
@@ -132,7 +82,7 @@ http_places_read(struct text http, struct http_places *out, struct buffer *error
         struct http_place *place = &out->list[out->count];
         good = http_read_place(place, word, errors) && good;
         for (size_t i = 0; good && i < out->count; i++)
-            if (http_is_same_place(&out->list[i].address, &place->address))
+            if (net_address_is_taken(&out->list[i].address, &place->address))
                 good = buffer_add_error(errors, "http", word, "given twice");
         out->count++;
     }

@@ -5,9 +5,9 @@
 #define ADMIN_HTTP_HTTP_PLACES_H
 
 #include "base/buffer.h"
-#include "base/net_address.h"
+#include "base/net_place.h"
 
-enum { HTTP_PLACES_MAX = 16, HTTP_UIDS_MAX = 16 };
+enum { HTTP_PLACES_MAX = 16 };
 
 /* The access of a client: each includes the one before it. */
 enum http_may { HTTP_MAY_NOTHING, HTTP_MAY_READ, HTTP_MAY_OPERATE };
@@ -16,9 +16,7 @@ struct http_place {
     struct net_address address;
     bool tls, no_page, no_metrics;
     enum http_may access; /* of any client that can connect; NOTHING: a key is needed */
-    unsigned mode;        /* of a Unix socket; 0: not given */
-    unsigned uids[HTTP_UIDS_MAX];
-    size_t uid_count; /* 0: any user */
+    struct net_users users;
 };
 
 struct http_places {

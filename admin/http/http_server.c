@@ -549,14 +549,8 @@ static bool
 http_may_connect(const struct http_place *place, const struct net_connection *c)
 {
     struct net_credentials who;
-    if (place->uid_count == 0)
-        return true;
-    if (!net_peer_credentials(c, &who))
-        return false;
-    for (size_t i = 0; i < place->uid_count; i++)
-        if (place->uids[i] == who.uid)
-            return true;
-    return false;
+    return place->users.uid_count == 0 ||
+           (net_peer_credentials(c, &who) && net_users_have(&place->users, who.uid));
 }
 
 /* Sentences for those who are turned away are limited by time. */
@@ -670,8 +664,8 @@ http_open_door(struct http_server *s, struct net *net, const struct http_place *
         return false;
     }
     *door = (struct http_door){.server = s, .place = *place};
-    door->socket = net_listen(net, &place->address, place->mode, http_server_on_accept,
-                              door, error, error_size);
+    door->socket = net_listen(net, &place->address, place->users.mode,
+                              http_server_on_accept, door, error, error_size);
     if (door->socket == NULL)
         return false;
     s->door_count++;

@@ -257,38 +257,6 @@ policy_read_auth(struct endpoint *endpoint, struct text value)
     return NULL;
 }
 
-/* Three octal digits, optionally after a 0. */
-static bool
-read_mode(struct text digits, unsigned *mode)
-{
-    *mode = 0;
-    for (size_t i = 0; i < digits.length; i++) {
-        if (digits.at[i] < '0' || digits.at[i] > '7')
-            return false;
-        *mode = *mode * 8 + (unsigned)(digits.at[i] - '0');
-    }
-    return digits.length >= 3 && digits.length <= 4 && *mode > 0 && *mode <= 0777;
-}
-
-static const char *
-read_unix(struct endpoint *endpoint, struct text option)
-{
-    uint64_t uid;
-    if (endpoint->address.family != NET_UNIX)
-        return "only allowed for unix:PATH";
-    if (text_starts(option, TEXT("mode=")))
-        return read_mode(text_after(option, 5), &endpoint->mode)
-                   ? NULL
-                   : "the mode of a socket is like 0660";
-    /* UINT32_MAX is SERVER_NO_UID. */
-    if (!text_number(text_after(option, 4), UINT32_MAX - 1, &uid))
-        return "not a user id; use uid=NUMBER, once for each";
-    if (endpoint->uid_count == ENDPOINT_UIDS_MAX)
-        return "too many user ids: use a group and mode=0660";
-    endpoint->uids[endpoint->uid_count++] = (unsigned)uid;
-    return NULL;
-}
-
 /* The unit of a passed socket decides this (ReusePort=). */
 static const char *
 policy_read_share(struct endpoint *endpoint)
@@ -309,7 +277,7 @@ read_option(struct endpoint *endpoint, struct text option)
     if (text_starts(option, TEXT("auth=")))
         return policy_read_auth(endpoint, text_after(option, 5));
     if (text_starts(option, TEXT("mode=")) || text_starts(option, TEXT("uid=")))
-        return read_unix(endpoint, option);
+        return net_users_read(&endpoint->users, &endpoint->address, option);
     if (text_equal(option, TEXT("share")))
         return policy_read_share(endpoint);
     if (text_equal(option, TEXT("lmtp")))
@@ -349,17 +317,6 @@ why_no_address(struct text word, char space[WHY_MAX])
     return space;
 }
 
-/* A second one would be ambiguous. */
-static bool
-option_is_repeated(struct text options, struct text option)
-{
-    struct text other, name = text_before(option, text_find(option, '='));
-    while (text_word(&options, "&", &other) && other.at != option.at)
-        if (text_equal(text_before(other, text_find(other, '=')), name))
-            return !text_equal(name, TEXT("uid"));
-    return false;
-}
-
 /* Hosts of a group are recognized by their secret, so no option is of use there. */
 static const char *
 why_no_peer(const struct endpoint *endpoint, struct text options)
@@ -384,7 +341,7 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *errors
         good = buffer_add_error(errors, "listen", word, why_no_address(address, space));
     }
     while (text_word(&options, "&", &option)) {
-        const char *why = option_is_repeated(all, option)
+        const char *why = net_option_is_repeated(all, option)
                               ? "given twice"
                               : read_option(endpoint, option);
         if (why == NULL)
@@ -395,14 +352,6 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *errors
     if (why != NULL)
         good = buffer_add_error(errors, "listen", word, why);
     return good;
-}
-
-/* Port 0 is a new port each time. */
-static bool
-is_same_place(const struct net_address *a, const struct net_address *b)
-{
-    bool has_port = a->family == NET_IPV4 || a->family == NET_IPV6;
-    return net_address_equal(a, b) && (!has_port || a->port != 0);
 }
 
 bool
@@ -420,7 +369,7 @@ policy_endpoints_read(struct text listen, struct endpoint **endpoints, size_t *c
         struct endpoint *endpoint = &(*endpoints)[(*count)++];
         good = read_endpoint(endpoint, word, errors) && good;
         for (size_t i = 0; good && i + 1 < *count; i++) {
-            good = !is_same_place(&(*endpoints)[i].address, &endpoint->address);
+            good = !net_address_is_taken(&(*endpoints)[i].address, &endpoint->address);
             if (!good)
                 buffer_add_error(errors, "listen", word, "given twice");
         }

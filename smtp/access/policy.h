@@ -7,7 +7,7 @@
 #ifndef SMTP_ACCESS_POLICY_H
 #define SMTP_ACCESS_POLICY_H
 
-#include "base/net_address.h"
+#include "base/net_place.h"
 #include "base/outcome.h"
 #include "sched/route/route.h"
 #include "smtp/access/networks.h"
@@ -73,7 +73,7 @@ enum endpoint_auth {
     ENDPOINT_AUTH_OFFERED,
     ENDPOINT_AUTH_REQUIRED
 };
-enum { ENDPOINTS_MAX = 64, ENDPOINT_UIDS_MAX = 16 };
+enum { ENDPOINTS_MAX = 64 };
 struct endpoint {
     struct net_address address;
     bool lmtp;
@@ -84,9 +84,7 @@ struct endpoint {
     bool legacy; /* profile=legacy: bare LF (normalize_newlines.h), cleartext AUTH */
     bool shared; /* by the processes of other slices */
     enum endpoint_auth auth;
-    unsigned mode;                    /* of a Unix socket; 0: 0666 */
-    unsigned uids[ENDPOINT_UIDS_MAX]; /* the users that may use a Unix socket */
-    size_t uid_count;                 /* 0: all users */
+    struct net_users users; /* mode 0: 0666 */
 };
 
 /* The list of ADDRESS:PORT[?OPTION&...] and unix:PATH[?...]; *endpoints is malloc'ed.

@@ -368,8 +368,7 @@ struct door {
     struct net_listener *socket;
     struct session_options options;
     bool is_shared;
-    unsigned uids[ENDPOINT_UIDS_MAX]; /* the users that may use a Unix socket */
-    size_t uid_count;                 /* 0: all users */
+    struct net_users users;
 };
 
 struct listener {
@@ -643,12 +642,11 @@ static bool
 is_welcome(const struct door *door, const struct net_connection *connection)
 {
     struct net_credentials who;
-    if (door->uid_count == 0)
+    if (door->users.uid_count == 0)
         return true;
     bool known = net_peer_credentials(connection, &who);
-    for (size_t i = 0; known && i < door->uid_count; i++)
-        if (door->uids[i] == who.uid)
-            return true;
+    if (known && net_users_have(&door->users, who.uid))
+        return true;
     if (known && refusals_admit(door->listener->host.refusals, "unix"))
         log_say(door->listener->host.log, LOG_LEVEL_INFO, "smtpd", NULL,
                 "client=unix: uid=%u may not use this socket", who.uid);
@@ -726,7 +724,7 @@ open_door(struct listener *l, const struct endpoint *e, char *error, size_t erro
     struct door *door = &l->doors[l->door_count];
     *door = (struct door){
         .listener = l,
-        .uid_count = e->uid_count,
+        .users = e->users,
         .options = {.lmtp = e->lmtp,
                     .auth = e->auth,
                     .legacy = e->legacy,
@@ -734,15 +732,14 @@ open_door(struct listener *l, const struct endpoint *e, char *error, size_t erro
                     .starttls = !e->no_starttls && !e->tls,
                     .proxy = e->proxy}
     };
-    memcpy(door->uids, e->uids, sizeof(door->uids));
     door->is_shared = e->shared;
     if (e->shared)
         door->socket = net_listen_shared(l->net, &e->address, listener_on_accept, door,
                                          error, error_size);
     else
-        door->socket =
-            net_listen(l->net, &e->address, e->mode != 0 ? e->mode : UNIX_MODE,
-                       listener_on_accept, door, error, error_size);
+        door->socket = net_listen(l->net, &e->address,
+                                  e->users.mode != 0 ? e->users.mode : UNIX_MODE,
+                                  listener_on_accept, door, error, error_size);
     if (door->socket == NULL)
         return false;
     l->door_count++;

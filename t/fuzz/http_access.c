@@ -38,7 +38,7 @@ check_places(struct text t)
     must(places.count <= HTTP_PLACES_MAX);
     for (size_t i = 0; good && i < places.count; i++) {
         const struct http_place *p = &places.list[i];
-        must(p->mode <= 0777 && p->uid_count <= HTTP_UIDS_MAX);
+        must(p->users.mode <= 0777 && p->users.uid_count <= NET_USERS_MAX);
         /* A passed socket's address is known, and judged, when it is opened. */
         must(p->access == HTTP_MAY_NOTHING || p->address.family == NET_UNIX ||
              p->address.family == NET_PASSED || net_address_is_loopback(&p->address));

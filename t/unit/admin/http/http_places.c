@@ -15,8 +15,8 @@ TEST(good)
     is_number(p.list[0].access, HTTP_MAY_NOTHING, "a key is needed unless told");
     ok(!p.list[0].tls && !p.list[0].no_page && !p.list[0].no_metrics);
     ok(p.list[1].access == HTTP_MAY_OPERATE && p.list[1].no_metrics);
-    is_number(p.list[2].mode, 0660, "a mode");
-    ok(p.list[2].uid_count == 2 && p.list[2].uids[0] == 7 && p.list[2].uids[1] == 8);
+    is_number(p.list[2].users.mode, 0660, "a mode");
+    ok(net_users_have(&p.list[2].users, 8) && !net_users_have(&p.list[2].users, 9));
     ok(p.list[2].no_page && p.list[2].access == HTTP_MAY_READ);
     ok(p.list[3].tls && p.list[3].access == HTTP_MAY_NOTHING);
     ok(http_places_read(TEXT(""), &p, &errors) && p.count == 0);
@@ -36,12 +36,7 @@ static const struct {
     {"[2001:db8::1]:1?access=operate", "only allowed for unix:PATH and loopback"},
     {"0.0.0.0:1?access=key", NULL},
     {"127.0.0.1:1?mode=0660", "only allowed for unix:PATH"},
-    {"127.0.0.1:1?uid=5", "only allowed for unix:PATH"},
-    {"unix:/h?mode=888", "the mode of a socket"},
-    {"unix:/h?mode=000", "the mode of a socket"},
     {"unix:/h?mode=7777", "the mode of a socket"},
-    {"unix:/h?uid=me", "not a user id"},
-    {"unix:/h?uid=4294967295", "not a user id"},
     {"unix:/h unix:/h?page=no", "given twice"},
     {"127.0.0.1:1 127.0.0.1:1", "given twice"},
     {"127.0.0.1:1?access=key&access=operate", "'access=operate': given twice"},
@@ -64,7 +59,7 @@ TEST(wrong)
     }
 }
 
-/* places and user ids: one more than there is space for */
+/* One more than there is space for. */
 TEST(many)
 {
     struct http_places p;
@@ -74,12 +69,6 @@ TEST(many)
         snprintf(list + strlen(list), sizeof(list) - strlen(list), "127.0.0.1:%d ", i + 1);
     ok(http_places_read(text_from(list), &p, &errors));
     snprintf(list + strlen(list), sizeof(list) - strlen(list), "127.0.0.1:99");
-    ok(!http_places_read(text_from(list), &p, &errors));
-    snprintf(list, sizeof(list), "unix:/h?uid=1");
-    for (int i = 1; i < HTTP_UIDS_MAX; i++)
-        snprintf(list + strlen(list), sizeof(list) - strlen(list), "&uid=%d", i);
-    ok(http_places_read(text_from(list), &p, &errors));
-    snprintf(list + strlen(list), sizeof(list) - strlen(list), "&uid=99");
     ok(!http_places_read(text_from(list), &p, &errors));
 }
 

@@ -516,15 +516,15 @@ doors(void)
         1, "AUTH, legacy");
     ok(first.auth == ENDPOINT_AUTH_REQUIRED && first.legacy);
     is_number(listens("1.2.3.4:5?auth=no", text, sizeof(text), &first), 1, "no AUTH");
-    ok(first.auth == ENDPOINT_AUTH_NO && !first.legacy && first.mode == 0);
+    ok(first.auth == ENDPOINT_AUTH_NO && !first.legacy && first.users.mode == 0);
     is_number(listens("1.2.3.4:5?auth=maybe", text, sizeof(text), &first), -1, "maybe");
     ok(strstr(text, "say auth=required, auth=offered or auth=no") != NULL);
     is_number(listens("unix:/x?mode=0660&uid=0&uid=1000", text, sizeof(text), &first),
               1, "who may use a socket");
-    ok(first.mode == 0660 && first.uid_count == 2 && first.uids[0] == 0 &&
-       first.uids[1] == 1000);
+    ok(first.users.mode == 0660 && first.users.uid_count == 2 && first.users.uids[0] == 0 &&
+       first.users.uids[1] == 1000);
     is_number(listens("unix:/x?mode=600", text, sizeof(text), &first), 1, "mode");
-    ok(first.mode == 0600 && first.uid_count == 0);
+    ok(first.users.mode == 0600 && first.users.uid_count == 0);
     is_number(listens("1.2.3.4:5?mode=0660", text, sizeof(text), &first), -1,
               "no file");
     is_number(listens("1.2.3.4:5?uid=0", text, sizeof(text), &first), -1, "no user");
@@ -533,7 +533,7 @@ doors(void)
         is_number(listens(one, text, sizeof(text), &first), -1, bad[i]);
     }
     strcpy(listen, "unix:/x?");
-    for (int i = 0; i < ENDPOINT_UIDS_MAX + 1; i++)
+    for (int i = 0; i < NET_USERS_MAX + 1; i++)
         strcat(listen, "&uid=1");
     is_number(listens(listen, text, sizeof(text), &first), -1, "too many users");
     ok(strstr(text, "too many user ids") != NULL);
