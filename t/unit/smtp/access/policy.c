@@ -488,7 +488,7 @@ static void
 doors(void)
 {
     static const char *const bad[] = {
-        "mode=",     "mode=66", "mode=0999", "mode=06600", "mode=000",
+        "mode=",     "mode=66", "mode=0188", "mode=06600", "mode=000",
         "mode=1777", "uid=",    "uid=root",  "uid=-1",     "uid=4294967295"};
     static const struct {
         const char *at;
