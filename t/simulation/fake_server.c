@@ -35,16 +35,14 @@ struct option {
     }
 
 static const struct option options[] = {
-    ROW("preference", COUNT, preference, 0, 65535, "a number up to 65535"),
     ROW("sessions", COUNT, sessions, 0, COUNT_MAX, "a number; 0 = no limit"),
-    ROW("over", OVER, over, 0, COUNT_MAX, "421, rst, refuse, silent or queue:N"),
+    ROW("over", OVER, over, 0, COUNT_MAX, "421 or queue:N"),
     ROW("delay.greeting", TIME, greeting_us, 0, 0, "a time such as 10ms"),
     ROW("delay.rcpt", TIME, rcpt_us, 0, 0, "a time such as 10ms"),
     ROW("delay.message", TIME, message_us, 0, 0, "a time such as 10ms"),
     ROW("delay.jitter", SHARE, jitter, 0, 100, "a share such as 2%"),
     ROW("fail", ODDS, fail, 0, 0, "odds such as 1/4 or 1/4,random"),
     ROW("tempfail", ODDS, tempfail, 0, 0, "odds such as 1/4 or 1/4,random"),
-    ROW("reject", ODDS, reject, 0, 0, "odds such as 1/4 or 1/4,random"),
     ROW("per_session", COUNT, per_session, 0, COUNT_MAX, "a number; 0 = no limit"),
     ROW("rate", RATE, rate, 0, 0, "a rate such as 10/s or 10/s,burst=10"),
     ROW("rate_reply", COUNT, rate_reply, 400, 499, "a reply code such as 451"),
@@ -77,21 +75,11 @@ odds_parse(struct text t, struct fake_server_odds *out)
 static bool
 over_parse(struct text t, struct fake_server_settings *s)
 {
-    static const struct {
-        struct text word;
-        enum fake_server_over over;
-    } words[] = {
-        {TEXT("421"),    FAKE_SERVER_OVER_421   },
-        {TEXT("rst"),    FAKE_SERVER_OVER_RESET },
-        {TEXT("refuse"), FAKE_SERVER_OVER_REFUSE},
-        {TEXT("silent"), FAKE_SERVER_OVER_SILENT},
-    };
     uint64_t queue;
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-        if (text_equal(t, words[i].word)) {
-            s->over = words[i].over;
-            return true;
-        }
+    if (text_equal(t, TEXT("421"))) {
+        s->over = FAKE_SERVER_OVER_421;
+        return true;
+    }
     if (!text_starts(t, TEXT("queue:")) ||
         !text_number(text_after(t, 6), COUNT_MAX, &queue))
         return false;
@@ -221,12 +209,6 @@ connect_over(struct fake_server *r)
     switch (r->settings.over) {
     case FAKE_SERVER_OVER_421:
         return RECEPTION_421;
-    case FAKE_SERVER_OVER_RESET:
-        return RECEPTION_RESET;
-    case FAKE_SERVER_OVER_REFUSE:
-        return RECEPTION_REFUSED;
-    case FAKE_SERVER_OVER_SILENT:
-        return RECEPTION_UNGREETED;
     case FAKE_SERVER_OVER_QUEUE:
         if (r->waiting >= r->settings.queue)
             return RECEPTION_UNANSWERED;
@@ -284,7 +266,7 @@ fake_server_begin(struct fake_server *r, int64_t now_ms)
     bucket_take(&r->bucket, &r->settings.rate, now_ms);
     if (is_unlucky(r, &r->settings.tempfail, number))
         return RECEIPT_TEMPFAIL;
-    return is_unlucky(r, &r->settings.reject, number) ? RECEIPT_REJECT : RECEIPT_TAKEN;
+    return RECEIPT_TAKEN;
 }
 
 int64_t

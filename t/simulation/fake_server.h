@@ -16,10 +16,7 @@ enum fake_server_state {
 /* The fate of a connection beyond the limit of sessions. */
 enum fake_server_over {
     FAKE_SERVER_OVER_421,
-    FAKE_SERVER_OVER_RESET,
-    FAKE_SERVER_OVER_REFUSE,
-    FAKE_SERVER_OVER_SILENT, /* accepted, but never greeted */
-    FAKE_SERVER_OVER_QUEUE   /* some wait, the rest is never accepted */
+    FAKE_SERVER_OVER_QUEUE /* some wait, the rest is never accepted */
 };
 /* `bad` out of `of`: at random, or the last `bad` of each `of`. */
 struct fake_server_odds {
@@ -30,26 +27,24 @@ struct fake_server_odds {
 /* Its behaviour. Times in microseconds. */
 struct fake_server_settings {
     char name[FAKE_SERVER_NAME_MAX];
-    unsigned preference; /* of the MX; the least is tried first */
     enum fake_server_state state;
     unsigned sessions; /* at a time; 0 = no limit */
     enum fake_server_over over;
     unsigned queue;
     int64_t greeting_us, rcpt_us, message_us;
     unsigned jitter; /* per mille, up or down, of each of them */
-    struct fake_server_odds fail, tempfail, reject;
+    struct fake_server_odds fail, tempfail;
     unsigned per_session; /* messages; then it hangs up; 0 = no limit */
     struct rate rate;     /* of transactions, or none */
     unsigned rate_reply;  /* the reply above it; 421 hangs up, too */
     int64_t connect_timeout_us, greeting_timeout_us; /* the client's */
 };
 
-/* "sessions=5", "over=421|rst|refuse|silent|queue:6", "delay.greeting=10ms",
- * "delay.rcpt=", "delay.message=", "delay.jitter=2%", "fail=1/4" or "fail=1/4,random"
- * (connections), "tempfail=", "reject=" (transactions), "per_session=100",
- * "rate=10/s,burst=10", "rate_reply=451", "connect_timeout=", "greeting_timeout=",
- * "preference=10"; and the words "up", "down", "silent". False: problem states the
- * error and the valid form. */
+/* "sessions=5", "over=421|queue:6", "delay.greeting=10ms", "delay.rcpt=",
+ * "delay.message=", "delay.jitter=2%", "fail=1/4" or "fail=1/4,random" (connections),
+ * "tempfail=" (transactions), "per_session=100", "rate=10/s,burst=10", "rate_reply=451",
+ * "connect_timeout=", "greeting_timeout="; and the words "up", "down", "silent". False:
+ * problem states the error and the valid form. */
 bool fake_server_option(struct fake_server_settings *settings, struct text option,
                         struct buffer *problem) __attribute__((warn_unused_result));
 
@@ -69,10 +64,8 @@ enum reception {
     RECEPTION_SESSION, /* counted; greets after settings.greeting_us */
     RECEPTION_QUEUED,  /* counted as waiting */
     RECEPTION_421,
-    RECEPTION_RESET,
     RECEPTION_REFUSED,
-    RECEPTION_UNANSWERED, /* ends with the client's connect_timeout */
-    RECEPTION_UNGREETED   /* ends with its greeting_timeout */
+    RECEPTION_UNANSWERED /* ends with the client's connect_timeout */
 };
 enum reception fake_server_connect(struct fake_server *r);
 /* A session has ended. True: a waiting connection takes its place, and is counted as a
@@ -81,7 +74,7 @@ bool fake_server_left(struct fake_server *r) __attribute__((warn_unused_result))
 /* A waiting connection has given up. */
 void fake_server_gave_up(struct fake_server *r);
 
-enum receipt { RECEIPT_TAKEN, RECEIPT_TEMPFAIL, RECEIPT_REJECT, RECEIPT_RATE };
+enum receipt { RECEIPT_TAKEN, RECEIPT_TEMPFAIL, RECEIPT_RATE };
 /* A transaction begins. */
 enum receipt fake_server_begin(struct fake_server *r, int64_t now_ms);
 /* The duration of the transaction; *reply_us: the part of it after the content. */

@@ -406,7 +406,7 @@ place_init(struct simulation *s, struct place *place, const struct scenario_site
         r->settings = site->servers[i];
         r->random = &s->random;
         snprintf(hosts[i], sizeof(*hosts), "%s.%s", r->settings.name, site->name);
-        names[i] = (struct exchange_name){text_from(hosts[i]), r->settings.preference};
+        names[i] = (struct exchange_name){text_from(hosts[i]), 0};
     }
     place->key_length = site_key_key(NULL, names, site->server_count, key);
     place->key = text_string(text_of(key, place->key_length));

@@ -189,40 +189,21 @@ settle_early(struct simulation *s, struct line *l, const struct outcome *outcome
 
 /* --- Addresses -------------------------------------------------------------------- */
 
-static unsigned
-station_preference(const struct place *place, size_t number)
-{
-    return place->stations[number].server.settings.preference;
-}
-
-/* The order in which a session tries the addresses of its site: by preference, and by
- * the health that the scheduler knows of. */
+/* The order in which a session tries the addresses of its site, by the health that the
+ * scheduler knows of. */
 static size_t *
 address_order(struct simulation *s, const struct line *l)
 {
     const struct place *place = line_place(s, l);
     size_t count = place->station_count;
-    size_t *by_preference = memory_array(count, sizeof(*by_preference));
     size_t *order = memory_array(count, sizeof(*order));
     struct text *names = memory_array(count, sizeof(*names));
     int *groups = memory_array(count, sizeof(*groups));
     for (size_t i = 0; i < count; i++) {
-        size_t at = i;
-        for (; at > 0 && station_preference(place, by_preference[at - 1]) >
-                             station_preference(place, i);
-             at--)
-            by_preference[at] = by_preference[at - 1];
-        by_preference[at] = i;
+        names[i] = text_from(station_name(&place->stations[i]));
+        groups[i] = 0;
     }
-    for (size_t i = 0; i < count; i++) {
-        names[i] = text_from(station_name(&place->stations[by_preference[i]]));
-        groups[i] = (int)station_preference(place, by_preference[i]);
-    }
-    sched_hosts_order(s->sched, names, groups, count,
-                      order);
-    for (size_t i = 0; i < count; i++)
-        order[i] = by_preference[order[i]];
-    free(by_preference);
+    sched_hosts_order(s->sched, names, groups, count, order);
     free(names);
     free(groups);
     return order;
@@ -310,17 +291,11 @@ on_connect(struct simulation *s, struct line *l)
         simulation_line_refused(s, l, station, 421,
                                 "said: 421 4.7.0 too many connections");
         return;
-    case RECEPTION_RESET:
-        simulation_line_refused(s, l, station, 0, "reset the connection");
-        return;
     case RECEPTION_REFUSED:
         simulation_line_refused(s, l, station, 0, "refused the connection");
         return;
     case RECEPTION_UNANSWERED:
         plan(s, l, STEP_GIVE_UP, r->settings.connect_timeout_us);
-        return;
-    case RECEPTION_UNGREETED:
-        plan(s, l, STEP_GIVE_UP, r->settings.greeting_timeout_us);
         return;
     }
 }
@@ -438,9 +413,6 @@ simulation_line_judge(const struct fake_server *r, enum receipt receipt)
         return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 451, "4.3.0",
                             "host %s said: 451 4.3.0 try again later",
                             r->settings.name);
-    case RECEIPT_REJECT:
-        return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
-                            "host %s said: 550 5.1.1 no such user", r->settings.name);
     case RECEIPT_RATE:
         return outcome_make(VERDICT_DEFERRED, BLAME_SITE, code, "4.7.1",
                             "host %s said: %d 4.7.1 rate limited, slow down",

@@ -2,7 +2,6 @@
  * and what we promise beyond them. Exact: no clock, no chance but a seed. */
 #include "t/simulation/simulation_internal.h"
 
-#include "base/crc.h"
 #include "base/disk/disk.h"
 #include "base/loop/loop.h"
 
@@ -300,42 +299,7 @@ TEST(many)
     end(&e);
 }
 
-/* --- The simulation itself -------------------------------------------------------- */
-
-struct trace {
-    uint32_t sum;
-    uint64_t lines;
-};
-
-static void
-trace_line(void *context, struct text line)
-{
-    struct trace *t = context;
-    t->sum = crc_add(t->sum, line.at, line.length);
-    t->lines++;
-}
-
-static struct trace
-trace_of(const char *name, uint64_t seed)
-{
-    struct trace t = {0};
-    struct scenario *s = scenario_read(name);
-    s->seed = seed;
-    struct simulation_result *r = simulation_run(s, trace_line, &t);
-    simulation_free(&r);
-    scenario_free(&s);
-    return t;
-}
-
-TEST(same_seed)
-{
-    struct trace first = trace_of("e6-6", 7), again = trace_of("e6-6", 7),
-                 other = trace_of("e6-6", 8);
-    ok(first.lines > 10000);
-    ok_named(first.sum == again.sum && first.lines == again.lines,
-             "the same seed, the same trace");
-    ok_named(first.sum != other.sum, "another seed, another");
-}
+/* --- A few more, as text ---------------------------------------------------------- */
 
 static struct experiment
 run_text(const char *content)
@@ -349,38 +313,6 @@ run_text(const char *content)
     buffer_free(&mistakes);
     e.result = simulation_run(e.scenario, NULL, NULL);
     return e;
-}
-
-/* The result shows the behaviour of the servers. */
-TEST(weather)
-{
-    struct experiment e = run_text("site s tempfail=1/4 reject=1/5 per_session=3\n"
-                                   "domain a.example site s\n"
-                                   "arrive domain=a.example count=100\n");
-    ok_named(e.result->messages_failed > 0, "refused for good");
-    ok_named(e.result->tempfails > 0 && e.result->deferred == e.result->tempfails,
-             "and for now");
-    is_number(e.result->messages_failed + e.result->messages_delivered, 100,
-              "in the end");
-    ok_named(e.result->greeted * 3 >= e.result->transactions, "three in a session");
-    end(&e);
-    e = run_text(
-        "site s delay.rcpt=10s\ndomain a.example site s\n"
-        "arrive domain=a.example count=5\nat 5s site s down\nat 10m site s up\n");
-    is_number(e.result->lost, 5, "sessions break when their server goes down");
-    is_number(e.result->messages_delivered, 5, "mail comes through later");
-    ok(e.result->deaths >= 1 && e.result->refused > 0);
-    end(&e);
-    e = run_text("site s sessions=2 over=silent delay.rcpt=1s greeting_timeout=20s\n"
-                 "domain a.example site s\narrive domain=a.example count=50\n");
-    ok_named(e.result->timed_out > 0 && e.result->refused == 0, "silence times out");
-    is_number(e.result->sites[0].peak_open, 2, "two are served");
-    end(&e);
-    e = run_text("site s silent connect_timeout=10s\ndomain a.example site s\n"
-                 "arrive domain=a.example\nuntil 1h\n");
-    ok_named(!e.result->finished && e.result->end_ms == 3600000, "until the end");
-    is_number(e.result->messages_delivered, 0, "nothing came through");
-    end(&e);
 }
 
 /* With the content of one message a prompt server gets the next: urgent mail that comes
@@ -420,20 +352,6 @@ TEST(early)
     e = run_text(text);
     ok_named(e.result->deferred >= 1, "nor can it be connected to");
     is_number(e.result->messages_delivered, 5, "for some time");
-    end(&e);
-}
-
-/* The first of several addresses that answers has the mail. */
-TEST(addresses)
-{
-    struct experiment e =
-        run_text("site s\naddress s far preference=20 delay.rcpt=1s\n"
-                 "address s near preference=10 down\ndomain a.example site s\n"
-                 "arrive domain=a.example\nat 1m address s near up\n"
-                 "arrive domain=a.example at=2m\n");
-    is_number(e.result->refused, 1, "the near one once refused");
-    is_number(e.result->connects, 3, "then the far one took it; then the near one");
-    ok(e.result->groups[0].max_ms > 1000 && e.result->groups[1].max_ms < 1000);
     end(&e);
 }
 
