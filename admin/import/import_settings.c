@@ -66,6 +66,18 @@ import_open(struct import *im, const char *key)
     return s;
 }
 
+/* Another value takes the place of that of a line before. */
+static void
+import_replace(struct import *im, const struct import_line *by, const char *key)
+{
+    for (size_t i = 0; i < im->count; i++) {
+        struct import_line *l = &im->lines[i];
+        if (l != by && l->fate == IMPORT_TAKEN && l->setting != NULL &&
+            strcmp(l->setting, key) == 0)
+            import_say(l, IMPORT_NEEDLESS, "another line is for the same setting");
+    }
+}
+
 void
 import_put(struct import *im, struct import_line *line, const char *key,
            const char *entry)
@@ -76,8 +88,11 @@ import_put(struct import *im, struct import_line *line, const char *key,
     bool is_list = is_relay || (row != NULL && row->kind == SETTING_LIST);
     bool good = value.length > 0 && !text_has_control(value) && text_is_utf8(value);
     struct import_setting *s = good ? import_open(im, key) : NULL;
-    if (s != NULL && !is_list) /* the last line counts */
+    if (s != NULL && !is_list && s->value.length > 0) { /* the last line counts */
+        if (line != NULL && !text_equal(buffer_text(&s->value), value))
+            import_replace(im, line, key);
         buffer_clear(&s->value);
+    }
     if (s != NULL)
         old = import_find_entry(s, value);
     if (s != NULL && old.length == 0)
