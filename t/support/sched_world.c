@@ -22,7 +22,6 @@ sched_world_start(struct world *w, int active_limit, int session_limit)
     w->target.kind = TARGET_MX;
     w->target.tls = TARGET_TLS_MAY;
     w->target.look_up_mx = true;
-    w->keep_outcomes = true;
     transport_params_default(&w->target.transport);
     w->target.transport.adaptive = 0; /* Postfix's rules alone */
 }
@@ -66,7 +65,7 @@ world_add(struct world *w, const char *domains, int64_t delay_ms, unsigned attem
 }
 
 void
-world_verdict(struct world *w, struct mail *m, unsigned index, const struct outcome *o,
+world_verdict(struct mail *m, unsigned index, const struct outcome *o,
               bool expired)
 {
     world_must(index < m->count && m->loaded, "a verdict for a loaded recipient");
@@ -84,11 +83,9 @@ world_verdict(struct world *w, struct mail *m, unsigned index, const struct outc
         m->finals++;
         break;
     }
-    if (w->keep_outcomes) {
-        if (!m->to[index].last)
-            m->to[index].last = memory_new(sizeof(*o));
-        *m->to[index].last = *o;
-    }
+    if (!m->to[index].last)
+        m->to[index].last = memory_new(sizeof(*o));
+    *m->to[index].last = *o;
 }
 
 void
@@ -149,7 +146,7 @@ world_act(struct world *w, const struct sched_action *a)
         return;
     case SCHED_SETTLE:
         world_must(a->owner == (void *)(uintptr_t)(a->id.hash + 1), "the owner");
-        world_verdict(w, m, a->index, a->outcome, a->expired);
+        world_verdict(m, a->index, a->outcome, a->expired);
         w->settles++;
         return;
     case SCHED_WAIT:
@@ -234,7 +231,7 @@ void
 channel_settle(struct world *w, struct channel *c, size_t nth, const struct outcome *o)
 {
     unsigned index = c->work.indexes[nth];
-    world_verdict(w, channel_mail(w, c), index, o, false);
+    world_verdict(channel_mail(w, c), index, o, false);
     sched_settled(w->s, c->session, index, o);
 }
 

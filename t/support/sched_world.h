@@ -49,7 +49,6 @@ struct world {
     unsigned opens, loads, backlogged, waits, finishes, settles;
     int open_now, active, active_max;
     unsigned loaded[64]; /* the last loads, a ring */
-    bool keep_outcomes;
     bool may_be_early; /* mail that waits for a dead site comes when that lives */
 };
 
@@ -62,7 +61,7 @@ void sched_world_end(struct world *w);
 /* domains: one for each recipient, blanks between. Returns the number of the mail. */
 unsigned world_add(struct world *w, const char *domains, int64_t delay_ms, unsigned attempts);
 
-void world_verdict(struct world *w, struct mail *m, unsigned index, const struct outcome *o, bool expired);
+void world_verdict(struct mail *m, unsigned index, const struct outcome *o, bool expired);
 
 void world_load(struct world *w, struct id id);
 

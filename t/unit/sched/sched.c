@@ -3,6 +3,8 @@
 
 #include "t/support/sched_world.h"
 
+#include <malloc.h>
+
 TEST(one)
 {
     FIXTURE(world, w, sched_world_start, sched_world_end, 100, 100);
@@ -622,4 +624,53 @@ TEST(targets)
     channel_take(&w, world_channel(&w, "", 0));
     is_number(world_channel(&w, "", 0)->work.count, 2, "and one transaction");
     sched_world_end(&w);
+}
+
+TEST(memory)
+{
+    enum { MESSAGES = 30000 };
+    int64_t now = 1000;
+    struct sched *s = sched_new(&(struct sched_settings){.active_limit = 1, .session_limit = 1, .seed = 1}, &now);
+    size_t before = mallinfo2().uordblks;
+    for (unsigned i = 0; i < MESSAGES; i++)
+        sched_add(s, (struct id){1000 + i / 4, i}, 5000 + i, 1);
+    double each = (double)(mallinfo2().uordblks - before) / MESSAGES;
+    printf("# %.1f bytes for each message that is known and not loaded\n", each);
+    ok_named(each < 40, "a known message costs less than 40 bytes");
+    sched_free(&s);
+}
+
+/* Mail of a site whose idle session finds no free place. */
+TEST(idle_beside_busy)
+{
+    FIXTURE(world, w, sched_world_start, sched_world_end, 1000, 2);
+    world_add(&w, "b.example", 0, 0);
+    world_run(&w);
+    struct channel *idle = world_channel(&w, "b.example", 0), *busy[2];
+    ok(channel_take(&w, idle));
+    channel_send(&w, idle);
+    ok(!channel_take(&w, idle));
+    for (unsigned i = 0; i < 10; i++)
+        world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    for (int i = 0; i < 2; i++) {
+        busy[i] = world_channel(&w, "a.example", i);
+        ok(busy[i] && channel_take(&w, busy[i]));
+    }
+    world_add(&w, "b.example", 0, 0);
+    world_run(&w);
+    ok_named(!sched_has_work(w.s, idle->session), "all sessions are in use");
+    channel_send(&w, busy[0]);
+    ok_named(!channel_take(&w, busy[0]), "one gives way");
+    ok_named(!sched_has_work(w.s, busy[0]->session), "and does not take it back");
+    ok_named(channel_take(&w, idle), "but leaves the place to the idle one");
+    channel_send(&w, busy[1]);
+    ok_named(channel_take(&w, busy[1]), "the other goes on");
+    channel_send(&w, idle);
+    ok(!channel_take(&w, idle));
+    ok_named(channel_take(&w, busy[0]), "and when nobody waits, the first, too");
+    channel_send(&w, busy[0]);
+    channel_send(&w, busy[1]);
+    channel_drain(&w, busy[0]);
+    is_number(w.finishes, 12, "all are sent");
 }

@@ -117,7 +117,7 @@ TEST(waive)
     take_second(&w, &two);
     struct outcome no = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.0.0", "no");
     for (size_t i = 0; i < two.work.count; i++)
-        world_verdict(&w, channel_mail(&w, &two), two.work.indexes[i], &no, false);
+        world_verdict(channel_mail(&w, &two), two.work.indexes[i], &no, false);
     sched_waive(w.s, c->session, &no);
     world_run(&w);
     is_number(sched_count(w.s).deferred, 1, "the newest is given back");
