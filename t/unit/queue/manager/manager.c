@@ -133,48 +133,6 @@ TEST(options_of_two_routes)
     ok(world_is_empty(&w));
 }
 
-TEST(restart)
-{
-    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test");
-    world_deliver(&w, "ann@a.test", "later@b.test good@b.test bad@b.test");
-    buffer_clear(&w.seen);
-    struct sched_state before = sched_find(manager_sched(w.manager), w.id);
-    world_restart(&w);
-    world_restart(&w);
-    struct sched_state after = sched_find(manager_sched(w.manager), w.id);
-    ok(after.place == SCHED_DEFERRED);
-    is_number(after.due_ms, before.due_ms, "due when it was");
-    is_number(after.attempts, 1, "after as many rounds");
-    world_saw(&w, "", "nothing is done twice");
-    w.all_good = true;
-    sim_loop_advance(w.loop, 400 * 1000);
-    world_saw(&w, "ann@a.test>later@b.test ",
-              "the rest; the failure was reported before the restart");
-    ok(world_is_empty(&w));
-
-    w.stalled = true;
-    w.all_good = false;
-    world_deliver(&w, "ann@a.test", "good@b.test");
-    world_saw(&w, "", "a session that never gets to it");
-    world_stop(&w);
-    w.stalled = false;
-    is_number(world_files(&w, "todo"), 1, "still new");
-    manager_world_start(&w);
-    world_saw(&w, "ann@a.test>good@b.test ", "after the restart it is delivered");
-    ok(world_is_empty(&w));
-}
-
-TEST(expiry)
-{
-    FIXTURE(world, w, manager_world_begin, manager_world_end, "* smtp://sink.test?lifetime=1h");
-    world_deliver(&w, "ann@a.test", "later@b.test");
-    sim_loop_advance(w.loop, 3 * 3600 * INT64_C(1000));
-    ok(world_logged(&w, "status=expired ("));
-    ok_named(text_ends_nocase(buffer_text(&w.seen), TEXT(">later@b.test >ann@a.test ")),
-             "the sender is told");
-    ok(world_is_empty(&w));
-}
-
 TEST(immediate)
 {
     struct world w;
@@ -426,32 +384,6 @@ TEST(reload)
     ok(world_logged(&w, "status=sent (discarded)") && world_is_empty(&w));
     world_deliver(&w, "ann@a.test", "bad@c.test");
     ok(world_is_empty(&w));
-}
-
-/* More mail than fits in memory; some of it takes several rounds. */
-TEST(many)
-{
-    static const char *const to[] = {"good@b.test", "bad@b.test", "later@c.test",
-                                     "good@c.test good@d.test later@e.test"};
-    FIXTURE(world, w, manager_world_begin, manager_world_end,
-            "b.test smtp://one.test\nc.test smtp://two.test\n* mx");
-    w.settings.sched.active_limit = 50;
-    world_restart(&w);
-    for (int i = 0; i < 1000; i++)
-        world_send(&w, "ann@a.test", to[i % 4]);
-    world_turns(&w);
-    sim_loop_advance(w.loop, 100 * 1000);
-    struct sched_counts counts = sched_count(manager_sched(w.manager));
-    is_number(counts.deferred, 500, "half waits");
-    is_number(counts.active, 0, "nothing is in memory");
-    is_number(w.attempts, 250 + 250 + 250 + 250 + 750, "each once, and the bounces");
-    w.all_good = true;
-    sim_loop_advance(w.loop, 3600 * 1000);
-    is_number(w.attempts, 1750 + 500, "and those that waited");
-    ok(world_is_empty(&w));
-    counts = sched_count(manager_sched(w.manager));
-    is_number(counts.deferred + counts.incoming + counts.active + counts.sessions, 0,
-              "nothing is left");
 }
 
 enum { LOADS = 300 };

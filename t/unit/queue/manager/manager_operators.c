@@ -176,37 +176,6 @@ TEST(hold_rest)
     ok(world_is_empty(&w));
 }
 
-/* The daemon ends before the delivery does. */
-TEST(hold_and_crash)
-{
-    struct world w;
-    struct delivery_request request;
-    manager_world_begin(&w, later_route);
-    start_delivery(&w, "good@b.test", &request);
-    ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
-    fake_settle(w.fakes, &request); /* nobody hears of it any more */
-    buffer_clear(&w.seen);
-    world_stop(&w);
-    w.stalled = false;
-    manager_world_start(&w);
-    sim_loop_advance(w.loop, HOUR_MS);
-    world_saw(&w, "", "not delivered again");
-    manager_world_end(&w);
-
-    manager_world_begin(&w, later_route);
-    start_delivery(&w, "later@b.test", &request);
-    ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
-    fake_settle(w.fakes, &request);
-    buffer_clear(&w.seen);
-    world_stop(&w);
-    w.stalled = false;
-    manager_world_start(&w);
-    sim_loop_advance(w.loop, HOUR_MS);
-    world_saw(&w, "", "nor tried again");
-    ok(is_held(&w));
-    manager_world_end(&w);
-}
-
 /* Its time is over when its last attempt ends, but it is to be held. */
 TEST(hold_expired)
 {

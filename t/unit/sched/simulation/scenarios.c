@@ -3,7 +3,6 @@
 #include "t/simulation/simulation_internal.h"
 
 #include "base/disk/disk.h"
-#include "base/loop/loop.h"
 
 #include "t/support/tap.h"
 
@@ -278,24 +277,6 @@ TEST(rate)
     const struct simulation_result *r = e.result;
     is_number(r->messages_delivered, 100, "all are delivered");
     ok_named(r->connects <= 100, "with a connection for each at most");
-    end(&e);
-}
-
-TEST(many)
-{
-    int64_t start_us = loop_clock_us();
-    struct experiment e = run("many");
-    int64_t took_us = loop_clock_us() - start_us;
-    const struct simulation_result *r = e.result;
-    printf("# 100,000 messages to 1,000 destinations: %.1f s, %llu actions, %.2f us "
-           "for each message\n",
-           (double)took_us / 1e6, (unsigned long long)r->actions,
-           (double)took_us / (double)r->messages);
-    is_number(r->messages_delivered, 100000, "all are delivered");
-    unsigned most = 0;
-    for (size_t i = 0; i < r->site_count; i++)
-        most = r->sites[i].peak_open > most ? r->sites[i].peak_open : most;
-    ok_named(most <= 5, "no site above its limit");
     end(&e);
 }
 
