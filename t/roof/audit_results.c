@@ -96,6 +96,7 @@ audit_note(void)
     world_cut();
     world_set_moods(&good);
     (void)audit_has_gone(audit_longest_ms());
+    (void)world_run_for(REPORTED_MS, NULL); /* another report comes behind the mail */
     model_on_attempted(NULL);
     if (results.attempts > 0)
         roof_break(

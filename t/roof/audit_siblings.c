@@ -46,8 +46,14 @@ heirs(unsigned out[GROUP_MEMBERS_MAX])
     return count;
 }
 
-/* The heir lives, and its disk is slow: the first host knows that its mail is another's, and for
- * how long nobody knows. It drains. */
+static bool
+is_fenced(void)
+{
+    return law_adoption_is_fenced(0);
+}
+
+/* The heir lives, and its disk is slow: the first host knows that its mail is another's, and is
+ * cut off again before it can take it back. It drains. */
 static void
 ask_slow_heir(unsigned heir)
 {
@@ -55,10 +61,13 @@ ask_slow_heir(unsigned heir)
     siblings_order(heir, 0);
     (void)world_run_for(CLAIMED_MS, is_claimed);
     siblings_cut_engine(0, false);
+    (void)world_run_for(CLAIMED_MS, is_fenced);
+    siblings_cut_engine(0, true);
     (void)world_run_for(FENCED_MS, NULL);
     operator_tell(&host, "{\"command\":\"drain\",\"wait_ms\":15000}");
     (void)world_run_for(DRAINS_MS, NULL);
     operator_tell(&host, "{\"command\":\"drain\",\"cancel\":true}");
+    siblings_cut_engine(0, false);
     siblings_slow_disk(heir, 0);
 }
 

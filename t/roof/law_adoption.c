@@ -77,6 +77,12 @@ law_adoption_claims(void)
     return law.claims;
 }
 
+bool
+law_adoption_is_fenced(unsigned number)
+{
+    return law.hosts[number].fenced_ms > 0;
+}
+
 /* --- Owners --- */
 
 static struct owned *

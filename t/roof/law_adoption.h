@@ -29,6 +29,8 @@ void law_adoption_claimed(struct text was, struct text is, struct text key);
  * own mail when its disk was lost. */
 void law_adoption_line(unsigned number, struct text line);
 void law_adoption_ended(unsigned number);
+/* It has heard that its mail is another's, and not yet that it is its own again. */
+bool law_adoption_is_fenced(unsigned number);
 /* The host has lost its disk. */
 void law_adoption_lost(unsigned number);
 /* By hops, before the model hears of it: what the host with that number does; -1: none. */
