@@ -31,7 +31,8 @@ enum {
     AWAY_MAX_MS = 15 * MINUTE_MS,
     LAST_MESSAGES = 4,
     LAST_MS = HOUR_MS,
-    TRIED_MS = 5 * MINUTE_MS, /* a bank that has refused a question */
+    FORGOTTEN_MS = 70 * MINUTE_MS, /* sites without mail, which ask no more */
+    TRIED_MS = 5 * MINUTE_MS,      /* a bank that has refused a question */
     STEP_WITHIN_MS = 2 * SECOND_MS,
     SILENT_MS = 500, /* the answer is lost, and the next question is not */
     DRAIN_MAX_MS = 10 * MINUTE_MS
@@ -617,6 +618,31 @@ group_hear_status(void *context, struct text answer, bool whole)
         roof_break("truth", NULL, "status --cluster does not name all hosts");
 }
 
+static void
+group_hear_banks(void *context, struct text answer, bool whole)
+{
+    struct text line;
+    (void)context;
+    group.has_answered = true;
+    while (whole && answer.length > 0) {
+        text_cut(&answer, '\n', &line);
+        json_t *object = json_loadb(line.at, line.length, 0, NULL);
+        if (json_object_get(object, "group") != NULL)
+            judge_bank(object, json_string_value(json_object_get(object, "host")));
+        json_decref(object);
+    }
+}
+
+/* Mail that comes later would ask it. */
+static void
+ask_banks(void)
+{
+    group.has_answered = false;
+    operator_ask_of(group.hosts[0].host, "{\"command\":\"status\",\"cluster\":true}",
+                    group_hear_banks, NULL);
+    (void)world_run_for(MINUTE_MS, group_has_answered);
+}
+
 void
 group_refuse_last(void)
 {
@@ -626,10 +652,12 @@ group_refuse_last(void)
     for (unsigned i = 0; i < LAST_MESSAGES; i++)
         (void)audit_give(i % LAW_GROUP_SITES, 1);
     bool have_gone = audit_has_gone(LAST_MS);
+    (void)world_run_for(FORGOTTEN_MS, NULL);
     redises_forbid_scripts(false);
     if (!have_gone) /* at its own part of a rate it may take long */
         (void)audit_has_gone(LAST_MS);
     (void)world_run_for(TRIED_MS, NULL);
+    ask_banks();
 }
 
 /* That host, or the first if it is gone. */
