@@ -129,11 +129,14 @@ static enum adoption_met
 comparison_met_copy(struct adoption *a, const struct adoption_entry *entry)
 {
     uint64_t batch = 0;
+    /* With another number of slices our name was that of another part of this disk. */
+    bool is_ours = manager_handles(a->setup.manager, entry->id);
     bool is_numbered = text_number(text_from(entry->word), UINT64_MAX, &batch);
     bool may_be_forgotten =
-        !a->has_compared && (!is_numbered || batch > a->bound) &&
+        is_ours && !a->has_compared && (!is_numbered || batch > a->bound) &&
         !a->setup.keeper.is_ending(a->setup.keeper.context, entry->id);
-    if ((is_numbered && batch > a->number) || adoption_is_here(a, entry->id))
+    if ((is_numbered && batch > a->number) ||
+        (is_ours && adoption_is_here(a, entry->id)))
         return ENTRY_DONE;
     if (may_be_forgotten)
         return adoption_take_entry(a, entry);

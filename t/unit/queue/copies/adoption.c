@@ -5,6 +5,7 @@
 
 #include "queue/copies/adoption_scripts.h"
 #include "queue/copies/copies_keys.h"
+#include "queue/queue_operator.h"
 #include "queue/queue_walk.h"
 #include "t/support/adoption_kit.h"
 #include "t/support/must.h"
@@ -409,6 +410,40 @@ TEST(fewer_slices)
     is_number((int64_t)copies_database_count(g.database), 0, "leaves Redis");
     site_go(a);
     is_number(a->w.attempts, 1, "delivered once");
+}
+
+/* More slices: the name is that of a smaller part, and another daemon has delivered the mail of
+ * the rest. */
+TEST(more_slices)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    unsigned own = 0;
+    site_stop(a, true);
+    snprintf(a->settings.host, sizeof(a->settings.host), "relay1.0");
+    a->settings.slices = 2;
+    site_start(a);
+    group_up(&g, 1);
+    for (unsigned i = 1; i <= 12; i++) {
+        struct id id = site_send(a, i);
+        if (id_slice(id, 2) == 0)
+            own++;
+        else
+            must(queue_remove(manager_queue(a->w.manager), id));
+    }
+    world_turns(&a->w);
+    must(own > 0 && own < 12);
+    site_stop(a, true);
+    a->w.settings.queue.slices = 2;
+    world_restart(&a->w);
+    a->removed.count = 0;
+    site_start(a);
+    sim_engine_up(a->engine);
+    group_pass(&g, 10000);
+    is_number((int64_t)adoption_state(a->adoption).recalled, 0, "none is taken back");
+    is_number((int64_t)a->removed.count, 12 - own, "the copies of the rest go");
+    site_go(a);
+    is_number(a->w.attempts, own, "delivered once");
 }
 
 TEST(another_group)
