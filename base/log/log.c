@@ -449,6 +449,7 @@ log_free(struct log **log)
         return;
     if (l->writer != NULL) {
         crash_uncall(l->writer);
+        log_writer_free(&l->writer); /* says what is lost */
         loop_unpost(l->loop, &l->wake);
         loop_at_end_remove(l->loop, LOOP_SYNC_LOG, flush_lines, l);
         loop_at_end_remove(l->loop, LOOP_SEND_LOG, flush_lines, l);
@@ -457,7 +458,6 @@ log_free(struct log **log)
         buffer_free(&l->spare->line);
         free(l->spare);
     }
-    log_writer_free(&l->writer);
     net_datagram_close(&l->syslog);
     free(l);
 }

@@ -9,9 +9,11 @@
 
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct buffer out;
@@ -648,6 +650,33 @@ TEST(unread)
     ok_named(heard > 5, "what comes later is written");
     log_free(&log);
     tap_stop(&t);
+    loop_free(&loop);
+}
+
+/* It is read again when the program ends: what is lost is told then, too. */
+TEST(read_at_end)
+{
+    FIXTURE(tapped, t, tap_start, tap_stop);
+    struct loop *loop = sim_loop_new(1);
+    struct log *log = log_new(loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    for (int i = 0; i < 60000; i++)
+        log_say(log, LOG_LEVEL_INFO, "p", NULL, "line %d", i);
+    pid_t reader = fork();
+    if (reader == 0) {
+        static char all[4 * 1024 * 1024];
+        size_t length = 0;
+        alarm(60);
+        while (length < sizeof(all) && memmem(all, length, "log lines lost", 14) == NULL) {
+            struct pollfd from = {.fd = t.ends[0], .events = POLLIN};
+            (void)poll(&from, 1, -1);
+            ssize_t got = read(t.ends[0], all + length, sizeof(all) - length);
+            length += got > 0 ? (size_t)got : 0;
+        }
+        _exit(length == sizeof(all));
+    }
+    int status = -1;
+    log_free(&log);
+    ok_named(reader > 0 && waitpid(reader, &status, 0) == reader && status == 0, "told");
     loop_free(&loop);
 }
 
