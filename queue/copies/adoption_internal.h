@@ -98,7 +98,7 @@ struct adoption {
     bool is_beating, is_claiming;
     bool is_waiting;                   /* nothing is delivered: adoption_release() */
     char claimed[COPIES_NAME_MAX + 1]; /* by us, now */
-    struct loop_timer beat, patience;
+    struct loop_timer beat, patience, read;
     struct adoption_ask asks[ADOPTION_ASKS_MAX]; /* a ring */
     unsigned ask_first, ask_count;
     struct adoption_slot slots[ADOPTION_SLOTS];

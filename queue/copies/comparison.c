@@ -19,6 +19,7 @@
 #include <string.h>
 
 enum { NAMES_A_TURN = 2000, CHECKED_A_TURN = 50, FILE_MAX = 1 << 20 };
+enum { READ_A_TURN = 1 << 20, READ_MS = 10 };
 
 static const char comparison_file[] = "copies";
 
@@ -169,6 +170,12 @@ comparison_open(struct adoption *a)
 
 /* --- Mail that others have adopted -------------------------------------------------------- */
 
+static void
+comparison_on_time(void *context)
+{
+    adoption_stir(context);
+}
+
 static enum adoption_met
 comparison_met_adopted(struct adoption *a, const struct adoption_entry *entry)
 {
@@ -177,7 +184,7 @@ comparison_met_adopted(struct adoption *a, const struct adoption_entry *entry)
     struct text rest = text_from(entry->word), name;
     struct id there = {0};
     struct manager_loan loan;
-    int64_t budget = INT64_MAX / 2;
+    int64_t budget = READ_A_TURN;
     (void)!text_cut(&rest, '/', &name);
     (void)!id_parse(rest, &there);
     (void)text_copy(host, sizeof(host), name);
@@ -189,7 +196,9 @@ comparison_met_adopted(struct adoption *a, const struct adoption_entry *entry)
         a->state.given_up++;
         manager_give_away(m, entry->id, host, there);
         return ENTRY_DONE;
-    case MANAGER_LEND_MORE:
+    case MANAGER_LEND_MORE: /* a call for another one would begin its check anew */
+        loop_timer_start(a->setup.loop, &a->read, READ_MS, comparison_on_time, a);
+        return ENTRY_WAITS;
     case MANAGER_LEND_BUSY:
         return ENTRY_LATER;
     case MANAGER_LEND_STAYS:
@@ -287,5 +296,6 @@ comparison_stop(struct adoption *a)
 {
     queue_barrier_cancel(&a->barrier);
     queue_walk_end(&a->here);
+    loop_timer_stop(a->setup.loop, &a->read);
     a->is_checking = false;
 }

@@ -193,7 +193,8 @@ key_of(const struct site *s, const char *suffix, char out[COPIES_KEY_MAX + 1])
 void
 site_copy(struct site *s, struct id id, unsigned batch)
 {
-    char key[COPIES_KEY_MAX + 1], name[COPIES_KEY_MAX + 1], content[4096], number[12];
+    static char content[4 << 20];
+    char key[COPIES_KEY_MAX + 1], name[COPIES_KEY_MAX + 1], number[12];
     struct envelope *e = queue_load(manager_queue(s->w.manager), id);
     struct buffer form, field, reply;
     buffer_init(&form, 1 << 20);

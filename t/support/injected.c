@@ -26,7 +26,7 @@ injected_stored(void *context, struct envelope *e, const struct outcome *refusal
 }
 
 void
-injected_add(struct world *w, const char *sender, const char *recipients)
+injected_add_large(struct world *w, const char *sender, const char *recipients, size_t size)
 {
     char error[300];
     struct queue *queue;
@@ -44,10 +44,18 @@ injected_add(struct world *w, const char *sender, const char *recipients)
         0)
         abort();
     struct queue_draft *draft = queue_begin(queue, 0, &refusal);
-    (void)queue_write(draft, TEXT("Subject: x\r\n\r\nbody\r\n"));
+    (void)queue_write(draft, TEXT("Subject: x\r\n\r\n"));
+    for (size_t done = 0; done < size; done += 6)
+        (void)queue_write(draft, TEXT("body\r\n"));
     queue_name(draft, e);
     queue_commit(&draft, &e, injected_stored, w);
     queue_close(&queue);
+}
+
+void
+injected_add(struct world *w, const char *sender, const char *recipients)
+{
+    injected_add_large(w, sender, recipients, 6);
 }
 
 void

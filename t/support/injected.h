@@ -10,6 +10,7 @@ struct aliases *injected_aliases(const struct world *w, const char *file);
 /* As sendmail(1) does, while no daemon runs, so that it is found at the next start.
  * recipients: separated by spaces. */
 void injected_add(struct world *w, const char *sender, const char *recipients);
+void injected_add_large(struct world *w, const char *sender, const char *recipients, size_t size);
 /* By a queue manager of an operator, without a daemon; it has no aliases. */
 void injected_operate(struct world *w, enum manager_verb verb);
 /* Stops the manager, adds the message and holds it before a daemon has seen it. */

@@ -6,6 +6,7 @@
 #include "queue/copies/copies_keys.h"
 #include "queue/queue_operator.h"
 #include "t/support/adoption_kit.h"
+#include "t/support/injected.h"
 #include "t/support/must.h"
 
 /* The table of a restart with the disk: here or not, there or not, the number of the copy, and
@@ -157,6 +158,37 @@ TEST(emptied_while_taking)
     is_number(world_files(&b->w, "todo") + world_files(&b->w, "info"), 0, "none is left undecided");
     sim_engine_free(&a->engine);
     site_start(a);
+}
+
+/* A content that takes more than a turn is read to its end before the next one. */
+TEST(large_contents)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    char why[ADOPTION_WHY_MAX];
+    group_up(&g, 2);
+    struct id ids[3];
+    for (unsigned i = 0; i < 3; i++) {
+        injected_add_large(&a->w, "me@a.test", "later@b.test", 3 << 20);
+        ids[i] = a->w.id;
+    }
+    site_restart(a, true);
+    sim_engine_up(a->engine);
+    group_pass(&g, 3000);
+    site_go(a);
+    must(a->w.attempts == 3);
+    for (unsigned i = 0; i < 3; i++)
+        site_copy(a, ids[i], i + 1);
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    group_pass(&g, 5000);
+    is_number((int64_t)adoption_state(b->adoption).adopted, 3, "adopted");
+    site_restart(a, false);
+    sim_engine_up(a->engine);
+    group_pass(&g, 10 * 1000);
+    is_number((int64_t)adoption_state(a->adoption).given_up, 3, "each is given up");
+    ok_named(world_is_empty(&a->w) && !a->is_closed, "and mail is accepted again");
 }
 
 /* A copy that cannot be read stays, and is said. */
