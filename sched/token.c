@@ -3,41 +3,27 @@
 
 #include "base/memory.h"
 #include "sched/limits/reply_class.h"
+#include "sched/route/secrets.h"
 #include "sched/sched_internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
-
-enum { KEY_MAX = TARGET_HOST_MAX + 8 + SECRETS_USER_MAX };
 
 struct token_login {
     UT_hash_handle hh;
     enum sched_token token;
     char why[OUTCOME_TEXT_MAX];
-    char key[KEY_MAX];
+    char key[SECRETS_KEY_MAX];
 };
-
-/* 0: too long for any target. */
-static size_t
-token_table_key(struct text host, uint16_t port, struct text user, char key[KEY_MAX])
-{
-    int length = snprintf(key, KEY_MAX, "%.*s:%u ", TEXT_ARGS(host), (unsigned)port);
-    if (length < 0 || (size_t)length + user.length >= KEY_MAX)
-        return 0;
-    text_lower(key, (size_t)length);
-    memcpy(key + length, user.at, user.length);
-    return (size_t)length + user.length;
-}
 
 static struct token_login *
 token_table_login(const struct token_table *table, struct text host, uint16_t port,
                   struct text user)
 {
-    char key[KEY_MAX];
+    char key[SECRETS_KEY_MAX];
     struct token_login *l = NULL;
-    size_t length = token_table_key(host, port, user, key);
+    size_t length = secrets_key(host, port, user, key);
     if (length > 0)
         HASH_FIND(hh, table->by_login, key, length, l);
     return l;
@@ -65,7 +51,7 @@ token_table_set(struct token_table *table, const struct sched_login *login,
         return false;
     if (l == NULL) {
         l = memory_new(sizeof(*l));
-        size_t length = token_table_key(login->host, login->port, login->user, l->key);
+        size_t length = secrets_key(login->host, login->port, login->user, l->key);
         if (length == 0) {
             free(l);
             return false;

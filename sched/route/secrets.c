@@ -15,7 +15,7 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { HOST_MAX = 255, KEY_MAX = HOST_MAX + 8 + SECRETS_USER_MAX + 1 };
+enum { HOST_MAX = SECRETS_HOST_MAX, KEY_MAX = SECRETS_KEY_MAX };
 
 static const char blanks[] = " \t\r";
 
@@ -31,10 +31,9 @@ struct secrets {
     struct line *lines; /* by "host:port user" */
 };
 
-/* The key of a line; 0: host or user is too long. Hosts have no case, but users do:
- * only the part before the user is in lower case. */
-static size_t
-key_write(struct text host, uint16_t port, struct text user, char key[KEY_MAX])
+size_t
+secrets_key(struct text host, uint16_t port, struct text user,
+            char key[SECRETS_KEY_MAX])
 {
     if (host.length == 0 || host.length > HOST_MAX || user.length > SECRETS_USER_MAX)
         return 0;
@@ -51,7 +50,7 @@ line_find(const struct secrets *secrets, struct text host, uint16_t port,
 {
     char key[KEY_MAX];
     struct line *line = NULL;
-    size_t length = key_write(host, port, user, key);
+    size_t length = secrets_key(host, port, user, key);
     if (length > 0)
         HASH_FIND(hh, secrets->lines, key, length, line);
     return line;
@@ -65,7 +64,7 @@ line_add(struct secrets *secrets, struct text host, uint16_t port, struct text u
     char key[KEY_MAX];
     if (line_find(secrets, host, port, user))
         return false;
-    size_t length = key_write(host, port, user, key);
+    size_t length = secrets_key(host, port, user, key);
     assert(length > 0);
     struct line *line = memory_new(sizeof(*line));
     line->key = text_string(text_of(key, length));

@@ -12,9 +12,17 @@
 
 enum {
     SECRETS_FILE_MAX = 1024 * 1024,
-    SECRETS_USER_MAX = 128,     /* bytes */
-    SECRETS_PASSWORD_MAX = 1024 /* bytes; also of a path */
+    SECRETS_HOST_MAX = 255,
+    SECRETS_USER_MAX = 128,      /* bytes */
+    SECRETS_PASSWORD_MAX = 1024, /* bytes; also of a path */
+    SECRETS_KEY_MAX = SECRETS_HOST_MAX + 8 + SECRETS_USER_MAX + 1
 };
+
+/* The key of a login, not a string: "host:port user". Hosts have no case, but users do:
+ * only the part before the user is in lower case. Its length; 0: host or user is too
+ * long. */
+size_t secrets_key(struct text host, uint16_t port, struct text user,
+                   char key[SECRETS_KEY_MAX]);
 
 struct secrets;
 
