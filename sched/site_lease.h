@@ -10,8 +10,6 @@
 #include "sched/limits/lease.h"
 #include "sched/site.h"
 
-enum { SITE_LEASE_HOSTS_MAX = 1000 };
-
 struct site_lease {
     UT_hash_handle hh;              /* in the group's, by name, unless it is apart */
     struct site_lease *prev, *next; /* those that want to ask */

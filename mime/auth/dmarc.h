@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-enum { DMARC_LABELS_MAX = 5, DMARC_NAME_MAX = 256 };
+enum { DMARC_LABELS_MAX = 5 };
 
 enum dmarc_found {
     DMARC_NONE,

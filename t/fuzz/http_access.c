@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct http_names names = {{"h.example.org", 13}, {"proxy.example.net", 17}};
+static const struct http_names names = {.hostname = {"h.example.org", 13}, .more = {"proxy.example.net", 17}};
 
 static void
 check_passed(const struct http_reader *reader)
