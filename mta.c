@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,24 @@ prepare_spool(const struct daemon *d, const struct identity *who)
                 given, who->name);
 }
 
+/* Root without all of its rights cannot remove another user's files from a directory that
+ * this user has for everybody: mail would be delivered again, and that of sendmail(1) wait. */
+static bool
+is_spool_of_another(struct daemon *d, const struct identity *who)
+{
+    char path[PATH_MAX];
+    const char *spool = d->configuration->options.spool;
+    snprintf(path, sizeof(path), "%s/mess", spool);
+    unsigned owner = who->change || geteuid() != 0 ? 0 : spool_owner_of(path);
+    if (owner != 0)
+        snprintf(
+            d->error, DAEMON_ERROR_MAX,
+            "spool %s: it belongs to the user %u, and the daemon would stay root: set "
+            "`user` to that user, or give the spool to root: `chown -R %s %s`",
+            spool, owner, "root", spool);
+    return owner != 0;
+}
+
 /* The parts start, each with the rights that it needs. */
 static int
 mta_start(struct daemon *d)
@@ -60,6 +79,8 @@ mta_start(struct daemon *d)
         snprintf(d->error, DAEMON_ERROR_MAX, "user: no such user: '%s'", user);
         return EX_CONFIG;
     }
+    if (is_spool_of_another(d, &who))
+        return EX_CONFIG;
     prepare_spool(d, &who);
     /* Files that the queue makes belong to the user. */
     if (!identity_try_on(&who)) {

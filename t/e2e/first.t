@@ -86,8 +86,9 @@ SKIP: {
     is $petrel->stop, 0, 'it stops';
     is owners("$petrel->{dir}/spool"), '65534', 'nothing is root\'s';
 
-    $petrel->configure(user => undef, routes => '* hold')->start;
-    like $petrel->send_mail('a@x.test', 'b@y.test', $letter), qr/^250/, 'then a daemon without `user` took mail';
+    $petrel = Petrel->new(routes => '* hold')->start;
+    chmod 0755, $petrel->{dir};
+    like $petrel->send_mail('a@x.test', 'b@y.test', $letter), qr/^250/, 'a daemon without `user` took mail';
     $petrel->kill9;
     like owners("$petrel->{dir}/spool"), qr/\b0\b/, 'files of root are left';
     $petrel->configure(user => 'nobody', routes => "* smtp://127.0.0.1:$sink->{port}");

@@ -256,7 +256,7 @@ SKIP: {
     is $petrel->start->stop, 0, 'and again';
     unlike $petrel->log, qr/ error: /, 'without trouble';
 
-    $petrel->configure(user => undef)->start;
+    $petrel = Petrel->new(routes => '* hold')->start;
     like $petrel->log, qr/warning: running as root/, 'who stays root is warned';
     is $petrel->stop, 0, 'it stops';
 }

@@ -61,4 +61,25 @@ SKIP: {
     ok $petrel->wait_log(qr/to=<u\@private\.test>.*status=sent/), 'and the daemon delivers it' or diag $petrel->log;
     is $petrel->stop, 0, 'it stops';
 }
+
+# `user` is no longer set: root has the spool of another user.
+{
+    my $daemon = 54321;
+    my $petrel = Petrel->new(user => $daemon, routes => '* hold');
+    chmod 0755, $petrel->{dir};
+    $petrel->start;
+    like $petrel->send_mail('a@b.test', 'held@former.test', "Subject: x\n\nx\n"), qr/^250/, 'mail is taken';
+    $petrel->wait_log(qr/held by a route/);
+    is $petrel->stop, 0, 'it stops';
+    $petrel->configure(user => '', routes => "* smtp://127.0.0.1:$sink->{port}");
+    my ($code, $said) = Petrel::command('', 'timeout', '20', $Petrel::binary, '-c', $petrel->conf, 'run');
+    is $code, 78, 'root does not start there' or diag $said;
+    like $said, qr/it belongs to the user $daemon, .*: set `user` to that user, or give the spool to root: `chown -R root \S+`$/m, 'and says why';
+    is system('chown', '-R', 'root', "$petrel->{dir}/spool"), 0, 'given to root';
+    $petrel->start;
+    is(($petrel->run('queue', 'release', '--all'))[0], 0, 'released');
+    ok $petrel->wait_log(qr/to=<held\@former\.test>.*status=sent/), 'root delivers it' or diag $petrel->log;
+    ok Petrel::wait_for(sub { !glob "$petrel->{dir}/spool/{mess,todo,intd,info,remote,hold}/*" }), 'and removes its files' or diag $petrel->log;
+    is $petrel->stop, 0, 'it stops';
+}
 done_testing;
