@@ -543,14 +543,10 @@ fail_some(void *context)
     unsigned failed = 0;
     for (; a->failing < e->count && failed < FAILS_PER_TURN; a->failing++) {
         a->kinds[a->failing] = TARGET_ERROR;
-        const struct recipient *r = &e->recipients[a->failing];
-        if (r->done)
+        if (e->recipients[a->failing].done)
             continue;
         failed++;
-        /* Its members fail in its place; to a list nothing was sent. */
-        bool is_alias = r->expanded && r->way == NULL;
-        if (!is_alias || !begin_settle_alias(a, a->failing))
-            attempt_settle(a, a->failing, &outcome, false, NULL);
+        begin_settle_failed(a, a->failing, &outcome);
     }
     if (a->failing < e->count)
         loop_post(m->loop, &a->fail, fail_some, a);

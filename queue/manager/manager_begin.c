@@ -41,7 +41,7 @@ settle_unparsable(struct active *a, unsigned index)
 
 /* A recipient that was found out not to be one when the aliases were looked up, or an
  * alias whose members have taken its place. False: it is neither. */
-bool
+static bool
 begin_settle_alias(struct active *a, unsigned index)
 {
     static const struct {
@@ -78,6 +78,16 @@ begin_settle_alias(struct active *a, unsigned index)
 }
 
 void
+begin_settle_failed(struct active *a, unsigned index, const struct outcome *outcome)
+{
+    const struct recipient *r = &a->envelope->recipients[index];
+    bool is_alias = r->expanded && r->way == NULL; /* to a list nothing was sent */
+    a->kinds[index] = TARGET_ERROR;
+    if (!is_alias || !begin_settle_alias(a, index))
+        attempt_settle(a, index, outcome, false, NULL);
+}
+
+void
 begin_settle_refused(struct active *a)
 {
     const struct envelope *e = a->envelope;
@@ -97,8 +107,7 @@ route_one(struct active *a, unsigned index)
     const struct recipient *r = &a->envelope->recipients[index];
     struct address address;
     if (b->verdict != NULL) {
-        a->kinds[index] = TARGET_ERROR;
-        attempt_settle(a, index, b->verdict, false, NULL);
+        begin_settle_failed(a, index, b->verdict);
         return;
     }
     struct outcome read;

@@ -329,9 +329,9 @@ void begin_anew(struct manager *m);
 void begin_hold(struct active *a);
 /* Settles the recipients that are none (struct recipient: refused). */
 void begin_settle_refused(struct active *a);
-/* Settles that recipient if it is one of these, or an alias that has been expanded. False: it is
- * neither. */
-bool begin_settle_alias(struct active *a, unsigned index);
+/* Settles that open recipient as failed; an alias as expanded, since its members fail in its
+ * place. */
+void begin_settle_failed(struct active *a, unsigned index, const struct outcome *outcome);
 /* Stops the beginning of its attempt. */
 void begin_forget(struct active *a);
 

@@ -502,8 +502,12 @@ TEST(never)
 {
     FIXTURE(world, w, quota_begin, quota_end, "uid:* 3/d");
     world_stop(&w);
+    w.notify = NOTIFY_SUCCESS | NOTIFY_FAILURE;
     injected_add(&w, "good@h.test", "good@a.test good@b.test good@c.test team@h.test");
     manager_world_start(&w);
+    is_number(world_log_count(&w, "status=bounced"), 4, "the members of an alias fail in its place");
+    is_number(world_log_count(&w, "status=sent (expanded into its members)"), 1, "which does not");
+    w.notify = 0;
     world_saw(&w, ">good@h.test ", "only the bounce is sent");
     ok(world_logged(&w, "550 5.7.1 Quota: more recipients than the 3 a day of uid") ||
        world_logged(&w, "more recipients than the 3 a day of uid"));
