@@ -19,8 +19,9 @@ enum {
 bool
 copies_batch_has_room(const struct copies_batch *b, size_t bytes)
 {
-    return b->words == 0 || (b->bytes.length + bytes <= COPIES_BATCH_BYTES &&
-                             b->words < COPIES_BATCH_WORDS);
+    return b->words <= COPIES_END_WORDS ||
+           (b->bytes.length + bytes <= COPIES_BATCH_BYTES &&
+            b->words < COPIES_BATCH_WORDS);
 }
 
 static void

@@ -8,7 +8,8 @@
 
 enum {
     COPIES_BATCH_BYTES = 512 * 1024, /* then it is full; at least one message fits */
-    COPIES_BATCH_WORDS = 8192
+    COPIES_BATCH_WORDS = 8192,
+    COPIES_END_WORDS = 2
 };
 
 /* Zeroed before first use. */
@@ -18,7 +19,7 @@ struct copies_batch {
     size_t words, capacity;
 };
 
-/* Whether that number of bytes more fits, or it is empty. */
+/* Whether that number of bytes more fits, or it has one end at most. */
 bool copies_batch_has_room(const struct copies_batch *b, size_t bytes);
 void copies_batch_word(struct copies_batch *b, struct text word);
 /* OP ID. */

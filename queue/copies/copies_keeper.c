@@ -651,8 +651,6 @@ keeper_at_end(void *context)
         return;
     if (k->is_recovered && k->counts[LINE_END] == 0)
         copies_ends_drop(&k->ends);
-    if (k->is_overflown && HASH_COUNT(k->items) < ITEMS_MAX / 2)
-        keeper_make_up(k);
     if (!keeper_is_urgent(k)) {
         if (is_lazy && !heap_has(&k->flush.node))
             loop_timer_start(k->setup.loop, &k->flush, FLUSH_MS, keeper_on_flush, k);
@@ -818,6 +816,8 @@ static void
 keeper_on_check(void *context)
 {
     struct copies_keeper *k = context;
+    if (k->is_met && k->is_overflown && HASH_COUNT(k->items) < ITEMS_MAX / 2)
+        keeper_make_up(k);
     bool may_meet = k->is_met ? !k->is_flying
                               : !k->setup.is_led && !k->is_closed &&
                                     copies_engine_is_ready(k->setup.engine);
@@ -923,7 +923,7 @@ keeper_ended(void *context, struct id id)
     if (item == NULL)
         return;
     item->waiter = NULL;
-    item->wants = item->is_there && !k->is_fenced ? WANT_END : 0;
+    item->wants = item->is_there ? WANT_END : 0;
     if (!k->is_met)
         keeper_note_end(k, item);
     keeper_line_up(k, item);
@@ -981,9 +981,13 @@ keeper_walk_on(void *context)
         return;
     if (!k->walk_is_read) {
         int more = queue_walk_read(k->walk, WALK_NAMES);
-        k->walk_is_read = more <= 0;
+        k->walk_is_read = more == 0;
         if (more > 0)
             loop_post(k->setup.loop, &k->walk_task, keeper_walk_on, k);
+        else if (more < 0) { /* another walk makes up for it */
+            k->is_overflown = true;
+            queue_walk_end(&k->walk);
+        }
     }
     while (k->walk_is_read && k->counts[LINE_BEHIND] < WALK_AHEAD) {
         if (!queue_walk_next(k->walk, &id, &place)) {

@@ -232,6 +232,13 @@ copies_database_field(const struct copies_database *d, const char *key,
     return get(d, text_from(key), text_from(field));
 }
 
+void
+copies_database_set(struct copies_database *d, const char *key, const char *field,
+                    const char *bytes)
+{
+    set(d, text_from(key), text_from(field), text_from(bytes));
+}
+
 /* --- Steps of scripts ---------------------------------------------------------------- */
 
 static void

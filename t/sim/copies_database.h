@@ -22,6 +22,8 @@ size_t copies_database_count(const struct copies_database *d);
 /* A field of a hash; at NULL: there is none. */
 struct text copies_database_field(const struct copies_database *d, const char *key,
                                   const char *field);
+void copies_database_set(struct copies_database *d, const char *key, const char *field,
+                         const char *bytes);
 
 /* Each copy: the key of its hash, its id, and its field. */
 void copies_database_each(const struct copies_database *d,

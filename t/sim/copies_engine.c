@@ -23,6 +23,8 @@ struct copies_engine {
     struct call *calls;
     bool is_ready;
     const char *lie_script, *lie; /* NULL: none */
+    const char *refused, *refusal; /* NULL: none */
+    unsigned answered;
 };
 
 struct copies_engine *
@@ -121,6 +123,14 @@ sim_engine_up(struct copies_engine *e)
         c->ready(c->context);
 }
 
+static bool
+is_refused(const struct copies_engine *e, const struct call *c)
+{
+    enum { FRAME = 6 };
+    return e->refusal != NULL && c->script == e->refused &&
+           (c->script != copies_script_store || !text_equal(c->words[FRAME], TEXT("E")));
+}
+
 static void
 run_first(struct copies_engine *e, bool is_lost, bool is_done)
 {
@@ -130,7 +140,10 @@ run_first(struct copies_engine *e, bool is_lost, bool is_done)
     void *context = c->context;
     bool good = true;
     buffer_init(&reply, SIZE_MAX / 2);
-    if (c->script == e->lie_script && buffer_add(&reply, text_from(e->lie)))
+    e->answered++;
+    if (is_refused(e, c))
+        good = !buffer_add(&reply, text_from(e->refusal));
+    else if (c->script == e->lie_script && buffer_add(&reply, text_from(e->lie)))
         e->lie_script = NULL;
     else if (is_done)
         good = copies_database_run(e->database, c->script, c->words, c->count, &reply);
@@ -150,6 +163,19 @@ sim_engine_lie(struct copies_engine *e, const char *script, const char *answer)
 {
     e->lie_script = script;
     e->lie = answer;
+}
+
+void
+sim_engine_refuse(struct copies_engine *e, const char *script, const char *why)
+{
+    e->refused = script;
+    e->refusal = why;
+}
+
+unsigned
+sim_engine_calls(const struct copies_engine *e)
+{
+    return e->answered;
 }
 
 void

@@ -13,6 +13,11 @@ void sim_engine_up(struct copies_engine *engine);
 void sim_engine_down(struct copies_engine *engine, bool done);
 /* The next call of that script is answered so, and not done. */
 void sim_engine_lie(struct copies_engine *engine, const char *script, const char *answer);
+/* From now on calls of that script are answered by that error, and not done, except batches that
+ * begin with an end: as by a server that is full. why NULL: no more. */
+void sim_engine_refuse(struct copies_engine *engine, const char *script, const char *why);
+/* Calls that were answered since it began. */
+unsigned sim_engine_calls(const struct copies_engine *engine);
 /* Does what was asked; calls back. False: nothing was. */
 bool sim_engine_carry(struct copies_engine *engine);
 

@@ -2,6 +2,7 @@
 /* queue/copies/copies_keeper.c: what it does not remember. The rest is in t/roof/engine.c. */
 #include "queue/copies/copies_keeper.h"
 
+#include "queue/copies/copies_scripts.h"
 #include "queue/manager/manager.h"
 #include "queue/queue_internal.h"
 #include "t/sim/copies_engine.h"
@@ -258,4 +259,85 @@ TEST(farewell)
         sim_engine_up(g.engine);
         keeping_pass(&g, 1000);
     }
+}
+
+/* A message that ends while another host has the copies ends there when they are ours again. */
+TEST(ended_while_fenced)
+{
+    FIXTURE(keeping, g, keeping_begin, keeping_end);
+    g.is_led = true;
+    keeper_stop(&g);
+    keeper_start(&g);
+    sim_engine_up(g.engine);
+    copies_keeper_open(g.keeper, 0, 0);
+    world_send(&g.w, "me@a.test", "good@b.test");
+    keeping_pass(&g, 1000);
+    is_number((int64_t)copies_database_count(g.database), 1, "a copy");
+    copies_database_set(g.database, "pc:{relay1}:owner", "relay1:i", "relay2");
+    world_send(&g.w, "me@a.test", "good@b.test");
+    keeping_pass(&g, 1000);
+    world_unstall(&g.w); /* was under way */
+    keeping_pass(&g, 1000);
+    must(world_is_empty(&g.w));
+    copies_database_set(g.database, "pc:{relay1}:owner", "relay1:i", "relay1");
+    copies_keeper_open(g.keeper, 1, 0);
+    keeping_pass(&g, 1000);
+    is_number((int64_t)copies_database_count(g.database), 0, "it leaves with its message");
+}
+
+static void
+own_stored(void *context, struct envelope *e, const struct outcome *refusal)
+{
+    (void)context;
+    must(refusal == NULL);
+    envelope_free(&e);
+}
+
+static void
+keeping_send_own(struct keeping *g, size_t size)
+{
+    struct outcome refusal;
+    struct envelope *e = envelope_new();
+    char *content = memory_new(size);
+    memset(content, 'x', size);
+    must(envelope_add(e, TEXT("good@b.test"), 0, TEXT("")));
+    struct queue_draft *draft = queue_begin_own(manager_queue(g->w.manager), 0, &refusal);
+    must(draft != NULL && queue_write(draft, text_of(content, size)));
+    queue_name(draft, e);
+    queue_commit(&draft, &e, own_stored, NULL);
+    free(content);
+}
+
+/* Our own mail larger than a batch, in a server that is full: ends behind it make space. */
+TEST(full_for_large)
+{
+    FIXTURE(keeping, g, keeping_begin, keeping_end);
+    sim_engine_up(g.engine);
+    world_send(&g.w, "me@a.test", "good@b.test");
+    struct id ends = g.w.id;
+    keeping_pass(&g, 1000);
+    sim_engine_refuse(g.engine, copies_script_store, "the server is full");
+    keeping_send_own(&g, 700 * 1024);
+    must(queue_remove(manager_queue(g.w.manager), ends));
+    keeping_pass(&g, 5000);
+    is_number((int64_t)copies_keeper_state(g.keeper).removed, 1, "an end is heard");
+    is_number((int64_t)copies_database_count(g.database), 1, "and the copy is there");
+}
+
+/* The names of messages cannot be read for a while. */
+TEST(walk_fails)
+{
+    FIXTURE(keeping, g, keeping_begin, keeping_end);
+    char from[100], to[100];
+    sim_engine_up(g.engine);
+    world_send(&g.w, "me@a.test", "good@b.test");
+    keeping_pass(&g, 1000);
+    snprintf(from, sizeof(from), "%s/todo", g.w.folder);
+    snprintf(to, sizeof(to), "%s/away", g.w.folder);
+    must(rename(from, to) == 0);
+    copies_database_flush(g.database);
+    keeping_pass(&g, 20 * 1000);
+    must(rename(to, from) == 0);
+    keeping_pass(&g, 20 * 1000);
+    is_number((int64_t)copies_database_count(g.database), 1, "all mail is copied again");
 }
