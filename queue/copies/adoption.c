@@ -29,6 +29,12 @@ adoption_write_who(const char *host, uint64_t run, char out[ADOPTION_WHO_MAX + 1
     snprintf(out, ADOPTION_WHO_MAX + 1, "%s %016" PRIx64, host, run);
 }
 
+void
+adoption_rest(struct adoption *a)
+{
+    a->rest_until_ms = loop_monotonic_ms(a->setup.loop) + ADOPTION_BEAT_MS;
+}
+
 /* --- Questions ---------------------------------------------------------------------- */
 
 static struct text
@@ -57,6 +63,8 @@ adoption_on_answer(void *context, const struct redis_reply *reply, const char *w
         reply = NULL;
         why = "an odd answer";
     }
+    if (reply == NULL)
+        adoption_rest(a);
     ask.heard(a, ask.slot, reply, why);
     adoption_stir(a);
 }
@@ -287,7 +295,6 @@ adoption_close(struct adoption *a, const char *owner)
     struct text host = adoption_host(owner);
     bool is_own = adoption_is_own_host(a, owner);
     comparison_stop(a);
-    adoption_walk_end(a);
     a->stage = ADOPTION_CLOSED;
     if (is_own)
         snprintf(a->why, sizeof(a->why),
@@ -516,12 +523,7 @@ adoption_refused(struct adoption *a, const char *name, const char *why)
     }
     if (row != NULL) /* the next list says by whom */
         row->rest_until_ms = adoption_now_ms(a) + ADOPTION_BEAT_MS;
-    if (strcmp(name, a->walk.name) != 0)
-        return;
-    adoption_walk_end(a);
-    log_say(a->setup.log, LOG_LEVEL_INFO, "copies", NULL,
-            "the rest of the mail of %.*s is another host's",
-            TEXT_ARGS(adoption_host(name)));
+    adoption_walk_lost(a, name);
 }
 
 /* The next list says by whom. */
@@ -542,7 +544,8 @@ static void
 adoption_go(void *context)
 {
     struct adoption *a = context;
-    if (!copies_engine_is_ready(a->setup.engine))
+    if (!copies_engine_is_ready(a->setup.engine) ||
+        adoption_now_ms(a) < a->rest_until_ms) /* the next beat comes here, too */
         return;
     if (a->is_waiting && a->stage >= ADOPTION_COMPARING)
         adoption_release(a);
@@ -599,7 +602,7 @@ static void
 adoption_on_ready(void *context)
 {
     struct adoption *a = context;
-    a->away_ms = 0;
+    a->away_ms = a->rest_until_ms = 0;
     a->is_beating = a->is_claiming = false;
     adoption_take_again(a);
     loop_timer_start(a->setup.loop, &a->beat, 0, adoption_on_time, a);
@@ -611,7 +614,6 @@ adoption_on_lost(void *context)
 {
     struct adoption *a = context;
     comparison_stop(a);
-    adoption_walk_end(a);
     a->is_waiting = false;
     if (a->stage != ADOPTION_CLOSED)
         a->stage = ADOPTION_AWAY;
@@ -637,6 +639,7 @@ adoption_new(const struct adoption_setup *setup)
     a->adopt_after_ms = setup->settings->adopt_after_ms;
     a->start_ms = adoption_now_ms(a);
     copies_name(setup->settings->host, setup->identity, a->name);
+    comparison_read_bound(a);
     take_serve(setup->take, &a->gifts);
     for (size_t i = 0; i < ADOPTION_SLOTS; i++)
         a->slots[i].adoption = a;
@@ -672,7 +675,6 @@ adoption_free(struct adoption **adoption)
         adoption_say_beat(a, true);
     copies_engine_leave(a->setup.engine, &a->client);
     comparison_stop(a);
-    adoption_walk_end(a);
     for (size_t i = 0; i < ADOPTION_SLOTS; i++) {
         struct adoption_slot *slot = &a->slots[i];
         if (slot->step == SLOT_STORING)

@@ -70,6 +70,7 @@ struct adoption_walk {
     size_t count, next;
     char cursor[24];
     bool is_asked, is_last;
+    bool is_stale; /* what was asked: for a walk that has ended */
     size_t later, unreadable;
 };
 
@@ -111,7 +112,7 @@ struct adoption {
     uint64_t number,
         bound;       /* of the engine's last batch; up to which our disk has all */
     uint64_t losses; /* of the engine, at the last comparison */
-    bool has_bound, is_bound_synced, has_compared, has_checked, is_checking;
+    bool is_bound_synced, has_compared, has_checked, is_checking;
     struct queue_barrier barrier;
     struct queue_walk *here;
     struct adoption_state state;
@@ -133,6 +134,8 @@ struct text adoption_host(const char *name);
 struct adoption_row *adoption_find(const struct adoption *a, struct text name);
 /* The next thing to do, if there is any. */
 void adoption_stir(struct adoption *a);
+/* Nothing more is asked for a while: the engine, or we, cannot do it now. */
+void adoption_rest(struct adoption *a);
 bool adoption_is_here(const struct adoption *a, struct id id);
 /* Deliveries may begin, but for a while not before the copies that our disk had under another
  * name are taken: what is delivered first would be missing here, and be taken from there. */
@@ -145,6 +148,8 @@ void adoption_walk_begin(struct adoption *a, const char *name, bool is_adopted,
                          void (*over)(struct adoption *a, const char *name));
 /* Messages that are being read are dropped; those that are stored wait. */
 void adoption_walk_end(struct adoption *a);
+/* Those copies are another host's: a walk through them ends. */
+void adoption_walk_lost(struct adoption *a, const char *name);
 void adoption_walk_go(struct adoption *a);
 bool adoption_is_taking(const struct adoption *a);
 /* The engine is back: messages that are stored wait for its word. */
@@ -159,7 +164,10 @@ enum adoption_met adoption_drop_entry(struct adoption *a,
 /* Our copies are ours; adopted: how many others have adopted. */
 void comparison_begin(struct adoption *a, uint64_t number, uint64_t adopted);
 void comparison_go(struct adoption *a);
+/* Any walk ends, too. */
 void comparison_stop(struct adoption *a);
+/* Reads lock/copies. At startup, when the journal has been read. */
+void comparison_read_bound(struct adoption *a);
 /* Notes how far both places have all. */
 void comparison_note(struct adoption *a);
 

@@ -9,16 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PAGE = 16,     /* messages, more or less */
-    REST_MS = 1000 /* after a refusal of our own: no space, too much mail */
-};
-
-static int64_t
-walk_now_ms(const struct adoption *a)
-{
-    return loop_monotonic_ms(a->setup.loop);
-}
+enum { PAGE = 16 /* messages, more or less */ };
 
 /* --- A message --------------------------------------------------------------------- */
 
@@ -37,9 +28,8 @@ slot_free(struct adoption_slot *slot)
 static void
 slot_later(struct adoption_slot *slot)
 {
-    struct adoption *a = slot->adoption;
-    a->walk.later++;
-    a->rest_until_ms = walk_now_ms(a) + REST_MS;
+    slot->adoption->walk.later++;
+    adoption_rest(slot->adoption);
     slot_free(slot);
 }
 
@@ -109,11 +99,11 @@ slot_hear_taken(struct adoption *a, struct adoption_slot *slot,
     bool is_theirs = text_equal(word, TEXT("theirs"));
     if (!is_theirs && !text_equal(word, TEXT("ours")) &&
         !text_equal(word, TEXT("nobody's"))) {
-        a->rest_until_ms = walk_now_ms(a) + REST_MS;
+        adoption_rest(a);
         return;
     }
-    if (is_theirs && strcmp(slot->name, a->walk.name) == 0)
-        adoption_walk_end(a);
+    if (is_theirs)
+        adoption_walk_lost(a, slot->name);
     slot_decide(slot, !is_theirs);
 }
 
@@ -328,17 +318,14 @@ walk_hear_page(struct adoption *a, struct adoption_slot *slot,
 {
     struct adoption_walk *w = &a->walk;
     char name[COPIES_NAME_MAX + 1];
+    bool is_stale = w->is_stale;
     (void)slot;
-    w->is_asked = false;
-    if (w->name[0] == '\0')
-        return;
-    if (reply != NULL) {
+    w->is_asked = w->is_stale = false;
+    if (!is_stale && reply != NULL)
         walk_read_page(a, reply->text);
-        return;
-    }
     memcpy(name, w->name, sizeof(name));
-    a->rest_until_ms = walk_now_ms(a) + REST_MS;
-    adoption_refused(a, name, why);
+    if (!is_stale && reply == NULL)
+        adoption_refused(a, name, why);
 }
 
 static void
@@ -380,11 +367,23 @@ void
 adoption_walk_end(struct adoption *a)
 {
     a->walk.name[0] = '\0';
+    a->walk.is_stale = a->walk.is_asked;
     for (size_t i = 0; i < ADOPTION_SLOTS; i++) {
         struct adoption_slot *slot = &a->slots[i];
         if (slot->step == SLOT_FORM || slot->step == SLOT_CONTENT)
             slot_free(slot);
     }
+}
+
+void
+adoption_walk_lost(struct adoption *a, const char *name)
+{
+    if (strcmp(name, a->walk.name) != 0)
+        return;
+    log_say(a->setup.log, LOG_LEVEL_INFO, "copies", NULL,
+            "the rest of the mail of %.*s is another host's",
+            TEXT_ARGS(adoption_host(name)));
+    adoption_walk_end(a);
 }
 
 static void
@@ -396,7 +395,7 @@ walk_round_over(struct adoption *a)
     if (row != NULL && !w->is_adopted)
         row->unreadable = w->unreadable;
     if (w->later > 0) {
-        a->rest_until_ms = walk_now_ms(a) + REST_MS;
+        adoption_rest(a);
         walk_rewind(w);
         return;
     }
@@ -405,13 +404,10 @@ walk_round_over(struct adoption *a)
     w->over(a, name);
 }
 
-/* A second's rest is that of a beat. */
 void
 adoption_walk_go(struct adoption *a)
 {
     struct adoption_walk *w = &a->walk;
-    if (walk_now_ms(a) < a->rest_until_ms)
-        return;
     adoption_take_again(a);
     if (w->name[0] == '\0' || w->is_asked)
         return;

@@ -37,7 +37,16 @@ comparison_judge_group(const struct adoption *a, struct text group)
             TEXT_ARGS(group), a->name);
 }
 
-static void
+static bool
+comparison_write_bound(const struct adoption *a, uint64_t bound)
+{
+    char lines[24 + GROUP_HOST_MAX + 1];
+    snprintf(lines, sizeof(lines), "%" PRIu64 "\n%.*s\n", bound,
+             TEXT_ARGS(copies_key_group(a->setup.settings)));
+    return manager_hint_write(a->setup.manager, comparison_file, text_from(lines)) == 0;
+}
+
+void
 comparison_read_bound(struct adoption *a)
 {
     struct buffer text;
@@ -55,9 +64,12 @@ comparison_read_bound(struct adoption *a)
         }
     }
     buffer_free(&text);
-    a->has_bound = true;
-    if (queue_health(manager_queue(a->setup.manager)).damages > 0)
-        a->bound = 0; /* the journal has lost something */
+    if (queue_health(manager_queue(a->setup.manager)).damages == 0)
+        return;
+    /* The journal has lost something, and the next run would not know it. */
+    a->bound = 0;
+    if (comparison_write_bound(a, 0))
+        (void)!manager_hint_sync(a->setup.manager, comparison_file);
 }
 
 /* Not before what the disk has forgotten is taken back, unless its number says that it has
@@ -67,12 +79,9 @@ void
 comparison_note(struct adoption *a)
 {
     const struct adoption_keeper *keeper = &a->setup.keeper;
-    char line[24 + GROUP_HOST_MAX + 1];
     uint64_t durable = keeper->durable(keeper->context);
-    snprintf(line, sizeof(line), "%" PRIu64 "\n%.*s\n", durable,
-             TEXT_ARGS(copies_key_group(a->setup.settings)));
     if ((a->has_compared || a->number <= a->bound) && durable > a->bound &&
-        manager_hint_write(a->setup.manager, comparison_file, text_from(line)) == 0) {
+        comparison_write_bound(a, durable)) {
         a->bound = durable;
         a->is_bound_synced = false;
     }
@@ -257,8 +266,6 @@ void
 comparison_begin(struct adoption *a, uint64_t number, uint64_t adopted)
 {
     comparison_stop(a);
-    if (!a->has_bound)
-        comparison_read_bound(a);
     a->number = number;
     if (adopted == 0) {
         comparison_open(a);
@@ -298,4 +305,5 @@ comparison_stop(struct adoption *a)
     queue_walk_end(&a->here);
     loop_timer_stop(a->setup.loop, &a->read);
     a->is_checking = false;
+    adoption_walk_end(a);
 }

@@ -743,3 +743,68 @@ TEST(adopted_again)
     site_go(b);
     is_number(b->w.attempts, 30, "and delivered, each once");
 }
+
+/* A server that refuses all writes for long, as one whose disk is full, is asked once a second. */
+static void
+refused_for_long(bool is_giving_up)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1], *s = is_giving_up ? a : b;
+    char why[ADOPTION_WHY_MAX];
+    group_up(&g, 2);
+    for (unsigned i = 1; i <= 3; i++)
+        site_send(a, i);
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    if (is_giving_up) {
+        group_pass(&g, 5000);
+        sim_engine_up(a->engine);
+        for (unsigned i = 0; i < 100 && strstr(a->why, "ends here") == NULL; i++) {
+            sim_loop_advance(a->w.loop, 10);
+            sim_engine_carry(a->engine);
+        }
+    }
+    sim_engine_refuse(s->engine, is_giving_up ? adoption_script_forget.text : adoption_script_claim.text,
+                      "the server cannot write to its disk");
+    unsigned before = sim_engine_calls(s->engine);
+    group_pass(&g, 10 * 1000);
+    unsigned calls = sim_engine_calls(s->engine) - before;
+    ok_named(calls > 10 && calls < 100, "it is not asked all the time");
+    ok(world_log_count(&a->w, "ended here since startup") <= 11);
+    sim_engine_refuse(s->engine, NULL, NULL);
+    group_pass(&g, 5000);
+    ok_named(is_giving_up ? adoption_state(a->adoption).is_ours : adoption_state(b->adoption).adopted == 3,
+             "and goes on when it can");
+}
+
+TEST(refused_for_long)
+{
+    refused_for_long(false);
+    refused_for_long(true);
+}
+
+/* The page of a walk that has ended meanwhile is none of the next walk. */
+TEST(page_of_before)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0], *b = &g.sites[1];
+    char why[ADOPTION_WHY_MAX];
+    group_up(&g, 2);
+    struct id ended = {.time_ms = 1750000000000, .hash = 99};
+    site_copy_bytes(b, b->who, "2", ended, "2\n");
+    site_send(a, 1);
+    sim_engine_down(a->engine, false);
+    group_pass(&g, 5000);
+    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    for (unsigned i = 0; i < 10000 && adoption_state(b->adoption).host[0] == '\0'; i++) {
+        sim_engine_carry(b->engine);
+        sim_loop_advance(b->w.loop, 1);
+    }
+    b->losses++; /* all is compared */
+    sim_loop_advance(b->w.loop, 2 * ADOPTION_BEAT_MS); /* the page is slow */
+    group_pass(&g, 5000);
+    ok_named(b->removed.count == 1 && id_compare(b->removed.all[0], ended) == 0,
+             "what is there, and not here, is found");
+    is_number((int64_t)adoption_state(b->adoption).adopted, 1, "and the other one adopted");
+}

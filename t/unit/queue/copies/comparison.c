@@ -4,6 +4,7 @@
 #include "queue/copies/adoption.h"
 
 #include "queue/copies/copies_keys.h"
+#include "queue/queue_internal.h"
 #include "queue/queue_operator.h"
 #include "t/support/adoption_kit.h"
 #include "t/support/injected.h"
@@ -250,4 +251,28 @@ TEST(unreadable_own)
         is_number((int64_t)adoption_state(a->adoption).unreadable, 1, "it is counted");
         is_number(a->removed.count, 0, "and stays");
     }
+}
+
+/* The journal was damaged, and the host ends again before what it lost could be taken back. */
+TEST(damage_is_remembered)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    group_up(&g, 1);
+    struct id lost = site_send(a, 3);
+    a->durable = 5;
+    group_pass(&g, 3000); /* is noted */
+    must(queue_remove(manager_queue(a->w.manager), lost));
+    world_turns(&a->w);
+    site_stop(a, true);
+    a->durable = 0;
+    world_restart(&a->w);
+    manager_queue(a->w.manager)->journaled.damages = 1;
+    site_start(a);
+    group_pass(&g, 5000); /* the server is away */
+    site_restart(a, true);
+    sim_engine_up(a->engine);
+    group_pass(&g, 5000);
+    is_number(a->removed.count, 0, "it has not ended");
+    is_number((int64_t)adoption_state(a->adoption).recalled, 1, "it is taken back");
 }
