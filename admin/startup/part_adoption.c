@@ -50,9 +50,8 @@ static void
 part_adoption_on_fenced(void *context, const char *owner)
 {
     const struct daemon *d = context;
-    (void)owner;
     if (d->copies.adoption != NULL)
-        adoption_fenced(d->copies.adoption);
+        adoption_fenced(d->copies.adoption, owner);
 }
 
 struct copies_keeper_events

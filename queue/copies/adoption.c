@@ -290,10 +290,10 @@ adoption_release(struct adoption *a)
 /* --- Leases ---------------------------------------------------------------------------- */
 
 static void
-adoption_close(struct adoption *a, const char *owner)
+adoption_close(struct adoption *a, const char *owner, bool lives)
 {
     struct text host = adoption_host(owner);
-    bool is_own = adoption_is_own_host(a, owner);
+    bool is_own = adoption_is_own_host(a, owner), was_fenced = a->is_fenced;
     comparison_stop(a);
     a->stage = ADOPTION_CLOSED;
     if (is_own)
@@ -303,10 +303,10 @@ adoption_close(struct adoption *a, const char *owner)
         snprintf(a->why, sizeof(a->why), "%.*s adopts the mail of this host",
                  TEXT_ARGS(host));
     a->setup.keeper.close(a->setup.keeper.context, a->why);
-    if (is_own || a->is_fenced)
-        return;
-    a->is_fenced = true;
+    a->is_fenced |= !is_own || lives;
     manager_pause(a->setup.manager, true);
+    if (is_own || was_fenced)
+        return;
     log_say(a->setup.log, LOG_LEVEL_WARNING, "copies", NULL,
             "%s: none is accepted or delivered until what it has taken has ended here",
             a->why);
@@ -387,7 +387,7 @@ adoption_judge_own(struct adoption *a)
                       (row->beat[0] == '-' && adoption_is_own_host(a, row->owner)))))
         adoption_claim(a, a->name, row, adoption_on_own);
     else if (!is_ours) {
-        adoption_close(a, row->owner);
+        adoption_close(a, row->owner, row->signs > 0);
         if (!adoption_is_own_host(a, row->owner))
             adoption_claim(a, a->name, row, adoption_on_own);
     }
@@ -422,11 +422,12 @@ adoption_find_lost(struct adoption *a)
 {
     bool is_closed =
         a->setup.closed != NULL && a->setup.closed(a->setup.context) != NULL;
-    for (size_t i = 0; i < a->row_count && !is_closed && !a->is_claiming; i++) {
+    for (size_t i = 0; i < a->row_count && !a->is_claiming; i++) {
         const struct adoption_row *row = &a->rows[i];
-        if (!adoption_is_lost(a, row))
+        bool is_ours = strcmp(row->owner, a->setup.who) == 0;
+        if (!adoption_is_lost(a, row) || (is_closed && !is_ours))
             continue;
-        if (strcmp(row->owner, a->setup.who) != 0)
+        if (!is_ours)
             adoption_claim(a, row->name, row, adoption_on_lease);
         else
             adoption_walk_begin(a, row->name, false, adoption_met_lost,
@@ -455,19 +456,41 @@ adoption_on_done(struct adoption *a, struct adoption_slot *slot,
 }
 
 static void
-adoption_on_taken_all(struct adoption *a, const char *name)
+adoption_say_done(struct adoption *a, const char *name, const char *heir)
 {
     char known[16];
+    snprintf(known, sizeof(known), "%d", ADOPTION_KNOWN_S);
+    adoption_ask(a, adoption_on_done, NULL, &adoption_script_done, name,
+                 ADOPTION_WORDS(known, heir));
+}
+
+/* Their host may be back with another disk; else siblings wait for it as for one that is lost. */
+void
+adoption_leave(struct adoption *a)
+{
+    struct adoption_row *row = adoption_find(a, text_from(a->walk.name));
+    char host[GROUP_HOST_MAX + 1], heir[ADOPTION_WHO_MAX + 1];
+    (void)text_copy(host, sizeof(host), adoption_host(a->walk.name));
+    adoption_write_who(host, 0, heir);
+    if (row != NULL)
+        row->rest_until_ms = adoption_now_ms(a) + a->adopt_after_ms + ADOPTION_STUCK_MS;
+    log_say(a->setup.log, LOG_LEVEL_WARNING, "copies", NULL,
+            "no more mail of %s can be taken here: other hosts may adopt it", host);
+    adoption_say_done(a, a->walk.name, heir);
+    adoption_walk_end(a);
+}
+
+static void
+adoption_on_taken_all(struct adoption *a, const char *name)
+{
     struct adoption_row *row = adoption_find(a, text_from(name));
     if (row != NULL && row->unreadable > 0) {
         row->rest_until_ms = adoption_now_ms(a) + UNREADABLE_MS;
         return;
     }
-    snprintf(known, sizeof(known), "%d", ADOPTION_KNOWN_S);
     log_say(a->setup.log, LOG_LEVEL_INFO, "copies", NULL, "all mail of %.*s is adopted",
             TEXT_ARGS(adoption_host(name)));
-    adoption_ask(a, adoption_on_done, NULL, &adoption_script_done, name,
-                 ADOPTION_WORDS(known));
+    adoption_say_done(a, name, "");
     if (row != NULL) /* until the next list */
         *row = a->rows[--a->row_count];
 }
@@ -514,11 +537,13 @@ void
 adoption_refused(struct adoption *a, const char *name, const char *why)
 {
     struct text owner;
+    char host[GROUP_HOST_MAX + 1];
     struct adoption_row *row = adoption_find(a, text_from(name));
     if (!copies_engine_is_ready(a->setup.engine) || !copies_is_fenced(why, &owner))
         return;
     if (strcmp(name, a->name) == 0) {
-        adoption_fenced(a);
+        (void)text_copy(host, sizeof(host), owner);
+        adoption_fenced(a, host);
         return;
     }
     if (row != NULL) /* the next list says by whom */
@@ -526,17 +551,12 @@ adoption_refused(struct adoption *a, const char *name, const char *why)
     adoption_walk_lost(a, name);
 }
 
-/* The next list says by whom. */
 void
-adoption_fenced(struct adoption *a)
+adoption_fenced(struct adoption *a, const char *owner)
 {
-    if (a->stage > ADOPTION_CLOSED) {
-        comparison_stop(a);
-        a->stage = ADOPTION_CLOSED;
-        snprintf(a->why, sizeof(a->why), "another host owns the copies of this one");
-        a->setup.keeper.close(a->setup.keeper.context, a->why);
-        manager_pause(a->setup.manager, true);
-    }
+    bool is_any = strcmp(owner, "nobody") != 0; /* else all is lost there */
+    if (a->stage > ADOPTION_CLOSED)
+        adoption_close(a, is_any ? owner : a->setup.who, is_any);
     loop_timer_start(a->setup.loop, &a->beat, 0, adoption_on_time, a);
 }
 
@@ -615,9 +635,8 @@ adoption_on_lost(void *context)
     struct adoption *a = context;
     comparison_stop(a);
     a->is_waiting = false;
-    if (a->stage != ADOPTION_CLOSED)
-        a->stage = ADOPTION_AWAY;
-    if (a->stage == ADOPTION_AWAY && !a->is_fenced)
+    a->stage = ADOPTION_AWAY;
+    if (!a->is_fenced)
         manager_pause(a->setup.manager, false);
     if (a->away_ms == 0)
         a->away_ms = a->sent_ms = adoption_now_ms(a);

@@ -30,6 +30,7 @@ enum {
     ADOPTION_SILENT_MS = 4000,   /* no sign: for copies of our own name, or by order */
     ADOPTION_PATIENCE_MS = 5000, /* for the engine, before mail goes out without it */
     ADOPTION_DOUBT_MS = 15000,   /* for the engine, once we were perhaps cut off */
+    ADOPTION_STUCK_MS = 60000,   /* we can take no message: others may */
     ADOPTION_OWNERS_MAX = 1024,  /* others are not seen */
     ADOPTION_SLOTS = 8,          /* messages that are being taken */
     ADOPTION_PIECE = 64 * 1024,  /* below REDIS_REPLY_MAX */
@@ -85,8 +86,8 @@ struct adoption *adoption_new(const struct adoption_setup *setup);
 /* Says goodbye. */
 void adoption_free(struct adoption **adoption);
 void adoption_reload(struct adoption *adoption, int64_t adopt_after_ms);
-/* The engine says that our copies have another owner. */
-void adoption_fenced(struct adoption *adoption);
+/* The engine says that our copies have another owner: its host. */
+void adoption_fenced(struct adoption *adoption, const char *owner);
 /* An operator says that the host will not come back: its copies are taken when it has been
  * silent for ADOPTION_SILENT_MS. False, and why: it has none, or lives. */
 bool adoption_order(struct adoption *adoption, struct text host,

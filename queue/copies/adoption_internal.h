@@ -72,6 +72,7 @@ struct adoption_walk {
     bool is_asked, is_last;
     bool is_stale; /* what was asked: for a walk that has ended */
     size_t later, unreadable;
+    int64_t taken_ms; /* the last message, or the begin */
 };
 
 enum adoption_stage {
@@ -140,6 +141,9 @@ bool adoption_is_here(const struct adoption *a, struct id id);
 /* Deliveries may begin, but for a while not before the copies that our disk had under another
  * name are taken: what is delivered first would be missing here, and be taken from there. */
 void adoption_release(struct adoption *a);
+
+/* We cannot take those that are left: others may. */
+void adoption_leave(struct adoption *a);
 
 /* adoption_take.c */
 void adoption_walk_begin(struct adoption *a, const char *name, bool is_adopted,

@@ -93,6 +93,10 @@ static const char adoption_text_taken[] = OWNER
 
 static const char adoption_text_done[] =
     FENCE "if redis.call('HLEN', KEYS[2]) > redis.call('HEXISTS', KEYS[2], 'n') then\n"
+          "  if ARGV[4] ~= '' then\n"
+          "    redis.call('HDEL', KEYS[1], ARGV[2])\n"
+          "    redis.call('HSET', KEYS[1], ARGV[2], ARGV[4])\n"
+          "  end\n"
           "  return 'more'\n"
           "end\n"
           "redis.call('DEL', KEYS[2])\n"

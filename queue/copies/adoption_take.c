@@ -80,6 +80,7 @@ slot_decide(struct adoption_slot *slot, bool is_ours)
     struct adoption *a = slot->adoption;
     char host[GROUP_HOST_MAX + 1];
     (void)text_copy(host, sizeof(host), adoption_host(slot->name));
+    a->walk.taken_ms = loop_monotonic_ms(a->setup.loop);
     take_decide(a->setup.take, host, slot->id, is_ours);
     if (is_ours && strcmp(slot->name, a->name) == 0)
         a->state.recalled++;
@@ -359,6 +360,7 @@ adoption_walk_begin(struct adoption *a, const char *name, bool is_adopted,
     w->is_adopted = is_adopted;
     w->met = met;
     w->over = over;
+    w->taken_ms = loop_monotonic_ms(a->setup.loop);
     walk_rewind(w);
     adoption_stir(a);
 }
@@ -411,6 +413,11 @@ adoption_walk_go(struct adoption *a)
     adoption_take_again(a);
     if (w->name[0] == '\0' || w->is_asked)
         return;
+    if (w->later > 0 && strcmp(w->name, a->name) != 0 &&
+        loop_monotonic_ms(a->setup.loop) - w->taken_ms >= ADOPTION_STUCK_MS) {
+        adoption_leave(a);
+        return;
+    }
     while (w->next < w->count) {
         switch (w->met(a, &w->entries[w->next])) {
         case ENTRY_WAITS:

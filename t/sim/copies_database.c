@@ -580,6 +580,8 @@ run_done(struct call *c)
         return fenced(c, owner_of(c));
     if (size_of(c->d, c->keys[2]) >
         (size_t)(field_find(c->d, c->keys[2], TEXT("n")) != NULL)) {
+        if (c->args[4].length > 0)
+            set(c->d, c->keys[1], c->args[2], c->args[4]);
         say(c, TEXT("more"));
         return true;
     }

@@ -808,3 +808,69 @@ TEST(page_of_before)
              "what is there, and not here, is found");
     is_number((int64_t)adoption_state(b->adoption).adopted, 1, "and the other one adopted");
 }
+
+/* An earlier run may live; then the server is away for long. */
+TEST(away_in_doubt)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    group_up(&g, 1);
+    site_send(a, 1);
+    site_restart(a, false);
+    sim_engine_up(a->engine);
+    group_pass(&g, 1000);
+    ok(strstr(a->why, "another run of this host") != NULL);
+    sim_engine_down(a->engine, false);
+    site_go(a);
+    group_pass(&g, 2 * ADOPTION_PATIENCE_MS);
+    is_number(a->w.attempts, 1, "mail that is here goes on");
+}
+
+/* A host that adopts, and lives, but has no space for long, leaves the rest to others. */
+static void
+full_adopter(bool by_order)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *b = &g.sites[1], *c = &g.sites[2];
+    char why[ADOPTION_WHY_MAX];
+    if (!by_order)
+        for (unsigned i = 0; i < SITES; i++)
+            adoption_reload(g.sites[i].adoption, 60 * 1000);
+    group_up(&g, 3);
+    group_adopt_some(&g, 20);
+    b->host.closed = "no space";
+    group_pass(&g, 30 * 1000);
+    size_t left = copies_database_count(g.database);
+    ok_named(left > 0 && !adoption_order(c->adoption, TEXT("relay1"), why), "for a while it may have space again");
+    group_pass(&g, 60 * 1000);
+    if (by_order)
+        ok_named(adoption_order(c->adoption, TEXT("relay1"), why), "it does not keep them");
+    group_pass(&g, 90 * 1000);
+    is_number((int64_t)copies_database_count(g.database), 0, "another one takes them");
+    site_go(b);
+    site_go(c);
+    is_number(b->w.attempts, 30 - (int64_t)left, "some here");
+    is_number(c->w.attempts, (int64_t)left, "the rest there");
+}
+
+TEST(full_adopter)
+{
+    full_adopter(true);
+    full_adopter(false);
+}
+
+/* Nobody else is there: it goes on when it has space. */
+TEST(full_adopter_alone)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *b = &g.sites[1];
+    group_up(&g, 2);
+    group_adopt_some(&g, 20);
+    b->host.closed = "no space";
+    group_pass(&g, 300 * 1000);
+    ok_named(copies_database_count(g.database) > 0, "they wait");
+    ok(world_log_count(&b->w, "adopting the mail of relay1") <= 4);
+    b->host.closed = NULL;
+    group_pass(&g, 180 * 1000);
+    is_number((int64_t)copies_database_count(g.database), 0, "and are taken");
+}
