@@ -46,19 +46,12 @@ part_adoption_remove(void *context, struct id id)
     copies_keeper_remove(context, id);
 }
 
-static void
+void
 part_adoption_on_fenced(void *context, const char *owner)
 {
     const struct daemon *d = context;
     if (d->copies.adoption != NULL)
         adoption_fenced(d->copies.adoption, owner);
-}
-
-struct copies_keeper_events
-part_adoption_events(struct daemon *d)
-{
-    return (struct copies_keeper_events){.context = d,
-                                         .fenced = part_adoption_on_fenced};
 }
 
 /* A group without Redis hears nobody. */

@@ -37,8 +37,8 @@ part_copies_start(struct daemon *d)
                                       .settings = &d->copies.settings,
                                       .identity = d->peer.spool,
                                       .who = d->copies.who,
-                                      .is_led = true,
-                                      .events = part_adoption_events(d)});
+                                      .fenced = part_adoption_on_fenced,
+                                      .context = d});
     return 0;
 }
 

@@ -97,7 +97,7 @@ void part_copies_stop(struct daemon *d);
 int part_adoption_start(struct daemon *d);
 void part_adoption_reload(struct daemon *d, struct configuration *fresh);
 void part_adoption_stop(struct daemon *d);
-struct copies_keeper_events part_adoption_events(struct daemon *d);
+void part_adoption_on_fenced(void *context, const char *owner);
 
 /* --- part_peer.c: the door for the hosts of a group --------------------------------- */
 

@@ -17,7 +17,7 @@ struct copies_engine;
 enum {
     COPIES_ANSWER_MS = 5000, /* an answer takes longer: the engine is away */
     COPIES_DISK_MS = 4000,   /* its disk and its replicas have */
-    COPIES_SCRIPTS_MAX = 10, /* copies_scripts.h, adoption_scripts.h */
+    COPIES_SCRIPTS_MAX = 9,  /* copies_scripts.h, adoption_scripts.h */
     COPIES_WHY_MAX = REDIS_ERROR_MAX + 64
 };
 

@@ -30,7 +30,7 @@ enum {
     ENDS_MS = 1000,     /* from one sync of lock/ended to the next */
     GRACE_MS = 1000,    /* mail waits for an engine that has gone */
     REST_MS = 1000,     /* after a refusal */
-    CHECK_MS = 5000,    /* whether it has lost something */
+    CHECK_MS = 5000,    /* from one try of a walk to the next */
     WALK_NAMES = 500,   /* read in a turn */
     WALK_AHEAD = 500,   /* items of a walk */
     FORM_MS = 100,      /* a change of a large envelope waits, for each */
@@ -77,12 +77,11 @@ struct copies_keeper {
     uint64_t number, known;     /* of the last batch sent, and acknowledged */
     uint64_t durable;           /* of the last one that is durable here, too */
     uint64_t settling, settles; /* the next one, when that batch of the journal is */
-    bool is_met;                /* its number is known on this connection */
-    bool is_asked;              /* for its number */
+    bool is_met;                /* our copies are ours, on this connection */
     bool is_flying;             /* a batch is under way */
     bool refuses;               /* new mail; why has the reason */
     bool is_full;               /* because the engine has refused a batch */
-    bool is_fenced, is_closed, is_due, is_overflown;
+    bool is_closed, is_due, is_overflown;
     bool is_slow;      /* some cannot be read now */
     bool is_recovered; /* the queue has found all that was there at startup */
     unsigned reads;    /* for the next batch */
@@ -222,8 +221,7 @@ keeper_refuse(const struct copies_keeper *k, struct outcome *refusal)
     char text[COPIES_WHY_MAX + 64];
     const char *away = copies_engine_why(k->setup.engine);
     snprintf(text, sizeof(text), "No second copy of mail can be kept: %s",
-             k->is_fenced || k->is_closed || k->is_met || away[0] == '\0' ? k->why
-                                                                          : away);
+             k->is_closed || k->is_met || away[0] == '\0' ? k->why : away);
     return outcome_refuse(refusal, 451, "4.3.0", text);
 }
 
@@ -241,7 +239,7 @@ static void
 keeper_give_up(struct copies_keeper *k, struct copies_item *item)
 {
     struct outcome refusal;
-    if (!k->setup.settings->required && !k->is_fenced && !k->is_closed) {
+    if (!k->setup.settings->required && !k->is_closed) {
         keeper_answer(k, item);
         keeper_line_up(k, item);
         return;
@@ -328,14 +326,8 @@ keeper_fence(struct copies_keeper *k, struct text owner)
 {
     char name[GROUP_HOST_MAX + 1];
     (void)text_copy(name, sizeof(name), text_before(owner, GROUP_HOST_MAX));
-    if (k->is_fenced)
-        return;
-    k->is_fenced = k->refuses = true;
-    snprintf(k->why, sizeof(k->why), "%s has adopted the mail of this host", name);
-    log_say(k->setup.log, LOG_LEVEL_ERROR, "copies", NULL, "%s", k->why);
-    keeper_give_up_all(k);
-    if (k->setup.events.fenced != NULL)
-        k->setup.events.fenced(k->setup.events.context, name);
+    if (k->is_met)
+        k->setup.fenced(k->setup.context, name);
 }
 
 /* --- Filling a batch -------------------------------------------------------------- */
@@ -530,7 +522,6 @@ keeper_fill_all(struct copies_keeper *k)
 
 /* --- A batch ---------------------------------------------------------------------- */
 
-static void keeper_ask(struct copies_keeper *k);
 static void keeper_walk_on(void *context);
 
 /* In the engine now. */
@@ -581,9 +572,8 @@ keeper_on_answer(void *context, const struct redis_reply *reply, const char *why
         keeper_scatter(k, LINE_FLYING);
         if (copies_is_fenced(why, &owner))
             keeper_fence(k, owner);
-        else if (k->is_met && copies_engine_is_ready(k->setup.engine) &&
-                 strstr(why, COPIES_STALE) != NULL)
-            keeper_ask(k);
+        else if (strstr(why, COPIES_STALE) != NULL)
+            copies_engine_fail(k->setup.engine, "another batch came late");
         else if (k->is_met && copies_engine_is_ready(k->setup.engine)) {
             keeper_rest(k, why);
             keeper_give_up_all(k);
@@ -647,7 +637,7 @@ keeper_at_end(void *context)
     keeper_write_ends(k);
     if (k->walk != NULL && k->counts[LINE_BEHIND] < WALK_AHEAD && k->is_recovered)
         loop_post(k->setup.loop, &k->walk_task, keeper_walk_on, k);
-    if (!k->is_met || k->is_fenced || k->is_flying)
+    if (!k->is_met || k->is_flying)
         return;
     if (k->is_recovered && k->counts[LINE_END] == 0)
         copies_ends_drop(&k->ends);
@@ -683,10 +673,9 @@ keeper_at_end(void *context)
 static void
 keeper_meet(struct copies_keeper *k, uint64_t number, bool was_closed)
 {
-    bool is_first = k->known == 0 && !k->setup.is_led;
     if (number < k->known && !was_closed)
         keeper_lose(k, number);
-    else if (number < k->known || is_first)
+    else if (number < k->known)
         copies_keeper_again_all(k);
     k->known = number;
     if (number > k->number)
@@ -699,7 +688,7 @@ copies_keeper_open(struct copies_keeper *k, uint64_t number, uint64_t least)
     bool was_refusing = k->refuses, was_closed = k->is_closed;
     loop_timer_stop(k->setup.loop, &k->away);
     k->is_met = true;
-    k->refuses = k->is_full = k->is_fenced = k->is_closed = false;
+    k->refuses = k->is_full = k->is_closed = false;
     keeper_meet(k, number, was_closed);
     if (least > k->number)
         k->number = least;
@@ -734,51 +723,6 @@ copies_keeper_durable(struct copies_keeper *k)
 }
 
 static void
-keeper_on_number(void *context, const struct redis_reply *reply, const char *why)
-{
-    struct copies_keeper *k = context;
-    struct text owner;
-    uint64_t number = 0;
-    bool was_met = k->is_met;
-    k->is_asked = false;
-    if (reply == NULL && copies_is_fenced(why, &owner))
-        keeper_fence(k, owner);
-    if (reply == NULL) {
-        snprintf(k->why, sizeof(k->why), "%s", why);
-        return;
-    }
-    if (reply->kind != REDIS_TEXT ||
-        (reply->text.length > 0 && !text_number(reply->text, INT64_MAX, &number))) {
-        copies_engine_fail(k->setup.engine, "an odd answer of the server");
-        return;
-    }
-    if (!was_met && !k->is_closed)
-        copies_keeper_open(k, number, 0);
-    else if (number < k->known)
-        keeper_meet(k, number, false);
-    else if (number > k->number)
-        k->number = number;
-}
-
-static void
-keeper_run(struct copies_keeper *k, const char *script, copies_answered *done)
-{
-    const struct text words[] = {TEXT("2"), text_from(k->place.owner),
-                                 text_from(k->place.copies), text_from(k->place.host),
-                                 text_from(k->place.name)};
-    copies_engine_run(k->setup.engine, script, words, sizeof(words) / sizeof(words[0]),
-                      false, done, k);
-}
-
-static void
-keeper_ask(struct copies_keeper *k)
-{
-    if (!k->is_asked)
-        keeper_run(k, copies_script_number, keeper_on_number);
-    k->is_asked = true;
-}
-
-static void
 keeper_on_farewell(void *context, const struct redis_reply *reply, const char *why)
 {
     (void)context;
@@ -787,13 +731,21 @@ keeper_on_farewell(void *context, const struct redis_reply *reply, const char *w
 }
 
 static void
+keeper_say_farewell(struct copies_keeper *k)
+{
+    const struct text words[] = {TEXT("2"), text_from(k->place.owner),
+                                 text_from(k->place.copies), text_from(k->place.host),
+                                 text_from(k->place.name)};
+    copies_engine_run(k->setup.engine, copies_script_farewell, words,
+                      sizeof(words) / sizeof(words[0]), false, keeper_on_farewell, k);
+}
+
+static void
 keeper_on_ready(void *context)
 {
     struct copies_keeper *k = context;
     if (!k->is_closed)
         snprintf(k->why, sizeof(k->why), "it is not known yet whose the copies are");
-    if (!k->setup.is_led)
-        keeper_ask(k);
 }
 
 static void
@@ -801,7 +753,6 @@ keeper_on_lost(void *context)
 {
     struct copies_keeper *k = context;
     k->is_met = k->is_full = false;
-    k->is_asked = false;
     k->away_since_ms = loop_monotonic_ms(k->setup.loop);
     keeper_drop_batch(k);
     struct copies_item *item;
@@ -811,18 +762,12 @@ keeper_on_lost(void *context)
         loop_timer_start(k->setup.loop, &k->away, GRACE_MS, keeper_rest_over, k);
 }
 
-/* While nothing is said to it, it may be emptied, or another host may adopt our mail. */
 static void
 keeper_on_check(void *context)
 {
     struct copies_keeper *k = context;
     if (k->is_met && k->is_overflown && HASH_COUNT(k->items) < ITEMS_MAX / 2)
         keeper_make_up(k);
-    bool may_meet = k->is_met ? !k->is_flying
-                              : !k->setup.is_led && !k->is_closed &&
-                                    copies_engine_is_ready(k->setup.engine);
-    if (may_meet && !k->is_fenced)
-        keeper_ask(k);
     if (k->walk != NULL)
         loop_post(k->setup.loop, &k->walk_task, keeper_walk_on, k);
     loop_timer_start(k->setup.loop, &k->check, CHECK_MS, keeper_on_check, k);
@@ -842,7 +787,7 @@ static bool
 keeper_admits(void *context, struct outcome *refusal)
 {
     const struct copies_keeper *k = context;
-    bool must = k->setup.settings->required || k->is_fenced || k->is_closed;
+    bool must = k->setup.settings->required || k->is_closed;
     return !k->refuses || !must || keeper_refuse(k, refusal);
 }
 
@@ -869,7 +814,7 @@ keeper_store(void *context, struct id id, struct text form, struct text content,
              struct commit *waiter)
 {
     struct copies_keeper *k = context;
-    if (!k->is_met || k->refuses || k->is_fenced || form.length > COPIES_CHUNK ||
+    if (!k->is_met || k->refuses || form.length > COPIES_CHUNK ||
         content.length > (size_t)k->setup.settings->message_max ||
         !copies_batch_has_room(&k->batch, form.length + content.length))
         return false;
@@ -1018,7 +963,7 @@ copies_keeper_new(const struct copies_keeper_setup *setup)
 {
     struct copies_keeper *k = memory_new(sizeof(*k));
     k->setup = *setup;
-    k->place.host = setup->who != NULL ? setup->who : setup->settings->host;
+    k->place.host = setup->who;
     k->said_ms = INT64_MIN / 2;
     copies_name(setup->settings->host, setup->identity, k->place.name);
     copies_key(setup->settings, k->place.name, k->place.copies);
@@ -1039,8 +984,6 @@ copies_keeper_new(const struct copies_keeper_setup *setup)
     copies_ends_begin(&k->ends, setup->manager);
     k->away_since_ms = loop_monotonic_ms(setup->loop);
     loop_timer_start(setup->loop, &k->away, GRACE_MS, keeper_rest_over, k);
-    if (copies_engine_is_ready(setup->engine))
-        keeper_on_ready(k);
     return k;
 }
 
@@ -1054,8 +997,8 @@ copies_keeper_free(struct copies_keeper **keeper)
     *keeper = NULL;
     k->is_due = true; /* ends, for another host may adopt what we do not end */
     keeper_at_end(k);
-    if (k->is_met && !k->is_fenced && copies_engine_is_ready(k->setup.engine))
-        keeper_run(k, copies_script_farewell, keeper_on_farewell);
+    if (k->is_met)
+        keeper_say_farewell(k);
     HASH_ITER (hh, k->items, item, next)
         keeper_note_end(k, item); /* the engine may not hear what was sent */
     (void)copies_ends_write(&k->ends);

@@ -19,12 +19,6 @@ struct loop;
 struct manager;
 struct queue;
 
-struct copies_keeper_events {
-    void *context;
-    /* Another host owns our copies: nothing is stored any more. owner: its name. */
-    void (*fenced)(void *context, const char *owner);
-};
-
 struct copies_keeper_setup {
     struct loop *loop;
     struct log *log;
@@ -33,13 +27,13 @@ struct copies_keeper_setup {
     struct copies_engine *engine;
     const struct copies_settings *settings;
     const char *identity; /* of the spool */
-    const char *who;      /* the owner of our copies, for the scripts; NULL: our host */
-    /* It waits for copies_keeper_open() whenever the engine has connected. Else our copies are
-     * ours, and at the first time all messages are stored again. */
-    bool is_led;
-    struct copies_keeper_events events;
+    const char *who;      /* the owner of our copies, for the scripts */
+    /* Another host owns our copies: close it. owner: its name. */
+    void (*fenced)(void *context, const char *owner);
+    void *context;
 };
 
+/* It waits for copies_keeper_open() whenever the engine has connected. */
 struct copies_keeper *copies_keeper_new(const struct copies_keeper_setup *setup);
 void copies_keeper_free(struct copies_keeper **keeper);
 

@@ -61,9 +61,6 @@ const char copies_script_store[] = COPIES_FENCE
     "redis.pcall('HSET', KEYS[2], 'n', ARGV[3])\n"
     "return was .. ' ' .. (redis.call('HGET', KEYS[2], 'n') or '') .. missing\n";
 
-const char copies_script_number[] =
-    COPIES_FENCE "return redis.call('HGET', KEYS[2], 'n') or ''\n";
-
 const char copies_script_farewell[] = COPIES_FENCE
     "if redis.call('EXISTS', KEYS[2] .. ':adopted') == 0 and\n"
     "   redis.call('HLEN', KEYS[2]) == redis.call('HEXISTS', KEYS[2], 'n') then\n"

@@ -31,8 +31,6 @@
  * missing, with spaces between them. Each operation may be repeated. */
 extern const char copies_script_store[];
 #define COPIES_STALE "STALE" /* an error reply that has this word */
-/* The answer is the number of the last batch; "": none. */
-extern const char copies_script_number[];
 /* The end of a run, behind its last batch: without any copy there is no owner. The number stays,
  * for a later one must be larger. */
 extern const char copies_script_farewell[];

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { SCRIPTS = 10 };
+enum { SCRIPTS = 9 };
 
 /* A field of a hash, or of a list, whose names are numbers from 0 on. */
 struct field {
@@ -428,16 +428,6 @@ run_store(struct call *c)
 }
 
 static bool
-run_number(struct call *c)
-{
-    struct text owner = fence_of(c);
-    if (c->has_fence && owner.at != NULL && !text_equal(owner, c->args[1]))
-        return fenced(c, owner);
-    say(c, get(c->d, c->keys[2], TEXT("n")));
-    return true;
-}
-
-static bool
 run_farewell(struct call *c)
 {
     char adopted[1024];
@@ -616,7 +606,6 @@ know(void)
     size_t count = 0;
     const struct known all[SCRIPTS] = {
         {copies_script_store,          run_store,   ""},
-        {copies_script_number,         run_number,  ""},
         {copies_script_farewell,       run_farewell, ""},
         {adoption_script_beat.text,    run_beat,    ""},
         {adoption_script_claim.text,   run_claim,   ""},

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 enum { MANY = 200000 };
+#define WHO "relay1 1"
 
 struct keeping {
     struct world w;
@@ -19,8 +20,14 @@ struct keeping {
     struct copies_settings settings;
     struct copies_engine *engine;
     struct copies_keeper *keeper;
-    bool is_led;
 };
+
+static void
+keeper_fenced(void *context, const char *owner)
+{
+    struct keeping *g = context;
+    copies_keeper_close(g->keeper, owner);
+}
 
 static void
 keeper_start(struct keeping *g)
@@ -33,7 +40,25 @@ keeper_start(struct keeping *g)
                                                                 .engine = g->engine,
                                                                 .settings = &g->settings,
                                                                 .identity = "i",
-                                                                .is_led = g->is_led});
+                                                                .who = WHO,
+                                                                .fenced = keeper_fenced,
+                                                                .context = g});
+}
+
+/* As adoption does it. */
+static void
+keeping_open(struct keeping *g)
+{
+    uint64_t number = 0;
+    (void)!text_number(copies_database_field(g->database, "pc:{relay1}:relay1:i", "n"), UINT64_MAX, &number);
+    copies_keeper_open(g->keeper, number, 0);
+}
+
+static void
+keeping_up(struct keeping *g)
+{
+    sim_engine_up(g->engine);
+    keeping_open(g);
 }
 
 static void
@@ -76,7 +101,7 @@ keeping_pass(struct keeping *g, int64_t ms)
 TEST(more_than_it_remembers)
 {
     FIXTURE(keeping, g, keeping_begin, keeping_end);
-    sim_engine_up(g.engine);
+    keeping_up(&g);
     keeping_pass(&g, 1000);
     world_send(&g.w, "me@a.test", "good@b.test");
     keeping_pass(&g, 1000);
@@ -89,7 +114,7 @@ TEST(more_than_it_remembers)
     world_unstall(&g.w);
     keeping_pass(&g, 1000);
     must(world_is_empty(&g.w));
-    sim_engine_up(g.engine);
+    keeping_up(&g);
     keeping_pass(&g, 240 * 1000);
     is_number((int64_t)copies_keeper_state(g.keeper).losses, 0, "the engine has lost nothing");
     is_number((int64_t)copies_keeper_state(g.keeper).gaps, 1, "but has what it should not");
@@ -108,7 +133,7 @@ TEST(unread)
     is_number(g.w.accepted, false, "it waits for its copy");
     snprintf(remove, sizeof(remove), "cd %s && rm -f todo/* intd/* mess/*", g.w.folder);
     must(system(remove) == 0);
-    sim_engine_up(g.engine);
+    keeping_up(&g);
     keeping_pass(&g, 1000);
     is_number(g.w.accepted, false, "what cannot be copied is not accepted");
     is_number((int64_t)copies_keeper_state(g.keeper).refused, 1, "but refused");
@@ -127,7 +152,7 @@ TEST(removed_while_it_waits)
     is_number(manager_remove_listed(g.w.manager, g.w.id, why), MANAGER_UNKNOWN, "nor of a list");
     is_number(manager_operate(g.w.manager, MANAGER_HOLD, g.w.id, why), MANAGER_UNKNOWN, "none to hold");
     is_number(manager_operate(g.w.manager, MANAGER_BOUNCE, g.w.id, why), MANAGER_UNKNOWN, "or to bounce");
-    sim_engine_up(g.engine);
+    keeping_up(&g);
     keeping_pass(&g, 1000);
     is_number(g.w.accepted, true, "and is accepted");
     is_number((int64_t)copies_database_count(g.database), 1, "with a copy");
@@ -137,10 +162,8 @@ TEST(removed_while_it_waits)
 TEST(reasons)
 {
     FIXTURE(keeping, g, keeping_begin, keeping_end);
-    g.settings.required = g.is_led = true;
-    keeper_stop(&g);
-    keeper_start(&g);
-    sim_engine_up(g.engine);
+    g.settings.required = true;
+    keeping_up(&g);
     copies_keeper_close(g.keeper, "another host has them");
     keeping_pass(&g, 2000);
     is_text(text_from(copies_keeper_state(g.keeper).why), TEXT("another host has them"), "of the present");
@@ -194,7 +217,7 @@ TEST(ended_meanwhile)
     FIXTURE(keeping, g, keeping_begin, keeping_end);
     enum { ENDS = 50 };
     struct id ids[ENDS], lives;
-    sim_engine_up(g.engine);
+    keeping_up(&g);
     for (unsigned i = 0; i < ENDS; i++) {
         world_send(&g.w, "me@a.test", "good@b.test");
         ids[i] = g.w.id;
@@ -231,7 +254,7 @@ TEST(ended_meanwhile)
     ok_named(copies_keeper_is_ending(g.keeper, ids[1]) && copies_keeper_is_ending(g.keeper, ids[ENDS - 1]),
              "another run knows them");
     ok_named(!copies_keeper_is_ending(g.keeper, lives), "but not as the end of one that is here");
-    sim_engine_up(g.engine);
+    keeping_up(&g);
     keeping_pass(&g, 5000);
     is_number((int64_t)copies_database_count(g.database), 1, "and ends them there");
     is_number(ended_lines(&g), -1, "then nothing is left of them");
@@ -241,7 +264,7 @@ TEST(ended_meanwhile)
 TEST(farewell)
 {
     FIXTURE(keeping, g, keeping_begin, keeping_end);
-    sim_engine_up(g.engine);
+    keeping_up(&g);
     for (unsigned mail = 1; mail <= 2; mail++) {
         world_send(&g.w, "me@a.test", "good@b.test");
         keeping_pass(&g, 1000);
@@ -253,10 +276,10 @@ TEST(farewell)
         while (sim_engine_carry(g.engine))
             ;
         is_number((int64_t)copies_database_field(g.database, "pc:{relay1}:owner", "relay1:i").length,
-                  mail == 1 ? 6 : 0, mail == 1 ? "the owner of a copy" : "none without any");
+                  mail == 1 ? (int64_t)strlen(WHO) : 0, mail == 1 ? "the owner of a copy" : "none without any");
         sim_engine_free(&g.engine);
         keeper_start(&g);
-        sim_engine_up(g.engine);
+        keeping_up(&g);
         keeping_pass(&g, 1000);
     }
 }
@@ -265,11 +288,7 @@ TEST(farewell)
 TEST(ended_while_fenced)
 {
     FIXTURE(keeping, g, keeping_begin, keeping_end);
-    g.is_led = true;
-    keeper_stop(&g);
-    keeper_start(&g);
-    sim_engine_up(g.engine);
-    copies_keeper_open(g.keeper, 0, 0);
+    keeping_up(&g);
     world_send(&g.w, "me@a.test", "good@b.test");
     keeping_pass(&g, 1000);
     is_number((int64_t)copies_database_count(g.database), 1, "a copy");
@@ -279,8 +298,8 @@ TEST(ended_while_fenced)
     world_unstall(&g.w); /* was under way */
     keeping_pass(&g, 1000);
     must(world_is_empty(&g.w));
-    copies_database_set(g.database, "pc:{relay1}:owner", "relay1:i", "relay1");
-    copies_keeper_open(g.keeper, 1, 0);
+    copies_database_set(g.database, "pc:{relay1}:owner", "relay1:i", WHO);
+    keeping_open(&g);
     keeping_pass(&g, 1000);
     is_number((int64_t)copies_database_count(g.database), 0, "it leaves with its message");
 }
@@ -312,7 +331,7 @@ keeping_send_own(struct keeping *g, size_t size)
 TEST(full_for_large)
 {
     FIXTURE(keeping, g, keeping_begin, keeping_end);
-    sim_engine_up(g.engine);
+    keeping_up(&g);
     world_send(&g.w, "me@a.test", "good@b.test");
     struct id ends = g.w.id;
     keeping_pass(&g, 1000);
@@ -329,13 +348,14 @@ TEST(walk_fails)
 {
     FIXTURE(keeping, g, keeping_begin, keeping_end);
     char from[100], to[100];
-    sim_engine_up(g.engine);
+    keeping_up(&g);
     world_send(&g.w, "me@a.test", "good@b.test");
     keeping_pass(&g, 1000);
     snprintf(from, sizeof(from), "%s/todo", g.w.folder);
     snprintf(to, sizeof(to), "%s/away", g.w.folder);
     must(rename(from, to) == 0);
     copies_database_flush(g.database);
+    keeping_open(&g);
     keeping_pass(&g, 20 * 1000);
     must(rename(to, from) == 0);
     keeping_pass(&g, 20 * 1000);
