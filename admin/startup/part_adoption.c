@@ -3,49 +3,6 @@
 
 #include <string.h>
 
-static void
-part_adoption_open(void *context, uint64_t number, uint64_t least)
-{
-    copies_keeper_open(context, number, least);
-}
-
-static void
-part_adoption_close(void *context, const char *why)
-{
-    copies_keeper_close(context, why);
-}
-
-static uint64_t
-part_adoption_durable(void *context)
-{
-    return copies_keeper_durable(context);
-}
-
-static uint64_t
-part_adoption_losses(void *context)
-{
-    struct copies_state s = copies_keeper_state(context);
-    return s.losses + s.gaps;
-}
-
-static bool
-part_adoption_is_ending(void *context, struct id id)
-{
-    return copies_keeper_is_ending(context, id);
-}
-
-static void
-part_adoption_refresh(void *context, struct id id)
-{
-    copies_keeper_refresh(context, id);
-}
-
-static void
-part_adoption_remove(void *context, struct id id)
-{
-    copies_keeper_remove(context, id);
-}
-
 void
 part_adoption_on_fenced(void *context, const char *owner)
 {
@@ -89,28 +46,20 @@ part_adoption_start(struct daemon *d)
     if (d->copies.keeper == NULL)
         return 0;
     part_peer_take_mail(d);
-    d->copies.adoption = adoption_new(&(struct adoption_setup){
-        .loop = d->loop,
-        .log = d->log,
-        .events = d->events,
-        .manager = d->manager,
-        .take = d->peer.take,
-        .engine = d->copies.engine,
-        .keeper = {.open = part_adoption_open,
-                   .close = part_adoption_close,
-                   .durable = part_adoption_durable,
-                   .losses = part_adoption_losses,
-                   .is_ending = part_adoption_is_ending,
-                   .refresh = part_adoption_refresh,
-                   .remove = part_adoption_remove,
-                   .context = d->copies.keeper},
-        .settings = &d->copies.settings,
-        .identity = d->peer.spool,
-        .who = d->copies.who,
-        .is_heard = part_adoption_is_heard,
-        .closed = daemon_leaves,
-        .context = d
-    });
+    d->copies.adoption =
+        adoption_new(&(struct adoption_setup){.loop = d->loop,
+                                              .log = d->log,
+                                              .events = d->events,
+                                              .manager = d->manager,
+                                              .take = d->peer.take,
+                                              .engine = d->copies.engine,
+                                              .keeper = d->copies.keeper,
+                                              .settings = &d->copies.settings,
+                                              .identity = d->peer.spool,
+                                              .who = d->copies.who,
+                                              .is_heard = part_adoption_is_heard,
+                                              .closed = daemon_leaves,
+                                              .context = d});
     return 0;
 }
 

@@ -302,7 +302,7 @@ adoption_close(struct adoption *a, const char *owner, bool lives)
     else
         snprintf(a->why, sizeof(a->why), "%.*s adopts the mail of this host",
                  TEXT_ARGS(host));
-    a->setup.keeper.close(a->setup.keeper.context, a->why);
+    copies_keeper_close(a->setup.keeper, a->why);
     a->is_fenced |= !is_own || lives;
     manager_pause(a->setup.manager, true);
     if (is_own || was_fenced)
@@ -439,9 +439,13 @@ adoption_find_lost(struct adoption *a)
 static enum adoption_met
 adoption_met_lost(struct adoption *a, const struct adoption_entry *entry)
 {
-    if (adoption_is_here(a, entry->id) ||
-        (adoption_is_own_disk(a, a->walk.name) &&
-         !manager_handles(a->setup.manager, entry->id)))
+    bool is_here = adoption_is_here(a, entry->id);
+    if (is_here && !copies_keeper_has(a->setup.keeper, entry->id)) {
+        a->walk.taken_ms = adoption_now_ms(a); /* it is no refusal */
+        return ENTRY_LATER;
+    }
+    if (is_here || (adoption_is_own_disk(a, a->walk.name) &&
+                    !manager_handles(a->setup.manager, entry->id)))
         return adoption_drop_entry(a, entry);
     return adoption_take_entry(a, entry);
 }

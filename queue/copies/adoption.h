@@ -16,6 +16,7 @@
 #define QUEUE_COPIES_ADOPTION_H
 
 #include "queue/copies/copies_engine.h"
+#include "queue/copies/copies_keeper.h"
 #include "queue/copies/copies_keys.h"
 
 struct adoption;
@@ -43,26 +44,6 @@ enum {
 /* "HOST RUN": who we are, for all scripts. */
 void adoption_write_who(const char *host, uint64_t run, char out[ADOPTION_WHO_MAX + 1]);
 
-/* The keeper of our copies (copies_keeper.h), for adoption. */
-struct adoption_keeper {
-    /* Our copies are ours, and number is that of the last batch in the engine; the next one
-     * has a larger number than least, too. */
-    void (*open)(void *context, uint64_t number, uint64_t least);
-    /* They are not: nothing is sent, and no mail is accepted. */
-    void (*close)(void *context, const char *why);
-    /* The number up to which the messages of all batches are durable here. */
-    uint64_t (*durable)(void *context);
-    /* How often the engine has lost copies, or may have some that have ended. */
-    uint64_t (*losses)(void *context);
-    /* The message has ended here, and the engine has not heard of it. */
-    bool (*is_ending)(void *context, struct id id);
-    /* The message is here, and its copy is missing or may be older; the other way round: it
-     * has ended. */
-    void (*refresh)(void *context, struct id id);
-    void (*remove)(void *context, struct id id);
-    void *context;
-};
-
 struct adoption_setup {
     struct loop *loop;
     struct log *log;
@@ -70,7 +51,7 @@ struct adoption_setup {
     struct manager *manager;
     struct take *take;
     struct copies_engine *engine;
-    struct adoption_keeper keeper;
+    struct copies_keeper *keeper; /* of our copies */
     const struct copies_settings *settings;
     const char *identity, *who; /* of the spool; ours */
     /* Whether the group hears the host, however silent it is to the engine. */

@@ -80,7 +80,6 @@ enum adoption_stage {
     ADOPTION_CLOSED,    /* our copies are not ours */
     ADOPTION_GIVING_UP, /* ours, but others have adopted some */
     ADOPTION_COMPARING, /* there and not here? */
-    ADOPTION_CHECKING,  /* here and not there? */
     ADOPTION_OPEN
 };
 
@@ -113,9 +112,8 @@ struct adoption {
     uint64_t number,
         bound;       /* of the engine's last batch; up to which our disk has all */
     uint64_t losses; /* of the engine, at the last comparison */
-    bool is_bound_synced, has_compared, has_checked, is_checking;
+    bool is_bound_synced, has_compared, is_checking;
     struct queue_barrier barrier;
-    struct queue_walk *here;
     struct adoption_state state;
     char why[ADOPTION_WHY_MAX];
     char unreadable_at[ADOPTION_FIELD_MAX];

@@ -37,7 +37,7 @@ extern const struct adoption_script adoption_script_piece;
  * before. The answer: "ours"; or nothing is done: "theirs", another owner has it, will, or had
  * it; "nobody's". */
 extern const struct adoption_script adoption_script_taken;
-/* KEYS: owners, copies, adopted, beats. ARGV: who, name, seconds, heir. All copies are taken, but if
+/* KEYS: owners, copies, adopted, beats. ARGV: who, name, seconds, heir. All copies are taken, or
  * the answer is "more": nobody owns them, and for these seconds it is known where they are now;
  * also that there were none, which is no loss of the server. Those that are left are the heir's,
  * who says nothing: others may claim them. "": ours still. */

@@ -1,5 +1,5 @@
 /* Our own copies, when we have found them again: what others have adopted ends here; what is
- * there and not here is removed or taken back; what is here and not there is stored again.
+ * there and not here is removed or taken back. The keeper stores again what is here and not there.
  *
  * Whether our disk has forgotten a message, or it has ended, says a number. Batches rise by
  * one, each copy has that of its batch, and lock/copies has one up to which the messages of
@@ -12,13 +12,12 @@
 #include "base/log/log.h"
 #include "queue/manager/manager.h"
 #include "queue/queue_operator.h"
-#include "queue/queue_walk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMES_A_TURN = 2000, CHECKED_A_TURN = 50, FILE_MAX = 1 << 20 };
+enum { FILE_MAX = 1 << 20 };
 enum { READ_A_TURN = 1 << 20, READ_MS = 10 };
 
 static const char comparison_file[] = "copies";
@@ -78,8 +77,9 @@ comparison_read_bound(struct adoption *a)
 void
 comparison_note(struct adoption *a)
 {
-    const struct adoption_keeper *keeper = &a->setup.keeper;
-    uint64_t durable = keeper->durable(keeper->context);
+    struct copies_state keeper = copies_keeper_state(a->setup.keeper);
+    uint64_t durable = copies_keeper_durable(a->setup.keeper),
+             losses = keeper.losses + keeper.gaps;
     if ((a->has_compared || a->number <= a->bound) && durable > a->bound &&
         comparison_write_bound(a, durable)) {
         a->bound = durable;
@@ -90,47 +90,12 @@ comparison_note(struct adoption *a)
         a->is_bound_synced = true;
         (void)!manager_hint_sync(a->setup.manager, comparison_file);
     }
-    if (a->stage != ADOPTION_OPEN || keeper->losses(keeper->context) == a->losses)
+    if (a->stage != ADOPTION_OPEN || losses == a->losses)
         return;
-    a->losses = keeper->losses(keeper->context);
+    a->losses = losses;
     a->number = UINT64_MAX; /* whatever comes meanwhile */
     adoption_walk_end(a);   /* of a lost host */
     a->stage = ADOPTION_COMPARING;
-}
-
-/* --- Here and not there -------------------------------------------------------------- */
-
-/* Other slices copy theirs, and hear of its end. */
-static bool
-comparison_wants(void *context, struct id id)
-{
-    const struct adoption *a = context;
-    return manager_handles(a->setup.manager, id);
-}
-
-static void
-comparison_check(struct adoption *a)
-{
-    struct queue *queue = manager_queue(a->setup.manager);
-    enum queue_place place;
-    struct id id;
-    if (a->here == NULL)
-        a->here = queue_walk_begin(queue, comparison_wants, a);
-    int more = queue_walk_read(a->here, NAMES_A_TURN);
-    if (more < 0)
-        queue_walk_end(&a->here); /* the next beat begins anew */
-    for (size_t count = 0; more == 0 && count < CHECKED_A_TURN; count++) {
-        if (!queue_walk_next(a->here, &id, &place)) {
-            queue_walk_end(&a->here);
-            a->has_checked = true;
-            a->stage = ADOPTION_OPEN;
-            return;
-        }
-        if (place != QUEUE_CORRUPT)
-            a->setup.keeper.refresh(a->setup.keeper.context, id);
-    }
-    if (more >= 0)
-        adoption_stir(a);
 }
 
 /* --- There and not here -------------------------------------------------------------- */
@@ -142,15 +107,15 @@ comparison_met_copy(struct adoption *a, const struct adoption_entry *entry)
     /* With another number of slices our name was that of another part of this disk. */
     bool is_ours = manager_handles(a->setup.manager, entry->id);
     bool is_numbered = text_number(text_from(entry->word), UINT64_MAX, &batch);
-    bool may_be_forgotten =
-        is_ours && !a->has_compared && (!is_numbered || batch > a->bound) &&
-        !a->setup.keeper.is_ending(a->setup.keeper.context, entry->id);
+    bool may_be_forgotten = is_ours && !a->has_compared &&
+                            (!is_numbered || batch > a->bound) &&
+                            !copies_keeper_is_ending(a->setup.keeper, entry->id);
     if ((is_numbered && batch > a->number) ||
         (is_ours && adoption_is_here(a, entry->id)))
         return ENTRY_DONE;
     if (may_be_forgotten)
         return adoption_take_entry(a, entry);
-    a->setup.keeper.remove(a->setup.keeper.context, entry->id);
+    copies_keeper_remove(a->setup.keeper, entry->id);
     return ENTRY_DONE;
 }
 
@@ -160,7 +125,7 @@ comparison_on_compared(struct adoption *a, const char *name)
     const struct adoption_row *row = adoption_find(a, text_from(name));
     /* Else the next comparison would think that it has ended. */
     a->has_compared |= row == NULL || row->unreadable == 0;
-    a->stage = a->has_checked ? ADOPTION_OPEN : ADOPTION_CHECKING;
+    a->stage = ADOPTION_OPEN;
     adoption_stir(a);
 }
 
@@ -169,10 +134,8 @@ static void
 comparison_open(struct adoption *a)
 {
     a->is_fenced = false;
-    a->setup.keeper.open(a->setup.keeper.context, a->number, a->bound);
-    a->stage = !a->has_compared ? ADOPTION_COMPARING
-               : a->has_checked ? ADOPTION_OPEN
-                                : ADOPTION_CHECKING;
+    copies_keeper_open(a->setup.keeper, a->number, a->bound);
+    a->stage = a->has_compared ? ADOPTION_OPEN : ADOPTION_COMPARING;
     adoption_release(a);
     adoption_stir(a);
 }
@@ -274,7 +237,7 @@ comparison_begin(struct adoption *a, uint64_t number, uint64_t adopted)
     a->stage = ADOPTION_GIVING_UP;
     a->is_fenced = true; /* whoever goes meanwhile */
     snprintf(a->why, sizeof(a->why), "mail that other hosts have adopted ends here");
-    a->setup.keeper.close(a->setup.keeper.context, a->why);
+    copies_keeper_close(a->setup.keeper, a->why);
     manager_pause(a->setup.manager, true);
     manager_rest_loads(a->setup.manager); /* they would wait for the end of the pause */
 }
@@ -286,23 +249,20 @@ comparison_go(struct adoption *a)
     if (a->stage < ADOPTION_GIVING_UP || a->stage == ADOPTION_OPEN || a->is_checking ||
         !queue_has_found_all(manager_queue(a->setup.manager)))
         return;
-    if (a->stage == ADOPTION_CHECKING)
-        comparison_check(a);
-    else if (a->walk.name[0] == '\0') {
-        if (a->stage == ADOPTION_GIVING_UP)
-            adoption_walk_begin(a, a->name, true, comparison_met_adopted,
-                                comparison_on_given_up);
-        else
-            adoption_walk_begin(a, a->name, false, comparison_met_copy,
-                                comparison_on_compared);
-    }
+    if (a->walk.name[0] != '\0')
+        return;
+    if (a->stage == ADOPTION_GIVING_UP)
+        adoption_walk_begin(a, a->name, true, comparison_met_adopted,
+                            comparison_on_given_up);
+    else
+        adoption_walk_begin(a, a->name, false, comparison_met_copy,
+                            comparison_on_compared);
 }
 
 void
 comparison_stop(struct adoption *a)
 {
     queue_barrier_cancel(&a->barrier);
-    queue_walk_end(&a->here);
     loop_timer_stop(a->setup.loop, &a->read);
     a->is_checking = false;
     adoption_walk_end(a);

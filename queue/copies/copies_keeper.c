@@ -12,6 +12,7 @@
 #include "queue/copies/copies_batch.h"
 #include "queue/copies/copies_ends.h"
 #include "queue/copies/copies_scripts.h"
+#include "queue/manager/manager.h"
 #include "queue/queue_copier.h"
 #include "queue/queue_operator.h"
 #include "queue/queue_walk.h"
@@ -90,6 +91,8 @@ struct copies_keeper {
     int64_t away_since_ms;
     struct queue_walk *walk;
     bool walk_is_read;
+    bool walk_checks; /* whether copies are there: changes are said */
+    bool is_checked;
     uint64_t walk_left;
     struct copies_ends ends;
     struct loop_timer flush, away, check, ends_sync;
@@ -522,7 +525,9 @@ keeper_fill_all(struct copies_keeper *k)
 
 /* --- A batch ---------------------------------------------------------------------- */
 
+static void keeper_again(struct copies_keeper *k, struct id id);
 static void keeper_walk_on(void *context);
+static void keeper_walk(struct copies_keeper *k, bool checks);
 
 /* In the engine now. */
 static void
@@ -542,7 +547,7 @@ static void
 keeper_lose(struct copies_keeper *k, uint64_t was)
 {
     k->counted.losses++;
-    copies_keeper_again_all(k);
+    keeper_walk(k, false);
     log_say(k->setup.log, LOG_LEVEL_WARNING, "copies", NULL,
             "the server has lost copies: its last batch was %" PRIu64 " and is %" PRIu64
             "; all mail is copied again",
@@ -589,7 +594,7 @@ keeper_on_answer(void *context, const struct redis_reply *reply, const char *why
     k->counted.batches++;
     keeper_acknowledge(k);
     while (copies_answer_missing(&answer, &id))
-        copies_keeper_again(k, id);
+        keeper_again(k, id);
     if (answer.was < k->known)
         keeper_lose(k, answer.was);
     if (answer.now == k->number)
@@ -619,7 +624,7 @@ keeper_make_up(struct copies_keeper *k)
 {
     k->is_overflown = false;
     k->counted.gaps++;
-    copies_keeper_again_all(k);
+    keeper_walk(k, false);
 }
 
 /* One at a time: the next one gathers what comes meanwhile. */
@@ -635,7 +640,8 @@ keeper_at_end(void *context)
         copies_ends_read(&k->ends, keeper_met_end, k);
     }
     keeper_write_ends(k);
-    if (k->walk != NULL && k->counts[LINE_BEHIND] < WALK_AHEAD && k->is_recovered)
+    if (k->walk != NULL && k->is_recovered &&
+        k->counts[LINE_BEHIND] + k->counts[LINE_CHANGE] < WALK_AHEAD)
         loop_post(k->setup.loop, &k->walk_task, keeper_walk_on, k);
     if (!k->is_met || k->is_flying)
         return;
@@ -675,8 +681,9 @@ keeper_meet(struct copies_keeper *k, uint64_t number, bool was_closed)
 {
     if (number < k->known && !was_closed)
         keeper_lose(k, number);
-    else if (number < k->known)
-        copies_keeper_again_all(k);
+    else if (number < k->known || !k->is_checked)
+        keeper_walk(k, number > 0 && !k->is_checked);
+    k->is_checked = true;
     k->known = number;
     if (number > k->number)
         k->number = number;
@@ -876,8 +883,9 @@ keeper_ended(void *context, struct id id)
 
 /* --- Catching up ------------------------------------------------------------------ */
 
-void
-copies_keeper_again(struct copies_keeper *k, struct id id)
+/* The message is here, and its copy is missing. */
+static void
+keeper_again(struct copies_keeper *k, struct id id)
 {
     struct copies_item *item = keeper_take(k, id, false);
     if (item == NULL || (item->wants & WANT_END) != 0)
@@ -887,10 +895,10 @@ copies_keeper_again(struct copies_keeper *k, struct id id)
     keeper_line_up(k, item);
 }
 
-void
-copies_keeper_refresh(struct copies_keeper *k, struct id id)
+bool
+copies_keeper_has(const struct copies_keeper *k, struct id id)
 {
-    keeper_changed(k, id);
+    return k->walk == NULL && !k->is_overflown && keeper_find(k, id) == NULL;
 }
 
 bool
@@ -910,7 +918,8 @@ static bool
 keeper_walk_wants(void *context, struct id id)
 {
     struct copies_keeper *k = context;
-    (void)id;
+    if (!manager_handles(k->setup.manager, id))
+        return false; /* other slices copy theirs, and hear of its end */
     k->walk_left++;
     return true;
 }
@@ -934,22 +943,26 @@ keeper_walk_on(void *context)
             queue_walk_end(&k->walk);
         }
     }
-    while (k->walk_is_read && k->counts[LINE_BEHIND] < WALK_AHEAD) {
+    while (k->walk_is_read &&
+           k->counts[LINE_BEHIND] + k->counts[LINE_CHANGE] < WALK_AHEAD) {
         if (!queue_walk_next(k->walk, &id, &place)) {
             queue_walk_end(&k->walk);
             k->walk_left = 0;
             break;
         }
         k->walk_left -= k->walk_left > 0;
-        if (place != QUEUE_CORRUPT)
-            copies_keeper_again(k, id);
+        if (place != QUEUE_CORRUPT && k->walk_checks)
+            keeper_changed(k, id);
+        else if (place != QUEUE_CORRUPT)
+            keeper_again(k, id);
     }
 }
 
-void
-copies_keeper_again_all(struct copies_keeper *k)
+static void
+keeper_walk(struct copies_keeper *k, bool checks)
 {
     queue_walk_end(&k->walk);
+    k->walk_checks = checks;
     k->walk_is_read = false;
     k->walk_left = 0;
     k->walk = queue_walk_begin(k->setup.queue, keeper_walk_wants, k);
@@ -1027,7 +1040,8 @@ copies_keeper_state(const struct copies_keeper *k)
     state.is_ready = k->is_met && !k->refuses;
     state.is_away = k->refuses;
     state.why = state.is_ready ? "" : k->why;
-    state.behind = k->counts[LINE_OWN] + k->counts[LINE_BEHIND] + k->walk_left;
+    state.behind = k->counts[LINE_OWN] + k->counts[LINE_BEHIND] +
+                   (k->walk_checks ? 0 : k->walk_left);
     state.away_since_ms = k->is_met ? 0 : k->away_since_ms;
     return state;
 }

@@ -38,7 +38,8 @@ struct copies_keeper *copies_keeper_new(const struct copies_keeper_setup *setup)
 void copies_keeper_free(struct copies_keeper **keeper);
 
 /* Our copies are ours, and number is that of the last batch in the engine; the next one has a
- * larger number than least, too. */
+ * larger number than least, too. What is here and not there is stored: at the first time, and when
+ * the engine has lost something, all messages are looked at. */
 void copies_keeper_open(struct copies_keeper *keeper, uint64_t number, uint64_t least);
 /* They are not: nothing is sent, and new mail is refused. */
 void copies_keeper_close(struct copies_keeper *keeper, const char *why);
@@ -46,14 +47,10 @@ void copies_keeper_close(struct copies_keeper *keeper, const char *why);
  * not. */
 uint64_t copies_keeper_durable(struct copies_keeper *keeper);
 
-/* The message is here, and its copy is missing: it is stored again. */
-void copies_keeper_again(struct copies_keeper *keeper, struct id id);
-/* The message is here, and so is perhaps its copy, which may be older. */
-void copies_keeper_refresh(struct copies_keeper *keeper, struct id id);
-/* All messages that are here, oldest first. */
-void copies_keeper_again_all(struct copies_keeper *keeper);
 /* The message has ended, and the engine has not heard of it. */
 bool copies_keeper_is_ending(const struct copies_keeper *keeper, struct id id);
+/* The message is here: so is its copy, as it is now. */
+bool copies_keeper_has(const struct copies_keeper *keeper, struct id id);
 /* The message has ended here, and its copy is there: it is removed. */
 void copies_keeper_remove(struct copies_keeper *keeper, struct id id);
 

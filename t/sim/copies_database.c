@@ -239,6 +239,12 @@ copies_database_set(struct copies_database *d, const char *key, const char *fiel
     set(d, text_from(key), text_from(field), text_from(bytes));
 }
 
+void
+copies_database_drop(struct copies_database *d, const char *key, const char *field)
+{
+    unset(d, text_from(key), text_from(field));
+}
+
 /* --- Steps of scripts ---------------------------------------------------------------- */
 
 static void

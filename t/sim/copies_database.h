@@ -24,6 +24,7 @@ struct text copies_database_field(const struct copies_database *d, const char *k
                                   const char *field);
 void copies_database_set(struct copies_database *d, const char *key, const char *field,
                          const char *bytes);
+void copies_database_drop(struct copies_database *d, const char *key, const char *field);
 
 /* Each copy: the key of its hash, its id, and its field. */
 void copies_database_each(const struct copies_database *d,

@@ -6,63 +6,11 @@
 #include "queue/queue_operator.h"
 #include "t/support/must.h"
 
-static void
-keeper_open(void *context, uint64_t number, uint64_t least)
-{
-    struct site *s = context;
-    s->opened++;
-    s->losses += number < s->durable && !s->is_closed;
-    s->is_closed = false;
-    s->number = number > least ? number : least;
-    s->why[0] = '\0';
-    if (s->durable < number)
-        s->durable = number;
-}
-
-static void
-keeper_close(void *context, const char *why)
-{
-    struct site *s = context;
-    s->closed++;
-    s->is_closed = true;
-    snprintf(s->why, sizeof(s->why), "%s", why);
-}
-
-static uint64_t
-keeper_durable(void *context)
-{
-    return ((struct site *)context)->durable;
-}
-
 void
 ids_add(struct ids *ids, struct id id)
 {
     must(ids->count < IDS_MAX);
     ids->all[ids->count++] = id;
-}
-
-static uint64_t
-keeper_losses(void *context)
-{
-    return ((struct site *)context)->losses;
-}
-
-static bool
-keeper_is_ending(void *context, struct id id)
-{
-    return id_compare(((struct site *)context)->ends, id) == 0;
-}
-
-static void
-keeper_refresh(void *context, struct id id)
-{
-    ids_add(&((struct site *)context)->fresh, id);
-}
-
-static void
-keeper_remove(void *context, struct id id)
-{
-    ids_add(&((struct site *)context)->removed, id);
 }
 
 static bool
@@ -91,8 +39,7 @@ site_start(struct site *s)
         .manager = s->w.manager,
         .take = s->host.take,
         .engine = s->engine,
-        .keeper = {keeper_open, keeper_close, keeper_durable, keeper_losses, keeper_is_ending, keeper_refresh,
-                   keeper_remove, s},
+        .keeper = (struct copies_keeper *)s,
         .settings = &s->settings,
         .identity = s->identity,
         .who = s->who,

@@ -30,10 +30,10 @@ struct site {
     uint64_t run;
     uint64_t durable, losses; /* of the keeper */
     unsigned opened, closed;  /* it was */
-    bool is_closed;
+    bool is_closed, is_behind;
     uint64_t number;          /* with */
     char why[ADOPTION_WHY_MAX];
-    struct ids fresh, removed;
+    struct ids removed;
     struct id ends; /* the keeper knows that it does */
 };
 

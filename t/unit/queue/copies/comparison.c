@@ -1,4 +1,4 @@
-/* link: t/sim/loop.c t/sim/copies_database.c t/sim/copies_engine.c */
+/* link: t/sim/loop.c t/sim/copies_database.c t/sim/copies_engine.c t/sim/copies_keeper.c */
 /* queue/copies/comparison.c: a host that is back compares its disk with the engine, by the table of
  * cases in doc/cluster.md. */
 #include "queue/copies/adoption.h"
@@ -17,20 +17,18 @@ TEST(comparison)
     FIXTURE(group, g, group_begin, group_end);
     struct site *a = &g.sites[0];
     group_up(&g, 1);
-    struct id both = site_send(a, 3), ended = site_send(a, 4), forgotten = site_send(a, 6),
-              here = site_send(a, 0);
+    struct id both = site_send(a, 3), ended = site_send(a, 4), forgotten = site_send(a, 6);
+    site_send(a, 0); /* here alone: for the keeper */
     a->durable = 5;
     group_pass(&g, 3000); /* is noted */
     must(queue_remove(manager_queue(a->w.manager), ended) &&
          queue_remove(manager_queue(a->w.manager), forgotten));
     world_turns(&a->w);
     site_restart(a, true);
-    a->fresh.count = a->removed.count = 0;
+    a->removed.count = 0;
     sim_engine_up(a->engine);
     group_pass(&g, 5000);
     is_number((int64_t)a->number, 6, "goes on from there");
-    ok_named(a->fresh.count == 3 && id_compare(a->fresh.all[1], here) == 0,
-             "here and perhaps not there: stored again, or anew what has changed");
     ok_named(a->removed.count == 1 && id_compare(a->removed.all[0], ended) == 0,
              "there and not here, up to the number: it has ended");
     is_number((int64_t)adoption_state(a->adoption).recalled, 1, "behind it: taken back");

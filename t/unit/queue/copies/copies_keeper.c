@@ -260,6 +260,48 @@ TEST(ended_meanwhile)
     is_number(ended_lines(&g), -1, "then nothing is left of them");
 }
 
+/* The copy of a message is lost, unnoticed: the next run finds it. */
+TEST(checked)
+{
+    FIXTURE(keeping, g, keeping_begin, keeping_end);
+    keeping_up(&g);
+    for (unsigned i = 0; i < 2; i++) {
+        world_send(&g.w, "me@a.test", "good@b.test");
+        keeping_pass(&g, 1000);
+    }
+    is_number((int64_t)copies_database_count(g.database), 2, "copies");
+    copies_database_drop(g.database, "pc:{relay1}:relay1:i", ID_TEXT(g.w.id));
+    is_number((int64_t)copies_database_count(g.database), 1, "one is lost");
+    keeping_restart(&g);
+    keeping_up(&g);
+    ok_named(!copies_keeper_has(g.keeper, g.w.id), "nobody knows whether it is there");
+    is_number((int64_t)copies_keeper_state(g.keeper).behind, 0, "none is behind");
+    keeping_pass(&g, 1000);
+    is_number((int64_t)copies_database_count(g.database), 2, "it is stored again");
+    is_number((int64_t)copies_keeper_state(g.keeper).stored, 1, "it alone");
+    ok(copies_keeper_has(g.keeper, g.w.id));
+}
+
+/* With more slices a part of the mail is another daemon's. */
+TEST(more_slices)
+{
+    FIXTURE(keeping, g, keeping_begin, keeping_end);
+    unsigned own = 0;
+    keeping_up(&g);
+    for (unsigned i = 0; i < 12; i++) {
+        world_send(&g.w, "me@a.test", "good@b.test");
+        keeping_pass(&g, 200);
+        own += id_slice(g.w.id, 2) == 0;
+    }
+    must(own > 0 && own < 12);
+    g.w.settings.queue.slices = 2;
+    keeping_restart(&g);
+    copies_database_flush(g.database);
+    keeping_up(&g);
+    keeping_pass(&g, 1000);
+    is_number((int64_t)copies_database_count(g.database), own, "the mail of this slice alone is copied");
+}
+
 /* A host that stops without mail leaves no owner. */
 TEST(farewell)
 {
