@@ -640,7 +640,7 @@ adoption_on_lost(void *context)
     comparison_stop(a);
     a->is_waiting = false;
     a->stage = ADOPTION_AWAY;
-    if (!a->is_fenced)
+    if (!a->is_fenced && !heap_has(&a->patience.node))
         manager_pause(a->setup.manager, false);
     if (a->away_ms == 0)
         a->away_ms = a->sent_ms = adoption_now_ms(a);

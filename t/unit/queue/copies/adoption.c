@@ -828,6 +828,21 @@ TEST(page_of_before)
     is_number((int64_t)adoption_state(b->adoption).adopted, 1, "and the other one adopted");
 }
 
+/* A server that comes and goes at startup is waited for, too: another host may have our mail. */
+TEST(comes_and_goes)
+{
+    FIXTURE(group, g, group_begin, group_end);
+    struct site *a = &g.sites[0];
+    a->w.stalled = false;
+    world_send(&a->w, "me@a.test", "good@b.test");
+    sim_engine_up(a->engine);
+    sim_engine_down(a->engine, false);
+    group_pass(&g, ADOPTION_PATIENCE_MS - 1000);
+    world_saw(&a->w, "", "no delivery meanwhile");
+    group_pass(&g, 2000);
+    world_saw(&a->w, "me@a.test>good@b.test ", "but mail goes on");
+}
+
 /* An earlier run may live; then the server is away for long. */
 TEST(away_in_doubt)
 {
