@@ -61,8 +61,8 @@ is_spool_of_another(struct daemon *d, const struct identity *who)
         snprintf(
             d->error, DAEMON_ERROR_MAX,
             "spool %s: it belongs to the user %u, and the daemon would stay root: set "
-            "`user` to that user, or give the spool to root: `chown -R root %s`",
-            spool, owner, spool);
+            "`user` to that user, or give the spool to root: `chown -R %s %s`",
+            spool, owner, "root", spool);
     return owner != 0;
 }
 

@@ -331,7 +331,8 @@ void begin_hold(struct active *a);
 void begin_settle_refused(struct active *a);
 /* Settles that open recipient as failed; an alias as expanded, since its members fail in its
  * place. */
-void begin_settle_failed(struct active *a, unsigned index, const struct outcome *outcome);
+void begin_settle_failed(struct active *a, unsigned index,
+                         const struct outcome *outcome);
 /* Stops the beginning of its attempt. */
 void begin_forget(struct active *a);
 
