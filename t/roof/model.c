@@ -725,12 +725,19 @@ model_relayed(struct model_rcpt *r)
     r->relayed_ms = roof_now_ms();
 }
 
-void
-model_relay_unconfirmed(struct model_rcpt *r)
+/* Each of the two has its own times. */
+static void
+excuse_second(struct model_rcpt *r)
 {
     r->chances++;
     r->copied = true;
     r->message->report_chances++;
+}
+
+void
+model_relay_unconfirmed(struct model_rcpt *r)
+{
+    excuse_second(r);
 }
 
 void
@@ -744,10 +751,8 @@ model_given_twice(int64_t window_ms)
             bool is_settled =
                 (r->stored > 0 && r->stored_ms < since_ms) ||
                 (r->refused && r->failed > 0 && m->reported_ms < since_ms);
-            if (is_settled)
-                continue;
-            r->chances++;
-            m->report_chances++;
+            if (!is_settled)
+                excuse_second(r);
         }
     }
     model_forget_waits();
