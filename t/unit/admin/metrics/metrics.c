@@ -361,6 +361,8 @@ slow_and_dead(void *context, const struct sched_glance *glance)
     glance->site->latency.short_us = *seen == 0 ? 90000 : 20000;
     glance->site->dead = *seen == 0;
     glance->site->dead_until_ms = INT64_MAX;
+    if (*seen == 0)
+        glance->site->reason = reason_open(&glance->site->reasons, &outcome_no_trouble);
     ++*seen;
 }
 
