@@ -39,7 +39,9 @@ configured() {
 build() { make -j"$(nproc)" "$@"; }
 
 make_musl() {
-    for change in symbols relr trim; do patch -p1 <"$here/musl-$change.patch"; done
+    changes='symbols trim'
+    grep -q DT_RELR ldso/dlstart.c || changes="$changes relr" # 1.2.4 has it
+    for change in $changes; do patch -p1 <"$here/musl-$change.patch"; done
     # Its older malloc() needs two thirds of the time; even less if it keeps what each message needs again.
     sed -i 's/^#define RECLAIM .*/#define RECLAIM (4 << 20)/' src/malloc/oldmalloc/*.h src/malloc/oldmalloc/*.c
     # Of the hashes of passwords SHA-512 alone (base/crypto/verifier.c): for others crypt_r() gives what no hash is.
