@@ -52,7 +52,7 @@ like Petrel::slurp("/proc/$pid/status"), qr/^CapEff:\s+0+$/m, 'without a capabil
 like Petrel::slurp("$mounts.log"), qr/ sandbox: .*\bseccomp$/m, 'in its sandbox';
 is +(Petrel::command('', @enter, 'health'))[0], 0, 'it is healthy';
 my ($resident) = Petrel::slurp("/proc/$pid/status") =~ /^VmRSS:\s+(\d+) kB/m;
-cmp_ok($resident * 1024, '<=', 2_800_000, 'it is small in memory, too, with HTTP');
+cmp_ok($resident * 1024, '<=', 2_900_000, 'it is small in memory, too, with HTTP');
 note "$size bytes, ", $resident * 1024, ' resident';
 my $client = Client->greeted($port);
 like $client->send(from => 'a@example.org', to => 'b@example.net', data => "Subject: x\r\n\r\nhello\r\n"), qr/^250 /, 'a message is accepted';
