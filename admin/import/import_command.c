@@ -442,9 +442,8 @@ import_say_next(const struct import_run *r)
               stderr);
     else if (import_has(&r->im, "auth_passwords") && !import_has(&r->im, "rewrite"))
         fputs("petrel import: mail of root and cron leaves as root@ this host, which "
-              "many "
-              "smarthosts refuse: `rewrite = local ADDRESS` gives it a sender of the "
-              "account\n",
+              "many smarthosts refuse: `rewrite = local ADDRESS` gives it a sender of "
+              "the account\n",
               stderr);
     fprintf(stderr,
             "petrel import: written: %s; next: %s, and %s test you@example.org\n",

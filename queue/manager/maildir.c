@@ -315,10 +315,10 @@ maildir_begin_content(struct maildir_delivery *d, const struct envelope *e)
     d->content = queue_content_open(d->queue, e);
     d->size = e->content_size;
     used = message_head_for_mailbox(d->queue, d->content, e, &header);
-    maildir_put(&d->writing, used < 0 ? e->prefix : buffer_text(&header));
-    d->offset = used < 0 ? 0 : used;
+    maildir_put(&d->writing, buffer_text(&header));
+    d->offset = used;
     buffer_free(&header);
-    if (used < 0 && used != -EMSGSIZE && d->content >= 0) {
+    if (used < 0 && d->content >= 0) {
         queue_content_close(d->queue, d->content);
         d->content = (int)used;
     }

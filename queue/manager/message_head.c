@@ -60,6 +60,7 @@ message_head_for_mailbox(struct queue *queue, int content, const struct envelope
                          struct buffer *out)
 {
     struct message_head h;
+    size_t before = out->length;
     bool good = message_head_read(&h, queue, content, e);
     struct text all = buffer_text(&h.bytes);
     /* One that ends within the prefix: the message came without a header. */
@@ -68,7 +69,10 @@ message_head_for_mailbox(struct queue *queue, int content, const struct envelope
         good && length >= e->prefix.length && length <= MESSAGE_HEAD_MAX &&
         message_head_write(text_before(all, length), e->ours, h.scan.unseparated, out);
     message_head_free(&h);
-    return good           ? (int64_t)(length - e->prefix.length)
-           : h.error != 0 ? h.error
-                          : -EMSGSIZE;
+    if (good)
+        return (int64_t)(length - e->prefix.length);
+    if (h.error != 0)
+        return h.error;
+    out->length = before;
+    return buffer_add(out, e->prefix) ? 0 : -EMSGSIZE;
 }

@@ -23,9 +23,9 @@ void message_head_free(struct message_head *h);
  *
  * Appends the prefix, and the header that the content begins with: without the
  * Return-Path of an earlier delivery (RFC 5321 §4.4); of mail that is ours with the
- * empty line that it lacks. Returns how many bytes of content are in out. -EMSGSIZE: the header
- * is too long, so that prefix and content stay as they are; other -errno: it cannot be read, and
- * nothing is to be delivered now. Then what is in out is undefined. content: open, or -errno. */
+ * empty line that it lacks. A header that is too long stays as it is: out has the prefix alone.
+ * Returns how many bytes of content are in out; -errno: it cannot be read, nothing is to be
+ * delivered now, and what is in out is undefined. content: open, or -errno. */
 int64_t message_head_for_mailbox(struct queue *queue, int content,
                                  const struct envelope *e, struct buffer *out);
 

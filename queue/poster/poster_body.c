@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "queue/manager/message_head.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 static bool
@@ -50,14 +49,8 @@ poster_body_open(struct poster_body *b, struct queue *queue, const struct envelo
     if (b->content < 0)
         return false;
     b->skip = message_head_for_mailbox(queue, b->content, e, &b->head);
-    if (b->skip < 0 && b->skip != -EMSGSIZE)
+    if (b->skip < 0)
         return false; /* of a disk that reads again the fields would be missing */
-    if (b->skip < 0) {
-        b->skip = 0;
-        buffer_clear(&b->head);
-        if (!buffer_add(&b->head, e->prefix))
-            return false;
-    }
     b->size = (int64_t)b->head.length + e->content_size - b->skip;
     if (json.length > 0) {
         b->json = memory_new(sizeof(*b->json));

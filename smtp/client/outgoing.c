@@ -7,7 +7,6 @@
 #include "queue/manager/message_head.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,7 +189,7 @@ outgoing_make_for_mailbox(struct outgoing *o, struct queue *queue,
     int content = queue_content_open(queue, e);
     int64_t used = message_head_for_mailbox(queue, content, e, &o->header);
     outgoing_close(queue, content);
-    o->error = used < 0 && used != -EMSGSIZE ? (int)used : 0;
+    o->error = used < 0 ? (int)used : 0;
     o->skip = used;
     o->size = e->content_size - used + (int64_t)o->header.length;
     o->utf8_header = envelope_has_utf8_header(e);
