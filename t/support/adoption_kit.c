@@ -203,15 +203,21 @@ site_go(struct site *s)
 }
 
 void
+group_order(struct group *g)
+{
+    char why[ADOPTION_WHY_MAX];
+    sim_engine_down(g->sites[0].engine, false);
+    group_pass(g, 5000);
+    must(adoption_order(g->sites[1].adoption, TEXT("relay1"), why));
+}
+
+void
 group_adopt_some(struct group *g, size_t left)
 {
-    struct site *a = &g->sites[0], *b = &g->sites[1];
-    char why[ADOPTION_WHY_MAX];
+    struct site *b = &g->sites[1];
     for (unsigned i = 1; i <= 30; i++)
-        site_send(a, i);
-    sim_engine_down(a->engine, false);
-    group_pass(g, 5000);
-    must(adoption_order(b->adoption, TEXT("relay1"), why));
+        site_send(&g->sites[0], i);
+    group_order(g);
     for (unsigned i = 0; i < 4000 && copies_database_count(g->database) > left; i++) {
         sim_engine_carry(b->engine);
         sim_loop_advance(b->w.loop, 1);

@@ -60,6 +60,8 @@ void site_copy_bytes(struct site *s, const char *who, const char *batch, struct 
 /* A message that waits there, with a copy. */
 struct id site_send(struct site *s, unsigned batch);
 void site_go(struct site *s);
+/* The first host is lost, and the second one is ordered to adopt its mail. */
+void group_order(struct group *g);
 /* The first host sends 30 messages and is lost; by order the second one adopts them, until so many
  * copies are left. */
 void group_adopt_some(struct group *g, size_t left);

@@ -541,9 +541,7 @@ adopted_halfway(struct group *g, const char *first, const char *second)
     char why[ADOPTION_WHY_MAX];
     group_up(g, 3);
     site_send(a, 1);
-    sim_engine_down(a->engine, false);
-    group_pass(g, 5000);
-    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    group_order(g);
     for (unsigned i = 0; i < 100 && half.time_ms == 0; i++) {
         sim_engine_carry(b->engine);
         sim_loop_advance(b->w.loop, 1);
@@ -601,13 +599,10 @@ TEST(lost_answers)
 {
     FIXTURE(group, g, group_begin, group_end);
     struct site *a = &g.sites[0], *b = &g.sites[1];
-    char why[ADOPTION_WHY_MAX];
     group_up(&g, 2);
     for (unsigned i = 1; i <= 20; i++)
         site_send(a, i);
-    sim_engine_down(a->engine, false);
-    group_pass(&g, 5000);
-    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    group_order(&g);
     for (unsigned i = 0; i < 200; i++) {
         for (unsigned n = 0; n < 5 + i % 7; n++)
             sim_engine_carry(b->engine);
@@ -676,16 +671,13 @@ back_early(enum early early)
 {
     FIXTURE(group, g, group_begin, group_end);
     struct site *a = &g.sites[0], *b = &g.sites[1];
-    char why[ADOPTION_WHY_MAX];
     char number[12];
     struct id ids[30];
     group_up(&g, 2);
     for (unsigned i = 1; i <= 30; i++)
         ids[i - 1] = site_send(a, i);
     site_send(a, 0); /* without a copy: nobody adopts it */
-    sim_engine_down(a->engine, false);
-    group_pass(&g, 5000);
-    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    group_order(&g);
     for (unsigned i = 0; i < 4000 && copies_database_count(g.database) > 25; i++) {
         sim_engine_carry(b->engine);
         sim_loop_advance(b->w.loop, 1);
@@ -739,7 +731,6 @@ TEST(adopted_again)
 {
     FIXTURE(group, g, group_begin, group_end);
     struct site *a = &g.sites[0], *b = &g.sites[1];
-    char why[ADOPTION_WHY_MAX];
     group_up(&g, 2);
     group_adopt_some(&g, 25);
     sim_engine_up(a->engine);
@@ -754,9 +745,7 @@ TEST(adopted_again)
     site_restart(b, true);
     sim_engine_up(b->engine);
     group_pass(&g, 3000);
-    sim_engine_down(a->engine, false);
-    group_pass(&g, 5000);
-    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    group_order(&g);
     group_pass(&g, 10 * 1000);
     is_number((int64_t)copies_database_count(g.database), 0, "all are adopted");
     site_go(b);
@@ -769,13 +758,10 @@ refused_for_long(bool is_giving_up)
 {
     FIXTURE(group, g, group_begin, group_end);
     struct site *a = &g.sites[0], *b = &g.sites[1], *s = is_giving_up ? a : b;
-    char why[ADOPTION_WHY_MAX];
     group_up(&g, 2);
     for (unsigned i = 1; i <= 3; i++)
         site_send(a, i);
-    sim_engine_down(a->engine, false);
-    group_pass(&g, 5000);
-    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    group_order(&g);
     if (is_giving_up) {
         group_pass(&g, 5000);
         sim_engine_up(a->engine);
@@ -808,14 +794,11 @@ TEST(page_of_before)
 {
     FIXTURE(group, g, group_begin, group_end);
     struct site *a = &g.sites[0], *b = &g.sites[1];
-    char why[ADOPTION_WHY_MAX];
     group_up(&g, 2);
     struct id ended = {.time_ms = 1750000000000, .hash = 99};
     site_copy_bytes(b, b->who, "2", ended, "2\n");
     site_send(a, 1);
-    sim_engine_down(a->engine, false);
-    group_pass(&g, 5000);
-    must(adoption_order(b->adoption, TEXT("relay1"), why));
+    group_order(&g);
     for (unsigned i = 0; i < 10000 && adoption_state(b->adoption).host[0] == '\0'; i++) {
         sim_engine_carry(b->engine);
         sim_loop_advance(b->w.loop, 1);
